@@ -1,0 +1,53 @@
+"""Parsing a model's arguments: lenient where it is unambiguous, and every mistake named at once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from handrail.dialects import Entry, Spec
+from handrail.errors import BadArguments
+from handrail.tool import Arguments
+
+
+def parse(
+    args: type[Arguments], ours: Mapping[str, Any], unknown: Sequence[str], spec: Spec, entry: Entry
+) -> Arguments:
+    """The arguments as the tool takes them; raises `BadArguments` with all that is wrong, in the dialect's names."""
+    known = list(spec.schema["properties"])
+    problems = [_unknown(name, known) for name in unknown]
+    theirs = {inner: outer for outer, inner in entry.rename.items()}
+    try:
+        parsed = args.model_validate(ours)
+    except ValidationError as error:
+        for one in error.errors(include_url=False):
+            place = [theirs.get(str(part), str(part)) for part in one["loc"]]
+            problems.append(f"{_place(place)}: {_problem(one, spec.schema, place)}")
+    if problems:
+        raise BadArguments(problems="\n".join(f"- {problem}" for problem in problems))
+    return parsed
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"{name}: there is no such argument; " + (
+        f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+    )
+
+
+def _place(parts: list[str]) -> str:
+    return parts[0] + "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in parts[1:])
+
+
+def _problem(error: Any, schema: Mapping[str, Any], place: list[str]) -> str:
+    if error["type"] == "missing":
+        wanted = schema["properties"].get(place[-1], {})
+        return f"missing; give {wanted.get('description', 'a value')} ({wanted.get('type', 'any')})"
+    if error["type"] == "extra_forbidden":
+        return "there is no such argument"
+    got = repr(error["input"])
+    message = error["msg"][:1].lower() + error["msg"][1:]
+    return f"{message}, got {got if len(got) <= 60 else got[:60] + '...'}"

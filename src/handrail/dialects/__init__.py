@@ -1,0 +1,174 @@
+"""Dialects: the names, schemas, words, limits and rules that one family of models knows, as data.
+
+A dialect is a folder: `tools.toml` (which tools, under which names, with which limits), `messages.toml` (every
+sentence, by code), and beside them, where the words of a tool are the dialect's own, `NAME.md` and `NAME.json`.
+Nothing in the house asks which dialect is in force.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from handrail import tools
+from handrail.dialects.words import DialectWords
+from handrail.errors import ToolError, UnknownTool
+from handrail.tool import Hints, Tool
+
+HERE = Path(__file__).parent
+
+
+class DialectError(ValueError):
+    """A dialect folder that cannot be used, and what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How a dialect guards files."""
+
+    read_before_write: bool = True
+    stale: Literal["content", "mtime"] = "content"
+    """What tells that a file changed since it was seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A tool as the model sees it."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    hints: Hints
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A tool's place in a dialect: its name there, and what the dialect sets."""
+
+    name: str
+    id: str
+    rename: Mapping[str, str]
+    """The dialect's argument names -> ours."""
+    limits: Mapping[str, Any]
+
+
+class Dialect:
+    """One loaded dialect."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self._folder = folder
+        table = _toml(folder / "tools.toml")
+        self.about: str = table.get("about", "")
+        self.rules = Rules(**table.get("rules", {}))
+        self.data_names: Mapping[str, str] = table.get("data", {})
+        self.entries = {
+            shown: Entry(shown, entry["id"], entry.get("rename", {}), entry.get("limits", {}))
+            for shown, entry in table["tools"].items()
+        }
+        base: Mapping[str, str] = load(table["extends"]).words.messages if "extends" in table else {}
+        self.words: DialectWords = DialectWords(
+            {**base, **_flat(_toml(folder / "messages.toml"))}, table.get("gutter", "{number:>6}\t")
+        )
+
+    def entry(self, name: str) -> Entry:
+        """The tool that a model calls ``name``."""
+        found = self.entries.get(name)
+        if found is None:
+            raise UnknownTool(tool=name, known=list(self.entries))
+        return found
+
+    def limits(self, entry: Entry, tool: Tool) -> Any:
+        """The limits in force for a tool."""
+        known = {field.name for field in fields(tool.limits)}
+        for name in entry.limits:
+            if name not in known:
+                raise DialectError(f"dialect {self.name}: {entry.name} has no limit {name!r}, only {sorted(known)}")
+        return replace(tool.limits(), **entry.limits)
+
+    @cache  # noqa: B019 - a dialect lives as long as the program
+    def spec(self, name: str) -> Spec:
+        """What a model is told of one tool."""
+        entry = self.entry(name)
+        tool = tools.load(entry.id)
+        own = self._folder / f"{name}.md"
+        if own.exists():
+            words = own.read_text(encoding="utf-8").removesuffix("\n")
+        else:
+            words = tools.words(entry.id)
+            limits = self.limits(entry, tool)
+            for field in fields(limits):
+                words = words.replace("{" + field.name + "}", str(getattr(limits, field.name)))
+        return Spec(name, words, self._schema(entry, tool), tool.hints)
+
+    def _schema(self, entry: Entry, tool: Tool) -> Mapping[str, Any]:
+        own = self._folder / f"{entry.name}.json"
+        if own.exists():
+            found: Mapping[str, Any] = json.loads(own.read_text(encoding="utf-8"))
+            return found
+        from handrail.dialects.schema import schema_of
+
+        return schema_of(tool.args, {ours: theirs for theirs, ours in entry.rename.items()})
+
+    def undress(self, name: str, arguments: Mapping[str, Any]) -> tuple[Entry, dict[str, Any], list[str]]:
+        """A call in our names: the tool's entry, its arguments, and the names that the dialect does not know."""
+        entry = self.entry(name)
+        known = self.spec(name).schema["properties"]
+        needed = self.spec(name).schema.get("required", ())
+        ours: dict[str, Any] = {}
+        unknown = [theirs for theirs in arguments if theirs not in known]
+        for theirs, value in arguments.items():
+            if theirs in known and not (value is None and theirs not in needed):  # null: as if it had not been given
+                ours[entry.rename.get(theirs, theirs)] = value
+        return entry, ours, unknown
+
+    def wording(self, error: ToolError) -> str:
+        """A failure in the dialect's words."""
+        text = self.words.say(f"errors.{error.code}", **error.facts)
+        return self.words.say(error.wrap, **error.facts, error=text) if error.wrap else text
+
+
+def names() -> list[str]:
+    """The dialects that come with Handrail."""
+    return sorted(path.parent.name for path in HERE.glob("*/tools.toml"))
+
+
+@cache
+def load(name: str) -> Dialect:
+    """The dialect of that name; a path to a folder, or one that another package registers, will do too."""
+    folder = HERE / name
+    if not (folder / "tools.toml").is_file():
+        folder = _outside(name)
+    return Dialect(name, folder)
+
+
+def _outside(name: str) -> Path:
+    if (Path(name) / "tools.toml").is_file():
+        return Path(name)
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group="handrail.dialects", name=name):
+        return Path(entry.load())
+    raise DialectError(f"there is no dialect {name!r}; known are {', '.join(names())}, or give the path of a folder")
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise DialectError(f"{path}: {error}") from None
+
+
+def _flat(table: Mapping[str, Any], above: str = "") -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in table.items():
+        if isinstance(value, dict):
+            found |= _flat(value, f"{above}{name}.")
+        else:
+            found[above + name] = value
+    return found

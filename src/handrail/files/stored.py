@@ -1,0 +1,82 @@
+"""A file's contents and the version they belong to."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+
+from handrail.errors import FileTooLarge, from_os
+from handrail.workspace import WorkPath, Workspace
+
+BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Which state of which file: two versions with one digest hold the same bytes."""
+
+    dev: int
+    ino: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    digest: str | None = None
+    """Missing for a file that is too big to be hashed on every page that is read of it."""
+
+    def same_bytes(self, other: Version) -> bool:
+        """Whether both stand for the same contents; without digests the change time decides."""
+        if self.digest and other.digest:
+            return self.digest == other.digest
+        return self.stamp == other.stamp
+
+    @property
+    def stamp(self) -> tuple[int, int, int, int, int]:
+        """What the file system knows; the change time cannot be set by a program."""
+        return (self.dev, self.ino, self.size, self.mtime_ns, self.ctime_ns)
+
+
+def version_of(found: os.stat_result, digest: str | None = None) -> Version:
+    return Version(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, digest)
+
+
+def digest_of(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The whole of a file, as it was at one moment."""
+
+    path: WorkPath
+    raw: bytes
+    version: Version
+
+
+def load(workspace: Workspace, path: WorkPath, most: int) -> Stored:
+    """The whole file, for a change; refused above ``most`` bytes."""
+    fd = workspace.open_file(path)
+    try:
+        found = os.fstat(fd)
+        raw = read_all(fd, most)
+        if raw is None:
+            raise FileTooLarge(path=path.named, size=max(found.st_size, most), most=most)
+        return Stored(path, raw, version_of(found, digest_of(raw)))
+    except OSError as error:
+        raise from_os(error, path=path.named) from None
+    finally:
+        os.close(fd)
+
+
+def read_all(fd: int, most: int) -> bytes | None:
+    """Everything from the start of ``fd``, or None if it is more than ``most`` bytes, whatever its size claims."""
+    size = os.fstat(fd).st_size
+    if size > most:
+        return None
+    parts, length = [], 0
+    while block := os.pread(fd, max(BLOCK, size + 1 - length), length):
+        parts.append(block)
+        length += len(block)
+        if length > most:
+            return None
+    return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -1,0 +1,141 @@
+"""The few system calls that Python does not offer: open below a directory, exchange two names, ask for open writers.
+
+`open_beneath` is the workspace boundary. The kernel walks the path below a directory descriptor and follows no link at
+all (`openat2`), or, where that call is missing, this module walks it one component at a time with `O_NOFOLLOW`. Either
+way the check and the open are one act: there is no moment in which a swapped parent directory could lead outside.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import signal
+import stat
+import sys
+
+_LINUX = sys.platform == "linux"
+_OPENAT2 = 437  # the same number on every Linux architecture since 5.6
+_RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "armv7l": 382, "i686": 353, "ppc64le": 357, "s390x": 347}
+_RESOLVE = 0x02 | 0x04 | 0x08  # NO_MAGICLINKS | NO_SYMLINKS | BENEATH
+_NOREPLACE, _EXCHANGE = (1, 2) if _LINUX else (4, 2)  # RENAME_EXCL, RENAME_SWAP of renameatx_np
+
+O_PATH = getattr(os, "O_PATH", os.O_RDONLY)
+DIRECTORY = O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class _How(ctypes.Structure):
+    _fields_ = [("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64)]
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _raise(path: str) -> None:
+    number = ctypes.get_errno()
+    raise OSError(number, os.strerror(number), path)
+
+
+def _openat2(root: int, path: str, flags: int, mode: int) -> int:
+    how = _How(flags | os.O_CLOEXEC, mode if flags & os.O_CREAT else 0, _RESOLVE)
+    for _ in range(100):
+        fd: int = _libc.syscall(_OPENAT2, root, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
+        if fd >= 0:
+            return fd
+        if ctypes.get_errno() not in (errno.EAGAIN, errno.EINTR):
+            break
+    _raise(path)
+    raise AssertionError("unreachable")
+
+
+def walk_beneath(root: int, path: str, flags: int, mode: int = 0) -> int:
+    """`open_beneath` without the kernel's help: one component at a time, never through a link."""
+    *parents, name = path.split("/")
+    here = os.dup(root)
+    try:
+        for part in parents:
+            deeper = os.open(part, DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
+            os.close(here)
+            here = deeper
+        fd = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=here)
+    finally:
+        os.close(here)
+    if stat.S_ISLNK(os.fstat(fd).st_mode):  # O_PATH opens a link itself
+        os.close(fd)
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+    return fd
+
+
+def _has_openat2() -> bool:
+    if not _LINUX:
+        return False
+    try:
+        root = os.open("/", DIRECTORY)
+        try:
+            os.close(_openat2(root, ".", DIRECTORY, 0))
+        finally:
+            os.close(root)
+    except OSError:  # an old kernel, or a container that filters the call
+        return False
+    return True
+
+
+HAS_OPENAT2 = _has_openat2()
+
+
+def open_beneath(root: int, path: str, flags: int, mode: int = 0) -> int:
+    """Open ``path`` (relative, free of ``..``) below the directory ``root`` without passing any link."""
+    if HAS_OPENAT2:
+        return _openat2(root, path, flags, mode)
+    return walk_beneath(root, path, flags, mode)
+
+
+def _rename(old: str, new: str, directory: int, flag: int) -> None:
+    a, b = os.fsencode(old), os.fsencode(new)
+    if not _LINUX:
+        done = _libc.renameatx_np(directory, a, directory, b, flag)
+    elif hasattr(_libc, "renameat2"):
+        done = _libc.renameat2(directory, a, directory, b, flag)
+    else:
+        done = _libc.syscall(_RENAMEAT2.get(os.uname().machine, -1), directory, a, directory, b, flag)
+    if done != 0:
+        _raise(new)
+
+
+_UNSUPPORTED = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+
+
+def rename_new(old: str, new: str, directory: int) -> None:
+    """Rename within ``directory``; `FileExistsError` if ``new`` is there. ``old`` may stay as a second name."""
+    try:
+        _rename(old, new, directory, _NOREPLACE)
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise
+        os.link(old, new, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
+
+
+def exchange(one: str, other: str, directory: int) -> bool:
+    """Swap two names of ``directory`` in one act; False where the file system cannot."""
+    try:
+        _rename(one, other, directory, _EXCHANGE)
+    except OSError as error:
+        if error.errno in _UNSUPPORTED:
+            return False
+        raise
+    return True
+
+
+def has_writers(fd: int) -> bool:
+    """Whether some process has this file open for writing: a read lease is refused then. False if unknown."""
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return False
+    try:
+        # Whoever opens the file while we hold the lease sends us a signal; the default one would end the process.
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError as error:
+        return error.errno == errno.EAGAIN
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    return False

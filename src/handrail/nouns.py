@@ -1,0 +1,93 @@
+"""The nouns of a call: frozen, without behaviour.
+
+A `Call` comes in, `Touch`es say what it would do to which resource, a `Verdict` says whether it may, `Note`s say what
+a partial answer leaves out, and a `Result` goes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Action = Literal["read", "write", "delete", "run", "network"]
+Status = Literal["ok", "partial", "error", "denied"]
+Decision = Literal["allow", "ask", "deny"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call as it came in, in the dialect's own names."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """What a call will do to one resource."""
+
+    action: Action
+    target: str
+    """As the model named it: a path, a command, an address."""
+    path: str = ""
+    """The real absolute path, links followed, once the workspace has resolved it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the policy says of a call, with the rule and the reason."""
+
+    decision: Decision
+    rule: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Why an answer is partial, and how to go on."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A stable code and the sentence for it."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a call came to. `text` is what the model reads; `partial` if and only if there is a note."""
+
+    tool: str
+    status: Status
+    text: str
+    blocks: tuple[Mapping[str, Any], ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+    error: Failure | None = None
+    touches: tuple[Touch, ...] = ()
+    time_ms: float = 0.0
+    id: str = ""
+
+
+def as_json(result: Result) -> dict[str, Any]:
+    """A result as plain JSON values: the contract of `handrail batch` and `handrail call --json`."""
+    error = result.error
+    return {
+        "id": result.id or None,
+        "tool": result.tool,
+        "status": result.status,
+        "text": result.text,
+        "blocks": [dict(block) for block in result.blocks],
+        "data": dict(result.data),
+        "notes": [{"code": note.code, "text": note.text} for note in result.notes],
+        "error": {"code": error.code, "message": error.message} if error else None,
+        "touches": [{"action": t.action, "target": t.target, "path": t.path} for t in result.touches],
+        "stats": {"time_ms": round(result.time_ms, 3)},
+    }

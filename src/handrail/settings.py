@@ -1,0 +1,29 @@
+"""What a host may set for a session. A dialect never changes these, nor does a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from handrail.files.commit import HardLinks
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    durable: bool = True
+    """Sync files and directories, so that a change survives a power cut once it is reported."""
+    hard_links: HardLinks = "refuse"
+    """A file with several names: `refuse` to change it, `split` it off, or write `through` to all names (in place)."""
+    legacy_encoding: str | None = None
+    """The encoding to try first for files that are not Unicode."""
+    most_edit_bytes: int = 256 << 20
+    """Files above this size are not loaded for a change."""
+    read_seconds: float = 10.0
+    """How long one Read may scan a file."""
+    lock_seconds: float = 30.0
+    """How long a call waits for another one that changes the same file."""
+    answer_chars: int = 400_000
+    """No answer is longer, whatever a dialect's limits say."""
+    state: str | None = None
+    """Where locks are kept; by default `$HANDRAIL_STATE` or the user's state directory."""
+    raise_bugs: bool = False
+    """Let a fault of this program through as an exception instead of reporting it as a result."""

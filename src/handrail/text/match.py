@@ -1,0 +1,54 @@
+"""Where an edit applies: the places in a text that an `old_string` stands for.
+
+Levels, each tried only if the one before found nothing: the text as it is; then the text with line endings taken as
+equal, which is the text as a model was shown it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Literal
+
+from handrail.text import lines
+
+Level = Literal["exact", "line_endings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """All places of one level, as spans of characters, in order and apart."""
+
+    level: Level
+    spans: tuple[tuple[int, int], ...]
+
+
+def find(text: str, old: str) -> Match:
+    """The places of ``old`` in ``text`` at the first level that has any."""
+    spans = _spans(text, old)
+    if spans or ("\r" not in text and "\r" not in old):
+        return Match("exact", spans)
+    return Match("line_endings", _in_feeds(text, lines.to_feeds(old)))
+
+
+def _spans(text: str, old: str) -> tuple[tuple[int, int], ...]:
+    found, start = [], text.find(old)
+    while start >= 0:
+        found.append((start, start + len(old)))
+        start = text.find(old, start + len(old))
+    return tuple(found)
+
+
+def _in_feeds(text: str, old: str) -> tuple[tuple[int, int], ...]:
+    """Search with every line ending taken as one character, and map the spans back."""
+    pairs: list[int] = []
+    start = text.find("\r\n")
+    while start >= 0:
+        pairs.append(start - len(pairs))  # where this pair's single character stands in the folded text
+        start = text.find("\r\n", start + 2)
+
+    def back(position: int) -> int:
+        # Pairs that lie before the position have one character more in the real text.
+        return position + bisect_right(pairs, position - 1)
+
+    return tuple((back(start), back(end)) for start, end in _spans(lines.to_feeds(text), old))

@@ -1,0 +1,136 @@
+"""What a tool is: arguments, limits, a run that returns facts, and how they are said.
+
+A tool file holds, in this order, `Args`, `Limits`, `run`, `say` and `TOOL`. It reaches files through its `Context`
+alone, which knows only the paths that the call declared; it stages changes there and never writes itself, so that the
+same `run` serves the preview and the real thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+from handrail.nouns import Action, Touch
+
+if TYPE_CHECKING:
+    from handrail.files.pages import TextFile
+    from handrail.files.stored import Stored
+    from handrail.text.diff import Hunk
+    from handrail.text.document import Document, Splice
+
+
+class Arguments(BaseModel):
+    """Base of every tool's `Args`: unknown names are refused, nothing changes after parsing."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Marks an argument that names a resource, and what the tool will do to it."""
+
+    action: Action
+
+
+Reads = Annotated[str, Names("read")]
+Writes = Annotated[str, Names("write")]
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A note before it is worded: why an answer is partial."""
+
+    code: str
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run found or did."""
+
+    kind: str
+    """Which of the tool's answers this is; names its template in the dialect's messages."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
+    """For programs: plain JSON values."""
+    remarks: tuple[Remark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A file that may be changed: it was seen, and this is what it holds now."""
+
+    stored: Stored
+    document: Document
+    moved: str | None
+    """Which lines changed since the file was seen; None if none did."""
+
+
+class Context(Protocol):
+    """What a running tool may reach: the files it declared, and the limits in force."""
+
+    @property
+    def limits(self) -> Any: ...
+
+    def open(self, named: str) -> TextFile:
+        """A file to be read in pages."""
+
+    def saw(self, file: TextFile, first: int = 0, last: int = 0) -> None:
+        """These lines of it were shown."""
+
+    def exists(self, named: str) -> bool:
+        """Whether something stands there. Says nothing about what."""
+
+    def load(self, named: str, *, whole: bool = False) -> Loaded:
+        """A file to be changed: existing, seen, and (with ``whole``) not changed since."""
+
+    def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> list[Hunk]:
+        """Ask for a change; it is made when the run is over. None creates the file."""
+
+
+class Words(Protocol):
+    """The dialect's way of saying things."""
+
+    def say(self, key: str, **facts: Any) -> str:
+        """The template of that name, filled in."""
+
+    def rows(self, rows: Iterable[tuple[int | str, str]]) -> str:
+        """Numbered lines behind the dialect's gutter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What a host may want to know of a tool before any call."""
+
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+    open_world: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool. `id` is its name in the house; the name that a model sees is the dialect's."""
+
+    id: str
+    args: type[Arguments]
+    limits: type[Any]
+    run: Callable[[Any, Context], Outcome]
+    say: Callable[[Outcome, Words], str]
+    hints: Hints = Hints()
+    touches: Callable[[Any], Sequence[Touch]] | None = None
+    """Only for tools whose targets are inside a text; the others are read off the types of their arguments."""
+
+    def declare(self, args: Arguments) -> tuple[Touch, ...]:
+        """What a call with these arguments will touch."""
+        if self.touches:
+            return tuple(self.touches(args))
+        return tuple(
+            Touch(mark.action, getattr(args, name))
+            for name, info in type(args).model_fields.items()
+            for mark in info.metadata
+            if isinstance(mark, Names) and getattr(args, name) is not None
+        )

@@ -1,0 +1,43 @@
+"""The tools. The folder is the registry: `NAME.py` beside `NAME.md` is a tool, imported when it is asked for."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from handrail.tool import Tool
+
+HERE = Path(__file__).parent
+
+
+@cache
+def ids() -> tuple[str, ...]:
+    """The tools that come with Handrail."""
+    return tuple(sorted(path.stem for path in HERE.glob("*.md")))
+
+
+@cache
+def load(tool_id: str) -> Tool:
+    """The tool of that id; one of another package if it registers itself under `handrail.tools`."""
+    if tool_id in ids():
+        tool: Tool = import_module(f"handrail.tools.{tool_id}").TOOL
+        return tool
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group="handrail.tools", name=tool_id):
+        outside: Tool = entry.load()
+        return outside
+    raise KeyError(tool_id)
+
+
+@cache
+def words(tool_id: str) -> str:
+    """What a model is told about the tool, with `{limit}` where a limit in force goes."""
+    if tool_id in ids():
+        return (HERE / f"{tool_id}.md").read_text(encoding="utf-8").strip("\n")
+    module = import_module(load(tool_id).run.__module__)
+    assert module.__file__, module
+    return Path(module.__file__).with_suffix(".md").read_text(encoding="utf-8").strip("\n")

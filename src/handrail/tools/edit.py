@@ -1,0 +1,98 @@
+"""Edit: replace one piece of text in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from handrail.errors import ChangedSince, EmptyOld, ManyMatches, NoChange, NoMatch, ToolError
+from handrail.text import lines
+from handrail.text.diff import snippet
+from handrail.text.document import Splice
+from handrail.text.match import find
+from handrail.text.splice import splice
+from handrail.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words, Writes
+
+
+class Args(Arguments):
+    file_path: Annotated[Writes, Field(description="The file to change")]
+    old_string: Annotated[str, Field(description="The text to replace, as Read shows it, without line numbers")]
+    new_string: Annotated[str, Field(description="The text to put there")]
+    replace_all: Annotated[bool, Field(description="Replace every occurrence")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    creates: bool = False
+    """Whether an empty `old_string` creates a missing file."""
+    snippet_lines: int = 60
+
+
+def valid(content: str, old_string: str, new_string: str, replace_all: bool) -> ToolError | None:
+    """Why this edit cannot be made in ``content``, or None."""
+    try:
+        execute(content, old_string, new_string, replace_all)
+    except ToolError as error:
+        return error
+    return None
+
+
+def execute(content: str, old_string: str, new_string: str, replace_all: bool) -> list[Splice]:
+    """The splices that make this edit in ``content``; raises why it cannot be made."""
+    if old_string == new_string:
+        raise NoChange(old=old_string)
+    if not old_string:
+        raise EmptyOld()
+    match = find(content, old_string)
+    if not match.spans:
+        raise NoMatch(old=old_string)
+    if len(match.spans) > 1 and not replace_all:
+        places = [lines.count_ends(content[:start]) + 1 for start, _ in match.spans[:10]]
+        raise ManyMatches(old=old_string, count=len(match.spans), lines=places)
+    found = (splice(content, start, end, old_string, new_string) for start, end in match.spans)
+    splices = [one for one in found if one]
+    if not splices:
+        raise NoChange(old=old_string)
+    return splices
+
+
+def run(args: Args, ctx: Context) -> Outcome:
+    facts: dict[str, Any] = {"path": args.file_path, "old": args.old_string, "new": args.new_string}
+    if ctx.limits.creates and not args.old_string:
+        if ctx.exists(args.file_path):
+            raise EmptyOld(path=args.file_path)
+        ctx.stage(args.file_path, None, [Splice(0, 0, args.new_string)])
+        return Outcome("created", facts, {"created": True})
+    loaded = ctx.load(args.file_path)
+    try:
+        splices = execute(loaded.document.text, args.old_string, args.new_string, args.replace_all)
+    except NoMatch:
+        if loaded.moved:
+            raise ChangedSince(path=args.file_path, moved=loaded.moved) from None
+        raise
+    found = ctx.stage(args.file_path, loaded, splices)
+    remarks = [Remark("changed_elsewhere", {"path": args.file_path, "moved": loaded.moved})] if loaded.moved else []
+    kind = "replaced_all" if args.replace_all else "done"
+    facts |= {"count": len(splices), "snippet": snippet(found), "most": ctx.limits.snippet_lines}
+    return Outcome(kind, facts, {"replaced": len(splices)}, tuple(remarks))
+
+
+def say(outcome: Outcome, words: Words) -> str:
+    facts = outcome.facts
+    rows = numbered(facts.get("snippet", ()), facts.get("most", 0), words)
+    return words.say(f"edit.{outcome.kind}", **{**facts, "snippet": rows})
+
+
+def numbered(rows: Sequence[tuple[int, str]], most: int, words: Words) -> str:
+    """A snippet behind line numbers, its middle left out if it is long."""
+    if len(rows) <= most:
+        return words.rows(rows)
+    half = most // 2
+    left_out = words.say("edit.left_out", count=len(rows) - 2 * half)
+    return "\n".join([words.rows(rows[:half]), left_out, words.rows(rows[len(rows) - half :])])
+
+
+TOOL = Tool(id="edit", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True))

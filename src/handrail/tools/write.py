@@ -1,0 +1,46 @@
+"""Write: a whole file, new or in place of an old one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from handrail.text import lines
+from handrail.text.document import Splice
+from handrail.text.splice import narrowed, with_endings
+from handrail.tool import Arguments, Context, Hints, Outcome, Tool, Words, Writes
+
+
+class Args(Arguments):
+    file_path: Annotated[Writes, Field(description="The file to write")]
+    content: Annotated[str, Field(description="Its whole new contents")]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    pass
+
+
+def run(args: Args, ctx: Context) -> Outcome:
+    facts = {"path": args.file_path, "lines": lines.count(args.content)}
+    if not ctx.exists(args.file_path):
+        ctx.stage(args.file_path, None, [Splice(0, 0, args.content)])
+        return Outcome("created", facts, {"created": True, "lines": facts["lines"]})
+    loaded = ctx.load(args.file_path, whole=True)
+    text, content = loaded.document.text, args.content
+    if loaded.document.codec.bom:
+        content = content.removeprefix("\ufeff")  # the file's own mark stays
+    if "\r" not in content:  # who does not spell out line endings wants those that the file has
+        content = with_endings(text, 0, len(text), content)
+    change = narrowed(text, 0, len(text), content)
+    ctx.stage(args.file_path, loaded, [change] if change else [])
+    return Outcome("replaced" if change else "unchanged", facts, {"created": False, "lines": facts["lines"]})
+
+
+def say(outcome: Outcome, words: Words) -> str:
+    return words.say(f"write.{outcome.kind}", **outcome.facts)
+
+
+TOOL = Tool(id="write", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True, idempotent=True))

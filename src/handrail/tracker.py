@@ -1,0 +1,131 @@
+"""What the model has seen of which file, and whether that is still what the file holds.
+
+Kept for a session, by path and by device and inode, so that a file is known again under another name. Small files are
+remembered whole, so that the lines that changed behind the model's back can be named.
+"""
+
+from __future__ import annotations
+
+import difflib
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from handrail.files.stored import Version
+from handrail.text.diff import Hunk
+
+_REMEMBERED = 256 << 10
+_BUDGET = 16 << 20
+_FILES = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A version of a file, and the lines of it that were shown."""
+
+    version: Version
+    ranges: tuple[tuple[int, int], ...] = ()
+    raw: bytes | None = None
+
+
+class Tracker:
+    """The files of one session. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._paths: OrderedDict[str, Seen] = OrderedDict()
+        self._inodes: dict[tuple[int, int], str] = {}
+        self._held = 0
+        self._lock = threading.Lock()
+
+    def look(self, path: str, dev: int, ino: int) -> Seen | None:
+        """What was seen of the file at ``path``, or of the same file under another name."""
+        with self._lock:
+            return self._paths.get(path) or self._paths.get(self._inodes.get((dev, ino), ""))
+
+    def saw(self, path: str, version: Version, first: int, last: int, raw: bytes | None) -> None:
+        """Lines ``first`` to ``last`` were shown (0, 0: only that the file was looked at)."""
+        with self._lock:
+            known = self._paths.get(path)
+            ranges = known.ranges if known and known.version.same_bytes(version) else ()
+            if 0 < first <= last:
+                ranges = _merged([*ranges, (first, last)])
+            self._put(path, Seen(version, ranges, raw))
+
+    def wrote(self, path: str, version: Version, hunks: Sequence[Hunk], raw: bytes) -> None:
+        """The model's own change: what it saw moved along with it."""
+        with self._lock:
+            known = self._paths.get(path)
+            self._put(path, Seen(version, _shifted(known.ranges if known else (), hunks), raw))
+
+    def forget(self, path: str) -> None:
+        """As if the file had never been seen."""
+        with self._lock:
+            self._drop(path)
+
+    def _put(self, path: str, seen: Seen) -> None:
+        self._drop(path)
+        raw = seen.raw if seen.raw is not None and len(seen.raw) <= _REMEMBERED else None
+        self._paths[path] = Seen(seen.version, seen.ranges, raw)
+        self._inodes[seen.version.dev, seen.version.ino] = path
+        self._held += len(raw or b"")
+        if len(self._paths) > _FILES:
+            self._drop(next(iter(self._paths)))
+        for older in self._paths if self._held > _BUDGET else ():
+            found = self._paths[older]
+            self._held -= len(found.raw or b"")
+            self._paths[older] = Seen(found.version, found.ranges)
+            if self._held <= _BUDGET:
+                break
+
+    def _drop(self, path: str) -> None:
+        known = self._paths.pop(path, None)
+        if known:
+            self._held -= len(known.raw or b"")
+            if self._inodes.get((known.version.dev, known.version.ino)) == path:
+                del self._inodes[known.version.dev, known.version.ino]
+
+
+def _merged(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    return tuple(found)
+
+
+def _shifted(ranges: Sequence[tuple[int, int]], hunks: Sequence[Hunk]) -> tuple[tuple[int, int], ...]:
+    """Ranges of the old file as ranges of the new one, what the hunks show included."""
+    moved = list(ranges)
+    for hunk in reversed(hunks):
+        old = sum(sign != "+" for sign, _ in hunk.rows)
+        grown = sum(sign != "-" for sign, _ in hunk.rows) - old
+        behind = hunk.old_first + old
+        moved = [(a + grown if a >= behind else a, b + grown if b >= behind else b) for a, b in moved]
+        moved = [(a, b) for a, b in moved if a <= b]
+    shown = [(h.new_first, h.new_first + sum(sign != "-" for sign, _ in h.rows) - 1) for h in hunks]
+    return _merged([*moved, *(pair for pair in shown if pair[0] <= pair[1])])
+
+
+def moved_lines(before: bytes | None, after: bytes, most: int = 5) -> str:
+    """Which lines of the file as it is now differ from what was seen, in words; empty if that is not known."""
+    if before is None or len(after) > 4 * _REMEMBERED:
+        return ""
+    old, new = before.split(b"\n"), after.split(b"\n")
+    head = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    old, new = old[head : len(old) - tail], new[head : len(new) - tail]
+    if len(old) + len(new) > 4_000:
+        return f"{head + 1}-{head + len(new)}"
+    places = []
+    for code, _, _, start, end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if code != "equal":
+            first, last = head + start + 1, head + max(end, start + 1)
+            places.append(f"{first}" if first == last else f"{first}-{last}")
+    return ", ".join(places[:most]) + (f" and {len(places) - most} more places" if len(places) > most else "")

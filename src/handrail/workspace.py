@@ -1,0 +1,278 @@
+"""The boundary: a raw string becomes a `WorkPath` below one of the roots, or a refusal.
+
+Two steps, and only the second one is trusted. `resolve` works out which real path a name stands for, links followed, so
+that policy, locks and tracker all speak of the same file. The `open_*` methods then open exactly that path below the
+root's descriptor, passing no link at all: if a directory was swapped for a link in the meantime, the open fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import errno
+import os
+import stat
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from handrail import kernel
+from handrail.errors import (
+    BadPath,
+    IsDirectory,
+    NotFound,
+    NotRegular,
+    OutsideWorkspace,
+    PermissionDenied,
+    ReadOnlyRoot,
+    RootMissing,
+    TildePath,
+    from_os,
+)
+
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_LISTED = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A directory that tools may reach."""
+
+    path: str
+    writable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WorkPath:
+    """A path that the workspace resolved. Tools get no other kind."""
+
+    named: str
+    """As the caller wrote it."""
+    real: str
+    """Absolute, links followed."""
+    inner: str
+    """`real`, relative to its root; `.` for the root itself."""
+    root: Root = field(repr=False)
+
+
+class Workspace:
+    """A few roots, the first of which is where relative paths begin. Owns one descriptor a root."""
+
+    def __init__(self, roots: Sequence[Root]) -> None:
+        self.roots = tuple(Root(os.path.abspath(root.path), root.writable) for root in roots)
+        self._fds: dict[Root, tuple[int, str]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def home(self) -> str:
+        """The directory that relative paths start from."""
+        return self.roots[0].path
+
+    def close(self) -> None:
+        with self._lock:
+            for fd, _ in self._fds.values():
+                os.close(fd)
+            self._fds.clear()
+
+    def resolve(self, named: str) -> WorkPath:
+        """The real path that ``named`` stands for, or the reason why it is none of ours."""
+        if not named or "\0" in named:
+            raise BadPath(path=named, why="it is empty" if not named else "it holds a NUL character")
+        try:
+            os.fsencode(named)
+        except UnicodeEncodeError:
+            raise BadPath(path=named, why="it is not valid Unicode") from None
+        home = self._open_root(self.roots[0])[1] if not os.path.isabs(named) else ""
+        if home and named.startswith("~") and not os.path.lexists(os.path.join(home, named.split("/", 1)[0])):
+            raise TildePath(path=named)
+        return self._plain(named) or self._through_links(named, os.path.join(home, named))
+
+    def _plain(self, named: str) -> WorkPath | None:
+        """The usual case in one system call: an existing path below a root, no links, no detours."""
+        parts = [part for part in named.split("/") if part not in ("", ".")]
+        if ".." in parts:
+            return None
+        root = self.roots[0]
+        inner = "/".join(parts)
+        if os.path.isabs(named):
+            found = self._root_above("/" + inner)
+            if found is None:
+                return None
+            root, real_root = found
+            inner = os.path.relpath("/" + inner, real_root)
+        fd, real_root = self._open_root(root)
+        try:
+            os.close(kernel.open_beneath(fd, inner or ".", kernel.O_PATH | os.O_CLOEXEC))
+        except OSError:
+            return None
+        return WorkPath(named, os.path.normpath(os.path.join(real_root, inner)), inner or ".", root)
+
+    def _through_links(self, named: str, path: str) -> WorkPath:
+        real = os.path.realpath(path)
+        found = self._root_above(real)
+        if found is None:
+            lexical = self._root_above(os.path.normpath(path))
+            link = lexical is not None and os.path.normpath(path) != real
+            raise OutsideWorkspace(path=named, roots=[root.path for root in self.roots], link=link)
+        root, real_root = found
+        return WorkPath(named, real, os.path.relpath(real, real_root), root)
+
+    def _root_above(self, path: str) -> tuple[Root, str] | None:
+        """The innermost root that holds ``path``, and its real path."""
+        best: tuple[Root, str] | None = None
+        for root in self.roots:
+            with contextlib.suppress(RootMissing):
+                real = self._open_root(root)[1]
+                inside = path == real or path.startswith(real.rstrip("/") + "/")
+                if inside and (best is None or len(real) > len(best[1])):
+                    best = (root, real)
+        return best
+
+    def _open_root(self, root: Root) -> tuple[int, str]:
+        with self._lock:
+            known = self._fds.get(root)
+            if known and os.fstat(known[0]).st_nlink:
+                return known
+            if known:  # removed since, perhaps made anew
+                os.close(self._fds.pop(root)[0])
+            try:
+                real = os.path.realpath(root.path, strict=True)
+                fd = os.open(real, kernel.DIRECTORY)
+            except FileNotFoundError:
+                raise RootMissing(root=root.path) from None
+            except OSError as error:
+                raise from_os(error, path=root.path) from None
+            self._fds[root] = (fd, real)
+            return fd, real
+
+    # Opening. Every descriptor below comes from here.
+
+    def _open(self, path: WorkPath, flags: int) -> int:
+        try:
+            return kernel.open_beneath(self._open_root(path.root)[0], path.inner, flags)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise BadPath(path=path.named, why="links on the way lead in a circle or were just changed") from None
+            if error.errno in (errno.ENOENT, errno.ENOTDIR):
+                raise NotFound(path=path.named, nearest=self.nearest(path)) from None
+            raise from_os(error, path=path.named) from None
+
+    def stat(self, path: WorkPath) -> os.stat_result | None:
+        """What stands at ``path``, or None."""
+        try:
+            fd = self._open(path, kernel.O_PATH | os.O_CLOEXEC)
+        except NotFound:
+            return None
+        try:
+            return os.fstat(fd)
+        finally:
+            os.close(fd)
+
+    def open_file(self, path: WorkPath) -> int:
+        """A regular file, for reading. Anything else is refused before it is opened."""
+        fd = self._open(path, kernel.O_PATH | os.O_CLOEXEC)
+        try:
+            _require_regular(path, os.fstat(fd))
+        finally:
+            os.close(fd)
+        fd = self._open(path, _READ)  # O_NONBLOCK: harmless even if something else stands there by now
+        try:
+            _require_regular(path, os.fstat(fd))
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    @contextlib.contextmanager
+    def parent(self, path: WorkPath, create: bool = False) -> Iterator[tuple[int, str]]:
+        """The directory that holds ``path``, as a descriptor, and the name in it. For writing."""
+        if not path.root.writable:
+            raise ReadOnlyRoot(path=path.named, root=path.root.path)
+        if path.inner == ".":
+            raise IsDirectory(path=path.named)
+        above, _, name = path.inner.rpartition("/")
+        made: list[tuple[int, str]] = []
+        fd = self._make(path, above, made) if create else self._open_listed(path, above)
+        try:
+            yield fd, name
+        except BaseException:
+            for directory, child in reversed(made):  # what we made for nothing goes again, if it is still empty
+                with contextlib.suppress(OSError):
+                    os.rmdir(child, dir_fd=directory)
+            raise
+        finally:
+            os.close(fd)
+            for directory, _ in made:
+                os.close(directory)
+
+    def _open_listed(self, path: WorkPath, inner: str) -> int:
+        """A directory descriptor that can be synced; one that cannot, where the directory may not be listed."""
+        place = WorkPath(path.named, path.real, inner or ".", path.root)
+        try:
+            return self._open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except NotFound:
+            raise NotFound(path=path.named, nearest=self.nearest(path)) from None
+        except PermissionDenied:
+            return self._open(place, kernel.DIRECTORY)
+
+    def _make(self, path: WorkPath, inner: str, made: list[tuple[int, str]]) -> int:
+        here = self._open_listed(path, ".")
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            for part in inner.split("/") if inner else ():
+                try:
+                    deeper = os.open(part, flags, dir_fd=here)
+                except FileNotFoundError:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=here)
+                        made.append((os.dup(here), part))
+                        os.fsync(here)
+                    deeper = os.open(part, flags, dir_fd=here)
+                os.close(here)
+                here = deeper
+        except OSError as error:
+            os.close(here)
+            for directory, child in reversed(made):
+                with contextlib.suppress(OSError):
+                    os.rmdir(child, dir_fd=directory)
+                os.close(directory)
+            if error.errno in (errno.ENOTDIR, errno.ELOOP):
+                raise BadPath(path=path.named, why="a part of it is not a directory") from None
+            raise from_os(error, path=path.named) from None
+        return here
+
+    def nearest(self, path: WorkPath, most: int = 3) -> list[str]:
+        """Existing names like a missing one, as paths that can be used as they stand."""
+        parts = path.inner.split("/")
+        fd = -1
+        for depth in range(len(parts) - 1, -1, -1):
+            above = "/".join(parts[:depth])
+            with contextlib.suppress(OSError, RootMissing):
+                fd = kernel.open_beneath(self._open_root(path.root)[0], above or ".", os.O_RDONLY | os.O_DIRECTORY)
+                break
+        if fd < 0:
+            return []
+        try:
+            with os.scandir(fd) as entries:
+                names = {entry.name.casefold(): entry.name for entry in islice(entries, _LISTED)}
+        finally:
+            os.close(fd)
+        close = difflib.get_close_matches(parts[depth].casefold(), sorted(names), n=most, cutoff=0.6)
+        prefix = path.named[: len(path.named) - len("/".join(parts[depth:]))]
+        if not path.named.endswith("/".join(parts[depth:])):  # reached through a link or `..`
+            prefix = above + "/" if above else ""
+        return [prefix + names[name] for name in close]
+
+
+def _require_regular(path: WorkPath, found: os.stat_result) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise IsDirectory(path=path.named)
+    if not stat.S_ISREG(found.st_mode):
+        kinds = {
+            stat.S_IFIFO: "a named pipe",
+            stat.S_IFSOCK: "a socket",
+            stat.S_IFCHR: "a device",
+            stat.S_IFBLK: "a device",
+        }
+        raise NotRegular(path=path.named, kind=kinds.get(stat.S_IFMT(found.st_mode), "not a file"))
