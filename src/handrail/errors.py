@@ -5,10 +5,11 @@
       |- Refusal      not allowed here:     outside_workspace  read_only_root  denied  needs_approval
       |- Place        the path or the file: bad_path  tilde_path  root_missing  not_found  is_directory  not_regular
       |                                     binary_file  hard_linked  already_exists  file_too_large
-      |- Reading      the part asked for:   past_end  page_too_large  timed_out
+      |                                     too_large_to_change
+      |- Reading      the part asked for:   past_end  past_column  page_too_large  timed_out
       |- Seen         read before write:    not_seen  changed_since
-      |- Editing      the change itself:    no_match  many_matches  no_change  empty_old  cannot_encode  bad_notebook
-      |                                     no_such_cell
+      |- Editing      the change itself:    no_match  many_matches  too_many_places  no_change  empty_old
+      |                                     cannot_encode  bad_notebook  no_such_cell
       |- System       the machine:          permission_denied  disk_full  read_only_disk  io_error  busy
       `- Bug          ours:                 internal_error
 
@@ -116,12 +117,20 @@ class FileTooLarge(Place):
     code = "file_too_large"
 
 
+class TooLargeToChange(Place):
+    code = "too_large_to_change"
+
+
 class Reading(ToolError):
     """The part of the file that was asked for cannot be given."""
 
 
 class PastEnd(Reading):
     code = "past_end"
+
+
+class PastColumn(Reading):
+    code = "past_column"
 
 
 class PageTooLarge(Reading):
@@ -154,6 +163,10 @@ class NoMatch(Editing):
 
 class ManyMatches(Editing):
     code = "many_matches"
+
+
+class TooManyPlaces(Editing):
+    code = "too_many_places"
 
 
 class NoChange(Editing):
@@ -217,7 +230,6 @@ _FROM_ERRNO: dict[int, type[ToolError]] = {
     errno.EDQUOT: DiskFull,
     errno.EROFS: ReadOnlyDisk,
     errno.ENAMETOOLONG: BadPath,
-    errno.EINVAL: BadPath,
     errno.ELOOP: BadPath,
     errno.EBUSY: Busy,
     errno.ETXTBSY: Busy,

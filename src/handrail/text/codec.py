@@ -7,14 +7,14 @@ so that an edit replaces those bytes and no others.
 from __future__ import annotations
 
 import codecs
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from handrail.errors import BinaryFile, CannotEncode
+from handrail.text import lines
+from handrail.text.legacy import likely
 
 SNIFFED = 8 * 1024
-_SAMPLE = 64 * 1024
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16: its mark begins with that one's
@@ -22,11 +22,7 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# charset-normalizer is asked about these alone: with its whole list a short Western file comes out as Central European.
-_LEGACY = ["gb18030", "big5", "cp932", "euc_jp", "euc_kr", "cp1252", "cp1251", "koi8_r", "latin_1"]
 _SINGLE_BYTE = {"cp1252", "cp1251", "koi8_r", "latin_1"}
-_MULTIBYTE_UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
-_HIGH = re.compile(rb"[\x80-\xff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +58,34 @@ class Codec:
 
     def encode(self, text: str) -> bytes:
         """New text as bytes of this file; refuses what the encoding cannot hold."""
-        try:
+        if self._holds(text):
             return text.encode(self.name)
-        except UnicodeEncodeError as error:
-            bad = text[error.start]
-            line = text.count("\n", 0, error.start) + 1
-            raise CannotEncode(encoding=self.label, char=bad, code=f"U+{ord(bad):04X}", line=line) from None
+        # Halve to the first character that does not come back as it went in.
+        low, high = 0, len(text)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._holds(text[low:middle]) else (low, middle)
+        raise self._refusal(text, low)
+
+    def _holds(self, text: str) -> bool:
+        try:
+            encoded = text.encode(self.name)
+            # Some legacy encodings take a character and give another one back: in EUC-JP a yen sign is a backslash.
+            return self.name.startswith("utf-") or encoded.decode(self.name) == text
+        except UnicodeError:
+            return False
+
+    def _refusal(self, text: str, at: int) -> CannotEncode:
+        line = lines.count_ends(text[:at]) + 1
+        return CannotEncode(encoding=self.label, char=text[at], code=f"U+{ord(text[at]):04X}", line=line)
 
     def offsets(self, raw: bytes, text: str, positions: Sequence[int]) -> list[int]:
         """The byte offset in ``raw`` of each character position of ``text``; ``positions`` must be ascending."""
-        if self.name in _SINGLE_BYTE or self.name == "utf-32-le" or self.name == "utf-32-be" or text.isascii():
+        if self.name in _SINGLE_BYTE or self.unit == 4 or text.isascii():
             return [len(self.bom) + position * self.unit for position in positions]
         if self.name.startswith("utf-"):
             return self._measured(text, positions)
-        return self._walked(raw, positions)
+        return self._walked(raw, text, positions)
 
     def _measured(self, text: str, positions: Sequence[int]) -> list[int]:
         # Unicode encodings give every character one spelling, so that encoding again measures exactly.
@@ -86,19 +96,21 @@ class Codec:
             found.append(offset)
         return found
 
-    def _walked(self, raw: bytes, positions: Sequence[int]) -> list[int]:
+    def _walked(self, raw: bytes, text: str, positions: Sequence[int]) -> list[int]:
         # Legacy encodings may spell a character in several ways: walk the bytes that are there.
         decoder = codecs.getincrementaldecoder(self.name)("strict")
         found: list[int] = []
         offset = characters = 0
         for position in positions:
             while characters < position:
-                step = max(1, min((position - characters) // 2, len(raw) - offset))
+                step = position - characters  # no byte makes more than one character
                 characters += len(decoder.decode(raw[offset : offset + step]))
                 offset += step
                 while decoder.getstate()[0]:  # stopped inside a character
                     characters += len(decoder.decode(raw[offset : offset + 1]))
                     offset += 1
+            if characters > position:  # the bytes stand for a letter and its accent, and the span parts them
+                raise self._refusal(text, position)
             found.append(offset)
         return found
 
@@ -117,59 +129,38 @@ def marked(head: bytes) -> Codec | None:
 def sniff(raw: bytes, legacy: str | None = None, whole: bool = True) -> Codec:
     """The encoding of a file, from all of its bytes or, with ``whole`` false, from a part that stands for it.
 
-    Raises `BinaryFile` on a NUL in the first 8 KB of a file without a byte order mark. ``legacy`` names the encoding
-    to try first where the bytes are not UTF-8.
+    Raises `BinaryFile` on a NUL in the first 8 KB of a file without a UTF-16 or UTF-32 mark. ``legacy`` names the
+    encoding to try first where the bytes are not UTF-8.
     """
     found = marked(raw)
-    if found and found.unit == 1:
-        return found if _is(raw, "utf-8", whole) else Codec("utf-8", bom=found.bom, stray=True)
-    if found:
+    if found and found.unit > 1:
         if _is(raw[len(found.bom) :], found.name, whole, "surrogatepass"):
             return found
         raise BinaryFile(why=f"it starts with a {found.name} mark, but is not {found.name}")
     if b"\0" in raw[:SNIFFED]:
         raise BinaryFile(why="it holds NUL bytes")
+    if found:
+        return found if _is(raw, "utf-8", whole) else Codec("utf-8", bom=found.bom, stray=True)
     if raw.isascii() or _is(raw, "utf-8", whole):
         return UTF8
     return _legacy(raw, legacy, whole)
 
 
 def _legacy(raw: bytes, preferred: str | None, whole: bool) -> Codec:
-    if preferred and _is(raw, preferred, whole):
-        return Codec(codecs.lookup(preferred).name)
-    sample = _around_high_bytes(raw)
-    good = sum(len(part) for part in _MULTIBYTE_UTF8.findall(sample))
-    if good * 2 > len(_HIGH.findall(sample)):
-        return Codec("utf-8", stray=True)  # mostly UTF-8 and a few bytes that are not
-    if _lone_high_bytes(sample):
-        names = ["cp1252", "latin_1"]  # a CJK text has its high bytes in pairs
-    else:
-        # The slowest import of this module, and needed for legacy files alone.
-        from charset_normalizer import from_bytes
-
-        best = from_bytes(sample, cp_isolation=_LEGACY).best()
-        names = [best.encoding] if best else []
-    for name in [*names, "cp1252", "latin_1"]:
-        name = "gbk" if name == "gb18030" and _is(raw, "gbk", whole) else name
+    if preferred:
+        name = codecs.lookup(preferred).name
+        if not name.startswith("utf") and _is(raw, name, whole):
+            return Codec(name)
+    for name in likely(raw):
+        if name == "utf-8":
+            return Codec(name, stray=True)  # UTF-8 and a few bytes that are not
+        if name == "gb18030" and _is(raw, "gbk", whole):
+            return Codec("gbk")  # what only the newer standard has would be strange in this file
         if _is(raw, name, whole):
             return Codec(name)
-    raise AssertionError("latin_1 decodes everything")
-
-
-def _lone_high_bytes(sample: bytes) -> bool:
-    runs = re.findall(rb"[\x80-\xff]+", sample)
-    return sum(len(run) == 1 for run in runs) * 10 >= len(runs) * 9
-
-
-def _around_high_bytes(raw: bytes) -> bytes:
-    """A sample in whole lines from the first byte that is not ASCII on."""
-    if len(raw) <= _SAMPLE:
-        return raw
-    first = _HIGH.search(raw)
-    start = raw.rfind(b"\n", 0, first.start()) + 1 if first else 0
-    start = max(start, (first.start() if first else 0) - _SAMPLE // 2)
-    end = raw.rfind(b"\n", start, start + _SAMPLE)
-    return raw[start : end + 1 if end > (first.start() if first else start) else start + _SAMPLE]
+        if name == "cp1252":
+            return Codec("latin_1")  # which has every byte
+    raise AssertionError("one of them has every byte")
 
 
 def _is(raw: bytes, name: str, whole: bool, errors: str = "strict") -> bool:

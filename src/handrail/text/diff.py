@@ -1,145 +1,240 @@
 """Local diffs: what changed around some splices, without comparing whole files.
 
 The places that changed are known, so only they and three lines around them are looked at: one line of a file of 50,000
-costs as much as one line of a file of 50.
+costs as much as one line of a file of 50. What comes out is bounded: after `MOST_ROWS` rows the rest is one hunk that
+says how much it stands for.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from handrail.text import lines
+from handrail.text.align import SLIDE, Opcode, grouped, joined, opcodes, settled
 from handrail.text.document import Splice
 
 CONTEXT = 3
-_COMPARED = 4_000
+_AROUND = CONTEXT + SLIDE
+"""So many lines around a change are looked at, so that three are left wherever it settles."""
+MOST_ROWS = 2_000
+MOST_CHARS = 2_000
+"""A longer line is cut where it is shown."""
+
+Row = tuple[str, str]
+"""A sign (space, `-`, `+`) and a line with its ending."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The rest of a long diff."""
+
+    places: int
+    old_count: int
+    new_count: int
 
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Neighbouring lines of both texts; each row is a sign (space, `-`, `+`) and a line with its ending."""
+    """Neighbouring lines of both texts. Only the last of a list may have `left_out`, and no rows then."""
 
     old_first: int
     new_first: int
-    rows: tuple[tuple[str, str], ...]
+    rows: tuple[Row, ...]
+    left_out: LeftOut | None = None
+
+    @property
+    def old_count(self) -> int:
+        return self.left_out.old_count if self.left_out else sum(sign != "+" for sign, _ in self.rows)
+
+    @property
+    def new_count(self) -> int:
+        return self.left_out.new_count if self.left_out else sum(sign != "-" for sign, _ in self.rows)
 
 
-def hunks(text: str, splices: Sequence[Splice]) -> list[Hunk]:
-    """The changed places of ``text``, each with three lines of context; places that touch are one."""
-    found = []
-    line, position, grown = 1, 0, 0
-    for group in _groups(text, splices):
-        start = _back(text, lines.start_of_line(text, group[0].start))
-        end = _forth(text, _whole(text, group[-1].end))
-        old, new, last = text[start:end], [], start
-        for splice in group:
-            new += [text[last : splice.start], splice.new]
-            last = splice.end
+def hunks(text: str, splices: Sequence[Splice], most_rows: int = MOST_ROWS) -> list[Hunk]:
+    """The changed places of ``text``, each with three lines of context; places that are near are one hunk."""
+    found: list[Hunk] = []
+    line, position, grown, room, done = 1, 0, 0, most_rows, 0
+    for group in _groups(text, splices, most_rows):
+        start = _back(text, group[0].start)
         line += lines.count_ends(text[position:start])
         position = start
-        before, after = lines.split(old), lines.split("".join([*new, text[last:end]]))
-        found += _between(before, after, line, line + grown)
+        before, after, codes = _compared(text, start, group, line - 1)
+        for part in grouped(codes, CONTEXT):
+            rows, old, new = _rows(part, before, after, room)
+            room -= len(rows)
+            if rows:
+                found.append(Hunk(line + part[0][1], line + grown + part[0][3], tuple(rows)))
+            if old < part[-1][2] or new < part[-1][4]:
+                reached = start + sum(map(len, before[:old]))
+                done += sum(splice.start < reached for place in group for splice in place.splices)
+                return [*found, _rest(text, splices, done, line + old, line + grown + new)]
         grown += len(after) - len(before)
+        done += sum(len(place.splices) for place in group)
     return found
 
 
-def _groups(text: str, splices: Sequence[Splice]) -> Iterator[list[Splice]]:
-    group: list[Splice] = []
+@dataclass(slots=True)
+class _Place:
+    """Whole lines that some splices touch."""
+
+    start: int
+    end: int
+    splices: list[Splice]
+
+
+def _places(text: str, splices: Sequence[Splice]) -> Iterator[_Place]:
+    place: _Place | None = None
     for splice in splices:
-        if group and _forth(text, _whole(text, group[-1].end), 2 * CONTEXT + 1) < splice.start:
+        if place is None or place.end <= splice.start < len(text):
+            start = lines.start_of_line(text, splice.start)
+            if text[max(0, start - 1) : start] == "\r":
+                start = lines.start_of_line(text, start - 1)  # the change may make that ending a "\r\n"
+            if place is None or start >= place.end:
+                if place:
+                    yield place
+                place = _Place(start, start, [])
+        if splice.end >= place.end:
+            place.end = lines.end_of_line(text, splice.end)
+        place.splices.append(splice)
+    if place:
+        yield place
+
+
+def _groups(text: str, splices: Sequence[Splice], most: int) -> Iterator[list[_Place]]:
+    """Places with context in common. A group that has more places than there can be rows is not gone on with."""
+    group: list[_Place] = []
+    for place in _places(text, splices):
+        if group and not _near(text, group[-1].end, place.start):
             yield group
             group = []
-        group.append(splice)
+        group.append(place)
+        if len(group) > most:
+            break
     if group:
         yield group
 
 
-def _whole(text: str, position: int) -> int:
-    """The end of the line that a span reaches into; the next line too if the span ends with an ending."""
-    return lines.end_of_line(text, position)
+def _near(text: str, position: int, other: int) -> bool:
+    for _ in range(2 * _AROUND):
+        if position < other:
+            position = lines.end_of_line(text, position)
+    return position >= other
 
 
-def _back(text: str, start: int, number: int = CONTEXT) -> int:
-    for _ in range(number):
+def _compared(text: str, start: int, group: Sequence[_Place], above: int) -> tuple[list[str], list[str], list[Opcode]]:
+    """The lines of both texts around some places, and how they differ; between the places nothing does."""
+    before: list[str] = []
+    after: list[str] = []
+    codes: list[Opcode] = []
+
+    def same(rows: list[str]) -> None:
+        codes.append(("equal", len(before), len(before) + len(rows), len(after), len(after) + len(rows)))
+        before.extend(rows)
+        after.extend(rows)
+
+    last = start
+    for place in group:
+        same(lines.split(text[last : place.start]))
+        old, new = lines.split(text[place.start : place.end]), lines.split(_spliced(text, place))
+        i, j = len(before), len(after)
+        codes += [(code, i + i1, i + i2, j + j1, j + j2) for code, i1, i2, j1, j2 in opcodes(old, new)]
+        before += old
+        after += new
+        last = place.end
+    end = _forth(text, last)
+    same(lines.split(text[last:end]))
+    return before, after, settled(joined(codes), before, after, above, lambda: lines.count(text[end:]))
+
+
+def _spliced(text: str, place: _Place) -> str:
+    parts, last = [], place.start
+    for splice in place.splices:
+        parts += [text[last : splice.start], splice.new]
+        last = splice.end
+    return "".join([*parts, text[last : place.end]])
+
+
+def _back(text: str, start: int) -> int:
+    for _ in range(_AROUND):
         start = lines.start_of_line(text, start - 1) if start else 0
     return start
 
 
-def _forth(text: str, end: int, number: int = CONTEXT) -> int:
-    for _ in range(number):
+def _forth(text: str, end: int) -> int:
+    for _ in range(_AROUND):
         end = lines.end_of_line(text, end)
     return end
 
 
-def _between(before: list[str], after: list[str], old_line: int, new_line: int) -> list[Hunk]:
-    if len(before) + len(after) > _COMPARED:
-        head = _common(before, after)
-        tail = _common(before[head:][::-1], after[head:][::-1])
-        codes = [
-            ("equal", 0, head, 0, head),
-            ("replace", head, len(before) - tail, head, len(after) - tail),
-            ("equal", len(before) - tail, len(before), len(after) - tail, len(after)),
-        ]
-        groups = [
-            [
-                ("equal", max(0, head - CONTEXT), head, max(0, head - CONTEXT), head),
-                codes[1],
-                ("equal", codes[2][1], min(len(before), codes[2][1] + CONTEXT), codes[2][3], codes[2][3] + CONTEXT),
-            ]
-        ]
-    else:
-        matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-        groups = [list(group) for group in matcher.get_grouped_opcodes(CONTEXT)]
-    found = []
-    for group in groups:
-        rows: list[tuple[str, str]] = []
-        for code, i1, i2, j1, j2 in group:
-            if code == "equal":
-                rows += [(" ", row) for row in before[i1:i2]]
-            else:
-                rows += [("-", row) for row in before[i1:i2]] + [("+", row) for row in after[j1:j2]]
-        found.append(Hunk(old_line + group[0][1], new_line + group[0][3], tuple(rows)))
-    return found
-
-
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    same = 0
-    for a, b in zip(one, other, strict=False):
-        if a != b:
+def _rows(codes: Sequence[Opcode], before: list[str], after: list[str], room: int) -> tuple[list[Row], int, int]:
+    """The rows of a hunk, as many as there is room for, and up to which line of both texts they reach."""
+    rows: list[Row] = []
+    i = j = 0
+    for code, i1, i2, j1, j2 in codes:
+        left, old, new = room - len(rows), i2 - i1, j2 - j1
+        if code == "equal":
+            old = new = min(old, left)
+            rows += [(" ", row) for row in before[i1 : i1 + old]]
+        else:
+            new = min(new, max(left // 2, left - old))  # what does not fit is cut on both sides
+            old = min(old, left - new)
+            rows += [("-", row) for row in before[i1 : i1 + old]] + [("+", row) for row in after[j1 : j1 + new]]
+        i, j = i1 + old, j1 + new
+        if i < i2 or j < j2:
             break
-        same += 1
-    return same
+    return rows, i, j
+
+
+def _rest(text: str, splices: Sequence[Splice], done: int, old_line: int, new_line: int) -> Hunk:
+    """What lies behind the rows that are shown, from these lines on to the last change, as one hunk."""
+    end = lines.end_of_line(text, splices[-1].end)
+    old_last = lines.count(text[:end])
+    grown = sum(lines.count_ends(one.new) - lines.count_ends(text[one.start : one.end]) for one in splices)
+    old, new = max(0, old_last - old_line + 1), max(0, old_last + grown - new_line + 1)
+    return Hunk(old_line, new_line, (), LeftOut(max(1, len(splices) - done), old, new))
 
 
 def unified(name: str, found: Sequence[Hunk], created: bool = False) -> str:
-    """Hunks as a unified diff, in the form of `difflib.unified_diff`."""
+    """Hunks as a unified diff, in the form of `difflib.unified_diff`; very long lines are cut."""
     if not found:
         return ""
     parts = [f"--- {'/dev/null' if created else name}\n", f"+++ {name}\n"]
     for hunk in found:
-        old = sum(sign != "+" for sign, _ in hunk.rows)
-        new = sum(sign != "-" for sign, _ in hunk.rows)
-        parts.append(f"@@ -{_range(hunk.old_first, old)} +{_range(hunk.new_first, new)} @@\n")
+        if hunk.left_out:
+            parts.append(f"\\ {_more(hunk, hunk.left_out)}\n")
+            continue
+        old, new = _range(hunk.old_first, hunk.old_count), _range(hunk.new_first, hunk.new_count)
+        parts.append(f"@@ -{old} +{new} @@\n")
         for sign, row in hunk.rows:
-            parts.append(sign + row)
+            parts.append(sign + _cut(lines.body(row)) + lines.ending(row))
             if not row.endswith("\n"):
                 parts.append("\n" if row.endswith("\r") else "\n\\ No newline at end of file\n")
     return "".join(parts)
+
+
+def _more(hunk: Hunk, rest: LeftOut) -> str:
+    places = "1 more place" if rest.places == 1 else f"{rest.places} more places"
+    return f"{places} not shown, up to line {hunk.new_first + max(rest.new_count, 1) - 1}"
 
 
 def _range(first: int, count: int) -> str:
     return f"{first}" if count == 1 else f"{first - (count == 0)},{count}"
 
 
+def _cut(line: str) -> str:
+    left = len(line) - MOST_CHARS
+    return line if left <= 0 else f"{line[:MOST_CHARS]} [{left} characters more]"
+
+
 def snippet(found: Sequence[Hunk]) -> list[tuple[int, str]]:
-    """The new text of the hunks as numbered lines without endings."""
+    """The new text of the hunks as numbered lines without endings; very long lines are cut."""
     rows = []
     for hunk in found:
         number = hunk.new_first
         for sign, row in hunk.rows:
             if sign != "-":
-                rows.append((number, lines.body(row)))
+                rows.append((number, _cut(lines.body(row))))
                 number += 1
     return rows

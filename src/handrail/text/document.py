@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
-from handrail.text.codec import UTF8, Codec, sniff
+from handrail.text.codec import SNIFFED, UTF8, Codec, marked, sniff
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,14 @@ class Document:
 
 def document(raw: bytes, legacy: str | None = None) -> Document:
     """Read ``raw`` in the encoding it is in; raises `BinaryFile`."""
+    if not marked(raw) and b"\0" not in raw[:SNIFFED]:
+        found = Document(raw, UTF8)
+        try:
+            found.text  # noqa: B018 - nearly every file is UTF-8: it is checked and read in one pass
+        except UnicodeDecodeError:
+            pass
+        else:
+            return found
     return Document(raw, sniff(raw, legacy))
 
 
@@ -64,47 +73,60 @@ def applied(text: str, splices: Sequence[Splice]) -> str:
     return "".join([*parts, text[last:]])
 
 
+class _Piece(NamedTuple):
+    """A stretch of the original text, or of a text that came in later."""
+
+    text: str
+    start: int
+    end: int
+    kept: bool
+    """Whether it is the original's."""
+
+
 class Edited:
     """A text under several edits in a row, which remembers what is still the original's."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._pieces: list[tuple[int, int] | str] = [(0, len(text))]
+        self._pieces = [_Piece(text, 0, len(text), kept=True)]
         self._length = len(text)
 
     def apply(self, splices: Sequence[Splice]) -> None:
         """Make these edits in the text as it is now."""
-        for splice in reversed(splices):
-            head, rest = _parted(self._pieces, splice.start)
-            self._pieces = [*head, splice.new, *_parted(rest, splice.end - splice.start)[1]]
+        ahead = self._pieces[::-1]
+        done: list[_Piece] = []
+        position = 0
+        for splice in splices:
+            done += _taken(ahead, splice.start - position)
+            _taken(ahead, splice.end - splice.start)
+            done.append(_Piece(splice.new, 0, len(splice.new), kept=False))
+            position = splice.end
+        self._pieces = done + ahead[::-1]
         self.text = applied(self.text, splices)
 
     def splices(self) -> list[Splice]:
         """All edits so far, as splices of the original text."""
         found: list[Splice] = []
-        last, new = 0, ""
-        for piece in [*self._pieces, (self._length, self._length)]:
-            if isinstance(piece, str):
-                new += piece
+        last, new = 0, []
+        for piece in [*self._pieces, _Piece("", self._length, self._length, kept=True)]:
+            if not piece.kept:
+                new.append(piece.text[piece.start : piece.end])
                 continue
-            start, end = piece
-            if new or start > last:
-                found.append(Splice(last, start, new))
-                new = ""
-            last = end
+            text = "".join(new)
+            if text or piece.start > last:
+                found.append(Splice(last, piece.start, text))
+            last, new = piece.end, []
         return found
 
 
-def _parted(
-    pieces: list[tuple[int, int] | str], position: int
-) -> tuple[list[tuple[int, int] | str], list[tuple[int, int] | str]]:
-    """The pieces before and behind a position, one of them cut in two if need be."""
-    for number, piece in enumerate(pieces):
-        length = len(piece) if isinstance(piece, str) else piece[1] - piece[0]
-        if position < length:
-            if isinstance(piece, str):
-                return [*pieces[:number], piece[:position]], [piece[position:], *pieces[number + 1 :]]
-            middle = piece[0] + position
-            return [*pieces[:number], (piece[0], middle)], [(middle, piece[1]), *pieces[number + 1 :]]
-        position -= length
-    return pieces, []
+def _taken(ahead: list[_Piece], length: int) -> list[_Piece]:
+    """Take pieces of this length from the end of ``ahead``, where the next one lies; one is cut in two if need be."""
+    found = []
+    while length > 0:
+        piece = ahead.pop()
+        cut = min(piece.end, piece.start + length)
+        found.append(piece._replace(end=cut))
+        if cut < piece.end:
+            ahead.append(piece._replace(start=cut))
+        length -= cut - piece.start
+    return found

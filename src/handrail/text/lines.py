@@ -12,6 +12,7 @@ from typing import AnyStr
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 BYTE_END = re.compile(rb"\r\n|\n|\r")
 ANY_END = re.compile(r"\r\n|\n|\r")
+_NEAR = 512
 
 
 def split(text: str) -> list[str]:
@@ -54,50 +55,52 @@ def after_end(data: bytes, number: int) -> int:
     """The position just behind the ``number``-th line ending of ``data`` (1-based); -1 if there are fewer."""
     if number <= 0:
         return 0
-    if b"\r" in data:
-        for seen, match in enumerate(BYTE_END.finditer(data), start=1):
-            if seen == number:
-                return match.end()
-        return -1
     low, high = 0, len(data)
-    left = number
-    while high - low > 4096:
+    while high - low > _NEAR:  # halve until the place is near
         middle = (low + high) // 2
-        here = data.count(b"\n", low, middle)
-        if here >= left:
+        if data[middle - 1 : middle + 1] == b"\r\n":
+            middle += 1
+        here = count_ends(data[low:middle])
+        if here >= number:
             high = middle
         else:
-            low, left = middle, left - here
-    position = low
-    for _ in range(left):
-        position = data.find(b"\n", position) + 1
-        if position == 0:
-            return -1
-    return position
+            low, number = middle, number - here
+    for seen, match in enumerate(BYTE_END.finditer(data, low), start=1):
+        if seen == number:
+            return match.end()
+    return -1
 
 
 def start_of_line(text: str, position: int) -> int:
     """Where the line that holds ``position`` begins."""
-    start = max(text.rfind("\n", 0, position), text.rfind("\r", 0, position)) + 1
-    if 0 < start == position and text[start - 1] == "\r" and text[start : start + 1] == "\n":
-        # `position` stands between the two halves of a "\r\n": that pair still belongs to the line before.
-        return start_of_line(text, start - 1)
-    return start
+    if 0 < position < len(text) and text[position - 1] == "\r" and text[position] == "\n":
+        position -= 1  # between the two halves of a "\r\n": that pair still belongs to the line before
+    size = _NEAR
+    while position > 0:  # in growing steps, so that a near ending is found without a look at the whole text
+        low = max(0, position - size)
+        found = text.rfind("\n", low, position)
+        found = max(found, text.rfind("\r", max(low, found), position))
+        if found >= 0:
+            return found + 1
+        position, size = low, size * 4
+    return 0
 
 
 def end_of_line(text: str, position: int) -> int:
     """Where the line that holds ``position`` ends, its ending included."""
-    match = ANY_END.search(text, position)
-    return match.end() if match else len(text)
+    size = _NEAR
+    while position < len(text):
+        high = min(len(text), position + size)
+        found = text.find("\n", position, high)
+        lone = text.find("\r", position, found if found >= 0 else high)
+        if lone >= 0:
+            return lone + 2 if text.startswith("\n", lone + 1) else lone + 1
+        if found >= 0:
+            return found + 1
+        position, size = high, size * 4
+    return len(text)
 
 
 def to_feeds(text: str) -> str:
     """``text`` with every line ending written as ``\\n``."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-
-
-def endings_of(text: str) -> dict[str, int]:
-    """How often each kind of line ending occurs."""
-    pairs = text.count("\r\n")
-    found = {"\r\n": pairs, "\n": text.count("\n") - pairs, "\r": text.count("\r") - pairs}
-    return {end: number for end, number in found.items() if number}

@@ -1,17 +1,19 @@
 """Where an edit applies: the places in a text that an `old_string` stands for.
 
 Levels, each tried only if the one before found nothing: the text as it is; then the text with line endings taken as
-equal, which is the text as a model was shown it.
+equal, which is the text as a model was shown it. A place never begins inside a "\\r\\n".
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Literal
 
 from handrail.text import lines
 
+_END = "(?>\r\n|\n|\r)"
 Level = Literal["exact", "line_endings"]
 
 
@@ -25,14 +27,20 @@ class Match:
 
 def find(text: str, old: str) -> Match:
     """The places of ``old`` in ``text`` at the first level that has any."""
-    spans = _spans(text, old)
-    if spans or ("\r" not in text and "\r" not in old):
-        return Match("exact", spans)
-    return Match("line_endings", _in_feeds(text, lines.to_feeds(old)))
+    if "\r" in old or "\n" not in old or "\r" not in text:
+        spans = _spans(text, old)
+        if old.startswith("\n") and "\r" in text:  # half of a "\r\n" is no place
+            spans = tuple(span for span in spans if not text.startswith("\r\n", span[0] - 1))
+        if spans or ("\r" not in text and "\r" not in old):
+            return Match("exact", spans)
+    # An `old` that does not spell out "\r" is what a model was shown, where all line endings look alike: it is not
+    # unique if it is elsewhere with other endings.
+    spans = _in_feeds(text, lines.to_feeds(old))
+    return Match("exact" if all(text[start:end] == old for start, end in spans) else "line_endings", spans)
 
 
 def _spans(text: str, old: str) -> tuple[tuple[int, int], ...]:
-    found, start = [], text.find(old)
+    found, start = [], text.find(old) if old else -1
     while start >= 0:
         found.append((start, start + len(old)))
         start = text.find(old, start + len(old))
@@ -41,6 +49,9 @@ def _spans(text: str, old: str) -> tuple[tuple[int, int], ...]:
 
 def _in_feeds(text: str, old: str) -> tuple[tuple[int, int], ...]:
     """Search with every line ending taken as one character, and map the spans back."""
+    if not old.startswith("\n"):  # a pattern that begins with letters is found fast
+        pattern = re.compile(_END.join(map(re.escape, old.split("\n"))))
+        return tuple(match.span() for match in pattern.finditer(text))
     pairs: list[int] = []
     start = text.find("\r\n")
     while start >= 0:

@@ -1,7 +1,7 @@
 """How names and notices are shown, so that a file name cannot forge structure.
 
-Control characters, line separators, bidi controls, zero-width characters and stray bytes are written as escapes; one
-name stays on one line and reads left to right.
+Control characters, line separators, bidi controls, zero-width characters, odd spaces, stray bytes and characters that
+pass for a dot or a slash are written as escapes; one name stays on one line and reads left to right.
 """
 
 from __future__ import annotations
@@ -11,28 +11,42 @@ import unicodedata
 _PLAIN = {"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po"}
 _PLAIN |= {"Sm", "Sc", "Sk", "So"}
 # Letters and marks by category, but drawn as nothing: Hangul and Khmer fillers, variation selectors, braille blank.
-_INVISIBLE = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, *range(0xFE00, 0xFE10)}
-_INVISIBLE |= {*range(0xE0100, 0xE01F0)}
+_INVISIBLE = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2800, 0x3164, 0xFFA0}
+_INVISIBLE |= {*range(0xFE00, 0xFE10), 0x16FE4, *range(0xE0100, 0xE01F0)}
+_SLASHES = {0x2044, 0x2215, 0x29F8, 0x29F5, 0x29F9}
+_STRUCTURE = set("./\\")
+_SHORT = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def shown(name: str) -> str:
     """``name`` with everything that is not plainly visible escaped."""
     if name.isascii() and name.isprintable() and "\\" not in name:
         return name
-    return "".join(_escape(char) for char in name)
+    parts: list[str] = []
+    bare = True  # nothing stands here that a combining mark could belong to
+    for char in name:
+        plain = _plain(char) and not (bare and unicodedata.category(char) in ("Mn", "Mc"))
+        parts.append(char if plain else _escape(char))
+        bare = not plain
+    return "".join(parts)
+
+
+def _plain(char: str) -> bool:
+    if char.isascii():
+        return char.isprintable() and char != "\\"
+    code = ord(char)
+    if unicodedata.category(char) not in _PLAIN or code in _INVISIBLE or code in _SLASHES:
+        return False
+    return _STRUCTURE.isdisjoint(unicodedata.normalize("NFKC", char))  # such as a dot of full width
 
 
 def _escape(char: str) -> str:
     code = ord(char)
-    if char == " " or (unicodedata.category(char) in _PLAIN and code not in _INVISIBLE and char != "\\"):
-        return char
-    if char == "\\":
-        return "\\\\"
-    if char in "\n\r\t":
-        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[char]
+    if char in _SHORT:
+        return _SHORT[char]
     if 0xDC80 <= code <= 0xDCFF:  # a byte that the file system's encoding could not decode
         return f"\\x{code - 0xDC00:02x}"
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def readable(text: str) -> str:

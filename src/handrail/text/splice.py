@@ -6,12 +6,9 @@ takes the ending of the line it replaces, an added line that of its neighbour.
 
 from __future__ import annotations
 
-import difflib
-
 from handrail.text import lines
+from handrail.text.align import opcodes
 from handrail.text.document import Splice
-
-_COMPARED = 2_000
 
 
 def splice(text: str, start: int, end: int, old: str, new: str) -> Splice | None:
@@ -33,26 +30,33 @@ def narrowed(text: str, start: int, end: int, new: str) -> Splice | None:
 
 def with_endings(text: str, start: int, end: int, new: str) -> str:
     """``new`` with the line endings of the part of the file that it replaces."""
-    wanted = lines.split(lines.to_feeds(new))
-    if not any(line.endswith("\n") for line in wanted):
+    new = lines.to_feeds(new)
+    if "\n" not in new:
         return new
-    there = lines.split(text[start:end])
-    neighbour = _ending_before(text, start) or _ending_after(text, end) or "\n"
-    endings = _carried(there, wanted, neighbour)
-    return "".join(lines.body(line) + end for line, end in zip(wanted, endings, strict=True))
+    # Whole lines are compared: the span may begin and end inside one, and that line has an ending too.
+    begin, stop = lines.start_of_line(text, start), lines.end_of_line(text, end)
+    there, before = text[begin:stop], lines.ending(text[max(0, begin - 2) : begin])
+    if "\n" in there and "\r" not in there and before != "\r":
+        return new
+    head, tail = text[begin:start], text[end:stop]
+    wanted = lines.split(head + new + lines.to_feeds(tail))
+    endings = _carried(lines.split(there), wanted, before)
+    _apart(wanted, endings, before, tail)
+    made = "".join(lines.body(line) + ending for line, ending in zip(wanted, endings, strict=True))
+    if tail:  # the last line is the file's own from here on
+        made = made[: len(made) - len(endings[-1]) - len(lines.body(tail))]
+    return made[len(head) :]
 
 
-def _carried(there: list[str], wanted: list[str], neighbour: str) -> list[str]:
+def _carried(there: list[str], wanted: list[str], before: str) -> list[str]:
     """An ending for each wanted line, found by aligning them with the lines that are there."""
-    kinds = {lines.ending(line) for line in there} - {""}
-    if len(kinds) <= 1 or len(there) + len(wanted) > _COMPARED:
-        main = max(kinds, key=[lines.ending(line) for line in there].count) if kinds else neighbour
+    known = [ending for line in there if (ending := lines.ending(line))]
+    last = before or (known[0] if known else "\n")
+    if len(set(known)) <= 1:
+        main = known[0] if known else last
         return [main if line.endswith("\n") else "" for line in wanted]
-    bodies = [lines.body(line) for line in there]
-    matcher = difflib.SequenceMatcher(None, bodies, [lines.body(line) for line in wanted], autojunk=False)
     found: list[str] = []
-    last = neighbour
-    for _, i1, i2, j1, j2 in matcher.get_opcodes():
+    for _, i1, i2, j1, j2 in opcodes([lines.body(line) for line in there], [lines.body(line) for line in wanted]):
         for number, line in enumerate(wanted[j1:j2]):
             own = lines.ending(there[i1 + number]) if i1 + number < i2 else ""
             last = own or last
@@ -62,13 +66,17 @@ def _carried(there: list[str], wanted: list[str], neighbour: str) -> list[str]:
     return found
 
 
-def _ending_before(text: str, start: int) -> str:
-    begin = lines.start_of_line(text, start)
-    return lines.ending(text[max(0, begin - 2) : begin])
-
-
-def _ending_after(text: str, end: int) -> str:
-    return lines.ending(text[end : lines.end_of_line(text, end)])
+def _apart(wanted: list[str], endings: list[str], before: str, tail: str) -> None:
+    """Mend endings that would run together: a lone "\\r", then an empty line that ends with "\\n", read as one."""
+    if tail:
+        endings[-1] = lines.ending(tail)
+    for number, line in enumerate(wanted):
+        previous = endings[number - 1] if number else before
+        if previous == "\r" and endings[number] == line == "\n":
+            if tail and number == len(wanted) - 1 and number:
+                endings[number - 1] = "\r\n"  # the last ending is the file's own
+            else:
+                endings[number] = "\r\n"
 
 
 def _common_head(one: str, other: str) -> int:

@@ -1,0 +1,291 @@
+"""Jupyter notebooks as text: where each cell stands in the JSON, and how to change one and no other character.
+
+A notebook is never written anew. The text is scanned for the spans of its cells, and an edit is a few splices inside
+one cell, or in front of it or behind it, written the way the cells around are written: whatever stands elsewhere
+(other numbers' spelling, doubled keys, odd spaces) is not even looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from handrail.errors import BadNotebook
+from handrail.text.document import Splice
+from handrail.text.lines import ANY_END
+from handrail.text.splice import narrowed
+
+FORMAT = 4
+_IDS_SINCE = 5
+_DIGITS = 4_000
+_SPACE = re.compile(r"[ \t\n\r]*")
+_ESCAPE = re.compile(r"\\(?:\\|u(?!00[0-7])[0-9a-fA-F]{4})")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A member of a JSON object or an element of an array: where it stands, and what it holds."""
+
+    start: int
+    at: int
+    """Where the value begins; for an element, the same as `start`."""
+    end: int
+    value: Any
+    key: str = ""
+    colon: int = 0
+    """Where the key ends."""
+    inside: tuple[Item, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Notebook:
+    """A notebook and the place of each cell in its text."""
+
+    text: str
+    value: Mapping[str, Any]
+    top: tuple[Item, ...]
+    array: Item
+    """The member `cells`."""
+
+    @property
+    def cells(self) -> tuple[Item, ...]:
+        return self.array.inside
+
+    @property
+    def minor(self) -> int:
+        minor: int = self.value["nbformat_minor"]
+        return minor
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether new cells need an id."""
+        return self.minor >= _IDS_SINCE
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How an object of the file is written."""
+
+    eol: str
+    unit: str | None
+    """What one level is indented by; None: all on one line."""
+    inner: str
+    """The indentation of its members."""
+    outer: str
+    """The indentation of its closing bracket."""
+    comma: str
+    colon: str
+    escaped: bool
+
+    @property
+    def gap(self) -> str:
+        """What stands between two members."""
+        return self.comma if self.unit is None else self.comma + self.eol + self.inner
+
+
+def parse(text: str) -> Notebook:
+    """The notebook that ``text`` is; raises `BadNotebook`."""
+    try:
+        start = _space(text, 0)
+        if text[start : start + 1] == "{":
+            top, end = items(text, start, walked="cells")
+        else:
+            top, end = [], _DECODER.raw_decode(text, start)[1]
+        if _space(text, end) != len(text):
+            raise json.JSONDecodeError("Extra data", text, end)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise BadNotebook(broken=str(error)) from None
+    value = {item.key: item.value for item in top}
+    major, minor = value.get("nbformat"), value.get("nbformat_minor")
+    if type(major) is int and major != FORMAT and major > 0:
+        raise BadNotebook(major=major)
+    array = next((item for item in reversed(top) if item.key == "cells"), None)
+    if major != FORMAT or type(minor) is not int or minor < 0 or not isinstance(value.get("cells"), list):
+        raise BadNotebook(other=True)
+    assert array is not None
+    return Notebook(text, value, tuple(top), array)
+
+
+def items(text: str, start: int, walked: str = "") -> tuple[list[Item], int]:
+    """What the object or array that begins at ``start`` holds, and its end; the array under ``walked`` item by item."""
+    closing = "}" if text[start] == "{" else "]"
+    found: list[Item] = []
+    position = _space(text, start + 1)
+    if text.startswith(closing, position):
+        return found, position + 1
+    while True:
+        first, key, colon = position, "", 0
+        if closing == "}":
+            if not text.startswith('"', position):
+                raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, position)
+            key, colon = _DECODER.raw_decode(text, position)
+            position = _space(text, _expect(text, colon, ":"))
+        inside: list[Item] = []
+        if walked and key == walked and text.startswith("[", position):
+            inside, end = items(text, position)
+            value: Any = [item.value for item in inside]
+        else:
+            value, end = _DECODER.raw_decode(text, position)
+        found.append(Item(first, position, end, value, key, colon, tuple(inside)))
+        position = _space(text, end)
+        if text.startswith(closing, position):
+            return found, position + 1
+        position = _space(text, _expect(text, position, ","))
+
+
+def _expect(text: str, position: int, sign: str) -> int:
+    position = _space(text, position)
+    if not text.startswith(sign, position):
+        raise json.JSONDecodeError(f"Expecting '{sign}' delimiter", text, position)
+    return position + 1
+
+
+def _space(text: str, position: int) -> int:
+    found = _SPACE.match(text, position)
+    assert found
+    return found.end()
+
+
+def _whole_number(digits: str) -> int:
+    # Python refuses to read longer ones. They stay in the file as they are; only their kind matters here.
+    return int(digits[:_DIGITS])
+
+
+_DECODER = json.JSONDecoder(parse_int=_whole_number)
+
+
+def escapes(text: str) -> bool:
+    """Whether the file writes characters beyond ASCII as escapes."""
+    # A backslash that is itself escaped is consumed as a pair, so that what follows it is no escape.
+    return text.isascii() and "\\u" in text and any(found[0] != "\\\\" for found in _ESCAPE.finditer(text))
+
+
+def layout_of(text: str, item: Item, inside: Sequence[Item], escaped: bool) -> Layout:
+    """How the object ``item``, which holds ``inside``, is written."""
+    lead = text[item.at + 1 : inside[0].start]
+    gap = text[inside[0].end : inside[1].start] if len(inside) > 1 else ""
+    colon = text[inside[0].colon : inside[0].at]
+    eol = ANY_END.search(lead)
+    if not eol:
+        return Layout("", None, "", "", gap or _one_line_comma(colon), colon, escaped)
+    inner, outer = _indentation(lead), _indentation(text[inside[-1].end : item.end - 1])
+    comma = ANY_END.split(gap)[0]
+    return Layout(eol[0], inner.removeprefix(outer), inner, outer, comma if "," in comma else ",", colon, escaped)
+
+
+def _one_line_comma(colon: str) -> str:
+    return ", " if colon.endswith(" ") else ","
+
+
+def _indentation(space: str) -> str:
+    return ANY_END.split(space)[-1]
+
+
+def render(value: Any, layout: Layout, indent: str, spelled: Mapping[str, str] | None = None) -> str:
+    """``value`` as JSON at this indentation; strings that are in ``spelled`` already are written as they are there."""
+    if spelled and isinstance(value, str) and value in spelled:
+        return spelled[value]
+    if not isinstance(value, list | dict) or not value:
+        return json.dumps(value, ensure_ascii=layout.escaped)
+    deeper = indent + (layout.unit or "")
+    if isinstance(value, dict):
+        opening, closing = "{", "}"
+        parts = [
+            render(key, layout, "") + layout.colon + render(item, layout, deeper, spelled)
+            for key, item in value.items()
+        ]
+    else:
+        opening, closing = "[", "]"
+        parts = [render(item, layout, deeper, spelled) for item in value]
+    if layout.unit is None:
+        return opening + layout.comma.join(parts) + closing
+    line = layout.eol + deeper
+    return opening + line + (layout.comma + line).join(parts) + layout.eol + indent + closing
+
+
+def changed(book: Notebook, index: int, new: Mapping[str, Any], drop: frozenset[str], escaped: bool) -> list[Splice]:
+    """Give members of one cell new values, add those that are missing, and take away those to ``drop``."""
+    text, cell = book.text, book.cells[index]
+    members, _ = items(text, cell.at)
+    layout = layout_of(text, cell, members, escaped)
+    found: list[Splice | None] = []
+    kept = False
+    for number, member in enumerate(members):
+        if member.key not in drop:
+            kept = True
+            if member.key in new:
+                found.append(narrowed(text, member.at, member.end, _respelled(text, member, new[member.key], layout)))
+        elif kept:
+            found.append(Splice(members[number - 1].end, member.end, ""))
+        else:
+            found.append(Splice(member.start, members[number + 1].start, ""))
+    keys = [member.key for member in members]
+    for key in sorted(new.keys() - keys):
+        # nbformat sorts the keys: where they are sorted they stay so.
+        behind = next((member for member in members if member.key > key), None) if keys == sorted(keys) else None
+        added = render(key, layout, "") + layout.colon + render(new[key], layout, layout.inner)
+        place = behind.start if behind else members[-1].end
+        found.append(Splice(place, place, added + layout.gap if behind else layout.gap + added))
+    return sorted((splice for splice in found if splice), key=lambda splice: splice.start)
+
+
+def _respelled(text: str, member: Item, value: Any, layout: Layout) -> str:
+    """A new value in place of an old one: lines that stay keep their spelling, a list on one line stays there."""
+    spelled: dict[str, str] = {}
+    if isinstance(member.value, list) and member.value:
+        old, _ = items(text, member.at)
+        spelled = {item.value: text[item.at : item.end] for item in old if isinstance(item.value, str)}
+        if not ANY_END.search(text[member.at : old[0].start]):
+            usual = layout.comma if layout.unit is None else _one_line_comma(layout.colon)
+            comma = text[old[0].end : old[1].start] if len(old) > 1 else usual
+            layout = Layout("", None, "", "", comma, layout.colon, layout.escaped)
+    return render(value, layout, layout.inner, spelled)
+
+
+def inserted(book: Notebook, index: int, cell: Mapping[str, Any], escaped: bool) -> list[Splice]:
+    """Put a new cell in front of the cell ``index``, or behind the last one."""
+    text, array, cells = book.text, book.array, book.cells
+    if not cells:
+        start, end = _space(text, 0), len(text.rstrip(" \t\r\n"))
+        top = layout_of(text, Item(start, start, end, book.value), book.top, escaped)
+        return [Splice(array.at, array.end, render([dict(cell)], top, top.inner))]
+    near = max(0, index - 1)
+    model = cells[near]
+    members = items(text, model.at)[0] if isinstance(model.value, dict) else []
+    if members:
+        layout = layout_of(text, model, members, escaped)
+        keys = [member.key for member in members]
+    else:
+        layout, keys = Layout("", None, "", "", ", ", ": ", escaped), []
+    if keys != sorted(keys):
+        cell = {key: cell[key] for key in [*keys, *cell] if key in cell}
+    body = render(dict(cell), layout, layout.outer)
+    gap = _between(text, array, near, layout)
+    if index == 0:
+        return [Splice(cells[0].start, cells[0].start, body + gap)]
+    return [Splice(cells[near].end, cells[near].end, gap + body)]
+
+
+def _between(text: str, array: Item, near: int, layout: Layout) -> str:
+    """What stands between two cells."""
+    cells = array.inside
+    if len(cells) > 1:
+        first = min(near, len(cells) - 2)
+        return text[cells[first].end : cells[first + 1].start]
+    lead = text[array.at + 1 : cells[0].start]
+    if ANY_END.search(lead):
+        return (layout.comma if layout.unit is not None else ",") + lead
+    return layout.comma if layout.unit is None else ", "
+
+
+def deleted(book: Notebook, index: int) -> list[Splice]:
+    """Take a cell away, and the comma that parts it from the others."""
+    array, cells = book.array, book.cells
+    if len(cells) == 1:
+        return [Splice(array.at + 1, array.end - 1, "")]
+    if index < len(cells) - 1:
+        return [Splice(cells[index].start, cells[index + 1].start, "")]
+    return [Splice(cells[index - 1].end, cells[index].end, "")]

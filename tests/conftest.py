@@ -1,0 +1,36 @@
+"""Fixtures for all tests: real files, a private state directory, and faults that are not swallowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail import Session, Settings
+
+
+@pytest.fixture(autouse=True)
+def _private_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Locks of the tests stay with the tests, also in the processes they start."""
+    monkeypatch.setenv("HANDRAIL_STATE", str(tmp_path_factory.mktemp("state")))
+
+
+@pytest.fixture
+def make_session(tmp_path: Path) -> Iterator[Callable[..., Session]]:
+    """`make_session(root=..., dialect=..., durable=False, ...)`: a session on a fresh folder that raises on bugs."""
+    made: list[Session] = []
+
+    def make(root: Path | None = None, dialect: str = "native", **options: Any) -> Session:
+        names = Settings.__dataclass_fields__
+        settings = {name: options.pop(name) for name in list(options) if name in names}
+        session = Session(
+            root or tmp_path, dialect=dialect, settings=Settings(**{"raise_bugs": True, **settings}), **options
+        )
+        made.append(session)
+        return session
+
+    yield make
+    for session in made:
+        session.close()
