@@ -1,4 +1,4 @@
-"""The few system calls that Python does not offer: open below a directory, exchange two names, ask for open writers.
+"""The few system calls that Python does not offer: open below a directory, exchange two names, hold writers off.
 
 `open_beneath` is the workspace boundary. The kernel walks the path below a directory descriptor and follows no link at
 all (`openat2`), or, where that call is missing, this module walks it one component at a time with `O_NOFOLLOW`. Either
@@ -7,6 +7,7 @@ way the check and the open are one act: there is no moment in which a swapped pa
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -14,11 +15,13 @@ import os
 import signal
 import stat
 import sys
+import time
 
 _LINUX = sys.platform == "linux"
 _OPENAT2 = 437  # the same number on every Linux architecture since 5.6
 _RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "armv7l": 382, "i686": 353, "ppc64le": 357, "s390x": 347}
 _RESOLVE = 0x02 | 0x04 | 0x08  # NO_MAGICLINKS | NO_SYMLINKS | BENEATH
+_REMOTE = {0x6969, 0x517B, 0xFF534D42, 0xFE534D42, 0x01021997}  # NFS, SMB, CIFS, SMB2, 9P
 _NOREPLACE, _EXCHANGE = (1, 2) if _LINUX else (4, 2)  # RENAME_EXCL, RENAME_SWAP of renameatx_np
 
 O_PATH = getattr(os, "O_PATH", os.O_RDONLY)
@@ -86,9 +89,13 @@ HAS_OPENAT2 = _has_openat2()
 
 def open_beneath(root: int, path: str, flags: int, mode: int = 0) -> int:
     """Open ``path`` (relative, free of ``..``) below the directory ``root`` without passing any link."""
-    if HAS_OPENAT2:
-        return _openat2(root, path, flags, mode)
-    return walk_beneath(root, path, flags, mode)
+    opener = _openat2 if HAS_OPENAT2 else walk_beneath
+    for _ in range(500):
+        try:
+            return opener(root, path, flags, mode)
+        except BlockingIOError:  # the file is being exchanged at this very moment: see `lease`
+            time.sleep(0.001)
+    return opener(root, path, flags, mode)
 
 
 def _rename(old: str, new: str, directory: int, flag: int) -> None:
@@ -127,15 +134,47 @@ def exchange(one: str, other: str, directory: int) -> bool:
     return True
 
 
-def has_writers(fd: int) -> bool:
-    """Whether some process has this file open for writing: a read lease is refused then. False if unknown."""
-    if not hasattr(fcntl, "F_SETLEASE"):
-        return False
+def sync_directory(directory: int) -> None:
+    """The names in ``directory`` survive a power cut."""
     try:
-        # Whoever opens the file while we hold the lease sends us a signal; the default one would end the process.
-        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
-        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        os.fsync(directory)
     except OSError as error:
-        return error.errno == errno.EAGAIN
-    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-    return False
+        if error.errno not in (errno.EBADF, errno.EINVAL):  # a descriptor that cannot be synced
+            raise
+
+
+def lease(fd: int, alone: bool = False) -> bool | None:
+    """Make others wait: whoever opens this file for writing stands still until `release`, or until ``fd`` is closed.
+
+    ``alone``: whoever opens it at all. False if somebody has it open that way already; None where leases are not to be
+    had. Without ``alone``, ``fd`` must be read-only.
+    """
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return None
+    try:
+        # Whoever waits sends us a signal; the default one would end the process.
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK if alone else fcntl.F_RDLCK)
+    except OSError as error:
+        return False if error.errno == errno.EAGAIN and not _is_remote(fd) else None
+    return True
+
+
+def _is_remote(fd: int) -> bool:
+    """Whether a file lies on a network file system: these refuse leases in the words of "somebody writes"."""
+    found = ctypes.create_string_buffer(256)
+    if _libc.fstatfs(fd, found) != 0:
+        return False
+    kind = int.from_bytes(found.raw[: ctypes.sizeof(ctypes.c_long)], sys.byteorder) & 0xFFFFFFFF
+    return kind in _REMOTE
+
+
+def lease_wanted(fd: int, alone: bool = False) -> bool:
+    """Whether somebody waits for the lease on ``fd`` to end."""
+    return fcntl.fcntl(fd, fcntl.F_GETLEASE) != (fcntl.F_WRLCK if alone else fcntl.F_RDLCK)
+
+
+def release(fd: int) -> None:
+    """End a lease."""
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)

@@ -9,6 +9,8 @@ from handrail.files.commit import HardLinks
 
 @dataclass(frozen=True, slots=True)
 class Settings:
+    """How a session treats files."""
+
     durable: bool = True
     """Sync files and directories, so that a change survives a power cut once it is reported."""
     hard_links: HardLinks = "refuse"

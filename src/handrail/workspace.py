@@ -28,6 +28,7 @@ from handrail.errors import (
     ReadOnlyRoot,
     RootMissing,
     TildePath,
+    ToolError,
     from_os,
 )
 
@@ -62,6 +63,7 @@ class Workspace:
     def __init__(self, roots: Sequence[Root]) -> None:
         self.roots = tuple(Root(os.path.abspath(root.path), root.writable) for root in roots)
         self._fds: dict[Root, tuple[int, str]] = {}
+        self._gone: list[int] = []
         self._lock = threading.Lock()
 
     @property
@@ -71,9 +73,10 @@ class Workspace:
 
     def close(self) -> None:
         with self._lock:
-            for fd, _ in self._fds.values():
+            for fd in (*(fd for fd, _ in self._fds.values()), *self._gone):
                 os.close(fd)
             self._fds.clear()
+            self._gone.clear()
 
     def resolve(self, named: str) -> WorkPath:
         """The real path that ``named`` stands for, or the reason why it is none of ours."""
@@ -83,10 +86,20 @@ class Workspace:
             os.fsencode(named)
         except UnicodeEncodeError:
             raise BadPath(path=named, why="it is not valid Unicode") from None
+        for root in self.roots:
+            with contextlib.suppress(ToolError):
+                self._open_root(root, check=True)
         home = self._open_root(self.roots[0])[1] if not os.path.isabs(named) else ""
         if home and named.startswith("~") and not os.path.lexists(os.path.join(home, named.split("/", 1)[0])):
             raise TildePath(path=named)
-        return self._plain(named) or self._through_links(named, os.path.join(home, named))
+        found = self._plain(named) or self._through_links(named, os.path.join(home, named))
+        if named.endswith("/"):
+            standing = self.stat(found)
+            if standing is None:
+                raise NotFound(path=named, nearest=self.nearest(found))
+            if not stat.S_ISDIR(standing.st_mode):
+                raise BadPath(path=named, why="it ends with a slash, but is not a directory")
+        return found
 
     def _plain(self, named: str) -> WorkPath | None:
         """The usual case in one system call: an existing path below a root, no links, no detours."""
@@ -112,6 +125,9 @@ class Workspace:
         real = os.path.realpath(path)
         found = self._root_above(real)
         if found is None:
+            for root in self.roots:
+                if not os.path.isdir(root.path) and os.path.normpath(path).startswith(root.path + "/"):
+                    raise RootMissing(root=root.path)
             lexical = self._root_above(os.path.normpath(path))
             link = lexical is not None and os.path.normpath(path) != real
             raise OutsideWorkspace(path=named, roots=[root.path for root in self.roots], link=link)
@@ -122,25 +138,28 @@ class Workspace:
         """The innermost root that holds ``path``, and its real path."""
         best: tuple[Root, str] | None = None
         for root in self.roots:
-            with contextlib.suppress(RootMissing):
+            with contextlib.suppress(ToolError):  # a root that is not there holds nothing
                 real = self._open_root(root)[1]
                 inside = path == real or path.startswith(real.rstrip("/") + "/")
                 if inside and (best is None or len(real) > len(best[1])):
                     best = (root, real)
         return best
 
-    def _open_root(self, root: Root) -> tuple[int, str]:
+    def _open_root(self, root: Root, check: bool = False) -> tuple[int, str]:
+        """The descriptor of a root and its real path; ``check``: is that still what stands at its path?"""
         with self._lock:
             known = self._fds.get(root)
-            if known and os.fstat(known[0]).st_nlink:
+            if known and (not check or _same_file(known[0], root.path)):
                 return known
-            if known:  # removed since, perhaps made anew
-                os.close(self._fds.pop(root)[0])
+            if known:  # moved or removed, perhaps made anew; another thread may still be using the descriptor
+                self._gone.append(self._fds.pop(root)[0])
             try:
                 real = os.path.realpath(root.path, strict=True)
                 fd = os.open(real, kernel.DIRECTORY)
             except FileNotFoundError:
                 raise RootMissing(root=root.path) from None
+            except NotADirectoryError:
+                raise BadPath(path=root.path, why="it is not a directory, so it cannot be a workspace") from None
             except OSError as error:
                 raise from_os(error, path=root.path) from None
             self._fds[root] = (fd, real)
@@ -185,7 +204,7 @@ class Workspace:
         return fd
 
     @contextlib.contextmanager
-    def parent(self, path: WorkPath, create: bool = False) -> Iterator[tuple[int, str]]:
+    def parent(self, path: WorkPath, create: bool = False, durable: bool = True) -> Iterator[tuple[int, str]]:
         """The directory that holds ``path``, as a descriptor, and the name in it. For writing."""
         if not path.root.writable:
             raise ReadOnlyRoot(path=path.named, root=path.root.path)
@@ -193,7 +212,7 @@ class Workspace:
             raise IsDirectory(path=path.named)
         above, _, name = path.inner.rpartition("/")
         made: list[tuple[int, str]] = []
-        fd = self._make(path, above, made) if create else self._open_listed(path, above)
+        fd = self._make(path, above, made, durable) if create else self._open_listed(path, above)
         try:
             yield fd, name
         except BaseException:
@@ -202,9 +221,9 @@ class Workspace:
                     os.rmdir(child, dir_fd=directory)
             raise
         finally:
-            os.close(fd)
-            for directory, _ in made:
-                os.close(directory)
+            for directory in (fd, *(above for above, _ in made)):
+                with contextlib.suppress(OSError):  # only looked through: a failing close takes nothing back
+                    os.close(directory)
 
     def _open_listed(self, path: WorkPath, inner: str) -> int:
         """A directory descriptor that can be synced; one that cannot, where the directory may not be listed."""
@@ -216,7 +235,7 @@ class Workspace:
         except PermissionDenied:
             return self._open(place, kernel.DIRECTORY)
 
-    def _make(self, path: WorkPath, inner: str, made: list[tuple[int, str]]) -> int:
+    def _make(self, path: WorkPath, inner: str, made: list[tuple[int, str]], durable: bool) -> int:
         here = self._open_listed(path, ".")
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
@@ -227,7 +246,8 @@ class Workspace:
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(part, dir_fd=here)
                         made.append((os.dup(here), part))
-                        os.fsync(here)
+                        if durable:
+                            kernel.sync_directory(here)
                     deeper = os.open(part, flags, dir_fd=here)
                 os.close(here)
                 here = deeper
@@ -263,6 +283,13 @@ class Workspace:
         if not path.named.endswith("/".join(parts[depth:])):  # reached through a link or `..`
             prefix = above + "/" if above else ""
         return [prefix + names[name] for name in close]
+
+
+def _same_file(fd: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _require_regular(path: WorkPath, found: os.stat_result) -> None:

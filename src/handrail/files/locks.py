@@ -78,7 +78,8 @@ class Locks:
             yield Held(fds)
         finally:
             for fd in fds:
-                os.close(fd)
+                with contextlib.suppress(OSError):  # the lock is gone either way, and what was done is done
+                    os.close(fd)
 
     def _take(self, name: str, deadline: float) -> int:
         fd = os.open(os.path.join(self._directory, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -103,13 +104,13 @@ class Locks:
             intents = json.loads(os.pread(fd, size, 0))
         except ValueError:  # killed while writing it, so nothing was begun
             intents = []
-        for intent in intents:
+        for intent in intents if isinstance(intents, list) else ():
             self._recover(intent)
         os.ftruncate(fd, 0)
 
     def sweep(self) -> None:
         """Mend what any dead process left behind."""
-        with contextlib.suppress(FileNotFoundError), os.scandir(self._directory) as entries:
+        with contextlib.suppress(OSError), os.scandir(self._directory) as entries:
             for entry in entries:
                 if not entry.stat().st_size:
                     continue

@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 import threading
 import time
+from array import array
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from handrail.errors import PastEnd, TimedOut
 from handrail.files.stored import Version, digest_of, read_all, version_of
@@ -28,10 +30,11 @@ _COUNTED = 64 << 20
 """Up to this size the lines of a file are counted before its tail is shown, so that the rows get their numbers."""
 _KEPT = 256
 _ENDLESS = 64 << 20
+_TICK = 50_000_000
+"""Nanoseconds within which two writes may get the same change time; no file system in use is coarser."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One line, or the part of it that is shown."""
 
     number: int
@@ -45,24 +48,31 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Page:
+    """Some lines in a row."""
+
     rows: tuple[Row, ...]
     total: int | None
     """The number of lines of the file, where it is known."""
     more: bool
     """Whether lines lie behind the page."""
-    full: bool
-    """Whether the character budget ended the page."""
     codec: Codec
+    """The encoding that the rows were read in."""
 
 
 @dataclass(slots=True)
 class LineIndex:
     """How many line endings lie before each block of a file."""
 
-    starts: list[int]
-    ends: list[int]
+    starts: array[int]
+    ends: array[int]
+    open: bool = False
+    """Whether the last block that was scanned stops inside a line."""
     total: int | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def new(cls, start: int) -> LineIndex:
+        return cls(array("q", [start]), array("q", [0]))
 
     def before(self, line: int) -> tuple[int, int]:
         """A known block at or before the beginning of ``line`` (1-based): its offset, and the endings before it."""
@@ -79,8 +89,10 @@ class Indexes:
 
     def of(self, version: Version, start: int) -> LineIndex:
         with self._lock:
-            index = self._known.pop(version.stamp, None) or LineIndex([start], [0])
-            self._known[version.stamp] = index
+            index = self._known.pop(version.stamp, None) or LineIndex.new(start)
+            # A file that was changed just now can be changed again without a trace in its times: nothing is kept of it.
+            if time.time_ns() - version.ctime_ns > _TICK:
+                self._known[version.stamp] = index
             if len(self._known) > _KEPT:
                 self._known.popitem(last=False)
             return index
@@ -96,7 +108,7 @@ class TextFile:
         self._seconds = seconds
         self._legacy = legacy
         found = os.fstat(fd)
-        self.raw = read_all(fd, SMALL) if found.st_size <= SMALL else None
+        self.raw = read_all(fd, SMALL, found.st_size)
         self.version = version_of(found, digest_of(self.raw) if self.raw is not None else None)
         self._indexes = indexes
 
@@ -108,36 +120,53 @@ class TextFile:
         """Find out the encoding; raises `BinaryFile`."""
         if self.raw is not None:
             self.codec = sniff(self.raw, self._legacy)
+            self._index = LineIndex.new(len(self.codec.bom))  # of the bytes in hand, whatever the file is by now
         else:
-            self.codec = sniff(os.pread(self._fd, _HEAD, 0), self._legacy, whole=False)
-        self._index = self._indexes.of(self.version, len(self.codec.bom))
+            self.codec = self._sniff(os.pread(self._fd, _HEAD, 0), 0)
+            self._index = self._indexes.of(self.version, len(self.codec.bom))
 
-    def page(self, first: int, most: int, width: int, budget: int, column: int = 1) -> Page:
+    @property
+    def ended(self) -> bool:
+        """Whether the last line has a line ending."""
+        unit = self.codec.unit
+        last = self.raw[-unit:] if self.raw is not None else os.pread(self._fd, unit, self.size - unit)
+        return self._unit(last) in (10, 13)
+
+    def page(self, first: int, most: int, width: int, budget: int, column: int = 1, patient: bool = False) -> Page:
         """Lines from ``first`` on (negative: counted from the end), at most ``most``, each cut at ``width`` characters.
 
-        ``budget`` bounds the characters of the page; ``column`` is where the first line begins to be shown.
+        ``budget`` bounds the characters of the page; ``column`` is where the first line begins to be shown;
+        ``patient``: read even an endless line to its end.
         """
         if self.raw is not None:
-            self.count()
-        number = first
-        if first < 0:
-            offset, number = self._tail(-first)
-        else:
-            offset = self._seek(first)
+            self._counted()
+        offset, number = self._tail(-first) if first < 0 else (self._seek(first), first)
+        codec = self._page_codec(offset)
         rows: list[Row] = []
         spent = 0
-        more = full = False
-        for row in self._rows(offset, number, width, column):
-            if len(rows) == most or (rows and spent + len(row.text) + 1 > budget):
-                more, full = True, len(rows) < most
+        more = False
+        lines_of_page = self._rows(offset, number, most, width, column, UTF8 if codec.unit > 1 else codec, patient)
+        for row, behind in lines_of_page:
+            spent += len(row.text) + 1
+            if rows and spent > budget:
+                more = True
                 break
             rows.append(row)
-            spent += len(row.text) + 1
-            more = more or row.endless
-        return Page(tuple(rows), self._index.total, more, full, self.codec)
+            more = behind
+            if len(rows) == most:
+                break
+        if not rows:  # there was such a line a moment ago: the file was cut short
+            raise PastEnd(path=self.path.named, offset=first, total=max(0, number - 1))
+        return Page(tuple(rows), self._index.total, more, codec)
 
-    def count(self) -> int:
-        """The number of lines of the whole file."""
+    def count(self) -> int | None:
+        """The number of lines of the whole file; None if counting them takes too long."""
+        try:
+            return self._counted()
+        except TimedOut:
+            return None
+
+    def _counted(self) -> int:
         self._scan(None)
         assert self._index.total is not None
         return self._index.total
@@ -163,14 +192,14 @@ class TextFile:
     def _tail(self, wanted: int) -> tuple[int, int]:
         """Where the last ``wanted`` lines begin, and the number of the first of them (negative if not known)."""
         if self.size <= _COUNTED or self._index.total is not None or self.codec.unit > 1:
-            first = max(1, self.count() - wanted + 1)
+            first = max(1, self._counted() - wanted + 1)
             return self._seek(first), first
-        end = self.size
+        top, end = len(self.codec.bom), self.size
         left = wanted + (1 if os.pread(self._fd, 1, end - 1) in (b"\n", b"\r") else 0)
-        while end > len(self.codec.bom):
+        while end > top:
             self._check()
-            start = max(len(self.codec.bom), end - _BLOCK)
-            if os.pread(self._fd, 2, start - 1) == b"\r\n":
+            start = max(top, end - _BLOCK)
+            if start > top and os.pread(self._fd, 2, start - 1) == b"\r\n":
                 start -= 1
             block = os.pread(self._fd, end - start, start)
             here = lines.count_ends(block)
@@ -178,24 +207,22 @@ class TextFile:
                 return start + lines.after_end(block, here - left + 1), -wanted
             left -= here
             end = start
-        return end, 1
+        return top, 1
 
     def _scan(self, line: int | None) -> None:
         """Extend the index until it reaches ``line``, or to the end."""
         index = self._index
         with index.lock:
-            if self.size <= index.starts[0]:
-                index.total = 0
-            while index.total is None and (line is None or index.ends[-1] < line):
+            while index.total is None and (line is None or index.ends[-1] < line - 1):
                 self._check()
                 offset = index.starts[-1]
                 raw, block = self._block(offset)
-                ends = index.ends[-1] + lines.count_ends(block)
-                if offset + raw >= self.size or not raw:
-                    index.total = ends + (1 if block and block[-1:] not in (b"\n", b"\r") else 0)
+                if not raw:  # the end; or the file was cut short, and this is its end now
+                    index.total = index.ends[-1] + index.open
                     break
                 index.starts.append(offset + raw)
-                index.ends.append(ends)
+                index.ends.append(index.ends[-1] + lines.count_ends(block))
+                index.open = not block.endswith((b"\n", b"\r"))
 
     def _check(self) -> None:
         if time.monotonic() > self._deadline:
@@ -207,81 +234,101 @@ class TextFile:
         if self.raw is not None:
             block = self.raw[offset:]
             return len(block), block if self.codec.unit == 1 else self._as_utf8(block)
-        block = os.pread(self._fd, min(_BLOCK, self.size - offset), offset)
+        block = os.pread(self._fd, max(0, min(_BLOCK, self.size - offset)), offset)
         if self.codec.unit == 1:
             if block.endswith(b"\r") and os.pread(self._fd, 1, offset + len(block)) == b"\n":
                 block += b"\n"
             return len(block), block
-        for _ in range(2):  # a surrogate pair, then a "\r\n"
-            text = self._as_utf8(block)
-            if not text.endswith(b"\r") and not 0xD800 <= _last_unit(text) < 0xDC00:
-                break
-            block += os.pread(self._fd, self.codec.unit, offset + len(block))
+        unit = self.codec.unit
+        following = os.pread(self._fd, unit, offset + len(block))
+        if _belong_together(self._unit(block[-unit:]), self._unit(following)):
+            block += following
         return len(block), self._as_utf8(block)
 
+    def _unit(self, raw: bytes) -> int:
+        return int.from_bytes(raw, "big" if self.codec.name.endswith("be") else "little")
+
     def _as_utf8(self, block: bytes) -> bytes:
-        return block.decode(self.codec.name, "surrogatepass").encode("utf-8", "surrogatepass")
+        # What is no character becomes one U+FFFD a unit, so that `_width` finds the way back.
+        return block.decode(self.codec.name, "replace").encode("utf-8")
 
     def _width(self, block: bytes) -> int:
         """How many bytes of the file the beginning of a block stands for."""
-        if self.codec.unit == 1:
-            return len(block)
-        return len(block.decode("utf-8", "surrogatepass").encode(self.codec.name, "surrogatepass"))
+        return len(block) if self.codec.unit == 1 else len(block.decode("utf-8").encode(self.codec.name))
 
-    def _rows(self, offset: int, number: int, width: int, column: int) -> Iterator[Row]:
-        """The lines from a byte offset on, one by one; only what is shown of a line is kept."""
-        line = _Line(self._page_codec(offset), column - 1, width)
-        open_line = False
+    def _rows(
+        self, offset: int, number: int, most: int, width: int, column: int, codec: Codec, patient: bool
+    ) -> Iterator[tuple[Row, bool]]:
+        """The lines from a byte offset on, each with whether more follows; only what is shown of a line is kept."""
+        line = _Line(codec, column - 1, width) if column > 1 else None
+        last = number + most
         while offset < self.size:
             self._check()
-            if line.left > _ENDLESS:
-                yield replace(line.row(number), endless=True)
+            if line and line.left > _ENDLESS and not patient:
+                yield line.row(number)._replace(endless=True), number != -1
                 return
             raw, block = self._block(offset)
             if not raw:
                 break
             offset += raw
-            start = 0
-            for match in lines.BYTE_END.finditer(block):
-                line.feed(block[start : match.start()])
-                yield line.row(number)
+            pieces = _pieces(block, last - number)
+            rest = pieces.pop()
+            final = len(pieces) - 1 if not rest and offset >= self.size else -1
+            for at, piece in enumerate(pieces):
+                if line:
+                    line.feed(piece)
+                    row, line = line.row(number), None
+                else:  # nearly always: the whole line lies in this block
+                    text = piece.decode(codec.name, "replace")
+                    row = Row(number, text) if len(text) <= width else Row(number, text[:width], len(text) - width)
+                yield row, at != final
                 number += 1
-                line = _Line(line.codec, 0, width)
-                start = match.end()
-            open_line = start < len(block) or (open_line and start == 0)
-            line.feed(block[start:])
-        if open_line:
-            yield line.row(number)
+            if rest:
+                line = line or _Line(codec, 0, width)
+                line.feed(rest)
+        if line and line.fed:
+            yield line.row(number), False
 
     def _page_codec(self, offset: int) -> Codec:
         """The encoding of this page: of a big file only a part was looked at, and this may be the part that differs."""
-        if self.codec.unit > 1:
-            return UTF8
         if self.raw is not None or self.codec is not UTF8:
             return self.codec
-        return sniff(os.pread(self._fd, _HEAD, offset).replace(b"\0", b" "), self._legacy, whole=False)
+        # The space in front: what looks like a byte order mark is none in the middle of a file.
+        return self._sniff(b" " + os.pread(self._fd, _HEAD, offset).replace(b"\0", b" "), offset - 1)
+
+    def _sniff(self, part: bytes, offset: int) -> Codec:
+        return sniff(part, self._legacy, whole=offset + len(part) >= self.size)
 
 
-def _last_unit(text: bytes) -> int:
-    tail = text[-3:].decode("utf-8", "surrogatepass") if len(text) >= 3 and text[-3] == 0xED else ""
-    return ord(tail) if tail else 0
+def _belong_together(unit: int, following: int) -> bool:
+    """Whether two wide units make one line ending, or one character."""
+    if unit == 13:
+        return following == 10
+    return 0xD800 <= unit < 0xDC00 <= following < 0xE000
+
+
+def _pieces(block: bytes, most: int) -> list[bytes]:
+    """The first lines of a block without their endings, and as the last piece what lies behind them."""
+    most = min(most, len(block))  # a model may ask for more lines than the machine can count to
+    if b"\r" not in block:
+        return block.split(b"\n", most)
+    return lines.BYTE_END.split(block, most)
 
 
 class _Line:
     """A line as it comes in, piece by piece: skips what lies before the window, keeps the window, counts the rest."""
 
     def __init__(self, codec: Codec, skip: int, width: int) -> None:
-        self.codec = codec
         self._decoder = codec.decoder()
         self._skip = skip
         self._width = width
         self._kept: list[str] = []
         self._length = 0
         self.left = 0
+        self.fed = False
 
     def feed(self, piece: bytes, final: bool = False) -> None:
-        if not piece and not final:
-            return
+        self.fed = True
         text = self._decoder.decode(piece, final)
         if self._skip:
             dropped = min(self._skip, len(text))

@@ -6,10 +6,11 @@ import hashlib
 import os
 from dataclasses import dataclass
 
-from handrail.errors import FileTooLarge, from_os
+from handrail.errors import TooLargeToChange, from_os
 from handrail.workspace import WorkPath, Workspace
 
 BLOCK = 1 << 20
+_LEAST = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,9 @@ def load(workspace: Workspace, path: WorkPath, most: int) -> Stored:
     fd = workspace.open_file(path)
     try:
         found = os.fstat(fd)
-        raw = read_all(fd, most)
+        raw = read_all(fd, most, found.st_size)
         if raw is None:
-            raise FileTooLarge(path=path.named, size=max(found.st_size, most), most=most)
+            raise TooLargeToChange(path=path.named, size=max(found.st_size, most), most=most)
         return Stored(path, raw, version_of(found, digest_of(raw)))
     except OSError as error:
         raise from_os(error, path=path.named) from None
@@ -68,13 +69,14 @@ def load(workspace: Workspace, path: WorkPath, most: int) -> Stored:
         os.close(fd)
 
 
-def read_all(fd: int, most: int) -> bytes | None:
-    """Everything from the start of ``fd``, or None if it is more than ``most`` bytes, whatever its size claims."""
-    size = os.fstat(fd).st_size
+def read_all(fd: int, most: int, size: int | None = None) -> bytes | None:
+    """Everything from the start of ``fd``, or None if it is more than ``most`` bytes, whatever ``size`` it claims."""
+    size = os.fstat(fd).st_size if size is None else size
     if size > most:
         return None
     parts, length = [], 0
-    while block := os.pread(fd, max(BLOCK, size + 1 - length), length):
+    # Read until nothing comes: a short answer is no proof of the end, and a file may grow.
+    while block := os.pread(fd, max(_LEAST, size + 1 - length), length):
         parts.append(block)
         length += len(block)
         if length > most:

@@ -1,0 +1,149 @@
+"""Putting a new file where an old one is, so that no write of a program that ignores our locks is lost by it.
+
+Two leases make the moment safe. One on the old file: who has it open for writing finishes first, who wants to open it
+waits. One on the new file: who opens the name in the few microseconds before we know whether the exchange is good
+waits as well. If it is not good (the name had been given to another file, or somebody waits for the old one), the
+names change back, and who waits for the new file finds in it what stands under the name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+
+from handrail import kernel
+from handrail.files.stored import BLOCK, read_all
+
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_WRITERS_WAIT = 2.0
+
+
+class Exchange:
+    """The new file under a temporary name (open for writing), the old one under the name (open for reading)."""
+
+    def __init__(self, directory: int, temp: str, name: str, new: int, old: int) -> None:
+        self._directory = directory
+        self._temp = temp
+        self._name = name
+        self._old = old
+        self.new = new
+        self.made = False
+        """Whether the new file stands under the name."""
+        self._expected: tuple[int, int] | None = _number(os.fstat(new))
+        self._leased = False
+        self._unseen = False
+
+    def hold_writers_off(self) -> bool:
+        """Wait until nobody writes to the old file, and let nobody begin; False if that takes too long."""
+        answer = _lease(self._old)
+        self._leased = answer is True
+        return answer is not False
+
+    def forth(self, before: bytes) -> bool | None:
+        """The new file under the name. False: it is, and must go `back`. None: this file system cannot exchange.
+
+        Raises `FileNotFoundError` and does nothing if the old file is not there, or does not hold ``before``.
+        """
+        if not holds(self._old, before) or self._at(self._name) != _number(os.fstat(self._old)):
+            raise FileNotFoundError(self._name)
+        self._unseen = kernel.lease(self.new, alone=True) is True
+        if not kernel.exchange(self._temp, self._name, self._directory):
+            return None
+        self.made = True
+        good = self._at(self._temp) == _number(os.fstat(self._old)) and not self.wanted()
+        if good and not self._leased:
+            good = holds(self._old, before)
+        if good and self._unseen:
+            self._unseen = False
+            kernel.release(self.new)
+        return good
+
+    def wanted(self) -> bool:
+        """Whether somebody who found the old file before we took it away waits to write to it."""
+        return self._leased and kernel.lease_wanted(self._old)
+
+    def back(self, after: bytes) -> str:
+        """The names as they were. Answers with the name under which a version is kept that a stranger made of ours."""
+        for _ in range(100):
+            mine = self._at(self._temp)
+            kernel.exchange(self._temp, self._name, self._directory)
+            found = self._at(self._temp)
+            if found == self._expected:
+                break
+            self._expected = mine  # a stranger has put a file of its own there: that one is the newest, and goes back
+        if self._unseen and not kernel.lease_wanted(self.new, alone=True):
+            return ""
+        if self._unseen:
+            after = self._copy_what_stands(after)
+        if found != _number(os.fstat(self.new)) or self.untouched(self._temp, after):
+            return ""
+        return keep(self._temp, self._name, self._directory)
+
+    def _copy_what_stands(self, after: bytes) -> bytes:
+        """Give the new file the contents of the one under the name, for those who wait to open it, and let them."""
+        with contextlib.suppress(OSError):
+            fd = os.open(self._name, READ, dir_fd=self._directory)
+            try:
+                size = os.fstat(fd).st_size
+                found = read_all(fd, size, size)
+                if found is not None:
+                    write_all(self.new, found)
+                    os.ftruncate(self.new, len(found))
+                    after = found
+            finally:
+                os.close(fd)
+        self._unseen = False
+        kernel.release(self.new)
+        return after
+
+    def untouched(self, name: str, after: bytes) -> bool:
+        """Whether ``name`` is the new file and holds ``after``: nobody replaced it, wrote to it or is about to."""
+        if self._at(name) != _number(os.fstat(self.new)):
+            return False
+        fd = os.open(name, READ, dir_fd=self._directory)
+        os.close(self.new)  # it can write, and would count as a writer
+        self.new = fd
+        return _lease(fd) is not False and holds(fd, after)
+
+    def _at(self, name: str) -> tuple[int, int] | None:
+        try:
+            return _number(os.stat(name, dir_fd=self._directory, follow_symlinks=False))
+        except FileNotFoundError:
+            return None
+
+
+def keep(temp: str, name: str, directory: int) -> str:
+    """A version that is not ours to delete gets a name that people see."""
+    kept = f"{name}.kept{temp.removeprefix('.handrail')}"
+    kernel.rename_new(temp, kept, directory)
+    return kept
+
+
+def _lease(fd: int) -> bool | None:
+    deadline = time.monotonic() + _WRITERS_WAIT
+    while (answer := kernel.lease(fd)) is False and time.monotonic() < deadline:
+        time.sleep(0.002)
+    return answer
+
+
+def _number(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def write_all(fd: int, data: bytes) -> None:
+    view, offset = memoryview(data), 0
+    while offset < len(view):
+        offset += os.pwrite(fd, view[offset : offset + (BLOCK << 4)], offset)
+
+
+def holds(fd: int, data: bytes) -> bool:
+    """Whether the file holds exactly ``data``; read in pieces."""
+    if os.fstat(fd).st_size != len(data):
+        return False
+    offset = 0
+    while block := os.pread(fd, BLOCK, offset):
+        if block != data[offset : offset + len(block)]:  # not a memoryview: that compares element by element
+            return False
+        offset += len(block)
+    return offset == len(data)

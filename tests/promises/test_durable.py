@@ -1,0 +1,71 @@
+"""Promise 4: what is reported as done survives a power cut, because everything was synced first, in the right order.
+
+A power cut cannot be had in a test. What can be seen is the order of the system calls: the file's bytes are synced
+before it gets its name, the directory is synced after that, and only then does the call answer.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.promises.crash_driver import END
+from tests.promises.test_crash import OLD, SCENES, Driver, build, prior
+
+pytestmark = pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed: no order can be seen")
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    found = Driver(tmp_path_factory.mktemp("locks"))
+    yield found
+    found.close()
+
+
+def trace(driver: Driver, name: str, tmp_path: Path, durable: bool) -> list[str]:
+    """What one call did, as `fsync PATH`, `rename`, `mkdir` and `end`, in order."""
+    scene, root, log = SCENES[name], tmp_path / "root", tmp_path / "log"
+    target = build(root, scene)
+    strace = ["-y", "-e", "trace=fsync,fdatasync,renameat2,mkdirat,faccessat,faccessat2", "-o", str(log)]
+    answer = driver.ask(root, (scene.tool, scene.arguments), strace, prior(scene), durable=durable)
+    assert answer["result"]["status"] == "ok" and target.read_bytes() == scene.after != (None if scene.creates else OLD)
+    found = []
+    for line in log.read_text(encoding="utf-8").splitlines():
+        if match := re.search(r"f(?:data)?sync\(\d+<(.*?)>\)", line):
+            found.append("fsync " + re.sub(r"\.handrail-\w+", "TEMP", match[1].removeprefix(f"{root}")))
+        elif "renameat2" in line:
+            found.append("rename")
+        elif "mkdirat" in line and str(root) in line:
+            found.append("mkdir")
+        elif END in line:
+            found.append("end")
+    return found
+
+
+@pytest.mark.parametrize("name", ["write_grow", "edit_shrink", "multi_edit_grow"])
+def test_the_file_is_synced_before_the_rename_and_the_directory_after_it(
+    driver: Driver, tmp_path: Path, name: str
+) -> None:
+    assert trace(driver, name, tmp_path, durable=True) == ["fsync /TEMP", "rename", "fsync ", "end"]
+
+
+def test_a_new_file_in_a_new_directory_is_synced_with_all_directories_above_it(driver: Driver, tmp_path: Path) -> None:
+    assert trace(driver, "write_new", tmp_path, durable=True) == [
+        "mkdir",
+        "fsync ",
+        "mkdir",
+        "fsync /new",
+        "fsync /new/deep/TEMP",
+        "rename",
+        "fsync /new/deep",
+        "end",
+    ]
+
+
+@pytest.mark.parametrize("name", ["write_grow", "write_new", "edit_shrink", "multi_edit_grow"])
+def test_without_durable_nothing_is_synced(driver: Driver, tmp_path: Path, name: str) -> None:
+    assert not [step for step in trace(driver, name, tmp_path, durable=False) if step.startswith("fsync")]
