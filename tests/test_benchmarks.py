@@ -1,0 +1,86 @@
+"""The benchmark runner works, and the page of results has the table that it makes. Nothing here looks at a clock."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from benchmarks import __main__ as runner
+from benchmarks.measure import COLUMNS, Line, Scale, Times, contest, faster, slower, table
+from benchmarks.reading import generate, raw_scan, whole
+
+TINY = Scale(lines=3_000, edits=(1 << 10, 20_000), rounds=1, calls=3)
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+
+
+def rows_of(markdown: str) -> list[list[str]]:
+    return [
+        [cell.strip() for cell in row.strip("|").split(" | ")] for row in markdown.split("\n") if row.startswith("| ")
+    ]
+
+
+@pytest.mark.parametrize("part", list(runner.PARTS))
+def test_each_part_measures_tiny_files_and_leaves_nothing_behind(
+    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    measured = runner.measure(TINY, [part])
+    head, rule, *rows = rows_of(measured)
+    assert tuple(head) == COLUMNS
+    assert set(rule) == {"---"}
+    assert rows
+    assert all(len(row) == len(COLUMNS) and row[0] and row[1] for row in rows)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_page_of_results_holds_one_table_with_every_measurement() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    measured = page.partition(runner.BEGIN)[2].partition(runner.END)[0]
+    head, _, *rows = rows_of(measured)
+    assert tuple(head) == COLUMNS
+    assert all(len(row) == len(COLUMNS) for row in rows)
+    for wanted in (
+        "against a raw scan",
+        "`sed -n`",
+        "the next page",
+        "Peak memory",
+        "Edit one line of 1 MB",
+        "SHA-256",
+    ):
+        assert any(wanted in row[0] for row in rows), wanted
+    assert all(row[5] in ("yes", "**no**") for row in rows if row[4])
+    assert not re.search(r"(?<![\w.])/(?:tmp|home|root|work|usr|var)/", page)
+
+
+def test_writing_the_page_changes_only_what_was_measured() -> None:
+    page = f"before\n{runner.BEGIN}\nold\n{runner.END}\nafter\n"
+    assert runner.written(page, "new") == f"before\n{runner.BEGIN}\nnew\n{runner.END}\nafter\n"
+    with pytest.raises(SystemExit):
+        runner.written("no marks", "new")
+
+
+def test_contestants_take_turns_and_the_first_round_does_not_count() -> None:
+    order: list[str] = []
+    times = contest(2, {"a": lambda: order.append("a"), "b": lambda: order.append("b")})
+    assert order == ["a", "b", "b", "a", "a", "b"]
+    assert set(times) == {"a", "b"}
+
+
+def test_a_target_is_met_or_not_by_the_medians() -> None:
+    one, two = Times(0.001, 0.001), Times(0.002, 0.0001)
+    assert slower("x", two, one, 2).met is True
+    assert slower("x", two, one, 1.9).met is False
+    assert slower("x", two, one).met is None
+    assert faster("x", one, two, 2).met is True
+    assert faster("x", two, one, 2).met is False
+    assert table([Line("x", "1", met=False)]).endswith("| x | 1 |  |  |  | **no** |")
+
+
+def test_the_contestants_read_the_same_lines(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    generate(path, 2_500)
+    assert raw_scan(path, 10**9) == 2_500
+    found = whole(path, 2_001)
+    assert found[0].startswith("00002001 ")
+    assert len(found) == 100
