@@ -1,0 +1,249 @@
+"""NotebookEdit: replace, insert or delete one cell of a Jupyter notebook."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError, PydanticKnownError
+
+from handrail.errors import BadNotebook, ChangedSince, NoSuchCell
+from handrail.text import lines, notebook
+from handrail.text.codec import UTF8
+from handrail.text.document import Splice, applied
+from handrail.text.notebook import Notebook
+from handrail.text.shown import shown
+from handrail.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words, Writes
+
+_KINDS = {"replace": "replaced", "insert": "inserted", "delete": "deleted"}
+_INDEX = re.compile(r"(?:cell-)?([0-9]{1,5})")
+
+
+def _as_name(value: Any) -> Any:
+    """Models also send an index as a number, and an empty string for no cell."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return None if value == "" else value
+
+
+class Args(Arguments):
+    # The mode stands before what depends on it: each argument is checked by those above it.
+    notebook_path: Annotated[Writes, Field(description="The notebook (.ipynb) to change")]
+    edit_mode: Annotated[
+        Literal["replace", "insert", "delete"],
+        Field(description="replace the source of the cell, insert a new cell behind it, or delete it"),
+    ] = "replace"
+    cell_id: Annotated[
+        str | None,
+        BeforeValidator(_as_name),
+        Field(
+            validate_default=True,
+            description="The id of the cell, or cell-N for the N-th one, from 0; without it insert is at the beginning",
+        ),
+    ] = None
+    new_source: Annotated[
+        str | None, Field(validate_default=True, description="The whole new source of the cell; not for delete")
+    ] = None
+    cell_type: Annotated[
+        Literal["code", "markdown", "raw"] | None,
+        Field(validate_default=True, description="The kind of cell: needed for insert; on replace it may change it"),
+    ] = None
+
+    @field_validator("cell_id", "new_source", "cell_type")
+    @classmethod
+    def _fits_the_mode(cls, value: str | None, info: ValidationInfo) -> str | None:
+        mode = info.data.get("edit_mode")
+        needed = {
+            "replace": ("cell_id", "new_source"),
+            "insert": ("new_source", "cell_type"),
+            "delete": ("cell_id",),
+        }
+        if mode and value is None and info.field_name in needed[mode]:
+            raise PydanticKnownError("missing")
+        if mode == "delete" and value and info.field_name == "new_source":
+            raise PydanticCustomError("unused", "delete takes no source; leave it out, or use another edit_mode")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    cells_named: int = 10
+    """How many cells an error names."""
+
+
+def run(args: Args, ctx: Context) -> Outcome:
+    loaded = ctx.load(args.notebook_path)
+    text = loaded.document.text
+    book = notebook.parse(text)
+    index, by_id = _place(book, args.cell_id, ctx.limits.cells_named) if args.cell_id else (-1, True)
+    if loaded.moved and not (args.edit_mode == "insert" and by_id):
+        # A cell is named, not quoted: only an insertion cannot hit something that was never seen.
+        raise ChangedSince(path=args.notebook_path, moved=loaded.moved)
+    UTF8.encode(args.new_source or "")  # half a character would be an escape that no notebook program can save
+    # A legacy encoding need not hold a character: JSON can always spell it.
+    escaped = notebook.escapes(text) or not loaded.document.codec.name.startswith("utf-")
+    facts: dict[str, Any] = {"path": args.notebook_path}
+    if args.edit_mode == "insert":
+        index += 1
+        splices = _insert(book, index, args, facts, escaped)
+    elif args.edit_mode == "delete":
+        facts |= {"cell": _name(book, index), "type": _type(book, index) or "broken"}
+        splices = notebook.deleted(book, index)
+    else:
+        splices = _replace(book, index, args, facts, escaped)
+    name: str = facts["cell"]
+    facts["index"] = index
+    behind = len(book.cells) - index - (args.edit_mode == "delete")
+    facts["shifted"] = args.edit_mode != "replace" and not book.has_ids and behind > 0
+    remarks = [Remark("changed_elsewhere", {"path": args.notebook_path, "moved": loaded.moved})] if loaded.moved else []
+    if splices:
+        remarks += _validated(book, splices)
+    ctx.stage(args.notebook_path, loaded, splices)
+    kind = _KINDS[args.edit_mode] if splices else "unchanged"
+    facts |= {"cell": shown(facts["cell"]), "type": shown(facts["type"])}  # a broken notebook may hold anything there
+    data = {"cell_id": name, "index": index, "mode": args.edit_mode}
+    return Outcome(kind, facts, data, tuple(remarks))
+
+
+def _replace(book: Notebook, index: int, args: Args, facts: dict[str, Any], escaped: bool) -> list[Splice]:
+    cell, was = book.cells[index].value, _type(book, index)
+    if not was:
+        raise BadNotebook(cell=_name(book, index))
+    now = args.cell_type or was
+    facts |= {"cell": _name(book, index), "type": now, "was": was if was != now else None}
+    if now == was and args.new_source == _joined(cell.get("source")):
+        return []
+    new: dict[str, Any] = {
+        "cell_type": now,
+        "source": _source(args.new_source or "", isinstance(cell.get("source"), str)),
+    }
+    drop: frozenset[str] = frozenset()
+    if now == "code":
+        new |= {"execution_count": None, "outputs": []}
+        drop = frozenset({"attachments"} if was != now else ())
+    elif was == "code":
+        drop = frozenset({"execution_count", "outputs"})
+    outputs = cell.get("outputs")
+    facts["outputs"] = len(outputs) if was == "code" and isinstance(outputs, list) else 0
+    facts["attachments"] = "attachments" in drop and "attachments" in cell
+    return notebook.changed(book, index, new, drop, escaped)
+
+
+def _insert(book: Notebook, index: int, args: Args, facts: dict[str, Any], escaped: bool) -> list[Splice]:
+    others = [cell.value.get("source") for cell in book.cells if isinstance(cell.value, dict)]
+    cell: dict[str, Any] = {"cell_type": args.cell_type, "metadata": {}}
+    cell["source"] = _source(args.new_source or "", bool(others) and all(isinstance(one, str) for one in others))
+    if args.cell_type == "code":
+        cell |= {"execution_count": None, "outputs": []}
+    if book.has_ids:
+        cell["id"] = _new_id(book, index, args.new_source or "")
+    facts |= {"cell": cell.get("id", f"cell-{index}"), "type": args.cell_type}
+    return notebook.inserted(book, index, {key: cell[key] for key in sorted(cell)}, escaped)
+
+
+def _source(text: str, as_string: bool) -> str | list[str]:
+    return text if as_string else lines.split(text)
+
+
+def _joined(source: Any) -> str | None:
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        return "".join(source)
+    return source if isinstance(source, str) else None
+
+
+def _new_id(book: Notebook, index: int, source: str) -> str:
+    """An id that no cell has. The same call gives the same one, so that a preview shows what will be written."""
+    taken = _ids(book)
+    for number in range(len(taken) + 1):
+        seed = "\n".join([str(number), str(index), source, *(one or "" for one in taken)])
+        found = "c" + hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:7]
+        if found not in taken:
+            return found
+    raise AssertionError("one of n + 1 different ids is free")
+
+
+def _ids(book: Notebook) -> list[str | None]:
+    found = (cell.value.get("id") if isinstance(cell.value, dict) else None for cell in book.cells)
+    return [one if isinstance(one, str) else None for one in found]
+
+
+def _type(book: Notebook, index: int) -> str:
+    """The kind of a cell; empty if it has none."""
+    cell = book.cells[index].value
+    found = cell.get("cell_type") if isinstance(cell, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _name(book: Notebook, index: int) -> str:
+    """What a cell can be called by."""
+    return _ids(book)[index] or f"cell-{index}"
+
+
+def _place(book: Notebook, named: str, most: int) -> tuple[int, bool]:
+    """The index of the cell that is meant, and whether its own id named it."""
+    ids = _ids(book)
+    found = [index for index, one in enumerate(ids) if one == named]
+    if len(found) == 1:
+        return found[0], True
+    number = _INDEX.fullmatch(named)
+    # Ids that look like an index are none: after a deletion `cell-3` would be another cell than the one that was meant.
+    if number and not any(one and _INDEX.fullmatch(one) for one in ids) and int(number[1]) < len(ids):
+        return int(number[1]), False
+    listed = found or range(len(ids))
+    raise NoSuchCell(
+        cell=shown(named[:80]),
+        many=len(found),
+        lost=not found,
+        empty=not ids,
+        cells=[
+            f"{index}: {shown(_name(book, index)[:80])} ({shown(_type(book, index)[:20])})" for index in listed[:most]
+        ],
+        more=max(0, len(listed) - most),
+    )
+
+
+def _validated(book: Notebook, splices: Sequence[Splice]) -> list[Remark]:
+    """Refuses a result that is a worse notebook than before; a note if it was not a valid one and still is not."""
+    try:
+        after = notebook.parse(applied(book.text, splices))
+    except BadNotebook as error:
+        raise AssertionError(f"the edit broke the notebook: {error}") from error
+    left = _faults(after)
+    if not left:
+        return []
+    before = _faults(book)
+    if len(left) > len(before):
+        raise BadNotebook(fault=next((fault for fault in left if fault not in before), left[0]))
+    return [Remark("invalid_notebook", {"count": len(left), "fault": left[0]})]
+
+
+def _faults(book: Notebook) -> list[str]:
+    """What the schema of the notebook's version says against it."""
+    # Slow to import, and needed by this tool alone.
+    from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
+    from nbformat.validator import get_validator
+
+    # Not nbformat.validate: it gives ids to cells that have none, and warns through process-wide filters.
+    quick = get_validator(notebook.FORMAT, book.minor)  # type: ignore[no-untyped-call]
+    found: list[str] = []
+    if any(True for _ in quick.iter_errors(book.value)):
+        thorough = get_validator(notebook.FORMAT, book.minor, name="jsonschema")  # type: ignore[no-untyped-call]
+        for error in thorough.iter_errors(book.value):
+            best = best_match([error])
+            found.append(shown(f"{best.json_path.removeprefix('$.')[:100]}: {best.message[-200:]}"))
+    if book.has_ids:
+        times = Counter(one for one in _ids(book) if one)
+        found += [f"{number} cells have the id {shown(one[:80])}" for one, number in times.items() if number > 1]
+    return found
+
+
+def say(outcome: Outcome, words: Words) -> str:
+    return words.say(f"notebook_edit.{outcome.kind}", **outcome.facts)
+
+
+TOOL = Tool(id="notebook_edit", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True))
