@@ -1,1 +1,98 @@
-"""The `handrail` command."""
+"""The `handrail` command: picks the verb, and turns whatever ends it into an exit code.
+
+Each verb is a module with `parser()` and `run(options) -> exit code`, imported only when it is the one that was typed.
+What is heavy (the engine, pydantic, rich) is imported inside `run`, so that help is there at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+VERBS = {
+    "call": ("calls", "make one tool call, and print what a model would read"),
+    "batch": ("batch", "one session over JSON lines: the contract for scripts in any language"),
+    "tools": ("tools", "show what a model is told of the tools, for people or as JSON"),
+    "doctor": ("doctor", "say what is found on this machine, and the mend for what is missing"),
+    "demo": ("demo", "play a short true story on a throwaway project"),
+}
+
+_HELP = """\
+usage: handrail VERB ...
+
+Handrail is the hands of a coding agent: Read, Write, Edit and more, as separate tools that never lose a byte.
+
+verbs:
+{verbs}
+
+options:
+  -h, --help     show this help; `handrail VERB --help` shows that of a verb
+  --version      show the version
+
+examples:
+  handrail demo                                            see the tools at work, on files made for it
+  handrail call Read file_path=README.md                   read a file as a model does
+  handrail call Edit --read-first --diff file_path=a.py old_string=foo new_string=bar
+  handrail tools --dialect claude --format anthropic       the tool definitions for an API
+  handrail batch -w path/to/project < calls.jsonl          many calls in one session
+
+exit codes: 0 done, 1 a tool said no, 2 wrong usage, 3 not allowed here, 130 interrupted
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code."""
+    from handrail.cli.output import Stop, warn
+
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _verb(words)
+    except SystemExit:  # argparse ends so when it has shown its help
+        return 0
+    except Stop as stop:
+        warn(f"{' '.join(['handrail', *words[:1]]) if words and words[0] in VERBS else 'handrail'}: {stop}")
+        return stop.code
+    except KeyboardInterrupt:
+        return 130
+
+
+def _verb(words: list[str]) -> int:
+    from handrail.cli.output import UsageError, warn, write
+
+    if not words:
+        warn(_help().rstrip())
+        return 2
+    first, rest = words[0], words[1:]
+    if first in ("-h", "--help", "help"):
+        if rest and rest[0] in VERBS:
+            return _verb([rest[0], "--help"])
+        write(_help())
+        return 0
+    if first == "--version":
+        from handrail import __version__
+
+        write(f"handrail {__version__}\n")
+        return 0
+    if first not in VERBS:
+        raise UsageError(_unknown(first))
+    module = import_module(f"handrail.cli.{VERBS[first][0]}")
+    options = module.parser().parse_intermixed_args(rest)
+    code: int = module.run(options)
+    return code
+
+
+def _help() -> str:
+    return _HELP.format(verbs="\n".join(f"  {name:<13}  {about}" for name, (_, about) in VERBS.items()))
+
+
+def _unknown(word: str) -> str:
+    from difflib import get_close_matches
+
+    from handrail.text.shown import shown
+
+    if word.startswith("-"):
+        return f"the verb comes first, then its options, not {shown(word)}; the verbs are {', '.join(VERBS)}"
+    near = get_close_matches(word, VERBS, n=1)
+    mend = f"did you mean {near[0]}?" if near else f"the verbs are {', '.join(VERBS)}"
+    return f"there is no verb {shown(word)}; {mend}"

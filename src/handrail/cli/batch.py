@@ -1,0 +1,157 @@
+"""`handrail batch`: one session over JSON lines, the stable contract for drivers in any language.
+
+Each line in is answered by one line out before the next one is read, so that a driver may wait for every answer. A line
+that cannot be understood gets an error line, and the session goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, Any
+
+from handrail.cli.common import (
+    MOST_INPUT,
+    add_dialect,
+    add_workspace,
+    kind_of,
+    open_session,
+    parse_json,
+    verb_parser,
+    written_json,
+)
+from handrail.cli.output import Stop, UsageError, as_line, on_terminal, warn, write
+from handrail.text.shown import shown
+
+if TYPE_CHECKING:
+    from handrail.nouns import Result
+    from handrail.session import Session
+
+_WANTED = '{"id": 1, "tool": "Read", "arguments": {"file_path": "README.md"}}'
+
+_ABOUT = """\
+One session over JSON lines: each line is a call, each answer is one line, written before the next call is read.
+
+in:   {"id": any JSON value, may be left out, "tool": "Read", "arguments": {...}}
+out:  {"id", "tool", "status": "ok"|"partial"|"error"|"denied", "text", "blocks", "data", "notes",
+       "error": {"code", "message"} or null, "touches", "stats": {"time_ms"}}
+
+Input is UTF-8, output ASCII. Blank lines are skipped. A line that cannot be understood is answered with the
+error code bad_json or bad_arguments and the session goes on; a line may hold 64 MB."""
+
+_EXAMPLES = """\
+examples:
+  handrail batch calls.jsonl -w path/to/project
+  echo '{"tool": "Read", "arguments": {"file_path": "README.md"}}' | handrail batch
+
+exit codes: 0 at the end of the input, whatever the calls came to; 2 wrong usage; 130 interrupted"""
+
+
+class Malformed(Exception):
+    """A line that is no call: the code, what is wrong, and what of it could be understood."""
+
+    def __init__(self, code: str, why: str, id: str = "null", tool: str = "") -> None:
+        super().__init__(why)
+        self.code = code
+        self.id = id
+        self.tool = tool
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser("batch", _ABOUT, _EXAMPLES)
+    made.add_argument("file", metavar="FILE", nargs="?", default="-", help="JSON lines; - or nothing is stdin")
+    add_workspace(made)
+    add_dialect(made)
+    return made
+
+
+def run(options: argparse.Namespace) -> int:
+    with _input(options.file) as stream, open_session(options) as session:
+        for line in _lines(stream, options.file):
+            if not write(_too_long() if line is None else _answer(session, line)):
+                break
+    return 0
+
+
+@contextlib.contextmanager
+def _input(name: str) -> Iterator[IO[bytes]]:
+    if name == "-":
+        if sys.stdin is None:
+            raise UsageError("there is no stdin to read calls from; name a file")
+        if on_terminal(sys.stdin):
+            warn(f"(reading calls from the terminal, one a line, such as {_WANTED}; Ctrl-D ends)")
+        yield sys.stdin.buffer
+        return
+    try:
+        stream = open(name, "rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise UsageError(f"{shown(name)} cannot be read: {error.strerror}; name a file of JSON lines, or -") from None
+    with stream:
+        yield stream
+
+
+def _lines(stream: IO[bytes], name: str) -> Iterator[bytes | None]:
+    """Every line that is not blank; None for one that is too long. Never reads past the line that it gives."""
+    try:
+        while line := stream.readline(MOST_INPUT + 1):
+            if len(line) > MOST_INPUT and not line.endswith(b"\n"):
+                while (rest := stream.readline(1 << 20)) and not rest.endswith(b"\n"):
+                    pass
+                yield None
+            elif line.strip():
+                yield line
+    except OSError as error:
+        raise Stop(f"{shown(name)} cannot be read on: {error.strerror}") from None
+
+
+def _answer(session: Session, line: bytes) -> str:
+    try:
+        name, tool, arguments = _understood(line)
+    except Malformed as error:
+        return _refused(error)
+    return _worded(name, session.call(tool, arguments))
+
+
+def _understood(line: bytes) -> tuple[str, str, dict[str, Any]]:
+    """The id, as JSON again, the tool and the arguments."""
+    try:
+        value = parse_json(line)
+        name = written_json(value.get("id")) if isinstance(value, dict) else "null"
+    except ValueError as error:
+        raise Malformed("bad_json", f"The line is not valid JSON: {error}. Send one object a line: {_WANTED}") from None
+    if not isinstance(value, dict):
+        raise Malformed("bad_arguments", f"The line is {kind_of(value)}. Send one object a line: {_WANTED}")
+    tool, arguments = value.get("tool"), value.get("arguments")
+    if not isinstance(tool, str) or not tool:
+        what = "is missing" if "tool" not in value else "is empty" if tool == "" else f"is {kind_of(tool)}"
+        raise Malformed("bad_arguments", f'"tool" {what}. Give the name of a tool: {_WANTED}', name)
+    unknown = [key for key in value if key not in ("id", "tool", "arguments")]
+    if "arguments" not in value and unknown:
+        named = ", ".join(f'"{shown(key[:60])}"' for key in unknown[:3])
+        raise Malformed("bad_arguments", f'"arguments" is missing, and {named} is not known. {_WANTED}', name, tool)
+    if arguments is not None and not isinstance(arguments, dict):
+        raise Malformed("bad_arguments", f'"arguments" is {kind_of(arguments)}. Send an object: {_WANTED}', name, tool)
+    return name, tool, arguments or {}
+
+
+def _too_long() -> str:
+    return _refused(Malformed("bad_json", f"The line is longer than {MOST_INPUT >> 20} MB and was skipped. Send less."))
+
+
+def _refused(error: Malformed) -> str:
+    from handrail.nouns import Failure, Result
+
+    text = str(error)
+    block = {"type": "text", "text": text}
+    return _worded(error.id, Result(error.tool, "error", text, (block,), error=Failure(error.code, text)))
+
+
+def _worded(name: str, result: Result) -> str:
+    """The answer as a line. The id goes back exactly as it came, even if it holds half a character."""
+    from handrail.nouns import as_json
+
+    answer = as_json(result)
+    del answer["id"]
+    return f'{{"id": {name}, {as_line(answer)[1:]}\n'

@@ -1,0 +1,161 @@
+"""What the verbs share: options that mean the same everywhere, JSON from outside, and how a session is opened."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from handrail.cli.output import Stop, UsageError, write
+from handrail.text.shown import shown
+
+if TYPE_CHECKING:
+    from handrail.config import Config
+    from handrail.dialects import Dialect
+    from handrail.session import Session
+
+MOST_INPUT = 64 << 20
+
+
+class _Parser(argparse.ArgumentParser):
+    """Mistakes are said like all others, in one line in which a word that was typed cannot forge another."""
+
+    def print_help(self, file: object = None) -> None:  # noqa: ARG002 - the signature is argparse's
+        write(self.format_help())
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{shown(message)}; see `{self.prog} --help`")
+
+
+def verb_parser(verb: str, about: str, examples: str) -> argparse.ArgumentParser:
+    """A parser whose help keeps its lines and ends in examples."""
+    return _Parser(
+        prog=f"handrail {verb}",
+        description=about,
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def add_dialect(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dialect",
+        metavar="D",
+        default="native",
+        help="names, schemas and wording of the tools: native (default), claude, or the folder of a dialect",
+    )
+
+
+def add_workspace(parser: argparse.ArgumentParser, *, roots: bool = True) -> None:
+    parser.add_argument(
+        "-w",
+        "--workspace",
+        metavar="DIR",
+        default=".",
+        help="the project: relative paths start here, and nothing outside is reached (default: this directory)",
+    )
+    if not roots:
+        return
+    parser.add_argument(
+        "--root", metavar="DIR", action="append", default=[], help="one more directory to read and write; repeatable"
+    )
+    parser.add_argument(
+        "--read-root", metavar="DIR", action="append", default=[], help="one more directory to read only; repeatable"
+    )
+
+
+def open_dialect(name: str) -> Dialect:
+    from handrail import dialects
+
+    try:
+        return dialects.load(name)
+    except dialects.DialectError as error:
+        raise UsageError(str(error)) from None
+    except OSError as error:
+        raise UsageError(f"the dialect {shown(name)} cannot be read: {error.strerror}") from None
+
+
+def open_config() -> Config:
+    from handrail import config
+
+    try:
+        return config.load(os.environ)
+    except config.ConfigError as error:
+        raise UsageError(str(error)) from None
+
+
+def open_session(options: argparse.Namespace) -> Session:
+    """A session as the options and the user's configuration ask for it."""
+    config = open_config()
+    dialect = open_dialect(options.dialect)
+    for option, places in (
+        ("-w", [options.workspace]),
+        ("--root", options.root),
+        ("--read-root", options.read_root),
+    ):
+        for place in places:
+            require_directory(option, place)
+
+    from handrail.errors import ToolError
+    from handrail.session import Session
+    from handrail.workspace import Root
+
+    roots = [*config.roots, *(Root(place) for place in options.root)]
+    roots += [Root(place, writable=False) for place in options.read_root]
+    try:
+        return Session(options.workspace, dialect=dialect, roots=roots, settings=config.settings)
+    except ToolError as error:
+        raise Stop(f"no session can be opened: {dialect.wording(error)}") from None
+    except OSError as error:
+        raise Stop(f"no session can be opened: {shown(error.filename or '')}: {error.strerror}") from None
+
+
+def require_directory(option: str, place: str) -> None:
+    if not os.path.isdir(place):
+        what = "is not a directory" if os.path.lexists(place) else "does not exist"
+        raise UsageError(f"{option} {shown(place) or repr(place)} {what}; give the path of an existing directory")
+
+
+def parse_json(raw: bytes) -> Any:
+    """One JSON value; a `ValueError` says what is wrong, for whatever a sender may have sent."""
+    try:
+        return json.loads(raw.decode("utf-8-sig"), parse_constant=_no_constant, parse_float=_finite)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8 (byte {error.start + 1} is 0x{raw[error.start]:02x})") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def written_json(value: Any) -> str:
+    """A value from `parse_json`, back as it came."""
+    try:
+        return json.dumps(value)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"the number {digits[:20]} is too large")
+    return number
+
+
+def kind_of(value: Any) -> str:
+    """What a JSON value is called."""
+    kinds = {
+        dict: "an object",
+        list: "an array",
+        str: "a string",
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+    }
+    return kinds.get(type(value), "null")

@@ -1,0 +1,100 @@
+"""`handrail tools`: what a model is told, for people or in the form that an API takes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from handrail.cli.common import add_dialect, open_dialect, verb_parser
+from handrail.cli.output import Screen, as_document, on_terminal, write
+from handrail.text.shown import shown
+
+if TYPE_CHECKING:
+    from handrail.dialects import Spec
+
+_ABOUT = """\
+Show what a model is told of the tools: a list for people, or with --format the definitions as a JSON array.
+
+  json       {name, description, schema}
+  openai     {type: "function", function: {name, description, parameters}}
+  anthropic  {name, description, input_schema}
+  mcp        {name, description, inputSchema, annotations: {readOnlyHint, destructiveHint, ...}}"""
+
+_EXAMPLES = """\
+examples:
+  handrail tools
+  handrail tools --dialect claude --format anthropic > tools.json"""
+
+
+def _json(spec: Spec) -> dict[str, Any]:
+    return {"name": spec.name, "description": spec.description, "schema": spec.schema}
+
+
+def _openai(spec: Spec) -> dict[str, Any]:
+    function = {"name": spec.name, "description": spec.description, "parameters": spec.schema}
+    return {"type": "function", "function": function}
+
+
+def _anthropic(spec: Spec) -> dict[str, Any]:
+    return {"name": spec.name, "description": spec.description, "input_schema": spec.schema}
+
+
+def _mcp(spec: Spec) -> dict[str, Any]:
+    hints = {
+        "readOnlyHint": spec.hints.read_only,
+        "destructiveHint": spec.hints.destructive,
+        "idempotentHint": spec.hints.idempotent,
+        "openWorldHint": spec.hints.open_world,
+    }
+    return {"name": spec.name, "description": spec.description, "inputSchema": spec.schema, "annotations": hints}
+
+
+_FORMATS: dict[str, Callable[[Spec], dict[str, Any]]] = {
+    "json": _json,
+    "openai": _openai,
+    "anthropic": _anthropic,
+    "mcp": _mcp,
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser("tools", _ABOUT, _EXAMPLES)
+    add_dialect(made)
+    made.add_argument("--format", choices=list(_FORMATS), help="print JSON of this form instead of a list")
+    return made
+
+
+def run(options: argparse.Namespace) -> int:
+    dialect = open_dialect(options.dialect)
+    specs = [dialect.spec(name) for name in dialect.entries]
+    if options.format:
+        write(as_document([_FORMATS[options.format](spec) for spec in specs]))
+        return 0
+    rows = [(shown(spec.name), weight(spec), first_sentence(spec.description)) for spec in specs]
+    wide = max((len(name) for name, _, _ in rows), default=0)
+    head = f"Dialect {shown(dialect.name)}: {len(rows)} tools, about {sum(row[1] for row in rows)} tokens"
+    lines = [(f"{name:<{wide}}", f"  {tokens:>5} tokens  {sentence}") for name, tokens, sentence in rows]
+    if on_terminal(sys.stdout):
+        screen = Screen(sys.stdout)
+        write(screen.worded((head, "bold")))
+        write("".join(screen.worded((name, "green"), (rest, "")) for name, rest in lines))
+    else:
+        write("".join([head, "\n", *(f"{name}{rest}\n" for name, rest in lines)]))
+    return 0
+
+
+def weight(spec: Spec) -> int:
+    """About how many tokens a model spends on knowing the tool: a token is some four characters."""
+    return (len(json.dumps(spec.schema, ensure_ascii=False)) + len(spec.description)) // 4
+
+
+def first_sentence(description: str) -> str:
+    """The beginning of a description, on one line."""
+    text = " ".join(description.split())
+    found = re.match(r".*?[.!?](?=\s|$)", text)
+    sentence = found[0] if found else text
+    return sentence if len(sentence) <= 120 else sentence[:117] + "..."

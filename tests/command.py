@@ -1,0 +1,89 @@
+"""The real `handrail` command for tests: in a pipe, on a terminal, and with a driver that waits for each answer."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+HANDRAIL = [sys.executable, "-m", "handrail.cli"]
+KEYS = ["id", "tool", "status", "text", "blocks", "data", "notes", "error", "touches", "stats"]
+TIMEOUT = 120
+
+
+def surroundings(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """No configuration of whoever runs the tests, and no word from them about colours."""
+    left_out = {"HANDRAIL_CONFIG", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLORTERM"}
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
+    return {**kept, "XDG_CONFIG_HOME": os.environ["HANDRAIL_STATE"], "TERM": "xterm-256color", **(more or {})}
+
+
+def handrail(
+    *words: str, cwd: Path, stdin: bytes = b"", variables: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """The command with pipes."""
+    env = surroundings(variables)
+    return subprocess.run([*HANDRAIL, *words], cwd=cwd, input=stdin, capture_output=True, timeout=TIMEOUT, env=env)
+
+
+def in_terminal(*words: str, cwd: Path, variables: Mapping[str, str] | None = None) -> tuple[int, str]:
+    """The command with a real terminal on stdin, stdout and stderr."""
+    ours, theirs = pty.openpty()
+    command, env = [*HANDRAIL, *words], surroundings(variables)
+    with subprocess.Popen(command, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
+        os.close(theirs)
+        seen = b""
+        try:
+            while block := os.read(ours, 65536):
+                seen += block
+        except OSError:  # Linux says so when the other side is closed
+            pass
+        finally:
+            os.close(ours)
+        return process.wait(TIMEOUT), seen.decode("utf-8")
+
+
+class Driver:
+    """A driver that waits for each answer before it sends the next call."""
+
+    def __init__(self, *words: str, cwd: Path) -> None:
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(
+            [*HANDRAIL, "batch", *words],
+            cwd=cwd,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            env=surroundings(),
+            # A test run in the background hands on "ignore Ctrl-C"; a driver at a terminal does not.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+
+    def ask(self, line: bytes | dict[str, Any]) -> dict[str, Any]:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write((line if isinstance(line, bytes) else json.dumps(line).encode()) + b"\n")
+        self.process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+        assert list(answer) == KEYS
+        return answer
+
+    def end(self) -> tuple[int, bytes, bytes]:
+        out, err = self.process.communicate(timeout=TIMEOUT)
+        return self.process.returncode, out, err
+
+    def close(self) -> None:
+        """Whatever the test came to, no process and no pipe is left."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(TIMEOUT)
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            with contextlib.suppress(BrokenPipeError):
+                if pipe:
+                    pipe.close()
