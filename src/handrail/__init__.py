@@ -10,9 +10,7 @@ The names below are the public API; they are imported when first used, so that `
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from handrail.dialects import Dialect, Spec
     from handrail.errors import ToolError
@@ -63,6 +61,8 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'handrail' has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(f"handrail.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from handrail.dialects import Entry, Spec
 from handrail.errors import BadArguments
+from handrail.text.shown import shown
 from handrail.tool import Arguments
 
 
@@ -33,18 +34,27 @@ def parse(
 
 def _unknown(name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
-    return f"{name}: there is no such argument; " + (
+    return f"{shown(name)}: there is no such argument; " + (
         f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
     )
 
 
 def _place(parts: list[str]) -> str:
-    return parts[0] + "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in parts[1:])
+    if not parts:  # a rule about the arguments together
+        return "arguments"
+    return shown(parts[0]) + "".join(f"[{part}]" if part.isdigit() else f".{shown(part)}" for part in parts[1:])
+
+
+def _described(schema: Mapping[str, Any], place: list[str]) -> Mapping[str, Any]:
+    """The part of a schema that speaks of one argument, also inside a list of objects."""
+    for part in place:
+        schema = schema.get("items", {}) if part.isdigit() else schema.get("properties", {}).get(part, {})
+    return schema
 
 
 def _problem(error: Any, schema: Mapping[str, Any], place: list[str]) -> str:
     if error["type"] == "missing":
-        wanted = schema["properties"].get(place[-1], {})
+        wanted = _described(schema, place)
         return f"missing; give {wanted.get('description', 'a value')} ({wanted.get('type', 'any')})"
     if error["type"] == "extra_forbidden":
         return "there is no such argument"

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from handrail.dialects import Rules
-from handrail.errors import BinaryFile, ChangedSince, IsDirectory, NotSeen
+from handrail.errors import BinaryFile, CannotEncode, ChangedSince, IsDirectory, NotSeen
 from handrail.files.commit import Change
 from handrail.files.pages import Indexes, TextFile
 from handrail.files.stored import Version, load
@@ -20,7 +20,7 @@ from handrail.settings import Settings
 from handrail.text.codec import UTF8
 from handrail.text.diff import Hunk, hunks
 from handrail.text.document import NEW, Document, Splice, document
-from handrail.tool import Loaded
+from handrail.tool import Loaded, Staged
 from handrail.tracker import Tracker, moved_lines
 from handrail.workspace import WorkPath, Workspace
 
@@ -37,6 +37,7 @@ class Guard:
         rules: Rules,
         limits: Any,
         paths: Mapping[str, WorkPath],
+        dry: bool = False,
     ) -> None:
         self.limits = limits
         self.changes: list[Change] = []
@@ -47,6 +48,7 @@ class Guard:
         self._settings = settings
         self._rules = rules
         self._paths = paths
+        self._dry = dry
         self._open: list[int] = []
 
     def close(self) -> None:
@@ -61,7 +63,8 @@ class Guard:
         return TextFile(path, fd, self._indexes, self._settings.legacy_encoding, self._settings.read_seconds)
 
     def saw(self, file: TextFile, first: int = 0, last: int = 0) -> None:
-        self._tracker.saw(file.path.real, file.version, first, last, file.raw)
+        if not self._dry:  # what only a preview looked at, the model has not seen
+            self._tracker.saw(file.path.real, file.version, first, last, file.raw)
 
     def exists(self, named: str) -> bool:
         found = self._workspace.stat(self._paths[named])
@@ -85,22 +88,27 @@ class Guard:
 
     def _moved(self, path: WorkPath, now: Version, raw: bytes) -> str | None:
         """What changed since the file was seen, by the dialect's rule; None if nothing did. Raises `NotSeen`."""
-        if not self._rules.read_before_write:
-            return None
-        seen = self._tracker.look(path.real, now.dev, now.ino)
+        seen = self._tracker.look(path.real, now)
         if seen is None:
+            if not self._rules.read_before_write:
+                return None
             raise NotSeen(path=path.named)
         same = seen.version.same_bytes(now)
         if self._rules.stale == "mtime":
             same = same and seen.version.mtime_ns == now.mtime_ns
-        return None if same else moved_lines(seen.raw, raw) or "an unknown part"
+        return None if same else moved_lines(seen.raw, raw)
 
-    def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> list[Hunk]:
+    def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
         path = self._paths[named]
         text = loaded.document if loaded else NEW
+        if text.codec.unit == 1 and any("\0" in splice.new for splice in splices):
+            raise CannotEncode(
+                encoding="text", char="NUL", code="U+0000", line=1
+            )  # the file would be binary afterwards
         after = text.spliced(splices)
         found = hunks(text.text, splices)
-        if loaded is None or after != loaded.stored.raw:
+        changes = loaded is None or after != loaded.stored.raw
+        if changes:
             self.changes.append(Change(path, loaded.stored if loaded else None, after))
             self.hunks.append(found)
-        return found
+        return Staged(changes, found)

@@ -8,8 +8,6 @@ Inside, failures are exceptions with facts; outside, every call ends in a `Resul
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import json
 import os
 import threading
@@ -148,14 +146,14 @@ class Session:
             if touch.action in ("write", "delete") and not paths[touch.target].root.writable:
                 raise ReadOnlyRoot(path=touch.target, root=paths[touch.target].root.path)
         trail.verdict = self.policy.judge(trail.touches)
-        limits = self.dialect.limits(entry, tool)
+        limits = self.dialect.limits(call.tool)
         prepared = Prepared(
             call, tool, args, limits, trail.touches, paths, trail.verdict, lambda: self._preview(prepared)
         )
         return prepared
 
     def _preview(self, prepared: Prepared) -> str:
-        guard = self._guard(prepared)
+        guard = self._guard(prepared, dry=True)
         try:
             prepared.tool.run(prepared.args, guard)
             return _diff(guard)
@@ -169,10 +167,7 @@ class Session:
         if verdict.decision == "ask":
             if self._approve is None:
                 raise NeedsApproval(rule=verdict.rule, why=verdict.why)
-            answer = self._approve(prepared)
-            if inspect.isawaitable(answer):
-                answer = asyncio.run(_awaited(answer))
-            if not answer:
+            if not _answer(self._approve(prepared)):
                 raise Denied(rule=verdict.rule, why=verdict.why)
 
     def _run(self, prepared: Prepared, trail: _Trail) -> Outcome:
@@ -207,17 +202,19 @@ class Session:
         finally:
             guard.close()
 
-    def _guard(self, prepared: Prepared) -> Guard:
+    def _guard(self, prepared: Prepared, dry: bool = False) -> Guard:
         rules, limits = self.dialect.rules, prepared.limits
-        return Guard(self.workspace, self.tracker, self._indexes, self.settings, rules, limits, prepared.paths)
+        return Guard(self.workspace, self.tracker, self._indexes, self.settings, rules, limits, prepared.paths, dry)
 
     def _said(self, prepared: Prepared, outcome: Outcome, trail: _Trail) -> Result:
         words = self.dialect.words
         notes = [Note(r.code, words.say(f"notes.{r.code}", **r.facts)) for r in outcome.remarks]
-        outcome.facts["notes"] = "".join("\n" + note.text for note in notes if note.text)
+        loud = [note.text for note in notes if note.code not in self.dialect.quiet and note.text]
+        outcome.facts["notes"] = "".join("\n" + text for text in loud)
         text, left_out = bound(readable(prepared.tool.say(outcome, words)), self.settings.answer_chars)
         if left_out:
             notes.append(Note("answer_cut", words.say("notes.answer_cut", count=left_out)))
+            text += "\n" + notes[-1].text
         data = {
             **outcome.data,
             **{new: outcome.data[old] for new, old in self.dialect.data_names.items() if old in outcome.data},
@@ -229,7 +226,13 @@ class Session:
         error.facts.setdefault("tool", trail.call.tool)
         error.facts.setdefault("verb", trail.tool_id)
         error.facts.setdefault("path", trail.touches[0].target if trail.touches else "")
-        text = readable(self.dialect.wording(error))
+        try:
+            text = readable(self.dialect.wording(error))
+        except (LookupError, ValueError, TypeError) as fault:  # a template of the dialect's that cannot be filled
+            if self.settings.raise_bugs:
+                raise
+            error = Bug(what=f"the message for {error.code} cannot be said: {fault!r}")
+            text = str(error)
         status: Status = "denied" if isinstance(error, Refusal) else "error"
         return _result(trail, status, text, error=Failure(error.code, text))
 
@@ -256,7 +259,7 @@ def _mapping(arguments: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadJson(why=str(error)) from None
     if arguments is None:
         return {}
@@ -273,5 +276,15 @@ def _diff(guard: Guard) -> str:
     return readable("".join(parts))
 
 
-async def _awaited(answer: Awaitable[bool]) -> bool:
-    return await answer
+def _answer(answer: bool | Awaitable[bool]) -> bool:
+    """A host's answer, given at once or awaited: in a loop of its own, since this thread may be inside one."""
+    if not isinstance(answer, Awaitable):
+        return answer
+    import asyncio  # slow to import, and only needed here
+    from concurrent.futures import ThreadPoolExecutor
+
+    async def awaited() -> bool:
+        return await answer
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: asyncio.run(awaited())).result()

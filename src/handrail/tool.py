@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
@@ -66,7 +67,16 @@ class Loaded:
     stored: Stored
     document: Document
     moved: str | None
-    """Which lines changed since the file was seen; None if none did."""
+    """Which lines changed since the file was seen: None if none did, empty if that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A change that will be made when the run is over."""
+
+    changes: bool
+    """Whether there is anything to change at all."""
+    hunks: list[Hunk]
 
 
 class Context(Protocol):
@@ -87,7 +97,7 @@ class Context(Protocol):
     def load(self, named: str, *, whole: bool = False) -> Loaded:
         """A file to be changed: existing, seen, and (with ``whole``) not changed since."""
 
-    def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> list[Hunk]:
+    def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
         """Ask for a change; it is made when the run is over. None creates the file."""
 
 
@@ -129,8 +139,16 @@ class Tool:
         if self.touches:
             return tuple(self.touches(args))
         return tuple(
-            Touch(mark.action, getattr(args, name))
-            for name, info in type(args).model_fields.items()
-            for mark in info.metadata
-            if isinstance(mark, Names) and getattr(args, name) is not None
+            Touch(action, getattr(args, name)) for name, action in _named(type(args)) if getattr(args, name) is not None
         )
+
+
+@cache
+def _named(args: type[Arguments]) -> list[tuple[str, Action]]:
+    """The arguments that name a resource, and what is done to it."""
+    return [
+        (name, mark.action)
+        for name, info in args.model_fields.items()
+        for mark in info.metadata
+        if isinstance(mark, Names)
+    ]

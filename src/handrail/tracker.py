@@ -12,8 +12,11 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from handrail.errors import BinaryFile
 from handrail.files.stored import Version
+from handrail.text import lines
 from handrail.text.diff import Hunk
+from handrail.text.document import document
 
 _REMEMBERED = 256 << 10
 _BUDGET = 16 << 20
@@ -38,10 +41,15 @@ class Tracker:
         self._held = 0
         self._lock = threading.Lock()
 
-    def look(self, path: str, dev: int, ino: int) -> Seen | None:
+    def look(self, path: str, now: Version) -> Seen | None:
         """What was seen of the file at ``path``, or of the same file under another name."""
         with self._lock:
-            return self._paths.get(path) or self._paths.get(self._inodes.get((dev, ino), ""))
+            known = self._paths.get(path)
+            if known is None:
+                known = self._paths.get(self._inodes.get((now.dev, now.ino), ""))
+                # A number is given to a new file once the old one is gone: only unchanged contents prove that it moved.
+                known = known if known and known.version.same_bytes(now) else None
+            return known
 
     def saw(self, path: str, version: Version, first: int, last: int, raw: bytes | None) -> None:
         """Lines ``first`` to ``last`` were shown (0, 0: only that the file was looked at)."""
@@ -100,12 +108,11 @@ def _shifted(ranges: Sequence[tuple[int, int]], hunks: Sequence[Hunk]) -> tuple[
     """Ranges of the old file as ranges of the new one, what the hunks show included."""
     moved = list(ranges)
     for hunk in reversed(hunks):
-        old = sum(sign != "+" for sign, _ in hunk.rows)
-        grown = sum(sign != "-" for sign, _ in hunk.rows) - old
-        behind = hunk.old_first + old
-        moved = [(a + grown if a >= behind else a, b + grown if b >= behind else b) for a, b in moved]
-        moved = [(a, b) for a, b in moved if a <= b]
-    shown = [(h.new_first, h.new_first + sum(sign != "-" for sign, _ in h.rows) - 1) for h in hunks]
+        grown, behind = hunk.new_count - hunk.old_count, hunk.old_first + hunk.old_count
+        before = [(a, min(b, hunk.old_first - 1)) for a, b in moved]
+        after = [(max(a, behind) + grown, b + grown) for a, b in moved]
+        moved = [(a, b) for a, b in (*before, *after) if a <= b]
+    shown = [(hunk.new_first, hunk.new_first + hunk.new_count - 1) for hunk in hunks if hunk.rows]
     return _merged([*moved, *(pair for pair in shown if pair[0] <= pair[1])])
 
 
@@ -113,7 +120,10 @@ def moved_lines(before: bytes | None, after: bytes, most: int = 5) -> str:
     """Which lines of the file as it is now differ from what was seen, in words; empty if that is not known."""
     if before is None or len(after) > 4 * _REMEMBERED:
         return ""
-    old, new = before.split(b"\n"), after.split(b"\n")
+    try:
+        old, new = (lines.split(document(raw).text) for raw in (before, after))
+    except BinaryFile:
+        return ""
     head = 0
     while head < min(len(old), len(new)) and old[head] == new[head]:
         head += 1

@@ -8,9 +8,10 @@ Nothing in the house asks which dialect is in force.
 from __future__ import annotations
 
 import json
+import os
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -52,9 +53,9 @@ class Entry:
 
     name: str
     id: str
-    rename: Mapping[str, str]
+    rename: Mapping[str, str] = field(default_factory=dict)
     """The dialect's argument names -> ours."""
-    limits: Mapping[str, Any]
+    limits: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Dialect:
@@ -65,12 +66,21 @@ class Dialect:
         self._folder = folder
         table = _toml(folder / "tools.toml")
         self.about: str = table.get("about", "")
-        self.rules = Rules(**table.get("rules", {}))
+        self.quiet: Sequence[str] = table.get("quiet_notes", ())
+        """Notes that go with a result, but are not said in its text: the text says the same in another way."""
         self.data_names: Mapping[str, str] = table.get("data", {})
-        self.entries = {
-            shown: Entry(shown, entry["id"], entry.get("rename", {}), entry.get("limits", {}))
-            for shown, entry in table["tools"].items()
-        }
+        try:
+            self.rules = Rules(**table.get("rules", {}))
+            self.entries = {shown: Entry(shown, **entry) for shown, entry in table["tools"].items()}
+        except (TypeError, KeyError) as error:
+            raise DialectError(f"{folder / 'tools.toml'}: missing or unknown key: {error}") from None
+        if self.rules.stale not in ("content", "mtime"):
+            raise DialectError(
+                f"{folder / 'tools.toml'}: rules.stale is 'content' or 'mtime', not {self.rules.stale!r}"
+            )
+        for entry in self.entries.values():
+            if entry.id not in tools.ids() and not tools.outside(entry.id):
+                raise DialectError(f"{folder / 'tools.toml'}: {entry.name} has the unknown tool id {entry.id!r}")
         base: Mapping[str, str] = load(table["extends"]).words.messages if "extends" in table else {}
         self.words: DialectWords = DialectWords(
             {**base, **_flat(_toml(folder / "messages.toml"))}, table.get("gutter", "{number:>6}\t")
@@ -83,27 +93,40 @@ class Dialect:
             raise UnknownTool(tool=name, known=list(self.entries))
         return found
 
-    def limits(self, entry: Entry, tool: Tool) -> Any:
+    @cache  # noqa: B019 - a dialect lives as long as the program
+    def limits(self, name: str) -> Any:
         """The limits in force for a tool."""
-        known = {field.name for field in fields(tool.limits)}
-        for name in entry.limits:
+        entry = self.entry(name)
+        tool = tools.load(entry.id)
+        standard = tool.limits()
+        known = {limit.name: limit.type for limit in fields(standard)}
+        for name, value in entry.limits.items():
             if name not in known:
                 raise DialectError(f"dialect {self.name}: {entry.name} has no limit {name!r}, only {sorted(known)}")
-        return replace(tool.limits(), **entry.limits)
+            if type(value).__name__ not in str(known[name]).split(" | "):
+                raise DialectError(
+                    f"dialect {self.name}: {entry.name}: limit {name!r} is a {known[name]}, not {value!r}"
+                )
+        return replace(standard, **entry.limits)
 
     @cache  # noqa: B019 - a dialect lives as long as the program
     def spec(self, name: str) -> Spec:
         """What a model is told of one tool."""
         entry = self.entry(name)
         tool = tools.load(entry.id)
+        for ours in entry.rename.values():
+            if ours not in tool.args.model_fields:
+                raise DialectError(
+                    f"dialect {self.name}: {name} has no argument {ours!r}, only {[*tool.args.model_fields]}"
+                )
+        limits = self.limits(name)
         own = self._folder / f"{name}.md"
         if own.exists():
             words = own.read_text(encoding="utf-8").removesuffix("\n")
         else:
             words = tools.words(entry.id)
-            limits = self.limits(entry, tool)
-            for field in fields(limits):
-                words = words.replace("{" + field.name + "}", str(getattr(limits, field.name)))
+            for limit in fields(limits):
+                words = words.replace("{" + limit.name + "}", str(getattr(limits, limit.name)))
         return Spec(name, words, self._schema(entry, tool), tool.hints)
 
     def _schema(self, entry: Entry, tool: Tool) -> Mapping[str, Any]:
@@ -142,13 +165,13 @@ def names() -> list[str]:
 def load(name: str) -> Dialect:
     """The dialect of that name; a path to a folder, or one that another package registers, will do too."""
     folder = HERE / name
-    if not (folder / "tools.toml").is_file():
+    if name not in names():
         folder = _outside(name)
     return Dialect(name, folder)
 
 
 def _outside(name: str) -> Path:
-    if (Path(name) / "tools.toml").is_file():
+    if os.path.isfile(os.path.join(name, "tools.toml")):
         return Path(name)
     from importlib.metadata import entry_points
 

@@ -1,8 +1,8 @@
 """Templates: a dialect's sentences, filled in with facts.
 
-`{name}` is a fact, with Python's format codes. `[[ ... ]]` is said only if every fact in it is there: a missing, empty
-or false one drops the passage; `[[name? ... ]]` asks for a fact without saying it. Facts that are names of files are
-escaped, so that a name cannot forge structure.
+`{name}` is a fact, with Python's format codes; `{count:n line}` says "1 line" or "2 lines". `[[ ... ]]` is said only if
+every fact in it is there: a missing, empty or false one drops the passage; `[[name? ... ]]` asks for a fact without
+saying it. Facts that are names of files are escaped, so that a name cannot forge structure.
 """
 
 from __future__ import annotations
@@ -10,13 +10,26 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterable, Mapping
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from handrail.text.shown import readable, shown
 
 _OPTIONAL = re.compile(r"\[\[(?:(\w+)\?)?(.*?)\]\]", re.DOTALL)
 _NAMES = {"path", "root", "roots", "nearest", "known", "tool"}
-_formatter = string.Formatter()
+
+
+class _Formatter(string.Formatter):
+    """Python's formats, and `{count:n line}` for "1 line" or "2 lines"."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if format_spec.startswith("n "):
+            return f"{value} {format_spec[2:]}{'' if value == 1 else 's'}"
+        formatted: str = super().format_field(value, format_spec)
+        return formatted
+
+
+_formatter = _Formatter()
 
 
 class DialectWords:
@@ -28,11 +41,12 @@ class DialectWords:
 
     def say(self, key: str, **facts: Any) -> str:
         """The sentence of that key."""
-        template = self.messages[key]
         told = {name: _told(name, value) for name, value in facts.items()}
-        if "[[" in template:
-            template = _OPTIONAL.sub(lambda found: found[2] if _complete(found[1], found[2], told) else "", template)
-        return _formatter.vformat(template, (), told)
+        return "".join(
+            _formatter.vformat(part.template, (), told)
+            for part in _parts(self.messages[key])
+            if all(told.get(name) not in (None, "", False) for name in part.needs)
+        )
 
     def rows(self, rows: Iterable[tuple[int | str, str]]) -> str:
         """Numbered lines."""
@@ -47,6 +61,18 @@ def _told(name: str, value: Any) -> Any:
     return readable(value) if isinstance(value, str) else value
 
 
-def _complete(asked: str | None, passage: str, facts: Mapping[str, Any]) -> bool:
-    fields = [field for _, field, _, _ in _formatter.parse(passage) if field] + ([asked] if asked else [])
-    return all(facts.get(field) not in (None, "", False) for field in fields)
+class _Part(NamedTuple):
+    """A passage of a template, and the facts without which it is not said."""
+
+    template: str
+    needs: tuple[str, ...] = ()
+
+
+@cache
+def _parts(template: str) -> list[_Part]:
+    found, last = [], 0
+    for match in _OPTIONAL.finditer(template):
+        needs = [field for _, field, _, _ in _formatter.parse(match[2]) if field] + ([match[1]] if match[1] else [])
+        found += [_Part(template[last : match.start()]), _Part(match[2], tuple(needs))]
+        last = match.end()
+    return [*found, _Part(template[last:])]

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from handrail.tool import Tool
 
 HERE = Path(__file__).parent
@@ -22,15 +24,15 @@ def ids() -> tuple[str, ...]:
 @cache
 def load(tool_id: str) -> Tool:
     """The tool of that id; one of another package if it registers itself under `handrail.tools`."""
-    if tool_id in ids():
-        tool: Tool = import_module(f"handrail.tools.{tool_id}").TOOL
-        return tool
+    tool: Tool = import_module(f"handrail.tools.{tool_id}").TOOL if tool_id in ids() else outside(tool_id)[0].load()
+    return tool
+
+
+def outside(tool_id: str) -> list[EntryPoint]:
+    """Tools of that id in other packages."""
     from importlib.metadata import entry_points
 
-    for entry in entry_points(group="handrail.tools", name=tool_id):
-        outside: Tool = entry.load()
-        return outside
-    raise KeyError(tool_id)
+    return list(entry_points(group="handrail.tools", name=tool_id))
 
 
 @cache

@@ -8,13 +8,15 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from handrail.errors import ChangedSince, EmptyOld, ManyMatches, NoChange, NoMatch, ToolError
+from handrail.errors import ChangedSince, EmptyOld, ManyMatches, NoChange, NoMatch, ToolError, TooManyPlaces
 from handrail.text import lines
 from handrail.text.diff import snippet
 from handrail.text.document import Splice
 from handrail.text.match import find
 from handrail.text.splice import splice
-from handrail.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words, Writes
+from handrail.tool import Arguments, Context, Hints, Loaded, Outcome, Remark, Tool, Words, Writes
+
+_MOST_PLACES = 100_000
 
 
 class Args(Arguments):
@@ -26,6 +28,8 @@ class Args(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
+    """What a dialect may set."""
+
     creates: bool = False
     """Whether an empty `old_string` creates a missing file."""
     snippet_lines: int = 60
@@ -46,6 +50,7 @@ def execute(content: str, old_string: str, new_string: str, replace_all: bool) -
         raise NoChange(old=old_string)
     if not old_string:
         raise EmptyOld()
+    _refuse_too_many(content, old_string, replace_all)
     match = find(content, old_string)
     if not match.spans:
         raise NoMatch(old=old_string)
@@ -59,6 +64,15 @@ def execute(content: str, old_string: str, new_string: str, replace_all: bool) -
     return splices
 
 
+def _refuse_too_many(content: str, old_string: str, replace_all: bool) -> None:
+    """A text that is nearly everywhere: counted, but not collected."""
+    count = content.count(old_string)
+    if count > _MOST_PLACES and replace_all:
+        raise TooManyPlaces(old=old_string, count=count, most=_MOST_PLACES)
+    if count > _MOST_PLACES:
+        raise ManyMatches(old=old_string, count=count, lines=[])
+
+
 def run(args: Args, ctx: Context) -> Outcome:
     facts: dict[str, Any] = {"path": args.file_path, "old": args.old_string, "new": args.new_string}
     if ctx.limits.creates and not args.old_string:
@@ -70,20 +84,26 @@ def run(args: Args, ctx: Context) -> Outcome:
     try:
         splices = execute(loaded.document.text, args.old_string, args.new_string, args.replace_all)
     except NoMatch:
-        if loaded.moved:
+        if loaded.moved is not None:
             raise ChangedSince(path=args.file_path, moved=loaded.moved) from None
         raise
-    found = ctx.stage(args.file_path, loaded, splices)
-    remarks = [Remark("changed_elsewhere", {"path": args.file_path, "moved": loaded.moved})] if loaded.moved else []
+    found = ctx.stage(args.file_path, loaded, splices).hunks
     kind = "replaced_all" if args.replace_all else "done"
     facts |= {"count": len(splices), "snippet": snippet(found), "most": ctx.limits.snippet_lines}
-    return Outcome(kind, facts, {"replaced": len(splices)}, tuple(remarks))
+    return Outcome(kind, facts, {"replaced": len(splices)}, elsewhere(args.file_path, loaded))
 
 
 def say(outcome: Outcome, words: Words) -> str:
     facts = outcome.facts
     rows = numbered(facts.get("snippet", ()), facts.get("most", 0), words)
     return words.say(f"edit.{outcome.kind}", **{**facts, "snippet": rows})
+
+
+def elsewhere(path: str, loaded: Loaded | None) -> tuple[Remark, ...]:
+    """A note if the file had changed since it was seen, in places that this edit does not touch."""
+    if loaded is None or loaded.moved is None:
+        return ()
+    return (Remark("changed_elsewhere", {"path": path, "moved": loaded.moved}),)
 
 
 def numbered(rows: Sequence[tuple[int, str]], most: int, words: Words) -> str:

@@ -11,15 +11,15 @@ from pydantic import BeforeValidator, Field
 from handrail.errors import ChangedSince, EmptyOld, NoMatch, ToolError
 from handrail.text.diff import snippet
 from handrail.text.document import Edited, Splice
-from handrail.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words, Writes
-from handrail.tools.edit import execute, numbered
+from handrail.tool import Arguments, Context, Hints, Outcome, Tool, Words, Writes
+from handrail.tools.edit import elsewhere, execute, numbered
 
 
 def _list(value: Any) -> Any:
     """A list that a model wrote as a string of JSON."""
     try:
         return json.loads(value) if isinstance(value, str) else value
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
 
 
@@ -38,6 +38,8 @@ class Args(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
+    """What a dialect may set."""
+
     creates: bool = False
     """Whether an empty first `old_string` creates a missing file."""
     snippet_lines: int = 60
@@ -58,17 +60,18 @@ def run(args: Args, ctx: Context) -> Outcome:
             else:
                 edited.apply(execute(edited.text, edit.old_string, edit.new_string, edit.replace_all))
         except ToolError as error:
-            if isinstance(error, NoMatch) and loaded and loaded.moved:
+            if isinstance(error, NoMatch) and loaded and loaded.moved is not None:
                 error = ChangedSince(path=args.file_path, moved=loaded.moved)
             error.wrap = "multi_edit.failed"
-            error.facts |= {"number": number, "count": len(edits)}
+            error.facts |= {"number": number, "edits": len(edits)}
             raise error from None
-    found = ctx.stage(args.file_path, loaded, edited.splices())
-    moved = loaded.moved if loaded else None
-    remarks = (Remark("changed_elsewhere", {"path": args.file_path, "moved": moved}),) if moved else ()
+    found = ctx.stage(args.file_path, loaded, edited.splices()).hunks
     facts = {"path": args.file_path, "edits": edits, "count": len(edits), "snippet": snippet(found)}
     return Outcome(
-        "done", {**facts, "most": ctx.limits.snippet_lines}, {"applied": len(edits), "created": creating}, remarks
+        "done",
+        {**facts, "most": ctx.limits.snippet_lines},
+        {"applied": len(edits), "created": creating},
+        elsewhere(args.file_path, loaded),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from handrail.errors import BinaryFile, FileTooLarge, PageTooLarge
+from handrail.errors import BinaryFile, FileTooLarge, PageTooLarge, PastColumn, PastEnd
 from handrail.files.pages import Page, Row
 from handrail.text.shown import readable
 from handrail.tool import Arguments, Context, Hints, Outcome, Reads, Remark, Tool, Words
@@ -22,11 +22,16 @@ class Args(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
+    """What a dialect may set."""
+
     lines: int = 2000
     """Lines without `limit`."""
     most_lines: int | None = None
     """Lines at the most, whatever `limit` says."""
     line_chars: int = 2000
+    counts_long_lines: bool = False
+    """Whether even an endless line is read to its end, to say how long it is."""
+    empty_is_error: bool = False
     page_chars: int = 60_000
     page_overflow_is_error: bool = False
     whole_bytes: int | None = None
@@ -44,9 +49,11 @@ def run(args: Args, ctx: Context) -> Outcome:
         raise BinaryFile(**facts, **error.facts) from None
     if limits.whole_bytes and file.size > limits.whole_bytes and args.offset is None and args.limit is None:
         raise FileTooLarge(**facts, kilobytes=file.size / 1024, most=limits.whole_bytes // 1024)
-    ctx.saw(file)  # whatever the answer is, the next step must not be "read it first" again
     first = 1 if args.offset is None or args.offset == 0 else args.offset
     if file.size == len(file.codec.bom):
+        ctx.saw(file)
+        if limits.empty_is_error:
+            raise PastEnd(**facts, offset=first, total=1)
         return Outcome("empty", {**facts, "offset": first}, {"lines": 0})
 
     most = args.limit or limits.lines
@@ -54,10 +61,12 @@ def run(args: Args, ctx: Context) -> Outcome:
         most = min(most, limits.most_lines)
     strict = limits.page_overflow_is_error
     budget = most * (limits.line_chars + 1) if strict else limits.page_chars
-    page = file.page(first, most, limits.line_chars, budget, args.column)
-    chars = sum(len(row.text) + 1 for row in page.rows) - 1
+    page = file.page(first, most, limits.line_chars, budget, args.column, limits.counts_long_lines)
+    chars = sum(len(row.text) + 1 for row in page.rows) - (0 if page.more or file.ended else 1)
     if strict and chars > limits.page_chars:
         raise PageTooLarge(**facts, chars=chars, most=limits.page_chars)
+    if args.column > 1 and not page.rows[0].text:
+        raise PastColumn(**facts, line=page.rows[0].number, column=args.column)
     last = page.rows[-1].number
     ctx.saw(file, page.rows[0].number, last)
 

@@ -20,7 +20,7 @@ class Args(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    pass
+    """What a dialect may set: nothing."""
 
 
 def run(args: Args, ctx: Context) -> Outcome:
@@ -35,8 +35,8 @@ def run(args: Args, ctx: Context) -> Outcome:
     if "\r" not in content:  # who does not spell out line endings wants those that the file has
         content = with_endings(text, 0, len(text), content)
     change = narrowed(text, 0, len(text), content)
-    ctx.stage(args.file_path, loaded, [change] if change else [])
-    return Outcome("replaced" if change else "unchanged", facts, {"created": False, "lines": facts["lines"]})
+    staged = ctx.stage(args.file_path, loaded, [change] if change else [])
+    return Outcome("replaced" if staged.changes else "unchanged", facts, {"created": False, "lines": facts["lines"]})
 
 
 def say(outcome: Outcome, words: Words) -> str:
