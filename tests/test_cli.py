@@ -289,7 +289,7 @@ def test_doctor_finds_what_is_needed_and_leaves_nothing_behind(project: Path) ->
     report = json.loads(found.stdout)
     checks = {check["name"]: check for check in report["checks"]}
     assert (found.returncode, report["healthy"]) == (0, True)
-    assert all(checks[name]["found"] for name in ("python", "boundary", "locks", "nbformat", "charset-normalizer"))
+    assert all(checks[name]["found"] for name in ("python", "boundary", "locks", "nbformat"))
     assert not checks["mcp"]["needed"] and "not needed yet" in checks["mcp"]["detail"]
     assert all("not used yet" in checks[name]["detail"] for name in ("ripgrep", "bubblewrap", "landlock"))
     assert all(check["mend"] for check in checks.values() if not check["found"])

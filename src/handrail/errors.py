@@ -8,8 +8,9 @@
       |                                     too_large_to_change
       |- Reading      the part asked for:   past_end  past_column  page_too_large  timed_out
       |- Seen         read before write:    not_seen  changed_since
-      |- Editing      the change itself:    no_match  many_matches  too_many_places  no_change  empty_old
-      |                                     cannot_encode  bad_notebook  no_such_cell
+      |- Editing      the change itself:    no_match  many_matches  many_loose  too_many_places  no_change
+      |                                     empty_old  placeholder  unsure_indent  cannot_encode
+      |                                     bad_notebook  no_such_cell
       |- System       the machine:          permission_denied  disk_full  read_only_disk  io_error  busy
       `- Bug          ours:                 internal_error
 
@@ -171,6 +172,18 @@ class TooManyPlaces(Editing):
 
 class NoChange(Editing):
     code = "no_change"
+
+
+class ManyLoose(Editing):
+    code = "many_loose"
+
+
+class Placeholder(Editing):
+    code = "placeholder"
+
+
+class UnsureIndent(Editing):
+    code = "unsure_indent"
 
 
 class EmptyOld(Editing):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from dataclasses import dataclass
 
 from handrail.files.commit import HardLinks
@@ -29,3 +30,10 @@ class Settings:
     """Where locks are kept; by default `$HANDRAIL_STATE` or the user's state directory."""
     raise_bugs: bool = False
     """Let a fault of this program through as an exception instead of reporting it as a result."""
+
+    def __post_init__(self) -> None:
+        if self.legacy_encoding:
+            try:
+                codecs.lookup(self.legacy_encoding)
+            except LookupError:
+                raise ValueError(f"legacy_encoding: there is no encoding {self.legacy_encoding!r}") from None

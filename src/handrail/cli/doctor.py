@@ -33,7 +33,7 @@ examples:
 
 exit codes: 0 if nothing that is needed is missing, else 1; 2 wrong usage"""
 
-_NEEDED = {"pydantic": "pydantic", "rich": "rich", "nbformat": "nbformat", "charset-normalizer": "charset_normalizer"}
+_NEEDED = {"pydantic": "pydantic", "rich": "rich", "nbformat": "nbformat"}
 _LATER = {"mcp": "mcp", "openai": "openai", "anthropic": "anthropic", "pillow": "PIL", "pypdfium2": "pypdfium2"}
 _LANDLOCK_CREATE_RULESET = 444  # the same number on every Linux architecture
 

@@ -8,15 +8,13 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from handrail.errors import ChangedSince, EmptyOld, ManyMatches, NoChange, NoMatch, ToolError, TooManyPlaces
-from handrail.text import lines
+from handrail.errors import ChangedSince, EmptyOld, NoChange, NoMatch, ToolError
 from handrail.text.diff import snippet
 from handrail.text.document import Splice
-from handrail.text.match import find
-from handrail.text.splice import splice
+from handrail.text.ladder import Plan, plan
 from handrail.tool import Arguments, Context, Hints, Loaded, Outcome, Remark, Tool, Words, Writes
 
-_MOST_PLACES = 100_000
+_PROSE = (".md", ".mdx", ".rst", ".txt", ".adoc")
 
 
 class Args(Arguments):
@@ -32,45 +30,31 @@ class Limits:
 
     creates: bool = False
     """Whether an empty `old_string` creates a missing file."""
+    matching: str = "ladder"
+    """How forgiving the match is; a name of `text.ladder.RUNGS`."""
     snippet_lines: int = 60
 
 
-def valid(content: str, old_string: str, new_string: str, replace_all: bool) -> ToolError | None:
+def valid(
+    content: str, old_string: str, new_string: str, replace_all: bool, matching: str = "exact"
+) -> ToolError | None:
     """Why this edit cannot be made in ``content``, or None."""
     try:
-        execute(content, old_string, new_string, replace_all)
+        execute(content, old_string, new_string, replace_all, matching)
     except ToolError as error:
         return error
     return None
 
 
-def execute(content: str, old_string: str, new_string: str, replace_all: bool) -> list[Splice]:
-    """The splices that make this edit in ``content``; raises why it cannot be made."""
+def execute(
+    content: str, old_string: str, new_string: str, replace_all: bool, matching: str = "exact", path: str = ""
+) -> Plan:
+    """How this edit is made in ``content``; raises why it cannot be made."""
     if old_string == new_string:
         raise NoChange(old=old_string)
     if not old_string:
         raise EmptyOld()
-    _refuse_too_many(content, old_string, replace_all)
-    match = find(content, old_string)
-    if not match.spans:
-        raise NoMatch(old=old_string)
-    if len(match.spans) > 1 and not replace_all:
-        places = [lines.count_ends(content[:start]) + 1 for start, _ in match.spans[:10]]
-        raise ManyMatches(old=old_string, count=len(match.spans), lines=places)
-    found = (splice(content, start, end, old_string, new_string) for start, end in match.spans)
-    splices = [one for one in found if one]
-    if not splices:
-        raise NoChange(old=old_string)
-    return splices
-
-
-def _refuse_too_many(content: str, old_string: str, replace_all: bool) -> None:
-    """A text that is nearly everywhere: counted, but not collected."""
-    count = content.count(old_string)
-    if count > _MOST_PLACES and replace_all:
-        raise TooManyPlaces(old=old_string, count=count, most=_MOST_PLACES)
-    if count > _MOST_PLACES:
-        raise ManyMatches(old=old_string, count=count, lines=[])
+    return plan(content, old_string, new_string, replace_all, matching, prose=path.endswith(_PROSE))
 
 
 def run(args: Args, ctx: Context) -> Outcome:
@@ -82,15 +66,29 @@ def run(args: Args, ctx: Context) -> Outcome:
         return Outcome("created", facts, {"created": True})
     loaded = ctx.load(args.file_path)
     try:
-        splices = execute(loaded.document.text, args.old_string, args.new_string, args.replace_all)
+        made = execute(
+            loaded.document.text,
+            args.old_string,
+            args.new_string,
+            args.replace_all,
+            ctx.limits.matching,
+            args.file_path,
+        )
     except NoMatch:
         if loaded.moved is not None:
             raise ChangedSince(path=args.file_path, moved=loaded.moved) from None
         raise
-    found = ctx.stage(args.file_path, loaded, splices).hunks
+    found = ctx.stage(args.file_path, loaded, made.splices).hunks
     kind = "replaced_all" if args.replace_all else "done"
-    facts |= {"count": len(splices), "snippet": snippet(found), "most": ctx.limits.snippet_lines}
-    return Outcome(kind, facts, {"replaced": len(splices)}, elsewhere(args.file_path, loaded))
+    facts |= {"count": made.places, "snippet": snippet(found), "most": ctx.limits.snippet_lines, "how": how(made)}
+    data = {"replaced": made.places, "rung": made.rung, "readings": list(made.readings)}
+    return Outcome(kind, facts, data, elsewhere(args.file_path, loaded))
+
+
+def how(made: Plan) -> str:
+    """How an edit was understood, if not by the letter."""
+    rung = [] if made.rung in ("exact", "line_endings") else [made.rung.replace("_", " ")]
+    return ", ".join([*made.readings, *rung])
 
 
 def say(outcome: Outcome, words: Words) -> str:

@@ -12,7 +12,7 @@ from handrail.errors import ChangedSince, EmptyOld, NoMatch, ToolError
 from handrail.text.diff import snippet
 from handrail.text.document import Edited, Splice
 from handrail.tool import Arguments, Context, Hints, Outcome, Tool, Words, Writes
-from handrail.tools.edit import elsewhere, execute, numbered
+from handrail.tools.edit import elsewhere, execute, how, numbered
 
 
 def _list(value: Any) -> Any:
@@ -42,6 +42,8 @@ class Limits:
 
     creates: bool = False
     """Whether an empty first `old_string` creates a missing file."""
+    matching: str = "ladder"
+    """How forgiving the match is; a name of `text.ladder.RUNGS`."""
     snippet_lines: int = 60
 
 
@@ -53,12 +55,22 @@ def run(args: Args, ctx: Context) -> Outcome:
         creating = True
     loaded = None if creating else ctx.load(args.file_path)
     edited = Edited(loaded.document.text if loaded else "")
+    loose: list[str] = []
     for number, edit in enumerate(edits, start=1):
         try:
             if creating and number == 1:
                 edited.apply([Splice(0, 0, edit.new_string)])
             else:
-                edited.apply(execute(edited.text, edit.old_string, edit.new_string, edit.replace_all))
+                made = execute(
+                    edited.text,
+                    edit.old_string,
+                    edit.new_string,
+                    edit.replace_all,
+                    ctx.limits.matching,
+                    args.file_path,
+                )
+                edited.apply(made.splices)
+                loose += [f"{number}: {how(made)}"] if how(made) else []
         except ToolError as error:
             if isinstance(error, NoMatch) and loaded and loaded.moved is not None:
                 error = ChangedSince(path=args.file_path, moved=loaded.moved)
@@ -67,6 +79,7 @@ def run(args: Args, ctx: Context) -> Outcome:
             raise error from None
     found = ctx.stage(args.file_path, loaded, edited.splices()).hunks
     facts = {"path": args.file_path, "edits": edits, "count": len(edits), "snippet": snippet(found)}
+    facts["how"] = "; ".join(loose)
     return Outcome(
         "done",
         {**facts, "most": ctx.limits.snippet_lines},

@@ -1,0 +1,72 @@
+"""Characters that a model and a file may write differently and mean the same.
+
+Folding never touches a letter, a digit or an ASCII operator: it maps typographic punctuation, odd spaces and full-width
+marks to their ASCII forms, and drops characters that have no width.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SAME = {
+    "-": "‐‑‒–—―−﹘﹣－",
+    "'": "‘’‚‛′＇",
+    '"': "“”„‟″＂「」『』",
+    " ": "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000",
+    "": "\u200b\u200c\u200d\u2060\ufeff\u00ad",
+    "...": "…",
+    ".": "。．",
+    ",": "，、",
+    ":": "：",
+    ";": "；",
+    "!": "！",
+    "?": "？",
+    "(": "（",
+    ")": "）",
+    "[": "【［",
+    "]": "】］",
+    "{": "｛",
+    "}": "｝",
+    "<": "《＜",
+    ">": "》＞",
+    "~": "～",
+    "%": "％",
+    "|": "｜",
+    "=": "＝",
+    "+": "＋",
+    "*": "＊",
+    "/": "／",
+    "#": "＃",
+    "&": "＆",
+    "@": "＠",
+}
+_TABLE = {char: plain for plain, chars in _SAME.items() for char in chars}
+_TRANSLATION = str.maketrans(_TABLE)
+_BLANKS = re.compile(r"[ \t]+")
+
+
+def fold(text: str) -> str:
+    """``text`` with typographic characters in their plain form."""
+    return text if text.isascii() else text.translate(_TRANSLATION)
+
+
+def squeeze(text: str) -> str:
+    """Folded, without blanks at the ends, and with every run of blanks as one space."""
+    return _BLANKS.sub(" ", fold(text).strip())
+
+
+def mapped(text: str) -> tuple[str, list[int]]:
+    """`squeeze` of ``text`` but for its ends, and where each character of it (and its end) begins in ``text``."""
+    plain: list[str] = []
+    begins: list[int] = []
+    at = 0
+    while at < len(text):
+        here, start = _TABLE.get(text[at], text[at]), at
+        at += 1
+        if here in (" ", "\t"):
+            while at < len(text) and _TABLE.get(text[at], text[at]) in (" ", "\t", ""):
+                at += 1
+            here = " "
+        plain += here
+        begins += [start] * len(here)
+    return "".join(plain), [*begins, len(text)]
