@@ -33,7 +33,7 @@ from handrail.errors import (
 from handrail.text import lines
 from handrail.text.document import Splice
 from handrail.text.fold import fold, squeeze
-from handrail.text.match import find
+from handrail.text.match import find, overlaps
 from handrail.text.merge import Row, merge
 from handrail.text.readings import Reading, readings
 from handrail.text.reindent import Unsure, indent_of
@@ -119,8 +119,7 @@ def _literal(text: str, old: str, new: str, replace_all: bool, forgiving: bool) 
     match = find(text, old)
     if not match.spans:
         return None
-    overlapping = not replace_all and text.find(old, match.spans[0][0] + 1) >= 0  # "aba" in "ababa" is two places
-    if (len(match.spans) > 1 or overlapping) and not replace_all:
+    if (len(match.spans) > 1 or overlaps(text, old, match.spans[0])) and not replace_all:
         places = [lines.count_ends(text[:start]) + 1 for start, _ in match.spans[:10]]
         raise ManyMatches(old=old, count=max(2, len(match.spans)), lines=places)
     found = []

@@ -39,6 +39,12 @@ def find(text: str, old: str) -> Match:
     return Match("exact" if all(text[start:end] == old for start, end in spans) else "line_endings", spans)
 
 
+def overlaps(text: str, old: str, span: tuple[int, int]) -> bool:
+    """Whether ``old`` is there a second time that overlaps with the first: "aba" in "ababa" is two places."""
+    again = text.find(old, span[0] + 1, span[1] + len(old) - 1)
+    return again >= 0 and not (old.startswith("\n") and text.startswith("\r\n", again - 1))
+
+
 def _spans(text: str, old: str) -> tuple[tuple[int, int], ...]:
     found, start = [], text.find(old) if old else -1
     while start >= 0:
