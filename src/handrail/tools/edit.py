@@ -10,7 +10,7 @@ from pydantic import Field
 
 from handrail.errors import ChangedSince, EmptyOld, NoChange, NoMatch, ToolError
 from handrail.text.diff import snippet
-from handrail.text.document import Splice
+from handrail.text.document import Splice, applied
 from handrail.text.ladder import Plan, plan
 from handrail.tool import Arguments, Context, Hints, Loaded, Outcome, Remark, Tool, Words, Writes
 
@@ -40,16 +40,21 @@ def valid(
 ) -> ToolError | None:
     """Why this edit cannot be made in ``content``, or None."""
     try:
-        execute(content, old_string, new_string, replace_all, matching)
+        understood(content, old_string, new_string, replace_all, matching)
     except ToolError as error:
         return error
     return None
 
 
-def execute(
-    content: str, old_string: str, new_string: str, replace_all: bool, matching: str = "exact", path: str = ""
+def execute(content: str, old_string: str, new_string: str, replace_all: bool, matching: str = "exact") -> str:
+    """``content`` with this edit made; raises why it cannot be made."""
+    return applied(content, understood(content, old_string, new_string, replace_all, matching).splices)
+
+
+def understood(
+    content: str, old_string: str, new_string: str, replace_all: bool, matching: str, path: str = ""
 ) -> Plan:
-    """How this edit is made in ``content``; raises why it cannot be made."""
+    """What this edit changes in ``content``; raises why it cannot be made."""
     if old_string == new_string:
         raise NoChange(old=old_string)
     if not old_string:
@@ -66,7 +71,7 @@ def run(args: Args, ctx: Context) -> Outcome:
         return Outcome("created", facts, {"created": True})
     loaded = ctx.load(args.file_path)
     try:
-        made = execute(
+        made = understood(
             loaded.document.text,
             args.old_string,
             args.new_string,

@@ -12,7 +12,7 @@ from handrail.errors import ChangedSince, EmptyOld, NoMatch, ToolError
 from handrail.text.diff import snippet
 from handrail.text.document import Edited, Splice
 from handrail.tool import Arguments, Context, Hints, Outcome, Tool, Words, Writes
-from handrail.tools.edit import elsewhere, execute, how, numbered
+from handrail.tools.edit import elsewhere, how, numbered, understood
 
 
 def _list(value: Any) -> Any:
@@ -61,7 +61,7 @@ def run(args: Args, ctx: Context) -> Outcome:
             if creating and number == 1:
                 edited.apply([Splice(0, 0, edit.new_string)])
             else:
-                made = execute(
+                made = understood(
                     edited.text,
                     edit.old_string,
                     edit.new_string,
