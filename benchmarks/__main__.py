@@ -8,12 +8,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import editing, machine, overhead, reading, shares, startup
+from benchmarks import editing, machine, matching, overhead, reading, shares, startup
 from benchmarks.measure import SMALL, Line, Scale, table
 
 PARTS = {
     "reading": reading.lines,
     "editing": editing.lines,
+    "matching": matching.lines,
     "overhead": overhead.lines,
     "startup": startup.lines,
     "shares": shares.lines,

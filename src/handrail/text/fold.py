@@ -6,8 +6,6 @@ marks to their ASCII forms, and drops characters that have no width.
 
 from __future__ import annotations
 
-import re
-
 _SAME = {
     "-": "‐‑‒–—―−﹘﹣－",
     "'": "‘’‚‛′＇",
@@ -42,7 +40,7 @@ _SAME = {
 }
 _TABLE = {char: plain for plain, chars in _SAME.items() for char in chars}
 _TRANSLATION = str.maketrans(_TABLE)
-_BLANKS = re.compile(r"[ \t]+")
+_BLANKS = str.maketrans(dict.fromkeys(_SAME[" "] + _SAME[""], ""))
 
 
 def fold(text: str) -> str:
@@ -52,7 +50,12 @@ def fold(text: str) -> str:
 
 def squeeze(text: str) -> str:
     """Folded, without blanks at the ends, and with every run of blanks as one space."""
-    return _BLANKS.sub(" ", fold(text).strip())
+    return " ".join(fold(text).split())
+
+
+def solid(text: str) -> str:
+    """Without any blanks and characters of no width."""
+    return "".join(text.translate(_BLANKS).split())
 
 
 def mapped(text: str) -> tuple[str, list[int]]:
@@ -63,8 +66,8 @@ def mapped(text: str) -> tuple[str, list[int]]:
     while at < len(text):
         here, start = _TABLE.get(text[at], text[at]), at
         at += 1
-        if here in (" ", "\t"):
-            while at < len(text) and _TABLE.get(text[at], text[at]) in (" ", "\t", ""):
+        if here.isspace():
+            while at < len(text) and (_TABLE.get(text[at], text[at]) or " ").isspace():
                 at += 1
             here = " "
         plain += here

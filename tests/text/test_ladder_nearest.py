@@ -1,0 +1,51 @@
+"""A refusal says where the text nearly is, and what differs there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from handrail.errors import NoMatch
+from handrail.text.ladder import plan
+from handrail.text.nearest import visible
+
+
+def facts(text: str, old: str) -> dict[str, Any]:
+    with pytest.raises(NoMatch) as error:
+        plan(text, old, "something else")
+    return {name: value for name, value in error.value.facts.items() if name not in ("old", "longer")}
+
+
+def test_the_first_line_that_differs_is_named_with_visible_blanks() -> None:
+    found = facts("one = 1\n\ttwo = 2\nthree = 3\n", "one = 1\n    two = 4\nthree = 3")
+    assert found == {"near": 1, "others": [], "line": 2, "theirs": "····two = 4", "ours": "→two = 2"}
+
+
+def test_most_equal_lines_win_and_other_places_are_named() -> None:
+    text = "alpha\nbeta\ngamma\ndelta\n" + "x\n" * 5 + "alpha\nbeta\nomega\n"
+    found = facts(text, "alpha\nbeta\ngamma\nother\n")
+    assert (found["near"], found["line"], found["others"]) == (1, 4, [10])
+
+
+def test_without_an_equal_line_the_most_alike_one_is_shown() -> None:
+    assert facts("first line here\nsecond line here\n", "secund line here")["near"] == 2
+
+
+def test_nothing_alike_gives_no_facts() -> None:
+    assert facts("abc\ndef\n", "something entirely different") == {}
+
+
+def test_long_lines_are_cut_around_the_difference() -> None:
+    theirs, ours = visible("x" * 500 + "a" + "y" * 500, "x" * 500 + "b" + "y" * 500)
+    assert theirs.startswith("…") and theirs.endswith("…") and "a" in theirs and "b" in ours and len(ours) < 200
+
+
+def test_blanks_where_two_lines_part_are_dots() -> None:
+    assert visible("a  b", "a b") == ("a··b", "a·b")
+    assert visible("a b ", "a b") == ("a b·", "a b")
+
+
+def test_a_common_line_does_not_outvote_a_rare_one() -> None:
+    text = "}\n" * 100 + "rare_name()\n}\nend()\n"
+    assert facts(text, "rare_name()\n}\nstop()")["near"] == 101

@@ -1,0 +1,49 @@
+"""What the model changed is carried onto the file's own lines; the rest stays the file's."""
+
+from __future__ import annotations
+
+import pytest
+
+from handrail.text.merge import merge
+from handrail.text.reindent import Unsure
+
+
+def merged(ours: list[str], old: list[str], new: list[str]) -> list[str]:
+    return [ours[row.at] if row.text is None else row.text for row in merge(ours, old, new, ours)]
+
+
+def test_lines_that_stay_are_the_files_byte_for_byte() -> None:
+    ours = ["“a”  ", "\tb", "c — d"]
+    assert merged(ours, ['"a"', "    b", "c - d"], ['"a"', "    b", "new", "c - d"]) == ["“a”  ", "\tb", "new", "c — d"]
+
+
+def test_inside_a_changed_line_the_untouched_words_stay_the_files() -> None:
+    assert merged(["say “hello” — now"], ['say "hello" - now'], ['say "hello" - later']) == ["say “hello” — later"]
+    assert merged(["“a” + “b”"], ['"a" + "b"'], ['"a", "b"']) == ["“a”, “b”"]
+
+
+def test_a_repeated_block_is_not_taken_for_its_copy() -> None:
+    ours = ["“x”", "y", "“x”", "y"]
+    assert merged(ours, ['"x"', "y", '"x"', "y"], ['"x"', "z", '"x"', "y"]) == ["“x”", "z", "“x”", "y"]
+
+
+def test_new_alignment_inside_a_line_is_a_change() -> None:
+    assert merged(["\ta = 1", "\tbcd = 2"], ["a = 1", "bcd = 2"], ["a   = 1", "bcd = 2"]) == ["\ta   = 1", "\tbcd = 2"]
+
+
+def test_blanks_that_the_model_got_wrong_are_no_change() -> None:
+    assert merged(["a = 1", "b"], ["a  = 1", "b"], ["a   = 1", "c"]) == ["a = 1", "c"]
+
+
+def test_blanks_at_line_ends_of_the_model_are_not_written() -> None:
+    assert merged(["a", "b"], ["a  ", "b"], ["a  ", "x  ", "b"]) == ["a", "x", "b"]
+
+
+def test_a_re_indented_line_is_moved_by_as_much_in_the_file() -> None:
+    ours = ["    a", "    b"]
+    assert merged(ours, ["a", "b"], ["if x:", "    a", "b"]) == ["    if x:", "        a", "    b"]
+
+
+def test_between_two_depths_a_line_without_indentation_is_not_placed() -> None:
+    with pytest.raises(Unsure):
+        merged(["a {", "    b", "}"], ["a {", "b", "}"], ["a {", "new", "b", "}"])
