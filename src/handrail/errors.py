@@ -11,6 +11,7 @@
       |- Editing      the change itself:    no_match  many_matches  many_loose  too_many_places  no_change
       |                                     empty_old  placeholder  unsure_indent  cannot_encode
       |                                     bad_notebook  no_such_cell
+      |- Patching     a patch:              bad_patch  bad_hunk  ambiguous_hunk  same_file  would_overwrite
       |- System       the machine:          permission_denied  disk_full  read_only_disk  io_error  busy
       `- Bug          ours:                 internal_error
 
@@ -200,6 +201,30 @@ class BadNotebook(Editing):
 
 class NoSuchCell(Editing):
     code = "no_such_cell"
+
+
+class Patching(ToolError):
+    """The patch, or a part of it, cannot be applied as it is written."""
+
+
+class BadPatch(Patching):
+    code = "bad_patch"
+
+
+class BadHunk(Patching):
+    code = "bad_hunk"
+
+
+class AmbiguousHunk(Patching):
+    code = "ambiguous_hunk"
+
+
+class SameFile(Patching):
+    code = "same_file"
+
+
+class WouldOverwrite(Patching):
+    code = "would_overwrite"
 
 
 class System(ToolError):

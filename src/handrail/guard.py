@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from handrail.dialects import Rules
-from handrail.errors import BinaryFile, CannotEncode, ChangedSince, IsDirectory, NotSeen
+from handrail.errors import BinaryFile, CannotEncode, ChangedSince, IsDirectory, NotRegular, NotSeen, SameFile
 from handrail.files.commit import Change
 from handrail.files.pages import Indexes, TextFile
 from handrail.files.stored import Version, load
 from handrail.settings import Settings
 from handrail.text.codec import UTF8
 from handrail.text.diff import Hunk, hunks
-from handrail.text.document import NEW, Document, Splice, document
+from handrail.text.document import NEW, Document, Splice, applied, document
 from handrail.tool import Loaded, Staged
 from handrail.tracker import Tracker, moved_lines
 from handrail.workspace import WorkPath, Workspace
@@ -72,10 +72,10 @@ class Guard:
             raise IsDirectory(path=named)
         return found is not None
 
-    def load(self, named: str, *, whole: bool = False) -> Loaded:
+    def load(self, named: str, *, whole: bool = False, unseen: bool = False) -> Loaded:
         path = self._paths[named]
         stored = load(self._workspace, path, self._settings.most_edit_bytes)
-        moved = self._moved(path, stored.version, stored.raw)
+        moved = None if unseen else self._moved(path, stored.version, stored.raw)
         if moved is not None and (whole or self._rules.stale == "mtime"):
             raise ChangedSince(path=named, moved=moved)
         try:
@@ -99,16 +99,50 @@ class Guard:
         return None if same else moved_lines(seen.raw, raw)
 
     def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
-        path = self._paths[named]
         text = loaded.document if loaded else NEW
-        if text.codec.unit == 1 and any("\0" in splice.new for splice in splices):
-            raise CannotEncode(
-                encoding="text", char="NUL", code="U+0000", line=1
-            )  # the file would be binary afterwards
-        after = text.spliced(splices)
-        found = hunks(text.text, splices)
+        after, found = _spliced(text, splices), hunks(text.text, splices)
         changes = loaded is None or after != loaded.stored.raw
         if changes:
-            self.changes.append(Change(path, loaded.stored if loaded else None, after))
-            self.hunks.append(found)
+            self._add(Change(self._paths[named], loaded.stored if loaded else None, after), found)
         return Staged(changes, found)
+
+    def remove(self, named: str, loaded: Loaded) -> Staged:
+        path, text = self._itself(named), loaded.document.text
+        found = hunks(text, [Splice(0, len(text), "")] if text else [])
+        self._add(Change(path, loaded.stored, None), found)
+        return Staged(True, found)
+
+    def move(
+        self, named: str, target: str, loaded: Loaded, splices: Sequence[Splice], over: Loaded | None = None
+    ) -> Staged:
+        path, source = self._paths[target], self._itself(named)
+        if path.real == source.real:
+            raise SameFile(path=named, other=target)
+        after = _spliced(loaded.document, splices) if splices else loaded.stored.raw  # which may be binary
+        text = applied(loaded.document.text, splices)
+        # The preview has the new file in full: whoever is asked sees all that will stand there.
+        whole = hunks("", [Splice(0, 0, text)] if text else [])
+        self._add(Change(path, over.stored if over else None, after, loaded.stored), whole)
+        self.remove(named, loaded)
+        return Staged(True, hunks(loaded.document.text, splices))
+
+    def _add(self, change: Change, found: list[Hunk]) -> None:
+        for other in self.changes:
+            if other.path.real == change.path.real:  # one file under two names
+                raise SameFile(path=change.path.named, other=other.path.named)
+        self.changes.append(change)
+        self.hunks.append(found)
+
+    def _itself(self, named: str) -> WorkPath:
+        """A path that is to vanish: a link stands for another file there, which nobody has named."""
+        path = self._paths[named]
+        parent = self._workspace.resolve(os.path.dirname(named.rstrip("/")) or ".")
+        if os.path.join(parent.real, os.path.basename(named.rstrip("/"))) != path.real:
+            raise NotRegular(path=named, kind="a link")
+        return path
+
+
+def _spliced(text: Document, splices: Sequence[Splice]) -> bytes:
+    if text.codec.unit == 1 and any("\0" in splice.new for splice in splices):
+        raise CannotEncode(encoding="text", char="NUL", code="U+0000", line=1)  # the file would be binary afterwards
+    return text.spliced(splices)

@@ -270,7 +270,7 @@ def _mapping(arguments: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
 
 def _diff(guard: Guard) -> str:
     parts = (
-        unified(shown(change.path.named), hunks, created=change.before is None)
+        unified(shown(change.path.named), hunks, created=change.before is None, deleted=change.after is None)
         for change, hunks in zip(guard.changes, guard.hunks, strict=True)
     )
     return readable("".join(parts))

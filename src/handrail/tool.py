@@ -94,11 +94,19 @@ class Context(Protocol):
     def exists(self, named: str) -> bool:
         """Whether something stands there. Says nothing about what."""
 
-    def load(self, named: str, *, whole: bool = False) -> Loaded:
-        """A file to be changed: existing, seen, and (with ``whole``) not changed since."""
+    def load(self, named: str, *, whole: bool = False, unseen: bool = False) -> Loaded:
+        """A file to be changed: existing, seen, and (with ``whole``) not changed since; ``unseen``: seen or not."""
 
     def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
         """Ask for a change; it is made when the run is over. None creates the file."""
+
+    def remove(self, named: str, loaded: Loaded) -> Staged:
+        """Ask for a file to be deleted."""
+
+    def move(
+        self, named: str, target: str, loaded: Loaded, splices: Sequence[Splice], over: Loaded | None = None
+    ) -> Staged:
+        """Ask for a file to be changed and moved, in place of ``over`` if something stands there."""
 
 
 class Words(Protocol):

@@ -60,10 +60,13 @@ class Tracker:
                 ranges = _merged([*ranges, (first, last)])
             self._put(path, Seen(version, ranges, raw))
 
-    def wrote(self, path: str, version: Version, hunks: Sequence[Hunk], raw: bytes) -> None:
-        """The model's own change: what it saw moved along with it."""
+    def wrote(self, path: str, version: Version, hunks: Sequence[Hunk], raw: bytes | None) -> None:
+        """The model's own change: what it saw moved along with it. Without ``raw`` the file is gone."""
         with self._lock:
             known = self._paths.get(path)
+            if raw is None:
+                self._drop(path)
+                return
             self._put(path, Seen(version, _shifted(known.ranges if known else (), hunks), raw))
 
     def forget(self, path: str) -> None:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from handrail import Session, Settings, dialects
 from handrail.nouns import as_json
 
-NAMES = sorted({name for dialect in ("native", "claude") for name in dialects.load(dialect).entries})
+CALLS = [(tool, dialect) for dialect in ("native", "claude") for tool in dialects.load(dialect).entries]
+NAMES = {tool for tool, _ in CALLS}
 KNOWN = sorted(
     {
         argument
@@ -82,14 +83,14 @@ def valid(tool: str, dialect: str) -> dict[str, Any]:
         "old_string": "one",
         "new_string": "1",
         "new_source": "x",
+        "patch": "*** Begin Patch\n*** Add File: c.txt\n+new\n*** End Patch\n",
         "edits": [{"old_string": "one", "new_string": "1"}],
     }
     return {name: wanted[name] for name in needed}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dialect", ["native", "claude"])
-@pytest.mark.parametrize("tool", NAMES)
+@pytest.mark.parametrize(("tool", "dialect"), CALLS)
 def test_no_arguments_make_a_call_raise(tool: str, dialect: str) -> None:
     @profile
     @given(arguments=ARGUMENTS)
@@ -110,8 +111,7 @@ def test_no_arguments_make_a_call_raise(tool: str, dialect: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dialect", ["native", "claude"])
-@pytest.mark.parametrize("tool", NAMES)
+@pytest.mark.parametrize(("tool", "dialect"), CALLS)
 def test_an_unknown_argument_is_refused_and_nothing_is_written(tool: str, dialect: str) -> None:
     known = set(dialects.load(dialect).spec(tool).schema["properties"])
 
@@ -131,8 +131,7 @@ def test_an_unknown_argument_is_refused_and_nothing_is_written(tool: str, dialec
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dialect", ["native", "claude"])
-@pytest.mark.parametrize("tool", NAMES)
+@pytest.mark.parametrize(("tool", "dialect"), CALLS)
 def test_a_missing_argument_is_refused_by_name(tool: str, dialect: str) -> None:
     def act(session: Session, root: Path) -> None:
         for path in FILES:

@@ -3,41 +3,48 @@
 For each file: a temporary file beside it, written, given the old one's mode, owner and attributes, synced and read
 back; then one atomic rename. A new name is taken only if it is free (`RENAME_NOREPLACE`). An existing file is
 *exchanged* with the temporary one (`RENAME_EXCHANGE`, see `exchange.py`): what was replaced is then in our hands, and
-is put back if it is not what the change was computed from. Several files are committed all or none.
+is put back if it is not what the change was computed from. A file to be deleted is renamed to a temporary name first,
+so that it can be put back until all is done. Several files are committed all or none: if one fails the others go back,
+and if this process dies on the way, the next call does that (`recover.py`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-import re
 import secrets
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from handrail import kernel
 from handrail.errors import AlreadyExists, Busy, ChangedSince, HardLinked, IoError, PermissionDenied, from_os
 from handrail.files.exchange import READ, Exchange, holds, keep, write_all
-from handrail.files.locks import Held, Intent
-from handrail.files.stored import BLOCK, Stored, Version, digest_of, version_of
+from handrail.files.locks import Held
+from handrail.files.metadata import keep_metadata
+from handrail.files.recover import Doing, Kind, Part, intents, part, recover
+from handrail.files.stored import Stored, Version, digest_of, version_of
 from handrail.text.shown import shown
 from handrail.workspace import WorkPath, Workspace
 
+__all__ = ["Change", "HardLinks", "Saving", "commit", "recover"]
+
 HardLinks = Literal["refuse", "split", "through"]
-_TEMP = re.compile(r"\.handrail-[0-9a-f]{16}")
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """New contents for one file, and what they were computed from (None: there must be no such file)."""
+    """What becomes of one path. A move is two: a new file with `moved_from`, and the old one deleted."""
 
     path: WorkPath
     before: Stored | None
-    after: bytes
+    """What stands there, from which the change was computed; None: there must be no such file."""
+    after: bytes | None
+    """The new contents; None: the file is deleted."""
+    moved_from: Stored | None = None
+    """The file that these contents had been in, whose mode and attributes they keep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +56,31 @@ class Saving:
 
 
 def commit(workspace: Workspace, changes: Sequence[Change], held: Held, saving: Saving) -> list[Version]:
-    """Put all the changes in place, or none; returns the new versions."""
+    """Put all the changes in place, or none; returns the new versions, and the last one of a file that is deleted."""
     with contextlib.ExitStack() as stack:
         slots: list[_Slot] = []
         for change in changes:
             directory, name = stack.enter_context(workspace.parent(change.path, change.before is None, saving.durable))
-            slots.append(_Slot(change, saving, directory, name))
+            slot = (_Removal if change.after is None else _Slot)(change, saving, directory, name)
+            if change.moved_from:
+                slot.origin = stack.enter_context(_closing(workspace.open_file(change.moved_from.path)))
+            slots.append(slot)
         try:
-            for step in (_Slot.write, _Slot.swap, _Slot.settle):
+            for doing, step in _STEPS:
                 with slots[0].errors():
-                    held.intend([slot.intent() for slot in slots])
+                    held.intend(intents(doing, [slot.part() for slot in slots]))
                 for slot in slots:
                     with slot.errors():
                         step(slot)
             return [slot.version() for slot in slots]
         except BaseException:
+            with contextlib.suppress(OSError):  # if we die now, what is left goes back as well
+                held.intend(intents("swaps", [slot.part() for slot in slots]))
             for slot in reversed(slots):
                 slot.back_out()
             for slot in slots:
                 if slot.kept:
-                    why = f"another program wrote to it at the same moment; its version is kept as {shown(slot.kept)}"
+                    why = f"another program wrote to it at the same moment; {slot.whose} is kept as {shown(slot.kept)}"
                     raise Busy(path=slot.named, why=why) from None
             raise
         finally:
@@ -78,8 +90,19 @@ def commit(workspace: Workspace, changes: Sequence[Change], held: Held, saving: 
                     held.done()
 
 
+@contextlib.contextmanager
+def _closing(fd: int) -> Iterator[int]:
+    try:
+        yield fd
+    finally:
+        with contextlib.suppress(OSError):  # only read from: a failing close takes nothing back
+            os.close(fd)
+
+
 class _Slot:
     """One file on its way: a temporary name beside the real one."""
+
+    whose = "its version"
 
     def __init__(self, change: Change, saving: Saving, directory: int, name: str) -> None:
         self.change = change
@@ -87,12 +110,17 @@ class _Slot:
         self.directory = directory
         self.name = name
         self.temp = f".handrail-{secrets.token_hex(8)}"
+        self.new = change.after or b""
+        self.digest = digest_of(self.new)
         self.fd = -1
         self.old = -1
+        self.origin = -1
+        """The file that is moved here."""
         self.pair: Exchange | None = None
         self.kept = ""
         self.new_ino = 0
         self.swapped = False
+        self.replaced = False
         self.in_place = False
         self.stuck = False
 
@@ -110,36 +138,41 @@ class _Slot:
     def named(self) -> str:
         return self.change.path.named
 
-    def intent(self) -> Intent:
+    @property
+    def kind(self) -> Kind:
+        return "through" if self.in_place else "exchange" if self.change.before else "new"
+
+    def part(self) -> Part:
         """What `recover` needs to know if we die on the way."""
-        place = os.fstat(self.directory)
         before = self.change.before
-        return {
-            "directory": os.path.dirname(self.change.path.real),
-            "place": [place.st_dev, place.st_ino],
-            "temp": self.temp,
-            "name": self.name,
-            "new_ino": self.new_ino,
-            "old": before.version.digest if before else None,
-        }
+        old = before.version.digest if before else None
+        real = self.change.path.real
+        return part(self.directory, real, self.kind, self.temp, self.name, self.new_ino, old, self.digest)
 
     def write(self) -> None:
         """The new contents under the temporary name: complete, synced and read back."""
         before = self.change.before
         if before:
             self._open_old(before)
+            self._mind_links(self.old, self.named)
         if self.in_place:
             return
+        if self.origin >= 0 and self.change.moved_from:
+            self._mind_links(self.origin, self.change.moved_from.path.named, move=True)
+        like = self.origin if self.origin >= 0 else self.old
         # A new file gets the mode that the user's umask leaves; a replacement stays private until it has the old mode.
-        self.fd = os.open(self.temp, _CREATE, 0o600 if before else 0o666, dir_fd=self.directory)
+        self.fd = os.open(self.temp, _CREATE, 0o600 if like >= 0 else 0o666, dir_fd=self.directory)
         self.new_ino = os.fstat(self.fd).st_ino
-        write_all(self.fd, self.change.after)
-        if before:
-            _keep_metadata(self.old, self.fd, self.named)
+        self._fill(self.fd, self.new, like)
         if self.saving.durable:
             os.fsync(self.fd)
-        if not holds(self.fd, self.change.after):
+        if not holds(self.fd, self.new):
             raise IoError(path=self.named, why="what was written does not read back the same")
+
+    def _fill(self, fd: int, data: bytes, like: int) -> None:
+        write_all(fd, data)
+        if like >= 0:
+            keep_metadata(like, fd, self.named)
 
     def _open_old(self, before: Stored) -> None:
         """The file to be replaced, checked again: still the one that was loaded, and ours to replace."""
@@ -151,10 +184,12 @@ class _Slot:
             raise ChangedSince(path=self.named, moment="commit")
         if not os.access(self.name, os.W_OK, dir_fd=self.directory, effective_ids=True):
             raise PermissionDenied(path=self.named, why="the file is not writable")
-        if found.st_nlink > 1 and self.saving.hard_links != "split":
-            if self.saving.hard_links == "refuse":
-                raise HardLinked(path=self.named, links=found.st_nlink)
-            self.in_place = True
+
+    def _mind_links(self, fd: int, named: str, move: bool = False) -> None:
+        links = os.fstat(fd).st_nlink
+        if links > 1 and self.saving.hard_links == "refuse":
+            raise HardLinked(path=named, links=links)
+        self.in_place = links > 1 and self.saving.hard_links == "through" and not move
 
     def swap(self) -> None:
         """The one moment in which the file changes."""
@@ -181,15 +216,16 @@ class _Slot:
             raise ChangedSince(path=self.named, moment="commit")
         if done is None:  # a file system without exchange: the check and the rename are two acts here
             os.rename(self.temp, self.name, src_dir_fd=self.directory, dst_dir_fd=self.directory)
+            self.replaced = True
 
     def _write_through(self) -> None:
         """All names of a hard-linked file keep one content: written in place, so not safe against a kill."""
         self.fd = os.open(self.name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.directory)
-        write_all(self.fd, self.change.after)
-        os.ftruncate(self.fd, len(self.change.after))
+        write_all(self.fd, self.new)
+        os.ftruncate(self.fd, len(self.new))
         if self.saving.durable:
             os.fsync(self.fd)
-        if not holds(self.fd, self.change.after):
+        if not holds(self.fd, self.new):
             raise IoError(path=self.named, why="what was written does not read back the same")
 
     def settle(self) -> None:
@@ -205,12 +241,15 @@ class _Slot:
             with contextlib.suppress(OSError):
                 write_all(self.fd, self.change.before.raw)
                 os.ftruncate(self.fd, len(self.change.before.raw))
+        if self.replaced and self.change.before:
+            with contextlib.suppress(OSError):
+                self._write_again(self.change.before.raw)
         if not self.swapped:
             return
         for _ in range(2):
             try:
                 if self.pair:
-                    self.kept = self.pair.back(self.change.after)
+                    self.kept = self.pair.back(self.new)
                 else:
                     self._uncreate()
             except OSError:
@@ -219,10 +258,21 @@ class _Slot:
             return
         self.stuck = True  # the replaced file lies under the temporary name: it must not be removed
 
+    def _write_again(self, raw: bytes) -> None:
+        """The old contents, where the file system could not exchange and so the old file is gone."""
+        if os.stat(self.name, dir_fd=self.directory, follow_symlinks=False).st_ino != self.new_ino:
+            return
+        fd = os.open(self.temp, _CREATE, 0o600, dir_fd=self.directory)
+        try:
+            self._fill(fd, raw, self.old)
+            os.rename(self.temp, self.name, src_dir_fd=self.directory, dst_dir_fd=self.directory)
+        finally:
+            os.close(fd)
+
     def _uncreate(self) -> None:
         """Take a new file away again, unless somebody has made it his own."""
         new = Exchange(self.directory, self.temp, self.name, self.fd, -1)
-        if new.untouched(self.name, self.change.after):
+        if new.untouched(self.name, self.new):
             os.unlink(self.name, dir_fd=self.directory)
         self.fd = new.new
 
@@ -246,82 +296,75 @@ class _Slot:
         return False
 
     def version(self) -> Version:
-        return version_of(os.fstat(self.fd), digest_of(self.change.after))
+        return version_of(os.fstat(self.fd), self.digest)
 
 
-def recover(intent: Intent) -> None:
-    """Finish what a killed process had begun: its temporary file goes, and no stranger's write is lost."""
-    with contextlib.suppress(OSError, KeyError, TypeError):  # also a record that another version of this program left
-        if not _TEMP.fullmatch(intent["temp"]) or "/" in intent["name"]:
+class _Removal(_Slot):
+    """One file on its way out: under a temporary name until all is done."""
+
+    whose = "the version that was to be deleted"
+    watch: Exchange | None = None
+
+    @property
+    def kind(self) -> Kind:
+        return "delete"
+
+    def write(self) -> None:
+        assert self.change.before
+        self._open_old(self.change.before)
+
+    def swap(self) -> None:
+        before = self.change.before
+        assert before
+        self.watch = Exchange(self.directory, self.temp, self.name, self.old, self.old)
+        if not self.watch.hold_writers_off():
+            raise Busy(path=self.named, why="another program has it open for writing")
+        if not holds(self.old, before.raw) or not self._stands(self.name):
+            raise ChangedSince(path=self.named, moment="commit")
+        self.swapped = True  # before it is: what lies under the temporary name must not be removed as ours
+        kernel.rename_new(self.name, self.temp, self.directory)
+        if not self._stands(self.temp) or self.watch.wanted() or not holds(self.old, before.raw):
+            raise ChangedSince(path=self.named, moment="commit")
+        if self._stands(self.name):  # a file system that had to make a second name
+            os.unlink(self.name, dir_fd=self.directory)
+
+    def _stands(self, name: str) -> bool:
+        """Whether the file that is to be deleted is found under ``name``."""
+        try:
+            return os.path.samestat(os.stat(name, dir_fd=self.directory, follow_symlinks=False), os.fstat(self.old))
+        except FileNotFoundError:
+            return False
+
+    def settle(self) -> None:
+        if self.saving.durable:
+            kernel.sync_directory(self.directory)
+        if self.watch and self.watch.wanted():
+            raise ChangedSince(path=self.named, moment="commit")
+
+    def back_out(self) -> None:
+        for _ in range(2):
+            if self.swapped:
+                with contextlib.suppress(OSError):
+                    self._put_back()
+                    self.swapped = False
+        self.stuck = self.swapped
+
+    def _put_back(self) -> None:
+        try:
+            kernel.rename_new(self.temp, self.name, self.directory)
+        except FileNotFoundError:  # it had not gone yet
             return
-        directory = os.open(intent["directory"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            found = os.fstat(directory)
-            if [found.st_dev, found.st_ino] != intent["place"]:
-                return
-            _recover_in(directory, intent)
-        finally:
-            os.close(directory)
+        except FileExistsError:  # a second name of the same file, or a stranger's
+            if not self._stands(self.name):
+                self.kept = keep(self.temp, self.name, self.directory)
+
+    def version(self) -> Version:
+        assert self.change.before
+        return self.change.before.version
 
 
-def _recover_in(directory: int, intent: Intent) -> None:
-    temp, name = intent["temp"], intent["name"]
-    fd = os.open(temp, READ, dir_fd=directory)
-    try:
-        left = os.fstat(fd)
-        ours = left.st_ino == intent["new_ino"] or not intent["new_ino"]
-        if not ours and intent["old"] is not None and _digest(fd) != intent["old"]:
-            # Killed right after the exchange: what lies under the temporary name is a stranger's write. Put it back,
-            # or, if the stranger has replaced our file by now, keep both.
-            if os.stat(name, dir_fd=directory, follow_symlinks=False).st_ino != intent["new_ino"]:
-                keep(temp, name, directory)
-                return
-            kernel.exchange(temp, name, directory)
-    finally:
-        os.close(fd)
-    os.unlink(temp, dir_fd=directory)
-
-
-def _digest(fd: int) -> str:
-    import hashlib
-
-    total, offset = hashlib.sha256(), 0
-    while block := os.pread(fd, BLOCK, offset):
-        total.update(block)
-        offset += len(block)
-    return total.hexdigest()
-
-
-def _keep_metadata(old: int, new: int, named: str) -> None:
-    """Owner where permitted, extended attributes and ACLs, then the mode (changing the owner clears bits of it)."""
-    found, fresh = os.fstat(old), os.fstat(new)
-    if (found.st_uid, found.st_gid) != (fresh.st_uid, fresh.st_gid):
-        try:
-            os.fchown(new, found.st_uid, found.st_gid)
-        except PermissionError:
-            with contextlib.suppress(PermissionError):
-                os.fchown(new, -1, found.st_gid)
-    _keep_attributes(old, new, named)
-    os.fchmod(new, stat.S_IMODE(found.st_mode))
-
-
-def _keep_attributes(old: int, new: int, named: str) -> None:
-    if not hasattr(os, "listxattr"):
-        return
-    try:
-        wanted, have = os.listxattr(old), os.listxattr(new)
-    except OSError as error:
-        if error.errno in (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
-            return
-        raise
-    for attribute in have:
-        if attribute not in wanted:  # an ACL that the directory hands to new files
-            with contextlib.suppress(OSError):
-                os.removexattr(new, attribute)
-    for attribute in wanted:
-        try:
-            os.setxattr(new, attribute, os.getxattr(old, attribute))
-        except PermissionError:
-            # Labels and capabilities belong to the system; losing an attribute of the user's would be a silent loss.
-            if not attribute.startswith(("security.", "trusted.")):
-                raise PermissionDenied(path=named, why=f"the attribute {attribute} cannot be kept") from None
+_STEPS: tuple[tuple[Doing, Callable[[_Slot], None]], ...] = (
+    ("write", lambda slot: slot.write()),
+    ("swaps", lambda slot: slot.swap()),
+    ("ready", lambda slot: slot.settle()),
+)

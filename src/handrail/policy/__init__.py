@@ -16,13 +16,13 @@ class Policy(Protocol):
 
 
 class WorkspacePolicy:
-    """The default: reads and writes are allowed where the workspace allows them, all else is denied.
+    """The default: reading, writing and deleting files is allowed where the workspace allows it, all else is denied.
 
     What lies outside the roots, and writing in a read-only root, is refused by the workspace before policy is asked.
     """
 
     def judge(self, touches: Sequence[Touch]) -> Verdict:
         for touch in touches:
-            if touch.action not in ("read", "write"):
+            if touch.action not in ("read", "write", "delete"):
                 return Verdict("deny", "workspace", f"{touch.action} is not allowed by the default policy")
-        return Verdict("allow", "workspace", "reads and writes inside the workspace are allowed")
+        return Verdict("allow", "workspace", "files inside the workspace may be read and changed")

@@ -196,11 +196,11 @@ def _rest(text: str, splices: Sequence[Splice], done: int, old_line: int, new_li
     return Hunk(old_line, new_line, (), LeftOut(max(1, len(splices) - done), old, new))
 
 
-def unified(name: str, found: Sequence[Hunk], created: bool = False) -> str:
+def unified(name: str, found: Sequence[Hunk], created: bool = False, deleted: bool = False) -> str:
     """Hunks as a unified diff, in the form of `difflib.unified_diff`; very long lines are cut."""
     if not found:
         return ""
-    parts = [f"--- {'/dev/null' if created else name}\n", f"+++ {name}\n"]
+    parts = [f"--- {'/dev/null' if created else name}\n", f"+++ {'/dev/null' if deleted else name}\n"]
     for hunk in found:
         if hunk.left_out:
             parts.append(f"\\ {_more(hunk, hunk.left_out)}\n")

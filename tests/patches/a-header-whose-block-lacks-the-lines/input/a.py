@@ -1,0 +1,14 @@
+def a():
+    go()
+
+
+def b():
+    stop()
+
+
+def c():
+    go()
+
+
+def d():
+    go()

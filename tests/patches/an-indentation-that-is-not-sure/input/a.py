@@ -1,0 +1,4 @@
+if a:
+    if b:
+        one()
+    two()

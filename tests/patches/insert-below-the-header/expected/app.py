@@ -1,0 +1,7 @@
+def greet():
+    print("Hi")
+
+
+def main():
+    print("start")
+    greet()

@@ -1,0 +1,225 @@
+"""The patch language and unified diffs as operations; whatever is wrong with a text is a `BadPatch`."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handrail.errors import BadPatch
+from handrail.text.patch import FileOp, Hunk, Reader, parse
+
+EXAMPLE = """*** Begin Patch
+*** Add File: hello.txt
++Hello world
+*** Update File: src/app.py
+*** Move to: src/main.py
+@@ def greet():
+-print("Hi")
++print("Hello, world!")
+*** Delete File: obsolete.txt
+*** End Patch
+"""
+DIFF = """diff --git a/one.txt b/one.txt
+index 1111111..2222222 100644
+--- a/one.txt
++++ b/one.txt
+@@ -1,3 +1,3 @@ heading
+ a
+-b
++B
+ c
+@@ -10 +10 @@
+-x
+\\ No newline at end of file
++y
+diff --git a/old.txt b/new.txt
+similarity index 100%
+rename from old.txt
+rename to new.txt
+diff --git a/e.txt b/e.txt
+new file mode 100644
+index 0000000..e69de29
+"""
+PIECES = [
+    *EXAMPLE.splitlines(),
+    *DIFF.splitlines(),
+    "",
+    " ",
+    "@@",
+    "@@ @@",
+    "***",
+    "*** ",
+    "*** End of File",
+    "\\",
+    "-- ",
+]
+PIECES += [
+    "@@ -1,99999999999999999999 +1 @@",
+    "--- /dev/null",
+    "+++ /dev/null",
+    '+++ "b/\\303\\244\\',
+    "@@@ -1 -1 +1 @@@",
+]
+
+
+def update(rows: str) -> FileOp:
+    (op,) = parse(f"*** Begin Patch\n*** Update File: a\n{rows}*** End Patch\n")
+    return op
+
+
+def why(text: str) -> tuple[int, str]:
+    with pytest.raises(BadPatch) as caught:
+        parse(text)
+    return caught.value.facts["line"], caught.value.facts["why"]
+
+
+def test_the_example_of_the_grammar_is_these_operations() -> None:
+    add, change, delete = parse(EXAMPLE)
+    assert (add.kind, add.path, add.content) == ("add", "hello.txt", ("Hello world",))
+    assert (change.kind, change.path, change.move_to) == ("update", "src/app.py", "src/main.py")
+    assert change.hunks == (Hunk((("-", 'print("Hi")'), ("+", 'print("Hello, world!")')), ("def greet():",)),)
+    assert (delete.kind, delete.path) == ("delete", "obsolete.txt")
+    assert [op.line for op in (add, change, delete)] == [2, 4, 9]
+
+
+def test_headers_are_stacked_and_keep_their_indentation() -> None:
+    (hunk,) = update("@@ class BaseClass\n@@   def method():\n-a\n+b\n").hunks
+    assert hunk.headers == ("class BaseClass", "  def method():")
+
+
+@pytest.mark.parametrize("mark", ["@@", "@@ ", "@@ @@", "@@ ... @@"])
+def test_a_mark_without_words_is_no_header(mark: str) -> None:
+    assert update(f"{mark}\n-a\n+b\n").hunks[0].headers == ()
+
+
+def test_numbers_in_a_mark_are_a_hint() -> None:
+    (hunk,) = update("@@ -12,3 +14,4 @@ def f():\n-a\n+b\n").hunks
+    assert (hunk.line, hunk.headers) == (12, ())
+
+
+def test_a_line_that_looks_like_a_mark_is_text_behind_its_sign() -> None:
+    (hunk,) = update("@@\n *** End Patch\n-@@ x\n+*** Add File: y\n").hunks
+    assert hunk.rows == ((" ", "*** End Patch"), ("-", "@@ x"), ("+", "*** Add File: y"))
+
+
+def test_an_empty_line_inside_a_hunk_is_context_and_behind_it_is_nothing() -> None:
+    one, other = update("@@\n-a\n\n+b\n\n\n@@\n-c\n\n").hunks
+    assert one.rows == (("-", "a"), (" ", ""), ("+", "b"))
+    assert other.rows == (("-", "c"),)
+
+
+def test_the_end_of_the_file_belongs_to_its_hunk() -> None:
+    one, other = update("@@\n-a\n*** End of File\n\n@@\n-b\n").hunks
+    assert (one.at_end, other.at_end) == (True, False)
+
+
+def test_carriage_returns_and_a_missing_last_newline_are_no_matter() -> None:
+    assert parse(EXAMPLE.replace("\n", "\r\n").rstrip()) == parse(EXAMPLE)
+    assert [op.path for op in parse("\n \n" + EXAMPLE + "\n\n")] == [op.path for op in parse(EXAMPLE)]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "part"),
+    [
+        ("", 1, "empty"),
+        ("hello", 1, "begins with"),
+        ("*** Update File: a\n", 1, "begins with"),
+        ("*** Begin Patch\n*** End Patch", 2, "changes nothing"),
+        ("*** Begin Patch\n*** Delete File: a\n", 2, "does not end"),
+        ("*** Begin Patch\n*** Begin Patch\n*** End Patch", 2, "no part of a patch"),
+        ("*** Begin Patch\n*** Add File:\n*** End Patch", 2, "path is missing"),
+        ("*** Begin Patch\n*** Add File: /a\n*** End Patch", 2, "absolute"),
+        ("*** Begin Patch\n*** Add File: C:\\a\n*** End Patch", 2, "absolute"),
+        ("*** Begin Patch\n*** Add File: a/../../b\n*** End Patch", 2, "'..'"),
+        ("*** Begin Patch\n*** Move to: a\n*** End Patch", 2, "right below"),
+        ("*** Begin Patch\n*** Update File: a\n@@\n-a\n*** Move to: b\n*** End Patch", 5, "right below"),
+        ("*** Begin Patch\n*** Update File: a\n*** Move to: ./a\n*** End Patch", 2, "onto itself"),
+        ("*** Begin Patch\n*** Delete File: a\n*** Add File: ./a\n+x\n*** End Patch", 3, "twice"),
+        ("*** Begin Patch\n*** Update File: a\n@@ f\n@@ g\n*** End Patch", 5, "no lines"),
+        ("*** Begin Patch\n*** Update File: a\n*** End of File\n*** End Patch", 3, "below the lines"),
+        ("*** Begin Patch\n*** Update File: a\n@@\n-a\n*** End of File\n+b\n*** End Patch", 6, "begins with '@@'"),
+        ("*** Begin Patch\n*** Update File: a\n@@\n\ta\n*** End Patch", 4, "' ', '-' or '+'"),
+        ("--- a/x\n+++ b/x\n", 1, "no change"),
+        ("--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n+a\n", 1, "absolute"),
+        ("--- /dev/null\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", 1, "'+' lines only"),
+        ("diff --git a/x b/y\nrename from x\n", 1, "rename"),
+        ("diff --git a/x b/x\nnew file mode 120000\n", 2, "link"),
+        ("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n-b\n+c\nd\n", 7, "' ', '-' or '+'"),
+        ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n--- a/x\n+++ b/x\n@@ -3 +3 @@\n-c\n+d\n", 6, "twice"),
+    ],
+)
+def test_a_bad_patch_is_refused_with_its_line(text: str, line: int, part: str) -> None:
+    found = why(text)
+    assert found[0] == line and part in found[1], found
+
+
+def test_a_diff_of_git_is_the_same_operations() -> None:
+    one, moved, empty = parse(DIFF)
+    assert (one.kind, one.path, one.final_newline) == ("update", "one.txt", True)
+    assert [hunk.line for hunk in one.hunks] == [1, 10]
+    assert (moved.path, moved.move_to, moved.hunks) == ("old.txt", "new.txt", ())
+    assert (empty.kind, empty.path, empty.content) == ("add", "e.txt", ())
+
+
+def test_counts_that_fit_decide_what_is_a_line_of_a_hunk() -> None:
+    (op,) = parse("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- old\n+++ new\n x\n")
+    assert op.hunks[0].rows == (("-", "-- old"), ("+", "++ new"), (" ", "x"))
+
+
+def test_counts_that_do_not_fit_are_passed_over() -> None:
+    ops = parse("--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n a\n-b\n--- a/y\n+++ b/y\n@@ -1,1 +1,1 @@\n-1\n+2\n+3\n")
+    assert [(op.path, len(op.hunks[0].rows)) for op in ops] == [("x", 2), ("y", 3)]
+
+
+def test_names_with_odd_characters_are_read_as_git_writes_them() -> None:
+    (op,) = parse('--- "a/\\303\\244 \\"b\\".txt"\n+++ "b/\\303\\244 \\"b\\".txt"\n@@ -1 +1 @@\n-a\n+b\n')
+    assert op.path == 'ä "b".txt'
+
+
+def test_a_folder_called_a_is_not_taken_for_a_prefix_of_git() -> None:
+    (op,) = parse("--- a/x.txt\n+++ a/x.txt\n@@ -1 +1 @@\n-1\n+2\n")
+    assert op.path == "a/x.txt"
+
+
+@given(st.lists(st.integers(0, len(EXAMPLE)), max_size=6))
+def test_a_patch_that_arrives_in_pieces_is_the_same_patch(cuts: list[int]) -> None:
+    places = sorted({0, *cuts, len(EXAMPLE)})
+    reader, found = Reader(), list[FileOp]()
+    for start, end in pairwise(places):
+        found += reader.feed(EXAMPLE[start:end])
+    assert found + reader.close() == parse(EXAMPLE)
+
+
+def test_an_operation_comes_out_as_soon_as_the_next_begins() -> None:
+    reader = Reader()
+    assert reader.feed("*** Begin Patch\n*** Add File: a\n+x\n*** Del") == []
+    assert [op.path for op in reader.feed("ete File: b\n")] == ["a"]
+
+
+def never_another_exception(text: str) -> None:
+    try:
+        ops = parse(text)
+    except BadPatch as error:
+        ops, told = [], error.facts["line"] >= 1 and error.facts["why"]
+    else:
+        told = "parsed"
+    assert told and all(op.path for op in ops)
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=14))
+def test_lines_in_any_order_are_a_patch_or_a_bad_patch(rows: list[str]) -> None:
+    never_another_exception("\n".join(rows))
+    never_another_exception("\n".join(["*** Begin Patch", *rows, "*** End Patch"]))
+    never_another_exception("\n".join(["--- a/x", "+++ b/x", *rows]))
+
+
+@given(st.sampled_from([EXAMPLE, DIFF]), st.data())
+def test_a_mutated_patch_is_a_patch_or_a_bad_patch(text: str, data: st.DataObject) -> None:
+    for _ in range(data.draw(st.integers(1, 5))):
+        at = data.draw(st.integers(0, len(text)))
+        cut = data.draw(st.integers(0, 12))
+        text = text[:at] + data.draw(st.text(max_size=4) | st.sampled_from(PIECES)) + text[at + cut :]
+    never_another_exception(text)
