@@ -68,12 +68,12 @@ def test_both_dialects_come_along_and_native_is_the_default(root: Path) -> None:
 
 
 def test_an_unknown_dialect_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(DialectError, match="claude, native"):
+    with pytest.raises(DialectError, match="claude, claw, codex, deepagents, native"):
         dialects.load("klingon")
 
 
-@pytest.mark.parametrize("name", dialects.names())
-def test_every_dialect_offers_these_tools(name: str, make_session: Make) -> None:
+@pytest.mark.parametrize("name", ["native", "claude"])
+def test_the_dialects_with_the_whole_set_offer_these_tools(name: str, make_session: Make) -> None:
     specs = make_session(dialect=name).specs()
     assert {"Read", "Write", "Edit", "MultiEdit", "NotebookEdit"} <= {spec.name for spec in specs}
     assert all(spec.description and "{" not in spec.description.replace("{path}", "") for spec in specs)
@@ -83,7 +83,8 @@ def test_every_dialect_offers_these_tools(name: str, make_session: Make) -> None
 def test_every_schema_is_one_plain_object(name: str, make_session: Make) -> None:
     for spec in make_session(dialect=name).specs():
         json.dumps(spec.schema)
-        assert (spec.schema["type"], spec.schema["additionalProperties"]) == ("object", False)
+        # A document that prints its schemas without this key is reproduced as it is; unknown names are refused anyway.
+        assert (spec.schema["type"], spec.schema.get("additionalProperties", False)) == ("object", False)
         assert set(spec.schema["required"]) <= set(spec.schema["properties"])
         for node in nodes(spec.schema):
             assert not {"$ref", "$defs", "title", "anyOf"} & set(node), (spec.name, node)

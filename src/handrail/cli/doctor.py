@@ -33,7 +33,14 @@ examples:
 
 exit codes: 0 if nothing that is needed is missing, else 1; 2 wrong usage"""
 
-_NEEDED = {"pydantic": "pydantic", "rich": "rich", "nbformat": "nbformat"}
+_NEEDED = {
+    "pydantic": "pydantic",
+    "rich": "rich",
+    "nbformat": "nbformat",
+    "rapidfuzz": "rapidfuzz",
+    "tree-sitter": "tree_sitter",
+    "tree-sitter-bash": "tree_sitter_bash",
+}
 _LATER = {"mcp": "mcp", "openai": "openai", "anthropic": "anthropic", "pillow": "PIL", "pypdfium2": "pypdfium2"}
 _LANDLOCK_CREATE_RULESET = 444  # the same number on every Linux architecture
 

@@ -55,6 +55,8 @@ class Entry:
     id: str
     rename: Mapping[str, str] = field(default_factory=dict)
     """The dialect's argument names -> ours."""
+    add: Mapping[str, int] = field(default_factory=dict)
+    """What to add to a number that the dialect counts from elsewhere: `offset = 1` if it counts lines from 0."""
     limits: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -83,7 +85,9 @@ class Dialect:
                 raise DialectError(f"{folder / 'tools.toml'}: {entry.name} has the unknown tool id {entry.id!r}")
         base: Mapping[str, str] = load(table["extends"]).words.messages if "extends" in table else {}
         self.words: DialectWords = DialectWords(
-            {**base, **_flat(_toml(folder / "messages.toml"))}, table.get("gutter", "{number:>6}\t")
+            {**base, **_flat(_toml(folder / "messages.toml"))},
+            table.get("gutter", "{number:>6}\t"),
+            table.get("said_add", {}),
         )
 
     def entry(self, name: str) -> Entry:
@@ -114,7 +118,7 @@ class Dialect:
         """What a model is told of one tool."""
         entry = self.entry(name)
         tool = tools.load(entry.id)
-        for ours in entry.rename.values():
+        for ours in (*entry.rename.values(), *(entry.rename.get(theirs, theirs) for theirs in entry.add)):
             if ours not in tool.args.model_fields:
                 raise DialectError(
                     f"dialect {self.name}: {name} has no argument {ours!r}, only {[*tool.args.model_fields]}"
@@ -147,13 +151,24 @@ class Dialect:
         unknown = [theirs for theirs in arguments if theirs not in known]
         for theirs, value in arguments.items():
             if theirs in known and not (value is None and theirs not in needed):  # null: as if it had not been given
-                ours[entry.rename.get(theirs, theirs)] = value
+                ours[entry.rename.get(theirs, theirs)] = _added(value, entry.add.get(theirs, 0))
         return entry, ours, unknown
 
     def wording(self, error: ToolError) -> str:
-        """A failure in the dialect's words."""
+        """A failure in the dialect's words: around what it is called anywhere, what it is called in this tool."""
         text = self.words.say(f"errors.{error.code}", **error.facts)
+        own = f"{error.facts.get('verb')}.errors.{error.code}"
+        if own in self.words.messages:
+            text = self.words.say(own, **{**error.facts, "error": text})
         return self.words.say(error.wrap, **error.facts, error=text) if error.wrap else text
+
+
+def _added(value: Any, more: int) -> Any:
+    """A number counted from elsewhere; one below zero counts from the end and stays, and so does what is no number."""
+    if more and isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
+        value = int(value)  # a model's "12"
+    numeric = isinstance(value, int | float) and not isinstance(value, bool)
+    return value + more if numeric and value >= 0 else value
 
 
 def names() -> list[str]:

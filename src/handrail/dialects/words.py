@@ -2,7 +2,8 @@
 
 `{name}` is a fact, with Python's format codes; `{count:n line}` says "1 line" or "2 lines". `[[ ... ]]` is said only if
 every fact in it is there: a missing, empty or false one drops the passage; `[[name? ... ]]` asks for a fact without
-saying it. Facts that are names of files are escaped, so that a name cannot forge structure.
+saying it, and `[[!name? ... ]]` is said if that one is not there. Facts that are names of files are escaped, so that a
+name cannot forge structure.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Any, NamedTuple
 
 from handrail.text.shown import readable, shown
 
-_OPTIONAL = re.compile(r"\[\[(?:(\w+)\?)?(.*?)\]\]", re.DOTALL)
+_OPTIONAL = re.compile(r"\[\[(?:(!?)(\w+)\?)?(.*?)\]\]", re.DOTALL)
+_ABSENT = (None, "", False)
 _NAMES = {"path", "root", "roots", "nearest", "known", "tool"}
 
 
@@ -35,17 +37,22 @@ _formatter = _Formatter()
 class DialectWords:
     """The sentences of one dialect, and its gutter."""
 
-    def __init__(self, messages: Mapping[str, str], gutter: str) -> None:
+    def __init__(self, messages: Mapping[str, str], gutter: str, add: Mapping[str, int] | None = None) -> None:
         self.messages = messages
         self._gutter = gutter
+        self._add = add or {}
+        """What to add to a fact that is a number before it is said: `next = -1` if the dialect counts from 0."""
 
     def say(self, key: str, **facts: Any) -> str:
         """The sentence of that key."""
         told = {name: _told(name, value) for name, value in facts.items()}
+        for name, more in self._add.items():
+            if isinstance(told.get(name), int) and told[name] > 0:
+                told[name] += more
         return "".join(
             _formatter.vformat(part.template, (), told)
             for part in _parts(self.messages[key])
-            if all(told.get(name) not in (None, "", False) for name in part.needs)
+            if all(told.get(name) not in _ABSENT for name in part.needs) and told.get(part.unless) in _ABSENT
         )
 
     def rows(self, rows: Iterable[tuple[int | str, str]]) -> str:
@@ -62,17 +69,20 @@ def _told(name: str, value: Any) -> Any:
 
 
 class _Part(NamedTuple):
-    """A passage of a template, and the facts without which it is not said."""
+    """A passage of a template, the facts without which it is not said, and the one with which it is not."""
 
     template: str
     needs: tuple[str, ...] = ()
+    unless: str = ""
 
 
 @cache
 def _parts(template: str) -> list[_Part]:
     found, last = [], 0
     for match in _OPTIONAL.finditer(template):
-        needs = [field for _, field, _, _ in _formatter.parse(match[2]) if field] + ([match[1]] if match[1] else [])
-        found += [_Part(template[last : match.start()]), _Part(match[2], tuple(needs))]
+        negated, asked, passage = match.groups()
+        needs = [field for _, field, _, _ in _formatter.parse(passage) if field] + ([asked] if asked else [])
+        part = _Part(passage, tuple(needs[:-1]), asked) if negated else _Part(passage, tuple(needs))
+        found += [_Part(template[last : match.start()]), part]
         last = match.end()
     return [*found, _Part(template[last:])]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
+from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Annotated
+from itertools import accumulate
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
 from handrail.errors import BinaryFile, FileTooLarge, PageTooLarge, PastColumn, PastEnd
-from handrail.files.pages import Page, Row
+from handrail.files.pages import Page, Row, TextFile
+from handrail.text import lines
 from handrail.text.shown import readable
 from handrail.tool import Arguments, Context, Hints, Outcome, Reads, Remark, Tool, Words
 
@@ -36,6 +40,24 @@ class Limits:
     page_overflow_is_error: bool = False
     whole_bytes: int | None = None
     """Above this size a part must be asked for."""
+    split_chars: int | None = None
+    """Longer lines are not cut, but parted into rows of that length, `5.1`, `5.2`, each of which counts as a line."""
+    answer_chars: int | None = None
+    """From this length on the end of the answer gives way to the note that says so; `gutter_chars` belongs to it."""
+    gutter_chars: int = 7
+    """How long the dialect's gutter is."""
+    plain_bytes: int | None = None
+    """No rows at all: the text as it stands, up to so many bytes of UTF-8."""
+
+
+class Shown(NamedTuple):
+    """A row of the answer: a line, or a part of one."""
+
+    label: int | str
+    text: str
+    row: Row
+    cut: int = 0
+    """The column from which the rest of the line is left out; 0 if nothing is."""
 
 
 def run(args: Args, ctx: Context) -> Outcome:
@@ -56,65 +78,121 @@ def run(args: Args, ctx: Context) -> Outcome:
             raise PastEnd(**facts, offset=first, total=1)
         return Outcome("empty", {**facts, "offset": first}, {"lines": 0})
 
+    if limits.plain_bytes:
+        return _plain(file, ctx, facts, limits.plain_bytes)
     most = args.limit or limits.lines
     if limits.most_lines:
         most = min(most, limits.most_lines)
-    strict = limits.page_overflow_is_error
-    budget = most * (limits.line_chars + 1) if strict else limits.page_chars
-    page = file.page(first, most, limits.line_chars, budget, args.column, limits.counts_long_lines)
+    page = _page(file, first, most, limits, args.column)
     chars = sum(len(row.text) + 1 for row in page.rows) - (0 if page.more or file.ended else 1)
-    if strict and chars > limits.page_chars:
+    if limits.page_overflow_is_error and chars > limits.page_chars:
         raise PageTooLarge(**facts, chars=chars, most=limits.page_chars)
     if args.column > 1 and not page.rows[0].text:
         raise PastColumn(**facts, line=page.rows[0].number, column=args.column)
-    last = page.rows[-1].number
-    ctx.saw(file, page.rows[0].number, last)
 
-    asked = args.limit is not None and len(page.rows) == args.limit
+    rows = _rows(page.rows, args.column, limits.split_chars, most)
+    more = page.more or rows[-1].row is not page.rows[-1]
+    facts |= {"rows": rows, "next": None}
+    ends = list(accumulate(max(limits.gutter_chars, len(str(row.label)) + 1) + len(row.text) + 1 for row in rows))
+    if limits.answer_chars and ends[-1] > limits.answer_chars:
+        rows = rows[: bisect_right(ends, limits.answer_chars) + 1]
+        ctx.saw(file, rows[0].row.number, rows[-1].row.number)
+        remark = Remark("answer_cut", {"count": ends[-1] - 1 - limits.answer_chars})
+        return Outcome("page", {**facts, "most": limits.answer_chars}, _data(page, rows, True), (remark,))
+    last = rows[-1].row.number
+    ctx.saw(file, rows[0].row.number, last)
+    asked = args.limit is not None and len(rows) == args.limit
     remarks = []
-    if page.more and not asked:
+    if more and asked:
+        facts["next"] = last + 1
+    elif more:
         total = page.total or (file.count() if limits.most_lines else None)
-        selected = min(total, page.rows[0].number + args.limit - 1) if total and args.limit else total
+        selected = min(total, rows[0].row.number + args.limit - 1) if total and args.limit else total
         remaining = selected - last if selected else None
         remarks.append(Remark("more_lines", {"next": last + 1, "remaining": remaining, "total": total}))
-    return Outcome(
-        "page",
-        {**facts, "rows": page.rows, "column": args.column, "next": last + 1 if page.more and asked else None},
-        _data(page),
-        (*remarks, *_cut(page.rows, args.column)),
-    )
+    return Outcome("page", facts, _data(page, rows, more), (*remarks, *_cut(rows)))
 
 
-def _data(page: Page) -> dict[str, object]:
+def _page(file: TextFile, first: int, most: int, limits: Limits, column: int) -> Page:
+    width, budget = limits.line_chars, limits.page_chars
+    if limits.page_overflow_is_error:
+        budget = most * (width + 1)
+    if limits.answer_chars:  # so much that the answer is too long for sure if this is not all
+        budget = 2 * limits.answer_chars
+    if limits.split_chars:
+        width = min(most * limits.split_chars, limits.answer_chars or limits.page_chars)
+    return file.page(first, most, width, budget, column, limits.counts_long_lines)
+
+
+def _rows(page: tuple[Row, ...], column: int, size: int | None, most: int) -> list[Shown]:
+    """The rows of a page; with a ``size`` longer lines are parted, and parts count as lines."""
+    rows: list[Shown] = []
+    for row in page[:most]:
+        start = column if row is page[0] else 1
+        if not size or len(row.text) + row.left <= size:
+            rows.append(Shown(row.number, row.text, row, start + len(row.text) if row.left else 0))
+            continue
+        parts = [row.text[at : at + size] for at in range(0, len(row.text), size)]
+        fit = min(len(parts), most - len(rows))
+        for number, part in enumerate(parts[:fit], start=1):
+            rows.append(Shown(f"{row.number}.{number}", part, row))
+        if fit and (row.left or fit < len(parts)):
+            rows[-1] = rows[-1]._replace(cut=start + sum(map(len, parts[:fit])))
+    return rows[:most]
+
+
+def _plain(file: TextFile, ctx: Context, facts: dict[str, Any], most: int) -> Outcome:
+    """The beginning of the text, never cut inside a character."""
+    if file.raw is not None:
+        text = file.codec.decode(file.raw)
+    else:  # far longer than what is shown: its lines will do
+        text = "\n".join(row.text for row in file.page(1, most + 1, most + 1, 2 * most + 2).rows)
+    raw = text.encode("utf-8", file.codec.errors)
+    cut = len(raw) > most or file.raw is None
+    if cut:
+        text = codecs.getincrementaldecoder("utf-8")(file.codec.errors).decode(raw[:most])
+    ctx.saw(file, 1, lines.count(text))
+    data = {"lines": lines.count(text), "encoding": file.codec.label}
+    if not cut:
+        return Outcome("page", {**facts, "text": text}, data)
+    remark = Remark("more_lines", {"next": lines.count(text) + 1, "remaining": None, "total": None})
+    return Outcome("page", {**facts, "text": text, "cut": most}, data, (remark,))
+
+
+def _data(page: Page, rows: list[Shown], more: bool) -> dict[str, object]:
     return {
-        "first": page.rows[0].number,
-        "last": page.rows[-1].number,
+        "first": rows[0].row.number,
+        "last": rows[-1].row.number,
         "total_lines": page.total,
-        "next_offset": page.rows[-1].number + 1 if page.more else None,
+        "next_offset": rows[-1].row.number + 1 if more else None,
         "encoding": page.codec.label,
     }
 
 
-def _cut(rows: tuple[Row, ...], column: int) -> list[Remark]:
-    cut = [row for row in rows if row.left]
+def _cut(rows: list[Shown]) -> list[Remark]:
+    cut = [row for row in rows if row.cut]
     if not cut:
         return []
-    start = column if cut[0] is rows[0] else 1
-    return [Remark("long_lines", {"count": len(cut), "line": cut[0].number, "column": start + len(cut[0].text)})]
+    line = cut[0].row.number
+    return [Remark("long_lines", {"count": len(cut), "line": line, "next": line, "column": cut[0].cut})]
 
 
 def say(outcome: Outcome, words: Words) -> str:
     facts = outcome.facts
     if outcome.kind == "empty":
         return words.say("read.empty", **facts)
+    if "text" in facts:
+        return words.say("read.page", **{"cut": None, **facts, "rows": facts["text"]})
     rows: list[tuple[int | str, str]] = []
     for row in facts["rows"]:
         text = readable(row.text)
-        if row.left:
-            start = facts["column"] if row is facts["rows"][0] else 1
-            text += words.say("read.cut_line", left=row.left, column=start + len(row.text), endless=row.endless)
-        rows.append((row.number, text))
-    return words.say("read.page", **{**facts, "rows": words.rows(rows)})
+        if row.cut:
+            left, endless = row.row.left, row.row.endless
+            text += words.say("read.cut_line", left=left, column=row.cut, endless=endless)
+        rows.append((row.label, text))
+    if "most" in facts:  # as much of the rows as the note leaves room for
+        return words.rows(rows)[: facts["most"] - len(facts["notes"])] + str(facts["notes"])
+    return words.say("read.page", **{**facts, "cut": None, "rows": words.rows(rows)})
 
 
 TOOL = Tool(id="read", args=Args, limits=Limits, run=run, say=say, hints=Hints(read_only=True, idempotent=True))
