@@ -186,3 +186,9 @@ def test_blank_edges_that_the_file_has_too_are_a_change() -> None:
 def test_nothing_to_change_is_said() -> None:
     with pytest.raises(NoChange):
         plan("  a\n  b\n", "a \nb", "a\nb")
+
+
+def test_new_lines_that_share_nothing_with_the_old_ones_are_not_placed_by_guess() -> None:
+    text = "def f():\n    if a:\n        x = 1\n        y = 2\n    z = 3\n"
+    with pytest.raises(UnsureIndent):  # four blanks: inside the `if`, as the old text has it, or behind it, as the file
+        plan(text, "    x = 1\n    y = 2\nz = 3\n", "    return 1\n")

@@ -189,6 +189,9 @@ class Frame:
         like_old, like_file = any(n == a for n, a, _ in voted), any(n == b for n, _, b in voted)
         old, file = (min(depths, key=len) for depths in zip(*self._pairs, strict=True))
         least = min(self._new, key=len)
+        both = {a for a, _ in self._pairs} & {b for _, b in self._pairs}
+        if not any(new[j].strip() for _, j in aligned) and {*self._new} <= both:
+            return None  # nothing is shared, and every indentation is one of both
         outermost = None if old == file or least not in (old, file) else least == file
         if outermost is None and not voted:
             outermost = self._looks_like_file()
