@@ -17,6 +17,12 @@ def claude(make_session: Callable[..., Session]) -> Session:
 
 
 @pytest.fixture
+def codex(make_session: Callable[..., Session]) -> Session:
+    """A session in the dialect of patches."""
+    return make_session(dialect="codex", durable=False)
+
+
+@pytest.fixture
 def file(tmp_path: Path) -> Callable[..., str]:
     """`file("a.txt", "text or bytes")`: a file that exists, as an absolute path."""
 

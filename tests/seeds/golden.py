@@ -37,3 +37,18 @@ def schema(tool: str) -> str:
 def rows(lines: list[str], first: int = 1) -> str:
     """Lines as the document numbers them: six places, right-aligned, and an arrow."""
     return "\n".join(f"{number:>6}→{line}" for number, line in enumerate(lines, start=first))
+
+
+def put(root: Path, name: str, text: str) -> Path:
+    """A file of a project, with the folders on the way."""
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode("utf-8"))
+    return path
+
+
+def tree(root: Path) -> dict[str, str]:
+    """Every file of a project by its relative path."""
+    return {
+        str(path.relative_to(root)): path.read_bytes().decode("utf-8") for path in root.rglob("*") if path.is_file()
+    }

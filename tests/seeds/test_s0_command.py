@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,8 @@ import pytest
 
 from handrail import Session
 from handrail.nouns import Result
+from tests.seeds.golden import put, tree
 
-Make = Callable[..., Session]
 NO_SHELL = (
     'Not allowed: commands cannot be run here yet; the only one is apply_patch, as ["apply_patch", PATCH] or as'
     ' ["bash", "-lc", "apply_patch <<\'EOF\' ... EOF"], with nothing around it.'
@@ -20,26 +19,8 @@ HELLO = "*** Begin Patch\n*** Add File: hello.txt\n+Hello, world!\n*** End Patch
 ADDED = "Success. Updated the following files:\nA hello.txt"
 
 
-@pytest.fixture
-def codex(make_session: Make) -> Session:
-    return make_session(dialect="codex", durable=False)
-
-
 def _shell(session: Session, *command: str, **more: Any) -> Result:
     return session.call("shell", {"command": list(command), **more})
-
-
-def _put(root: Path, name: str, text: str) -> Path:
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode("utf-8"))
-    return path
-
-
-def _tree(root: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(root)): path.read_bytes().decode("utf-8") for path in root.rglob("*") if path.is_file()
-    }
 
 
 def test_s0_28_shell_applies_a_patch_that_is_given_as_an_argument(codex: Session, tmp_path: Path) -> None:
@@ -49,7 +30,7 @@ def test_s0_28_shell_applies_a_patch_that_is_given_as_an_argument(codex: Session
         '{"command":["apply_patch","*** Begin Patch\\n*** Add File: hello.txt\\n+Hello, world!\\n*** End Patch\\n"]}',
     )
     assert (result.text, result.status) == (ADDED, "ok")
-    assert _tree(tmp_path) == {"hello.txt": "Hello, world!\n"}
+    assert tree(tmp_path) == {"hello.txt": "Hello, world!\n"}
 
 
 def test_s0_28_no_shell_and_no_command_is_needed(
@@ -73,7 +54,7 @@ def test_s0_28_what_the_command_touches_is_known_before_it_runs(codex: Session) 
 def test_s0_28_no_other_command_is_run(codex: Session, tmp_path: Path, command: list[str]) -> None:
     result = _shell(codex, *command)
     assert (result.text, result.status) == (NO_SHELL, "denied")
-    assert _tree(tmp_path) == {}
+    assert tree(tmp_path) == {}
 
 
 FORMS = {
@@ -91,19 +72,19 @@ FORMS = {
 def test_s0_35_every_form_of_the_call_applies_the_patch(codex: Session, tmp_path: Path, form: str) -> None:
     result = _shell(codex, *(part.replace("{patch}", HELLO) for part in FORMS[form]))
     assert (result.text, result.status) == (ADDED, "ok")
-    assert _tree(tmp_path) == {"hello.txt": "Hello, world!\n"}
+    assert tree(tmp_path) == {"hello.txt": "Hello, world!\n"}
 
 
 def test_s0_35_leading_tabs_go_if_the_here_document_says_so(codex: Session, tmp_path: Path) -> None:
     script = "apply_patch <<-EOF\n" + "".join(f"\t{line}\n" for line in HELLO.split("\n")[:-1]) + "\tEOF\n"
     assert _shell(codex, "bash", "-lc", script).text == ADDED
-    assert _tree(tmp_path) == {"hello.txt": "Hello, world!\n"}
+    assert tree(tmp_path) == {"hello.txt": "Hello, world!\n"}
 
 
 @pytest.mark.parametrize("how", ["cd subdir && ", "cd ./subdir && ", "cd 'subdir' && ", "workdir"])
 def test_s0_35_a_patch_behind_cd_starts_from_that_directory(codex: Session, tmp_path: Path, how: str) -> None:
-    _put(tmp_path, "subdir/a.txt", "one\n")
-    _put(tmp_path, "a.txt", "one\n")
+    put(tmp_path, "subdir/a.txt", "one\n")
+    put(tmp_path, "a.txt", "one\n")
     patch = "*** Begin Patch\n*** Update File: a.txt\n*** Move to: deep/b.txt\n@@\n-one\n+two\n"
     patch += "*** Add File: hello.txt\n+hi\n*** End Patch\n"
     if how == "workdir":
@@ -112,11 +93,11 @@ def test_s0_35_a_patch_behind_cd_starts_from_that_directory(codex: Session, tmp_
         result = _shell(codex, "bash", "-lc", f"{how}apply_patch <<'EOF'\n{patch}EOF")
     assert result.text == "Success. Updated the following files:\nA hello.txt\nM deep/b.txt"
     assert [file["path"] for file in result.data["files"]] == ["subdir/deep/b.txt", "subdir/hello.txt"]
-    assert _tree(tmp_path) == {"a.txt": "one\n", "subdir/deep/b.txt": "two\n", "subdir/hello.txt": "hi\n"}
+    assert tree(tmp_path) == {"a.txt": "one\n", "subdir/deep/b.txt": "two\n", "subdir/hello.txt": "hi\n"}
 
 
 def test_s0_35_a_directory_that_is_not_there_or_not_ours_stops_the_patch(codex: Session, tmp_path: Path) -> None:
-    _put(tmp_path, "file", "x\n")
+    put(tmp_path, "file", "x\n")
     (tmp_path / "out").symlink_to(tmp_path.parent)
     for directory, code in {
         "none": "not_found",
@@ -129,7 +110,7 @@ def test_s0_35_a_directory_that_is_not_there_or_not_ours_stops_the_patch(codex: 
     result = _shell(codex, "apply_patch", HELLO, workdir="out")
     assert result.error is not None and result.error.code == "outside_workspace"
     assert not (tmp_path.parent / "hello.txt").exists()
-    assert _tree(tmp_path) == {"file": "x\n"}
+    assert tree(tmp_path) == {"file": "x\n"}
 
 
 def test_s0_36_quotes_and_spaces_in_paths_are_understood(codex: Session, tmp_path: Path) -> None:
@@ -145,7 +126,7 @@ def test_s0_36_shell_text_inside_the_patch_is_only_text(codex: Session, tmp_path
     patch = "*** Begin Patch\n*** Add File: a.sh\n" + "".join(f"+{line}\n" for line in lines) + "*** End Patch\n"
     result = _shell(codex, "bash", "-lc", f"apply_patch <<'EOF'\n{patch}EOF\n")
     assert result.status == "ok"
-    assert _tree(tmp_path) == {"a.sh": "\n".join(lines) + "\n"}
+    assert tree(tmp_path) == {"a.sh": "\n".join(lines) + "\n"}
 
 
 @pytest.mark.parametrize(
@@ -174,4 +155,4 @@ def test_s0_36_anything_around_the_patch_makes_it_an_ordinary_command(
 ) -> None:
     result = _shell(codex, "bash", "-lc", script.replace("{patch}", HELLO))
     assert (result.text, result.status) == (NO_SHELL, "denied")
-    assert _tree(tmp_path) == {}
+    assert tree(tmp_path) == {}

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from handrail import Session
 from handrail.nouns import Result
-
-Make = Callable[..., Session]
-
-
-@pytest.fixture
-def codex(make_session: Make) -> Session:
-    return make_session(dialect="codex", durable=False)
+from tests.seeds.golden import put, tree
 
 
 def _apply(session: Session, *lines: str) -> Result:
@@ -24,23 +17,10 @@ def _apply(session: Session, *lines: str) -> Result:
     return session.call("apply_patch", {"input": "\n".join(["*** Begin Patch", *lines, "*** End Patch", ""])})
 
 
-def _put(root: Path, name: str, text: str) -> Path:
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode("utf-8"))
-    return path
-
-
-def _tree(root: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(root)): path.read_bytes().decode("utf-8") for path in root.rglob("*") if path.is_file()
-    }
-
-
 def test_s0_29_every_rule_of_the_grammar_in_one_patch(codex: Session, tmp_path: Path) -> None:
-    _put(tmp_path, "keep.py", "def a():\n    one\n    two\n\n\ndef b():\n    one\n    two\n")
-    _put(tmp_path, "old.txt", "first\nmiddle\nlast\n")
-    _put(tmp_path, "gone.txt", "x\n")
+    put(tmp_path, "keep.py", "def a():\n    one\n    two\n\n\ndef b():\n    one\n    two\n")
+    put(tmp_path, "old.txt", "first\nmiddle\nlast\n")
+    put(tmp_path, "gone.txt", "x\n")
     result = _apply(
         codex,
         "*** Add File: new.txt",
@@ -64,7 +44,7 @@ def test_s0_29_every_rule_of_the_grammar_in_one_patch(codex: Session, tmp_path: 
         "*** End of File",
     )
     assert result.text == "Success. Updated the following files:\nA new.txt\nM keep.py\nM dir/moved.txt\nD gone.txt"
-    assert _tree(tmp_path) == {
+    assert tree(tmp_path) == {
         "new.txt": "one\n\n  two\n",
         "keep.py": "def a():\n    one\n    two\n\n\ndef b():\n    one\n    three\n",
         "dir/moved.txt": "FIRST\nmiddle\nlast\nend\n",
@@ -92,7 +72,7 @@ def test_s0_29_every_rule_of_the_grammar_in_one_patch(codex: Session, tmp_path: 
 def test_s0_29_what_the_grammar_does_not_know_is_refused_with_its_line(
     codex: Session, tmp_path: Path, patch: str
 ) -> None:
-    _put(tmp_path, "b.txt", "x\n")
+    put(tmp_path, "b.txt", "x\n")
     for result in (
         codex.call("apply_patch", {"input": patch}),
         codex.call("shell", {"command": ["apply_patch", patch]}),
@@ -100,23 +80,23 @@ def test_s0_29_what_the_grammar_does_not_know_is_refused_with_its_line(
         assert result.status == "error" and result.error is not None
         assert result.error.code == "bad_patch"
         assert result.text.startswith("Nothing was changed: line ")
-    assert _tree(tmp_path) == {"b.txt": "x\n"}
+    assert tree(tmp_path) == {"b.txt": "x\n"}
 
 
 def test_s0_30_add_delete_update_and_move(codex: Session, tmp_path: Path) -> None:
     assert _apply(codex, "*** Add File: deep/a.txt", "+one", "+two").text.endswith("\nA deep/a.txt")
-    assert _tree(tmp_path) == {"deep/a.txt": "one\ntwo\n"}
+    assert tree(tmp_path) == {"deep/a.txt": "one\ntwo\n"}
     assert _apply(codex, "*** Update File: deep/a.txt", "@@", " one", "-two", "+2").text.endswith("\nM deep/a.txt")
-    assert _tree(tmp_path) == {"deep/a.txt": "one\n2\n"}
+    assert tree(tmp_path) == {"deep/a.txt": "one\n2\n"}
     moved = _apply(codex, "*** Update File: deep/a.txt", "*** Move to: b.txt", "@@", "-one", "+1", " 2")
     assert moved.text.endswith("\nM b.txt")
-    assert _tree(tmp_path) == {"b.txt": "1\n2\n"}
+    assert tree(tmp_path) == {"b.txt": "1\n2\n"}
     assert _apply(codex, "*** Delete File: b.txt").text.endswith("\nD b.txt")
-    assert _tree(tmp_path) == {}
+    assert tree(tmp_path) == {}
 
 
 def test_s0_30_a_patch_is_applied_as_a_whole_or_not_at_all(codex: Session, tmp_path: Path) -> None:
-    _put(tmp_path, "a.txt", "one\n")
+    put(tmp_path, "a.txt", "one\n")
     result = _apply(
         codex,
         "*** Add File: new.txt",
@@ -128,7 +108,7 @@ def test_s0_30_a_patch_is_applied_as_a_whole_or_not_at_all(codex: Session, tmp_p
         "+y",
     )
     assert result.status == "error"
-    assert _tree(tmp_path) == {"a.txt": "one\n"}
+    assert tree(tmp_path) == {"a.txt": "one\n"}
 
 
 BASE = (
@@ -151,7 +131,7 @@ BASE = (
 def test_s0_31_headers_say_where_and_may_be_stacked(
     codex: Session, tmp_path: Path, headers: list[str], occurrence: int
 ) -> None:
-    path = _put(tmp_path, "a.py", BASE)
+    path = put(tmp_path, "a.py", BASE)
     hunk = ["         a", "-        old_code", "+        new_code", "         z"]
     assert _apply(codex, "*** Update File: a.py", *headers, *hunk).status == "ok"
     parts = BASE.split("old_code")
@@ -160,15 +140,15 @@ def test_s0_31_headers_say_where_and_may_be_stacked(
 
 
 def test_s0_31_a_place_that_nothing_decides_is_refused_with_the_lines(codex: Session, tmp_path: Path) -> None:
-    _put(tmp_path, "a.py", BASE)
+    put(tmp_path, "a.py", BASE)
     result = _apply(codex, "*** Update File: a.py", "@@", "-        old_code", "+        new_code")
     assert result.error is not None
     assert result.error.code == "ambiguous_hunk" and "(lines 4, 9, 16)" in result.text
-    assert _tree(tmp_path) == {"a.py": BASE}
+    assert tree(tmp_path) == {"a.py": BASE}
 
 
 def test_s0_31_as_much_context_as_is_needed_is_enough(codex: Session, tmp_path: Path) -> None:
-    path = _put(tmp_path, "a.py", "a = 1\nb = 2\nc = 3\n")
+    path = put(tmp_path, "a.py", "a = 1\nb = 2\nc = 3\n")
     assert _apply(codex, "*** Update File: a.py", "@@", "-b = 2", "+b = 3").status == "ok"
     assert path.read_bytes() == b"a = 1\nb = 3\nc = 3\n"
 
@@ -189,11 +169,11 @@ FULL = """*** Begin Patch
 @pytest.mark.parametrize("indent", ["", "    ", "\t"])
 def test_s0_32_the_example_of_the_document_applies(codex: Session, tmp_path: Path, indent: str) -> None:
     """As printed, and where the function's body is indented, as it is in Python."""
-    _put(tmp_path, "src/app.py", f'def greet():\n{indent}print("Hi")\n\n\ngreet()\n')
-    _put(tmp_path, "obsolete.txt", "x\n")
+    put(tmp_path, "src/app.py", f'def greet():\n{indent}print("Hi")\n\n\ngreet()\n')
+    put(tmp_path, "obsolete.txt", "x\n")
     result = codex.call("apply_patch", {"input": FULL})
     assert result.text == "Success. Updated the following files:\nA hello.txt\nM src/main.py\nD obsolete.txt"
-    assert _tree(tmp_path) == {
+    assert tree(tmp_path) == {
         "hello.txt": "Hello world\n",
         "src/main.py": f'def greet():\n{indent}print("Hello, world!")\n\n\ngreet()\n',
     }
@@ -214,7 +194,7 @@ def test_s0_32_the_example_of_the_document_applies(codex: Session, tmp_path: Pat
 def test_s0_33_a_line_is_found_on_each_of_the_four_levels(
     codex: Session, tmp_path: Path, line: str, given: str
 ) -> None:
-    path = _put(tmp_path, "a.py", f"first\n{line}\nold\nlast\n")
+    path = put(tmp_path, "a.py", f"first\n{line}\nold\nlast\n")
     assert _apply(codex, "*** Update File: a.py", "@@", f" {given}", "-old", "+new").status == "ok"
     assert path.read_text(encoding="utf-8") == f"first\n{line}\nnew\nlast\n"
 
@@ -232,23 +212,23 @@ def test_s0_33_every_character_of_the_table_counts_as_its_plain_one(
     codex: Session, tmp_path: Path, plain: str, code: int
 ) -> None:
     line = f"# a{chr(code)}b"
-    path = _put(tmp_path, "a.py", f"{line}\nold\n")
+    path = put(tmp_path, "a.py", f"{line}\nold\n")
     assert _apply(codex, "*** Update File: a.py", "@@", f" # a{plain}b", "-old", "+new").status == "ok"
     assert path.read_text(encoding="utf-8") == f"{line}\nnew\n"
 
 
 def test_s0_33_a_stricter_level_that_fits_wins(codex: Session, tmp_path: Path) -> None:
-    path = _put(tmp_path, "a.py", "    x = 1\nx = 1 \nx = 1\n")
+    path = put(tmp_path, "a.py", "    x = 1\nx = 1 \nx = 1\n")
     assert _apply(codex, "*** Update File: a.py", "@@", "-x = 1", "+x = 2").status == "ok"
     assert path.read_bytes() == b"    x = 1\nx = 1 \nx = 2\n"
 
 
 def test_s0_33_no_level_forgives_another_letter(codex: Session, tmp_path: Path) -> None:
-    _put(tmp_path, "a.py", "x = call(1)\n")
+    put(tmp_path, "a.py", "x = call(1)\n")
     for given in ("x = Call(1)", "x = call(l)", "x == call(1)"):
         result = _apply(codex, "*** Update File: a.py", "@@", f"-{given}", "+y")
         assert result.error is not None and result.error.code == "bad_hunk"
-    assert _tree(tmp_path) == {"a.py": "x = call(1)\n"}
+    assert tree(tmp_path) == {"a.py": "x = call(1)\n"}
 
 
 def test_s0_34_hunks_that_change_the_number_of_lines_do_not_disturb_each_other(codex: Session, tmp_path: Path) -> None:
@@ -256,7 +236,7 @@ def test_s0_34_hunks_that_change_the_number_of_lines_do_not_disturb_each_other(c
     choose = random.Random(34)
     for _ in range(40):
         lines = [f"line {number}" for number in range(60)]
-        path = _put(tmp_path, "a.txt", "\n".join(lines) + "\n")
+        path = put(tmp_path, "a.txt", "\n".join(lines) + "\n")
         starts = sorted(choose.sample(range(0, 60, 6), choose.randint(2, 8)))
         replacements = [
             (start, choose.randint(1, 4), [f"new {start} {n}" for n in range(choose.randint(0, 7))]) for start in starts
