@@ -187,9 +187,12 @@ class Session:
         guard = self._guard(prepared)
         try:
             if not writes:
-                return prepared.tool.run(prepared.args, guard)
+                outcome = prepared.tool.run(prepared.args, guard)
+                _require_declared(guard.changes, writes)
+                return outcome
             with self._locks.hold(writes) as held:
                 outcome = prepared.tool.run(prepared.args, guard)
+                _require_declared(guard.changes, writes)
                 if guard.changes:
                     saving = Saving(self.settings.durable, self.settings.hard_links)
                     versions = commit(self.workspace, guard.changes, held, saving)
@@ -266,6 +269,13 @@ def _mapping(arguments: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
     if not isinstance(arguments, Mapping):
         raise BadJson(why="the arguments are not an object")
     return arguments
+
+
+def _require_declared(changes: Sequence[Change], writes: Sequence[str]) -> None:
+    """What a tool did not declare was neither judged nor locked: a fault of the tool, and nothing is done."""
+    for change in changes:
+        if change.path.real not in writes:
+            raise AssertionError(f"a change of {change.path.named!r} was staged, but not declared")
 
 
 def _diff(guard: Guard) -> str:
