@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.promises.test_crash import OLD, Driver, Step, points, steps_of, strays
+from tests.promises.test_crash import OLD, Driver, Step, inject, points, steps_of, strays, was_made
 
 needs_strace = pytest.mark.skipif(
     not shutil.which("strace"), reason="strace is not installed: no system call can be failed"
@@ -90,10 +90,6 @@ def state(root: Path) -> dict[str, bytes]:
     return {name: (root / name).read_bytes() for name in names if (root / name).exists()}
 
 
-def inject(step: Step, fault: str) -> list[str]:
-    return ["-e", f"trace={step.name}", "-e", f"inject={step.name}:{fault}:when={step.nth}", "-o", "/dev/null"]
-
-
 def traced(driver: PatchDriver, root: Path, log: Path) -> list[Step]:
     build(root)
     answer = driver.prepared(root, ["-o", str(log)])
@@ -129,14 +125,12 @@ def test_a_patch_is_all_or_nothing_wherever_it_is_killed_or_fails(
         driver, root = drivers[number], tmp_path / f"{number}"
         steps = traced(driver, root, tmp_path / f"{number}.strace")
         for place, fault in points(steps)[number :: len(drivers)]:
-            attempt(driver, root, steps, place, fault)
+            attempt(driver, root, steps[place], fault)
 
-    def attempt(driver: PatchDriver, root: Path, steps: list[Step], place: int, fault: str) -> None:
-        # From this record on the set counts as done: a kill before it takes everything back, one behind it nothing.
-        decided = next(n for n, step in enumerate(steps) if step.name == "pwrite64" and "ready" in step.line)
-        step = steps[place]
+    def attempt(driver: PatchDriver, root: Path, step: Step, fault: str) -> None:
         build(root)
-        answer = driver.prepared(root, inject(step, fault))
+        log = root.with_suffix(".killed")
+        answer = driver.prepared(root, inject(step, fault, "pwrite64", log))
         problem = problem_of(answer, state(root), strays(root))
         mend = driver.ask(root, NEXT, [])
         if mend["result"]["status"] != "ok":
@@ -146,8 +140,10 @@ def test_a_patch_is_all_or_nothing_wherever_it_is_killed_or_fails(
             problem = problem or f"stray after the next call: {strays(root)}"
         if found not in (BEFORE, AFTER):
             problem = problem or f"half of the patch is left: {sorted(found)}"
-        if answer["result"] is None and (found == AFTER) != (place > decided):
-            problem = problem or f"killed, and it is not {'done' if place > decided else 'taken back'}"
+        # From this record on the set counts as done: a kill before it takes everything back, one behind it nothing.
+        decided = was_made(log, "pwrite64", holding="ready")
+        if answer["result"] is None and (found == AFTER) != decided:
+            problem = problem or f"killed, and it is not {'done' if decided else 'taken back'}"
         if found == BEFORE and (root / "old.txt").stat().st_mode & 0o777 != 0o751:
             problem = problem or "the mode was lost"
         counts[fault] += 1
@@ -178,7 +174,7 @@ def test_a_call_killed_while_it_takes_a_patch_back_is_mended_by_the_next(
 
     def broken() -> None:
         build(root)
-        assert driver.prepared(root, inject(kill, "signal=KILL"))["exit"] == -9
+        assert driver.prepared(root, inject(kill, "signal=KILL", "pwrite64", log))["exit"] == -9
 
     broken()
     mending = tmp_path / "mending.strace"
@@ -188,7 +184,7 @@ def test_a_call_killed_while_it_takes_a_patch_back_is_mended_by_the_next(
     again = [step for step in steps_of(mending) if step.name != "read"]
     for step in again:
         broken()
-        assert driver.ask(root, NEXT, inject(step, "signal=KILL"))["exit"] == -9, step.line
+        assert driver.ask(root, NEXT, inject(step, "signal=KILL", "pwrite64", log))["exit"] == -9, step.line
         assert driver.ask(root, NEXT, [])["result"]["status"] == "ok"
         assert state(root) == ended and not strays(root), step.line
     figure(points=len(again), killed_at=kill.line)
