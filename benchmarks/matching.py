@@ -1,17 +1,24 @@
-"""Where an edit applies: the whole ladder on small and big files, against a plain `str.find` of the same text."""
+"""Where an edit applies: the whole ladder on small and big files, against a plain `str.find` of the same text; and a
+whole edit by the letter, against the plain way to make the same change: read, replace, write beside it, sync, rename.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 
+from benchmarks.editing import bare_write
 from benchmarks.measure import Line, Scale, contest, seconds, slower
+from handrail import Session, Settings
 from handrail.errors import ToolError
 from handrail.text.ladder import plan
 
 SIZES = (1_000, 10_000, 50_000)
 MOST = 0.2
 """The seconds that the ladder may take on the biggest file, whatever comes out."""
+PLAIN = 1.2
+"""How many times the plain way a whole edit by the letter may take."""
 
 
 def contents(count: int) -> list[str]:
@@ -50,7 +57,53 @@ def ladder(text: str, old: str, new: str) -> Callable[[], object]:
     return run
 
 
-def lines(_folder: Path, scale: Scale) -> Iterator[Line]:
+def exact_edit(session: Session, name: str, row: str) -> Callable[[], None]:
+    """A whole call: the line ``row`` changed to and fro."""
+    turns = cycle([(row, f"{row}  # seen"), (f"{row}  # seen\n", f"{row}\n")])
+
+    def edit() -> None:
+        old, new = next(turns)
+        result = session.call("Edit", {"file_path": name, "old_string": old, "new_string": new})
+        assert result.status == "ok", result.text
+
+    return edit
+
+
+def plain_edit(path: Path, row: str, durable: bool) -> Callable[[], None]:
+    """The same change without any of our promises but one: that the file is the old one or the new one."""
+    turns = cycle([(row.encode(), f"{row}  # seen".encode()), (f"{row}  # seen\n".encode(), f"{row}\n".encode())])
+
+    def edit() -> None:
+        old, new = next(turns)
+        data = path.read_bytes()
+        assert data.count(old) == 1
+        bare_write(path, data.replace(old, new), durable)
+
+    return edit
+
+
+def exact_lines(folder: Path, scale: Scale) -> Iterator[Line]:
+    """A whole edit by the letter in a file that was read before."""
+    for durable in (True, False):
+        for count in SIZES:
+            rows = contents(count)
+            for name in ("ours.py", "plain.py"):
+                (folder / name).write_text("\n".join(rows) + "\n", encoding="utf-8")
+            with Session(folder, settings=Settings(state=str(folder / "state"), durable=durable)) as session:
+                session.call("Read", {"file_path": "ours.py", "limit": 5})
+                ours = exact_edit(session, "ours.py", rows[count // 2])
+                plain = plain_edit(folder / "plain.py", rows[count // 2], durable)
+                times = contest(scale.rounds * 5, {"ours": ours, "plain": plain})
+            assert (folder / "ours.py").read_bytes() == (folder / "plain.py").read_bytes()
+            kind = "" if durable else " without syncing"
+            what = f"Edit by the letter in {count:,} lines{kind}, against plain read, replace and atomic write"
+            yield slower(what, times["ours"], times["plain"], PLAIN if durable else None)
+            for name in ("ours.py", "plain.py"):
+                (folder / name).unlink()
+
+
+def lines(folder: Path, scale: Scale) -> Iterator[Line]:
+    yield from exact_lines(folder, scale)
     for count in SIZES:
         for name, (text, old, new) in cases(count).items():
             contestants = {"ours": ladder(text, old, new), "find": lambda text=text, old=old: text.find(old)}

@@ -58,7 +58,7 @@ def hunks(text: str, splices: Sequence[Splice], most_rows: int = MOST_ROWS) -> l
     line, position, grown, room, done = 1, 0, 0, most_rows, 0
     for group in _groups(text, splices, most_rows):
         start = _back(text, group[0].start)
-        line += lines.count_ends(text[position:start])
+        line += lines.count_ends(text, position, start)
         position = start
         before, after, codes = _compared(text, start, group, line - 1)
         for part in grouped(codes, CONTEXT):

@@ -39,12 +39,14 @@ class Document:
             return self.raw
         positions = [position for splice in splices for position in (splice.start, splice.end)]
         offsets = self.codec.offsets(self.raw, self.text, positions)
-        parts, last = [], 0
+        whole = memoryview(self.raw)  # whose parts are copied once, when they are joined
+        parts: list[bytes | memoryview] = []
+        last = 0
         for number, splice in enumerate(splices):
             start, end = offsets[2 * number], offsets[2 * number + 1]
-            parts += [self.raw[last:start], self.codec.encode(splice.new)]
+            parts += [whole[last:start], self.codec.encode(splice.new)]
             last = end
-        return b"".join([*parts, self.raw[last:]])
+        return b"".join([*parts, whole[last:]])
 
 
 def document(raw: bytes, legacy: str | None = None) -> Document:

@@ -40,12 +40,19 @@ _SAME = {
 }
 _TABLE = {char: plain for plain, chars in _SAME.items() for char in chars}
 _TRANSLATION = str.maketrans(_TABLE)
+WIDTHLESS = _SAME[""]
+_NO_WIDTH = str.maketrans(dict.fromkeys(WIDTHLESS, ""))
 _BLANKS = str.maketrans(dict.fromkeys(_SAME[" "] + _SAME[""], ""))
 
 
 def fold(text: str) -> str:
     """``text`` with typographic characters in their plain form."""
     return text if text.isascii() else text.translate(_TRANSLATION)
+
+
+def widthless(text: str) -> str:
+    """Without characters of no width."""
+    return text.translate(_NO_WIDTH)
 
 
 def squeeze(text: str) -> str:

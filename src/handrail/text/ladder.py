@@ -22,7 +22,7 @@ from __future__ import annotations
 from handrail.errors import ManyLoose, ManyMatches, NoChange, NoMatch, TooManyPlaces, UnsureIndent
 from handrail.text import lines
 from handrail.text.loose import Search
-from handrail.text.match import find, overlaps
+from handrail.text.match import MOST_PLACES, find, overlaps
 from handrail.text.nearest import nearest
 from handrail.text.omission import refuse_omissions
 from handrail.text.places import Edges, Lines, Place, Plan, rows, rung_of
@@ -38,7 +38,6 @@ RUNGS = {
     "ladder": (*_LITERAL, "trailing_blanks", "indentation", "depth", "punctuation", "inner_blanks", "words"),
 }
 """The rungs that a dialect may choose, by name. `trimmed` ignores blanks and line ends around the whole text only."""
-_MOST_PLACES = 100_000
 
 
 def plan(
@@ -47,7 +46,6 @@ def plan(
     """What replacing ``old`` by ``new`` means in ``text``; raises why it means nothing, or more than one thing."""
     if old == new:
         raise NoChange(old=old)
-    _refuse_too_many(text, old, replace_all)
     refuse_omissions(text, old, new)
     found = _literal(text, old, new, replace_all, matching)
     file = None
@@ -68,23 +66,19 @@ def plan(
     return found
 
 
-def _refuse_too_many(text: str, old: str, replace_all: bool) -> None:
-    """A text that is nearly everywhere: counted, but not collected."""
-    count = text.count(old)
-    if count > _MOST_PLACES and replace_all:
-        raise TooManyPlaces(old=old, count=count, most=_MOST_PLACES)
-    if count > _MOST_PLACES:
-        raise ManyMatches(old=old, count=count, lines=[])
-
-
 def _literal(text: str, old: str, new: str, replace_all: bool, matching: str) -> Plan | None:
     """The first two rungs, on characters: a part of a line will do."""
     match = find(text, old)
     if not match.spans:
         return None
+    if len(match.spans) > MOST_PLACES:
+        count = max(len(match.spans), text.count(old))
+        if replace_all:
+            raise TooManyPlaces(old=old, count=count, most=MOST_PLACES)
+        raise ManyMatches(old=old, count=count, lines=[])
     first = match.spans[0]
     if (len(match.spans) > 1 or overlaps(text, text[slice(*first)], first)) and not replace_all:
-        places = [lines.count_ends(text[:start]) + 1 for start, _ in match.spans[:10]]
+        places = [lines.count_ends(text, 0, start) + 1 for start, _ in match.spans[:10]]
         raise ManyMatches(old=old, count=max(2, len(match.spans)), lines=places)
     found = []
     for start, end in match.spans:

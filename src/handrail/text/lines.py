@@ -37,13 +37,14 @@ def ending(line: str) -> str:
     return line[-1] if line.endswith(("\n", "\r")) else ""
 
 
-def count_ends(text: AnyStr) -> int:
-    """How many line endings ``text`` holds. Fast where there is no carriage return, which is nearly always."""
+def count_ends(text: AnyStr, start: int = 0, stop: int | None = None) -> int:
+    """How many line endings ``text[start:stop]`` holds. Fast where there is no carriage return: nearly always."""
+    span = (start, len(text) if stop is None else stop)
     if isinstance(text, str):
-        feeds = text.count("\n")
-        return feeds if "\r" not in text else feeds + text.count("\r") - text.count("\r\n")
-    feeds = text.count(b"\n")
-    return feeds if b"\r" not in text else feeds + text.count(b"\r") - text.count(b"\r\n")
+        feeds = text.count("\n", *span)
+        return feeds if text.find("\r", *span) < 0 else feeds + text.count("\r", *span) - text.count("\r\n", *span)
+    feeds = text.count(b"\n", *span)
+    return feeds if text.find(b"\r", *span) < 0 else feeds + text.count(b"\r", *span) - text.count(b"\r\n", *span)
 
 
 def count(text: str) -> int:
@@ -60,7 +61,7 @@ def after_end(data: bytes, number: int) -> int:
         middle = (low + high) // 2
         if data[middle - 1 : middle + 1] == b"\r\n":
             middle += 1
-        here = count_ends(data[low:middle])
+        here = count_ends(data, low, middle)
         if here >= number:
             high = middle
         else:

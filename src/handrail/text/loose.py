@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from handrail.errors import ManyLoose, UnsureIndent
@@ -18,7 +18,7 @@ from handrail.text.document import Splice
 from handrail.text.omission import is_omission
 from handrail.text.places import LOOSE, Edges, Lines, Place, Plan, rows, rung_of
 from handrail.text.readings import Reading, readings
-from handrail.text.reindent import Unsure
+from handrail.text.reindent import Unsure, with_plain_lead
 
 _NEARLY = ("line_endings", "trailing_blanks")
 _COMMENT = re.compile(r"^\s*(#(?!!)|//+!?|/\*+|\*(?!/)|--|;|%|<!--)")
@@ -34,6 +34,8 @@ class _Found:
 
     names: tuple[str, ...]
     places: list[list[Place]]
+    fits: bool = True
+    """Whether blank lines at the edges, which one of the texts has, are nothing to the file there."""
 
 
 class Search:
@@ -48,7 +50,10 @@ class Search:
         for find in (self._whole, self._trimmed, self._elided):
             for group in groups:
                 found = [one for reading in group if (one := find(reading))]
-                if found:
+                if found and find == self._whole and group is not groups[0]:
+                    # What looks like a habit may be the file's own: then the text as it is stands there too.
+                    found += [one for reading in groups[0] if (one := self._trimmed(reading))]
+                if any(one.fits for one in found):
                     return self._plan(found)
         for group in groups:
             found = [one for reading in group if (one := self._worded(reading))]
@@ -57,36 +62,39 @@ class Search:
         return None
 
     def _whole(self, reading: Reading) -> _Found | None:
-        old, new = rows(reading.old, reading.new)
+        old, new = _rows(reading)
         places = self._file.windows(old)
-        if len(places) == 1 and rung_of(self._file.bodies[places[0] :][: len(old)], old) not in _NEARLY:
+        if len(places) == 1:
             places = self._again(places, old, new)
         return _Found(reading.names, [[Place(at, old, new)] for at in places]) if places else None
 
     def _again(self, places: list[int], old: Sequence[str], new: Sequence[str]) -> list[int]:
-        """A loose match that only blank lines at its edges make the only one is not."""
-        others = self._file.windows(Edges(old, new).old)
+        """A match that only blank lines at its edges make the only one is not; a worse one does not count beside one
+        that is nearly by the letter."""
+        bare = Edges(old, new).old
+        others = self._file.windows(bare)
+        if rung_of(self._file.bodies[places[0] :][: len(old)], old) in _NEARLY:
+            others = [at for at in others if rung_of(self._file.bodies[at:][: len(bare)], bare) in _NEARLY]
         return others if len(others) > 1 else places
 
     def _trimmed(self, reading: Reading) -> _Found | None:
         """Without the blank lines at the edges."""
-        edges = Edges(*rows(reading.old, reading.new))
+        edges = Edges(*_rows(reading))
         places = self._file.windows(edges.old)
-        if len(places) == 1 and not self._fits(edges, places[0]):
-            return None
+        fits = len(places) != 1 or self._fits(edges, places[0], places[0] + len(edges.old))
         found = [[Place(at, edges.old, edges.new)] for at in places]
-        return _Found((*reading.names, "blank edges"), found) if found else None
+        return _Found((*reading.names, "blank edges"), found, fits) if found else None
 
-    def _fits(self, edges: Edges, at: int) -> bool:
+    def _fits(self, edges: Edges, at: int, end: int) -> bool:
         """Whether blank lines that only one text has at an edge are nothing to the file there."""
         if edges.unsure:
             return False
-        above, below = self._file.keys[max(0, at - 1) : at], self._file.keys[at + len(edges.old) :][:1]
+        above, below = self._file.keys[max(0, at - 1) : at], self._file.keys[end : end + 1]
         return not (edges.head and above == [""]) and not (edges.tail and below == [""])
 
     def _elided(self, reading: Reading) -> _Found | None:
         """Two or more anchors with "..." between them, and the same "..." in the new text: what lies between stays."""
-        edges = Edges(*rows(reading.old, reading.new))
+        edges = Edges(*_rows(reading))
         old, new = edges.old, edges.new
         gaps = [number for number, row in enumerate(old) if is_omission(row)]
         others = [number for number, row in enumerate(new) if is_omission(row)]
@@ -103,19 +111,20 @@ class Search:
                 return None
             parts.append(Place(places[0], anchor, new[j:other]))
             floor, i, j = places[0] + len(anchor), gap + 1, other + 1
-        fits = self._fits(Edges(parts[0].old, parts[0].new, edges.head), parts[0].at) and self._fits(
-            Edges(parts[-1].old, parts[-1].new, tail=edges.tail), parts[-1].at
-        )
+        evidence = [pair for part in parts for pair in zip(part.old, self._file.bodies[part.at :], strict=False)]
+        parts = [replace(part, evidence=evidence) for part in parts]
+        fits = self._fits(edges, parts[0].at, parts[-1].span[1])
         return _Found((*reading.names, "elided middle"), [parts]) if fits else None
 
     def _worded(self, reading: Reading) -> _Found | None:
         """One other word in one comment or line of prose that the edit keeps; all other lines are equal."""
-        old, new = rows(reading.old, reading.new)
+        old, new = _rows(reading)
+        edges = Edges(old, new)
+        bare = self._but_a_word(edges.old, edges.new)
         places = [Place(at, old, new) for at in self._but_a_word(old, new)]
-        if not places:
-            edges = Edges(old, new)
-            found = [at for at in self._but_a_word(edges.old, edges.new) if self._fits(edges, at)]
-            places = [Place(at, edges.old, edges.new) for at in found]
+        if not places or len(bare) > 1:
+            fits = [at for at in bare if len(bare) > 1 or self._fits(edges, at, at + len(edges.old))]
+            places = [Place(at, edges.old, edges.new) for at in fits]
         return _Found(reading.names, [[place] for place in places]) if places else None
 
     def _but_a_word(self, old: Sequence[str], new: Sequence[str]) -> list[int]:
@@ -143,19 +152,23 @@ class Search:
             raise self._many(starts)
         if any(len(one.places) != len(starts) for one in found) or _overlap(found[0].places):
             raise self._many(starts)
+        if not all(one.fits for one in found):
+            raise UnsureIndent(line=starts[0] + 1, readings=sorted({name for one in found for name in one.names}))
         rungs = [self._rung(one) for one in found]
         strictest = min(rungs, key=LOOSE.index)
-        found = [one for one, its in zip(found, rungs, strict=True) if its == strictest]
-        try:
-            plans = {tuple(self._splices(one)): one for one in reversed(found)}
-        except Unsure:
-            raise UnsureIndent(line=starts[0] + 1, indent=True) from None
+        plans: dict[tuple[Splice, ...], _Found] = {}
+        for one in found:
+            try:
+                plans.setdefault(tuple(self._splices(one)), one)
+            except Unsure:
+                raise UnsureIndent(line=starts[0] + 1, indent=True) from None
         if len(plans) > 1:
             raise UnsureIndent(
                 line=starts[0] + 1, readings=sorted({name for one in plans.values() for name in one.names})
             )
         splices = plans.popitem()[0]
-        return Plan(rung or strictest, found[0].names, splices, len(starts))
+        best = found[rungs.index(strictest)]
+        return Plan(rung or strictest, best.names, splices, len(starts))
 
     def _rung(self, found: _Found) -> str:
         """The strictest rung on which all places of a reading stand."""
@@ -172,6 +185,11 @@ class Search:
 
     def _many(self, places: Sequence[int]) -> ManyLoose:
         return ManyLoose(count=len(places), lines=[at + 1 for at in places[:10]])
+
+
+def _rows(reading: Reading) -> tuple[list[str], list[str]]:
+    old, new = rows(reading.old, reading.new)
+    return [with_plain_lead(row) for row in old], [with_plain_lead(row) for row in new]
 
 
 def _overlap(places: Sequence[Sequence[Place]]) -> bool:

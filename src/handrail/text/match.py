@@ -9,17 +9,20 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 from handrail.text import lines
 
 _END = "(?>\r\n|\n|\r)"
+MOST_PLACES = 100_000
+"""A text that is nearly everywhere is not collected."""
 Level = Literal["exact", "line_endings"]
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """All places of one level, as spans of characters, in order and apart."""
+    """All places of one level, as spans of characters, in order and apart; no more than one above `MOST_PLACES`."""
 
     level: Level
     spans: tuple[tuple[int, int], ...]
@@ -46,8 +49,9 @@ def overlaps(text: str, old: str, span: tuple[int, int]) -> bool:
 
 
 def _spans(text: str, old: str) -> tuple[tuple[int, int], ...]:
-    found, start = [], text.find(old) if old else -1
-    while start >= 0:
+    found: list[tuple[int, int]] = []
+    start = text.find(old) if old else -1
+    while start >= 0 and len(found) <= MOST_PLACES:
         found.append((start, start + len(old)))
         start = text.find(old, start + len(old))
     return tuple(found)
@@ -57,7 +61,7 @@ def _in_feeds(text: str, old: str) -> tuple[tuple[int, int], ...]:
     """Search with every line ending taken as one character, and map the spans back."""
     if not old.startswith("\n"):  # a pattern that begins with letters is found fast
         pattern = re.compile(_END.join(map(re.escape, old.split("\n"))))
-        return tuple(match.span() for match in pattern.finditer(text))
+        return tuple(match.span() for match in islice(pattern.finditer(text), MOST_PLACES + 1))
     pairs: list[int] = []
     start = text.find("\r\n")
     while start >= 0:

@@ -30,11 +30,29 @@ class Row:
     text: str | None = None
 
 
-def merge(ours: Sequence[str], old: Sequence[str], new: Sequence[str], file: Sequence[str]) -> list[Row]:
-    """The lines that replace ``ours``, which ``old`` matched; raises `Unsure` where the merge would be a guess."""
-    codes = _aligned(old, new)
-    aligned = [(i1 + k, j1 + k) for code, i1, i2, j1, _ in codes if code == "equal" for k in range(i2 - i1)]
-    one = _Merge(ours, old, new, Frame(old, ours, new, file), aligned)
+def merge(
+    ours: Sequence[str],
+    old: Sequence[str],
+    new: Sequence[str],
+    file: Sequence[str],
+    evidence: Sequence[tuple[str, str]] = (),
+) -> list[Row]:
+    """The lines that replace ``ours``, which ``old`` matched; raises `Unsure` where the merge would be a guess.
+
+    ``evidence`` are matched lines of the model's and the file's, if there are more than these.
+    """
+    frame = Frame(old, ours, new, file, evidence)
+    # Of lines that are alike to the model, but not in the file, which are kept? All ways to see it must agree.
+    rows, *others = (_merged(ours, old, new, frame, codes) for codes in _aligned(old, new, list(ours) != list(old)))
+    if any(_texts(other, ours) != _texts(rows, ours) for other in others):
+        raise Unsure
+    return rows
+
+
+def _merged(
+    ours: Sequence[str], old: Sequence[str], new: Sequence[str], frame: Frame, codes: Sequence[Code]
+) -> list[Row]:
+    one = _Merge(ours, old, new, frame, _pairs(codes))
     rows: list[Row] = []
     for code, i1, i2, j1, j2 in codes:
         if code == "equal":
@@ -46,10 +64,28 @@ def merge(ours: Sequence[str], old: Sequence[str], new: Sequence[str], file: Seq
     return rows
 
 
-def _aligned(old: Sequence[str], new: Sequence[str]) -> list[Code]:
-    """The lines that stay, without regard to blanks; of two ways to see that, the one by the letter."""
-    strict, loose = _codes(old, new), _codes([squeeze(row) for row in old], [squeeze(row) for row in new])
-    return strict if _kept(strict) >= _kept(loose) else loose
+def _texts(rows: Sequence[Row], ours: Sequence[str]) -> list[str]:
+    return [ours[row.at] if row.text is None else row.text for row in rows]
+
+
+def _turned(codes: Sequence[Code], old: int, new: int) -> list[Code]:
+    """The codes of texts that were turned upside down, for the texts as they are."""
+    return [(code, old - i2, old - i1, new - j2, new - j1) for code, i1, i2, j1, j2 in reversed(codes)]
+
+
+def _aligned(old: Sequence[str], new: Sequence[str], all_ways: bool) -> list[list[Code]]:
+    """The lines that stay, by the letter or without regard to blanks, seen from above or from below: what keeps most.
+    The first way is by the letter and from above, where that is as good."""
+    texts = (old, new), ([squeeze(row) for row in old], [squeeze(row) for row in new])
+    ways = [_codes(*pair) for pair in texts]
+    if all_ways:
+        ways += [_turned(_codes(a[::-1], b[::-1]), len(a), len(b)) for a, b in texts]
+    most = max(map(_kept, ways))
+    different: dict[tuple[tuple[int, int], ...], list[Code]] = {}
+    for way in ways:
+        if _kept(way) == most:
+            different.setdefault(tuple(_pairs(way)), way)
+    return list(different.values())
 
 
 def _codes(old: Sequence[str], new: Sequence[str]) -> list[Code]:
@@ -61,6 +97,11 @@ def _codes(old: Sequence[str], new: Sequence[str]) -> list[Code]:
     codes = [(code, i1 + head, i2 + head, j1 + head, j2 + head) for code, i1, i2, j1, j2 in middle.get_opcodes()]
     edges = [("equal", 0, head, 0, head)], [("equal", len(old) - tail, len(old), len(new) - tail, len(new))]
     return [*edges[0], *codes, *edges[1]]
+
+
+def _pairs(codes: Sequence[Code]) -> list[tuple[int, int]]:
+    """The lines of both texts that stay."""
+    return [(i1 + k, j1 + k) for code, i1, i2, j1, _ in codes if code == "equal" for k in range(i2 - i1)]
 
 
 def _kept(codes: Sequence[Code]) -> int:
@@ -80,6 +121,7 @@ class _Merge:
         self._as_file = frame.as_file(new, aligned)
         # The model strews blanks at line ends: they are no part of what it means.
         self._trims = any(a != a.rstrip() and b == b.rstrip() for a, b in zip(old, ours, strict=True))
+        self._sloppy = any(a.strip() != b.strip() for a, b in zip(old, ours, strict=True))
         # So do blanks that do not break.
         self._unbreaking = any(_HARD in a and _HARD not in b for a, b in zip(old, ours, strict=True))
         self._lost = frame.bare and lost(new, {*range(len(new))} - {j for _, j in aligned})
@@ -89,10 +131,12 @@ class _Merge:
         ours, old, new = self._ours[i], self._old[i], self._new[j]
         if new == old or not new.strip():
             return Row(i)
+        if self._frame.first_lost and i and not j and indent_of(ours) != indent_of(self._ours[0]):
+            raise Unsure  # it is the first line now: did it lose its indentation too, or move to the first one's?
         if ours == old:
             return Row(i, self._placed(new, i))
         # Blanks inside of a line that the model did not get right are nothing that it means.
-        plain = str.strip if ours.strip() == old.strip() else solid
+        plain = solid if self._sloppy else str.strip
         unchanged = plain(new) in (plain(old), plain(ours))
         if self._as_file or self._frame.same:
             return Row(i) if unchanged and written(new) == indent_of(ours) else self._replaced(i, j)
@@ -141,10 +185,15 @@ class _Merge:
         if self._as_file is None or (self._lost and counterpart is None):
             raise Unsure
         if self._as_file:
+            if not self._frame.usual(wanted) or (self._frame.two_kinds and self._frame.depth(wanted) != wanted):
+                raise Unsure
             return wanted
         if counterpart is not None and self._ours[counterpart].strip() and wanted == written(self._old[counterpart]):
             return indent_of(self._ours[counterpart])
-        return self._frame.depth(wanted)
+        depth = self._frame.depth(wanted)
+        if self._frame.first_lost and counterpart == 0 and depth != indent_of(self._ours[0]):
+            raise Unsure  # only the old text has lost it, so this should be where the file has it
+        return depth
 
 
 def _alike(old: str, new: str) -> bool:

@@ -34,6 +34,8 @@ class Place:
     at: int
     old: Sequence[str]
     new: Sequence[str]
+    evidence: Sequence[tuple[str, str]] = ()
+    """For a part of a place: the lines of the model's and of the file's that matched in all parts."""
 
     @property
     def span(self) -> tuple[int, int]:
@@ -46,12 +48,12 @@ class Edges:
     What ``new`` has more of them is a change, and stays. ``unsure``: whose a blank line is cannot be told.
     """
 
-    def __init__(self, old: Sequence[str], new: Sequence[str], head: bool = False, tail: bool = False) -> None:
+    def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
         above, below = _blank(old), _blank(old[::-1])
         others = (_blank(new), _blank(new[::-1])) if any(row.strip() for row in new) else (0, 0)
         self.old = old[above : len(old) - below]
         self.new = new[min(above, others[0]) : len(new) - min(below, others[1])]
-        self.head, self.tail = head or above != others[0], tail or below != others[1]
+        self.head, self.tail = above != others[0], below != others[1]
         only_blanks = bool(new) and not any(row.strip() for row in new)
         cut_head = bool(others[0]) and _ends(self.old[::-1], self.new[::-1])
         self.unsure = only_blanks or cut_head or (bool(others[1]) and _ends(self.old, self.new))
@@ -90,9 +92,12 @@ class Lines:
         """What the change means at a place; raises `Unsure`."""
         at, end = place.span
         around = self.bodies[max(0, at - _AROUND) : end + _AROUND]
-        merged = merge(self.bodies[at:end], place.old, place.new, around)
+        merged = merge(self.bodies[at:end], place.old, place.new, around, place.evidence)
         start = sum(map(len, self.rows[:at]))
         length = sum(map(len, self.rows[at:end]))
+        if not merged and at and not lines.ending(self.rows[end - 1]):
+            start -= len(lines.ending(self.rows[at - 1]))  # a file without a final line ending stays so
+            length += len(lines.ending(self.rows[at - 1]))
         return narrowed(self.text, start, start + length, self._text(merged, at, end))
 
     def _text(self, merged: Sequence[Row], at: int, end: int) -> str:
@@ -142,7 +147,7 @@ def rows(old: str, new: str) -> tuple[list[str], list[str]]:
     before, after = old.split("\n"), new.split("\n")
     if old.endswith("\n"):
         before.pop()
-        if not after[-1] or not (after[-1].strip() or after[-1] in before):
+        if not after[-1] or not (after[-1].strip() or any(row and not row.strip() for row in before)):
             after.pop()
     elif not new:
         after.pop()
@@ -151,7 +156,7 @@ def rows(old: str, new: str) -> tuple[list[str], list[str]]:
 
 def _ends(old: Sequence[str], new: Sequence[str]) -> bool:
     """Whether ``new`` may end where ``old`` has a blank line in its middle: whose blank line is behind it, then?"""
-    return any(row == new[-1] and not below.strip() for row, below in pairwise(old)) if new else False
+    return any(squeeze(row) == squeeze(new[-1]) and not below.strip() for row, below in pairwise(old)) if new else False
 
 
 def _blank(rows: Sequence[str]) -> int:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from handrail.text.fold import fold
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -32,6 +34,8 @@ _GUTTERS = [
 ]
 _FENCE = re.compile(r"^\n*((`{3,}|~{3,})[^\n`]*)\n(?:(.*?)(\n))?\2[ \t]*\n*$", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "", '"': '"', "'": "'", "`": "`", "\\": "\\"}
+_HALF_DONE = re.compile(r"^\s*\\[nt]", re.MULTILINE)
+"""A line of code hardly ever begins with an escaped line break or tab."""
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'", "#39": "'", "#x27": "'", "nbsp": "\u00a0"}
 _ENTITY = re.compile(rf"&({'|'.join(_ENTITIES)});")
 
@@ -72,8 +76,13 @@ def _fence(old: str, new: str) -> _Pairs:
     if not match:
         return []
     body = (match[3] or "") + (match[4] or "")
+    if new and not new.rstrip("\n").rpartition("\n")[2].strip():
+        return []  # whose is the blank line at the end?
     if other and other[1] == match[1]:
-        return [(body, (other[3] or "") + (other[4] or ""))]
+        inner = (other[3] or "") + (other[4] or "")
+        # A fence of the file's own inside of the pasted one: the new text may have lost the one or the other.
+        lost = match[1] in body.split("\n") and match[1] not in inner.split("\n")
+        return [(body, inner), (body, new)] if lost else [(body, inner)]
     if (other and other[1] not in body.split("\n")) or (not other and match[1] in new.split("\n")):
         return []
     ends = len(new) - len(new.rstrip("\n"))
@@ -167,12 +176,22 @@ def _undone(old: str, new: str, undo: Callable[[str], str], consistent: Callable
     meant = _meant(old, bare, new, undone)
     if not consistent(new):
         return [(bare, new)] if meant == [new] else []
+    if meant == [new] and _HALF_DONE.search(new):
+        return []
+    if meant == [undone] and "\\\\" not in old and _torn(undone) and not _torn(bare):
+        return []  # this was an escape in a string of the code's own
     if len(meant) > 1 and undo(bare) == bare:
         meant = [undone]  # nothing of this kind is the file's own
     return [(bare, one) for one in meant]
 
 
+def _torn(text: str) -> bool:
+    """Whether a string begins in one line and ends in another."""
+    return any(_quotes(row.replace('"""', "")) % 2 for row in text.split("\n"))
+
+
 def _quotes(text: str) -> int:
+    text = fold(text)
     return text.count('"') - text.count('\\"')
 
 

@@ -1,0 +1,137 @@
+"""Any file, any edit, mangled by any composition of up to three mistakes: the right file or a refusal, never another.
+
+A case is made from a file of one of several shapes (`samples.py`), a clean edit of one place of it (`edits.py`) and
+mistakes drawn from all that the ladder forgives (`mangle_mistakes.py`), made one after the other. What is compared is
+the whole file. The one file that counts besides the right one is that of another edit at the same place which, with
+fewer mistakes, has the very same two texts: see `mangle.means`. Then what was sent does not say what was first meant.
+
+The seeds are hypothesis's, but always the same; `python -m tests.text.mangle` hammers with as many others as one likes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import islice
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from handrail.errors import ManyLoose, ToolError, UnsureIndent
+from handrail.text.ladder import plan
+from tests.text.edits import Case
+from tests.text.mangle import make_case, means, outcome, spliced, told
+from tests.text.mangle_mistakes import MISTAKES
+from tests.text.samples import SAMPLES, Sample
+
+SHAPES = {shape.__name__: shape for shape in SAMPLES}
+BATCH = 50
+"""Cases to a seed: making an example costs hypothesis more than a case costs us."""
+
+
+def cases(seed: int, shape: Callable[[Random], Sample]) -> list[Case]:
+    """Edits of files of one shape, each with one to three mistakes."""
+    rng = Random(seed)
+    made = (make_case(rng, shape=shape) for _ in range(100 * BATCH))
+    return list(islice((case for case in made if case and case.kinds), BATCH))
+
+
+@pytest.mark.parametrize("shape", sorted(SHAPES))
+@settings(
+    max_examples=30,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    phases=[Phase.generate],  # a smaller seed is no smaller case
+    suppress_health_check=list(HealthCheck),
+)
+@given(seed=st.integers(0, 1 << 64))
+def test_any_composition_of_mistakes_makes_the_right_file_or_none(shape: str, seed: int) -> None:
+    for case in cases(seed, SHAPES[shape]):
+        verdict, made, _ = outcome(case)
+        assert verdict != "wrong", told(case, made)
+
+
+def test_the_cases_have_every_mistake_alone_and_with_others_and_most_are_forgiven() -> None:
+    found = [case for seed in range(8) for shape in SHAPES.values() for case in cases(seed, shape)]
+    alone = Counter(case.kinds[0] for case in found if len(case.kinds) == 1)
+    composed = Counter(kind for case in found if len(case.kinds) > 1 for kind in case.kinds)
+    # What these do alone leaves a text that is in the file by the letter, from its first letter on.
+    assert set(MISTAKES) - set(alone) == {"crlf", "first indent lost", "first indent lost, old only"}
+    assert set(MISTAKES) == set(composed)
+    verdicts = Counter(outcome(case)[0] for case in found if not case.refuse)
+    assert verdicts["right"] > 0.6 * verdicts.total(), verdicts
+    assert verdicts["otherwise"] < 0.005 * verdicts.total(), verdicts
+
+
+def mangled(text: str, old: str, new: str, before: int, made: list[str], after: int, *kinds: str) -> Case:
+    rows = text.splitlines(keepends=True)
+    fresh = tuple((row + "\n", True) for row in made)
+    return Case(Sample(text, "    "), old, new, tuple(rows[:before]), fresh, tuple(rows[len(rows) - after :]), kinds)
+
+
+def test_a_file_that_no_edit_with_fewer_mistakes_stands_for_is_wrong() -> None:
+    text = "a = 1\nb = 2\nc = 3\n"
+    case = mangled(text, "```\nb = 2\n```", "```\nb = 4\n```", 1, ["b = 4"], 1, "fence")
+    assert outcome(case)[0] == "right"
+    for other in ("a = 1\nb = 5\nc = 3\n", "a = 1\n  b = 4\nc = 3\n", "a = 4\nb = 2\nc = 3\n", "a = 1\nb = 4\n"):
+        assert not case.judge(other)
+        assert not means(case, other)
+
+
+def test_of_two_edits_with_the_same_texts_the_one_with_fewer_mistakes_is_meant() -> None:
+    text = "a = 1\nb = 2\nc = 3\n"
+    # First shifted in both texts, then stripped in old: what is left is a fence, and a line that is to be indented.
+    case = mangled(text, "```\nb = 2\n```", "    b = 4", 1, ["b = 4"], 1, "indent shifted", "flat, old only", "fence")
+    result = spliced(text, plan(text, case.old, case.new))
+    assert result == "a = 1\n    b = 4\nc = 3\n"
+    assert outcome(case)[0] == "otherwise"
+    assert not means(case, "a = 1\n  b = 4\nc = 3\n")
+
+
+WITH = "def f():\n  with a() as b:\n    c()\n    d()\n  e()\n"
+"""Its `with` is what the fenced texts below begin with, pasted from the first letter on."""
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "right"),
+    [
+        # Only the first line has lost its indentation: the others tell where the new ones belong.
+        (
+            WITH,
+            "```\nwith a() as b:\n    c()\n    d()\n```",
+            "```\nwith a() as b:\n    c()\n    if x:\n      d()\n```",
+            "def f():\n  with a() as b:\n    c()\n    if x:\n      d()\n  e()\n",
+        ),
+        # A character of no width in the indentation is none of it.
+        ("if a:\n    b()\n", "if a:\n  \u200b  b()\n", "if a:\n    b()\n    c()\n", "if a:\n    b()\n    c()\n"),
+        # The last line goes, and the file that had no final line ending still has none.
+        ("a()\nb()\nc()\nd()", "a()\n...\nd()", "a()\n...", "a()\nb()\nc()"),
+        # Curly quotes are quotes: the escape in them is the code's own.
+        ("\ta(1)\n\tb()\n", "\\ta(1)\n\\tb()\n", "\\ta(1)\n\\tc(”x\\ty”)\n\\tb()\n", "\ta(1)\n\tc(”x\\ty”)\n\tb()\n"),
+    ],
+)
+def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, right: str) -> None:
+    assert spliced(text, plan(text, old, new)) == right
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "error"),
+    [
+        # Which of two braces goes, that only their indentation tells apart?
+        ("a {\n\t}\n}\n\nb {\n\tc\n", "}\n}\n\nb {\nc", "}\n\nb {\nc", UnsureIndent),
+        # Is the new first line where the old one was, or has it lost its own indentation too?
+        (WITH, "```\nwith a() as b:\n    c()\n    d()\n```", "```\nc()\n    d()\n```", UnsureIndent),
+        # Is it the first place with a blank line too many, or the second one without its blank at the end?
+        ("1,a\n2,b\n\n1,a \n2,b\n", "\n1,a\n", "\n1,c\n", ManyLoose),
+        # Has the new text lost the fence that was pasted around it, or the one that the file has?
+        ("x\n```py\na\n```\ny\n", "```py\nx\n```py\na\n```\n```", "```py\nb\n```", ToolError),
+        # Is a line of the new text indented with the model's tab, or with one of the file's?
+        ("\ta\n    b\n\tc\n    d\n", "\ta\n\tb", "\ta\n\te\n\tb", UnsureIndent),
+    ],
+)
+def test_two_edits_that_are_as_likely_are_refused(text: str, old: str, new: str, error: type[ToolError]) -> None:
+    with pytest.raises(error):
+        plan(text, old, new)
