@@ -13,6 +13,7 @@ from typing import Any, Literal
 Action = Literal["read", "write", "delete", "run", "network"]
 Status = Literal["ok", "partial", "error", "denied"]
 Decision = Literal["allow", "ask", "deny"]
+Tier = Literal["", "read_only", "ordinary", "destructive"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,12 @@ class Touch:
     """As the model named it: a path, a command, an address."""
     path: str = ""
     """The real absolute path, links followed, once the workspace has resolved it."""
+    by_command: bool = False
+    """Whether a command would do this, and not a tool: the path need not be in the workspace then."""
+    tier: Tier = ""
+    """Of a command: what it can do at the worst."""
+    doubt: str = ""
+    """Of a command: why it cannot be proven what it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +48,12 @@ class Verdict:
 
     decision: Decision
     rule: str = ""
+    """The rule as it is written, or the name of a built-in one."""
     why: str = ""
+    source: str = ""
+    """Where the rule stands: `file:line`; empty for a built-in one."""
+    allow: str = ""
+    """The exact rule that would allow this."""
 
 
 @dataclass(frozen=True, slots=True)

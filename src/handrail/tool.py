@@ -17,8 +17,12 @@ from pydantic import BaseModel, ConfigDict
 from handrail.nouns import Action, Touch
 
 if TYPE_CHECKING:
+    import threading
+
     from handrail.files.pages import TextFile
     from handrail.files.stored import Stored
+    from handrail.search.tree import Tree
+    from handrail.shell.terminal import Terminal
     from handrail.text.diff import Hunk
     from handrail.text.document import Document, Splice
 
@@ -58,6 +62,10 @@ class Outcome:
     data: dict[str, Any] = field(default_factory=dict)
     """For programs: plain JSON values."""
     remarks: tuple[Remark, ...] = ()
+    blocks: tuple[Mapping[str, Any], ...] = ()
+    """What is shown besides the text: pictures."""
+    failed: bool = False
+    """Whether the dialect takes this for a failure, though the tool did what was asked: a command that fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +93,35 @@ class Context(Protocol):
     @property
     def limits(self) -> Any: ...
 
+    @property
+    def call_id(self) -> str:
+        """The id of the call, if it has one."""
+
+    @property
+    def cancel(self) -> threading.Event | None:
+        """Set when the caller does not want the answer any more."""
+
+    @property
+    def terminal(self) -> Terminal:
+        """Where commands run; a preview has none."""
+
+    def where(self, named: str) -> str:
+        """The real path of a directory that was declared."""
+
+    def watch(self) -> Callable[[], list[str]]:
+        """From now on: which of the files that the model has seen are changed when this is asked."""
+
     def open(self, named: str) -> TextFile:
         """A file to be read in pages."""
 
+    def tree(self, named: str) -> Tree:
+        """A directory to look around in, or a file to search."""
+
     def saw(self, file: TextFile, first: int = 0, last: int = 0) -> None:
         """These lines of it were shown."""
+
+    def moved(self, file: TextFile) -> bool:
+        """Whether the file was seen before, and is not what it was then."""
 
     def exists(self, named: str) -> bool:
         """Whether something stands there. Says nothing about what."""
@@ -141,6 +173,8 @@ class Tool:
     hints: Hints = Hints()
     touches: Callable[[Any], Sequence[Touch]] | None = None
     """Only for tools whose targets are inside a text; the others are read off the types of their arguments."""
+    seek: Callable[[Any, Context], Sequence[Touch]] | None = None
+    """Only for tools whose targets must be looked for: what they will touch besides, found by reading alone."""
 
     def declare(self, args: Arguments) -> tuple[Touch, ...]:
         """What a call with these arguments will touch."""

@@ -14,7 +14,7 @@ import os
 import stat
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from handrail import kernel
@@ -31,6 +31,7 @@ from handrail.errors import (
     ToolError,
     from_os,
 )
+from handrail.text.shown import meant
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _LISTED = 5_000
@@ -42,6 +43,8 @@ class Root:
 
     path: str
     writable: bool = True
+    alias: str = ""
+    """An absolute path that it is called by instead of its own; it need not exist until it is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class Workspace:
     """A few roots, the first of which is where relative paths begin. Owns one descriptor a root."""
 
     def __init__(self, roots: Sequence[Root]) -> None:
-        self.roots = tuple(Root(os.path.abspath(root.path), root.writable) for root in roots)
+        self.roots = tuple(replace(root, path=os.path.abspath(root.path)) for root in roots)
         self._fds: dict[Root, tuple[int, str]] = {}
         self._gone: list[int] = []
         self._lock = threading.Lock()
@@ -89,10 +92,13 @@ class Workspace:
         for root in self.roots:
             with contextlib.suppress(ToolError):
                 self._open_root(root, check=True)
+        spelled = self._spelled(named)
+        if spelled != named:
+            return replace(self.resolve(spelled), named=named)
         home = self._open_root(self.roots[0])[1] if not os.path.isabs(named) else ""
         if home and named.startswith("~") and not os.path.lexists(os.path.join(home, named.split("/", 1)[0])):
             raise TildePath(path=named)
-        found = self._plain(named) or self._through_links(named, os.path.join(home, named))
+        found = self._plain(named) or self._as_shown(named) or self._through_links(named, os.path.join(home, named))
         if named.endswith("/"):
             standing = self.stat(found)
             if standing is None:
@@ -100,6 +106,20 @@ class Workspace:
             if not stat.S_ISDIR(standing.st_mode):
                 raise BadPath(path=named, why="it ends with a slash, but is not a directory")
         return found
+
+    def _spelled(self, named: str) -> str:
+        """A path below a root that is called by another name, spelled out."""
+        for root in self.roots:
+            if root.alias and (named == root.alias or named.startswith(root.alias + "/")):
+                return root.path + named[len(root.alias) :]
+        return named
+
+    def called(self, real: str) -> str:
+        """What a real path is called in answers: below an alias if its root has one."""
+        for root in self.roots:
+            if root.alias and (real == root.path or real.startswith(root.path + "/")):
+                return root.alias + real[len(root.path) :]
+        return real
 
     def _plain(self, named: str) -> WorkPath | None:
         """The usual case in one system call: an existing path below a root, no links, no detours."""
@@ -121,16 +141,27 @@ class Workspace:
             return None
         return WorkPath(named, os.path.normpath(os.path.join(real_root, inner)), inner or ".", root)
 
+    def _as_shown(self, named: str) -> WorkPath | None:
+        """A file whose odd name was shown with escapes, and is called by what was shown."""
+        other = meant(named)
+        if other == named or "\0" in other:
+            return None
+        try:
+            found = self._plain(other)
+        except UnicodeEncodeError:  # escapes that no name of a file is shown with
+            return None
+        return replace(found, named=named) if found else None
+
     def _through_links(self, named: str, path: str) -> WorkPath:
         real = os.path.realpath(path)
         found = self._root_above(real)
         if found is None:
             for root in self.roots:
                 if not os.path.isdir(root.path) and os.path.normpath(path).startswith(root.path + "/"):
-                    raise RootMissing(root=root.path)
+                    raise NotFound(path=named, nearest=[]) if root.alias else RootMissing(root=root.path)
             lexical = self._root_above(os.path.normpath(path))
             link = lexical is not None and os.path.normpath(path) != real
-            raise OutsideWorkspace(path=named, roots=[root.path for root in self.roots], link=link)
+            raise OutsideWorkspace(path=named, roots=[root.path for root in self.roots if not root.alias], link=link)
         root, real_root = found
         return WorkPath(named, real, os.path.relpath(real, real_root), root)
 
@@ -187,6 +218,14 @@ class Workspace:
             return os.fstat(fd)
         finally:
             os.close(fd)
+
+    def beneath(self, path: WorkPath) -> int:
+        """The descriptor of the root that ``path`` lies below, to walk from; it stays the workspace's."""
+        return self._open_root(path.root)[0]
+
+    def open_directory(self, path: WorkPath) -> int:
+        """A directory, for listing."""
+        return self._open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def open_file(self, path: WorkPath) -> int:
         """A regular file, for reading. Anything else is refused before it is opened."""

@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from handrail import tools
+from handrail.dialects.renderers import RENDERERS, Frame, Renderer
 from handrail.dialects.words import DialectWords
 from handrail.errors import ToolError, UnknownTool
+from handrail.nouns import Call, Result
 from handrail.tool import Hints, Tool
 
 HERE = Path(__file__).parent
@@ -57,6 +59,16 @@ class Entry:
     """The dialect's argument names -> ours."""
     add: Mapping[str, int] = field(default_factory=dict)
     """What to add to a number that the dialect counts from elsewhere: `offset = 1` if it counts lines from 0."""
+    scale: Mapping[str, float] = field(default_factory=dict)
+    """What to multiply a number with that the dialect gives in another unit."""
+    invert: Sequence[str] = ()
+    """Switches that the dialect asks the other way round."""
+    values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """For some arguments, what the dialect's words for a value mean: `path = { "/" = "." }`."""
+    preset: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of ours that are given unless the model gives them."""
+    data: Mapping[str, str] = field(default_factory=dict)
+    """For a renderer that shows data: its names -> ours."""
     limits: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -71,6 +83,10 @@ class Dialect:
         self.quiet: Sequence[str] = table.get("quiet_notes", ())
         """Notes that go with a result, but are not said in its text: the text says the same in another way."""
         self.data_names: Mapping[str, str] = table.get("data", {})
+        self.shared_limits: Mapping[str, Any] = table.get("limits", {})
+        """Limits of every tool that knows such a limit."""
+        self.codes: Mapping[str, str] = table.get("codes", {})
+        """What our error codes are called here."""
         try:
             self.rules = Rules(**table.get("rules", {}))
             self.entries = {shown: Entry(shown, **entry) for shown, entry in table["tools"].items()}
@@ -83,6 +99,9 @@ class Dialect:
         for entry in self.entries.values():
             if entry.id not in tools.ids() and not tools.outside(entry.id):
                 raise DialectError(f"{folder / 'tools.toml'}: {entry.name} has the unknown tool id {entry.id!r}")
+        if table.get("renderer", "text") not in RENDERERS:
+            raise DialectError(f"{folder / 'tools.toml'}: renderer is one of {sorted(RENDERERS)}")
+        self.render: Renderer = RENDERERS[table.get("renderer", "text")]
         base: Mapping[str, str] = load(table["extends"]).words.messages if "extends" in table else {}
         self.words: DialectWords = DialectWords(
             {**base, **_flat(_toml(folder / "messages.toml"))},
@@ -104,14 +123,15 @@ class Dialect:
         tool = tools.load(entry.id)
         standard = tool.limits()
         known = {limit.name: limit.type for limit in fields(standard)}
-        for name, value in entry.limits.items():
+        given = {name: value for name, value in self.shared_limits.items() if name in known} | dict(entry.limits)
+        for name, value in given.items():
             if name not in known:
                 raise DialectError(f"dialect {self.name}: {entry.name} has no limit {name!r}, only {sorted(known)}")
-            if type(value).__name__ not in str(known[name]).split(" | "):
+            if type(value).__name__ not in [kind.split("[")[0] for kind in str(known[name]).split(" | ")]:
                 raise DialectError(
                     f"dialect {self.name}: {entry.name}: limit {name!r} is a {known[name]}, not {value!r}"
                 )
-        return replace(standard, **entry.limits)
+        return replace(standard, **given)
 
     @cache  # noqa: B019 - a dialect lives as long as the program
     def spec(self, name: str) -> Spec:
@@ -130,7 +150,8 @@ class Dialect:
         else:
             words = tools.words(entry.id)
             for limit in fields(limits):
-                words = words.replace("{" + limit.name + "}", str(getattr(limits, limit.name)))
+                value = getattr(limits, limit.name)
+                words = words.replace("{" + limit.name + "}", f"{value:g}" if isinstance(value, float) else str(value))
         return Spec(name, words, self._schema(entry, tool), tool.hints)
 
     def _schema(self, entry: Entry, tool: Tool) -> Mapping[str, Any]:
@@ -147,12 +168,22 @@ class Dialect:
         entry = self.entry(name)
         known = self.spec(name).schema["properties"]
         needed = self.spec(name).schema.get("required", ())
-        ours: dict[str, Any] = {}
+        ours: dict[str, Any] = dict(entry.preset)
         unknown = [theirs for theirs in arguments if theirs not in known]
         for theirs, value in arguments.items():
             if theirs in known and not (value is None and theirs not in needed):  # null: as if it had not been given
-                ours[entry.rename.get(theirs, theirs)] = _added(value, entry.add.get(theirs, 0))
+                value = _scaled(_added(value, entry.add.get(theirs, 0)), entry.scale.get(theirs))
+                if theirs in entry.invert:
+                    value = _inverted(value)
+                if isinstance(value, str):
+                    value = entry.values.get(theirs, {}).get(value, value)
+                ours[entry.rename.get(theirs, theirs)] = value
         return entry, ours, unknown
+
+    def rendered(self, result: Result, call: Call, home: str) -> Result:
+        """A result in the shape that the dialect's models know."""
+        entry = self.entries.get(call.tool)
+        return self.render(result, Frame(call, home, entry.data if entry else {}, self.codes))
 
     def wording(self, error: ToolError) -> str:
         """A failure in the dialect's words: around what it is called anywhere, what it is called in this tool."""
@@ -169,6 +200,22 @@ def _added(value: Any, more: int) -> Any:
         value = int(value)  # a model's "12"
     numeric = isinstance(value, int | float) and not isinstance(value, bool)
     return value + more if numeric and value >= 0 else value
+
+
+def _scaled(value: Any, factor: float | None) -> Any:
+    """A number in our unit; what is no number stays, and is refused later."""
+    if factor is None or isinstance(value, bool):
+        return value
+    try:
+        return float(value) * factor if isinstance(value, int | float | str) else value
+    except (ValueError, OverflowError):
+        return value
+
+
+def _inverted(value: Any) -> Any:
+    """A switch the other way round; a model's "true" too; what is no switch stays, and is refused later."""
+    value = {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
+    return not value if isinstance(value, bool) else value
 
 
 def names() -> list[str]:

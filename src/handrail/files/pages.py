@@ -111,19 +111,42 @@ class TextFile:
         self.raw = read_all(fd, SMALL, found.st_size)
         self.version = version_of(found, digest_of(self.raw) if self.raw is not None else None)
         self._indexes = indexes
+        self._only_utf8 = False
+        self.replaced = False
+        """Whether something was shown as U+FFFD because only UTF-8 is wanted."""
 
     @property
     def size(self) -> int:
         return self.version.size if self.raw is None else len(self.raw)
 
-    def open(self) -> None:
-        """Find out the encoding; raises `BinaryFile`."""
+    @property
+    def fd(self) -> int:
+        """The open file, for those who read it in another way."""
+        return self._fd
+
+    def head(self, length: int) -> bytes:
+        """The first bytes."""
+        return self.raw[:length] if self.raw is not None else os.pread(self._fd, length, 0)
+
+    def whole(self, most: int) -> bytes | None:
+        """All of it, if that is no more than ``most`` bytes."""
+        return self.raw if self.raw is not None else read_all(self._fd, most)
+
+    def open(self, only_utf8: bool = False) -> None:
+        """Find out the encoding; raises `BinaryFile`. ``only_utf8``: what is not UTF-8 is shown as U+FFFD."""
+        self._only_utf8 = only_utf8
         if self.raw is not None:
-            self.codec = sniff(self.raw, self._legacy)
+            self.codec = self._as_wanted(sniff(self.raw, self._legacy))
             self._index = LineIndex.new(len(self.codec.bom))  # of the bytes in hand, whatever the file is by now
         else:
-            self.codec = self._sniff(os.pread(self._fd, _HEAD, 0), 0)
+            self.codec = self._as_wanted(self._sniff(os.pread(self._fd, _HEAD, 0), 0))
             self._index = self._indexes.of(self.version, len(self.codec.bom))
+
+    def _as_wanted(self, codec: Codec) -> Codec:
+        if self._only_utf8 and codec.name != UTF8.name:
+            self.replaced = True
+            return UTF8
+        return codec
 
     @property
     def ended(self) -> bool:
@@ -294,7 +317,8 @@ class TextFile:
         if self.raw is not None or self.codec is not UTF8:
             return self.codec
         # The space in front: what looks like a byte order mark is none in the middle of a file.
-        return self._sniff(b" " + os.pread(self._fd, _HEAD, offset).replace(b"\0", b" "), offset - 1)
+        found = self._sniff(b" " + os.pread(self._fd, _HEAD, offset).replace(b"\0", b" "), offset - 1)
+        return self._as_wanted(found)
 
     def _sniff(self, part: bytes, offset: int) -> Codec:
         return sniff(part, self._legacy, whole=offset + len(part) >= self.size)

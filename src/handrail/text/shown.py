@@ -6,6 +6,7 @@ pass for a dot or a slash are written as escapes; one name stays on one line and
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 _PLAIN = {"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po"}
@@ -47,6 +48,25 @@ def _escape(char: str) -> str:
     if 0xDC80 <= code <= 0xDCFF:  # a byte that the file system's encoding could not decode
         return f"\\x{code - 0xDC00:02x}"
     return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_WRITTEN = re.compile(r"\\(?:([nrt\\])|x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))")
+
+
+def meant(name: str) -> str:
+    """The name that was ``shown`` like this: what is written as an escape becomes the character again."""
+    if "\\" not in name:
+        return name
+
+    def char(found: re.Match[str]) -> str:
+        if found[1]:
+            return next(plain for plain, written in _SHORT.items() if written == found[0])
+        code = int(found[2] or found[3] or found[4], 16)
+        if code > 0x10FFFF:
+            return found[0]
+        return chr(code + 0xDC00) if found[2] and code >= 0x80 else chr(code)
+
+    return _WRITTEN.sub(char, name)
 
 
 def readable(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Read: a page of a text file, with line numbers."""
+"""Read: a page of a text file, with line numbers; pictures, PDF pages and notebooks in their own way."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from handrail.files.pages import Page, Row, TextFile
 from handrail.text import lines
 from handrail.text.shown import readable
 from handrail.tool import Arguments, Context, Hints, Outcome, Reads, Remark, Tool, Words
+from handrail.tools.parts import read_media
 
 
 class Args(Arguments):
@@ -22,6 +23,8 @@ class Args(Arguments):
     offset: Annotated[int | None, Field(description="First line, from 1; negative counts from the end")] = None
     limit: Annotated[int | None, Field(ge=1, description="Most lines")] = None
     column: Annotated[int, Field(ge=1, description="First character of the first line, to go on in a long line")] = 1
+    pages: Annotated[str | None, Field(description="Pages of a PDF, such as 1-5")] = None
+    outline: Annotated[bool, Field(description="Only list the symbols of a source file")] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,14 @@ class Limits:
     """How long the dialect's gutter is."""
     plain_bytes: int | None = None
     """No rows at all: the text as it stands, up to so many bytes of UTF-8."""
+    cut_is_partial: bool = False
+    """Whether an answer is partial also if it is as long as was asked for, and more would have been there."""
+    media: bool = True
+    """Whether pictures, PDF pages and notebooks are shown as such."""
+    nul_bytes: int = 0
+    """So many bytes at the beginning must be free of NULs."""
+    only_utf8: bool = False
+    """Whether other encodings are shown as broken UTF-8 rather than as what they are."""
 
 
 class Shown(NamedTuple):
@@ -63,12 +74,23 @@ class Shown(NamedTuple):
 def run(args: Args, ctx: Context) -> Outcome:
     limits: Limits = ctx.limits
     file = ctx.open(args.file_path)
-    facts = {"path": args.file_path, "size": file.size}
+    facts: dict[str, Any] = {"path": args.file_path, "size": file.size, "modified": ctx.moved(file)}
+    if args.outline:
+        return read_media.outlined(file, ctx, facts, args.offset, args.limit)
+    found = (
+        read_media.shown(file, ctx, facts, args.pages, args.offset, args.limit or limits.lines)
+        if limits.media
+        else None
+    )
+    if found:
+        return found
     try:
-        file.open()
+        if b"\0" in file.head(limits.nul_bytes):
+            raise BinaryFile(path=args.file_path, size=file.size, why="it holds a NUL byte")
+        file.open(limits.only_utf8)
     except BinaryFile as error:
         ctx.saw(file)  # there is no more to see of it, so that it may be overwritten knowingly
-        raise BinaryFile(**facts, **error.facts) from None
+        raise BinaryFile(**{**error.facts, **facts}) from None
     if limits.whole_bytes and file.size > limits.whole_bytes and args.offset is None and args.limit is None:
         raise FileTooLarge(**facts, kilobytes=file.size / 1024, most=limits.whole_bytes // 1024)
     first = 1 if args.offset is None or args.offset == 0 else args.offset
@@ -76,7 +98,7 @@ def run(args: Args, ctx: Context) -> Outcome:
         ctx.saw(file)
         if limits.empty_is_error:
             raise PastEnd(**facts, offset=first, total=1)
-        return Outcome("empty", {**facts, "offset": first}, {"lines": 0})
+        return Outcome("empty", {**facts, "offset": first}, {**_about(file, facts), "lines": 0})
 
     if limits.plain_bytes:
         return _plain(file, ctx, facts, limits.plain_bytes)
@@ -98,19 +120,32 @@ def run(args: Args, ctx: Context) -> Outcome:
         rows = rows[: bisect_right(ends, limits.answer_chars) + 1]
         ctx.saw(file, rows[0].row.number, rows[-1].row.number)
         remark = Remark("answer_cut", {"count": ends[-1] - 1 - limits.answer_chars})
-        return Outcome("page", {**facts, "most": limits.answer_chars}, _data(page, rows, True), (remark,))
+        data = _about(file, facts) | _data(page, rows, True)
+        return Outcome("page", {**facts, "most": limits.answer_chars}, data, (remark,))
     last = rows[-1].row.number
     ctx.saw(file, rows[0].row.number, last)
-    asked = args.limit is not None and len(rows) == args.limit
+    asked = args.limit is not None and len(rows) == args.limit and not limits.cut_is_partial
     remarks = []
     if more and asked:
         facts["next"] = last + 1
     elif more:
         total = page.total or (file.count() if limits.most_lines else None)
-        selected = min(total, rows[0].row.number + args.limit - 1) if total and args.limit else total
+        within = args.limit if args.limit and not limits.cut_is_partial else None
+        selected = min(total, rows[0].row.number + within - 1) if total and within else total
         remaining = selected - last if selected else None
         remarks.append(Remark("more_lines", {"next": last + 1, "remaining": remaining, "total": total}))
-    return Outcome("page", facts, _data(page, rows, more), (*remarks, *_cut(rows)))
+    if file.replaced:
+        remarks.append(Remark("fallback_encoding", {}))
+    return Outcome("page", facts, _about(file, facts) | _data(page, rows, more), (*remarks, *_cut(rows)))
+
+
+def _about(file: TextFile, facts: dict[str, Any]) -> dict[str, Any]:
+    """What programs are told of the file itself."""
+    return {
+        "mtime_ms": file.version.mtime_ns // 1_000_000,
+        "modified_externally": facts["modified"],
+        "fallback_encoding": "replace" if file.replaced else None,
+    }
 
 
 def _page(file: TextFile, first: int, most: int, limits: Limits, column: int) -> Page:
@@ -152,15 +187,16 @@ def _plain(file: TextFile, ctx: Context, facts: dict[str, Any], most: int) -> Ou
     if cut:
         text = codecs.getincrementaldecoder("utf-8")(file.codec.errors).decode(raw[:most])
     ctx.saw(file, 1, lines.count(text))
-    data = {"lines": lines.count(text), "encoding": file.codec.label}
+    data = {**_about(file, facts), "lines": lines.count(text), "encoding": file.codec.label}
     if not cut:
         return Outcome("page", {**facts, "text": text}, data)
     remark = Remark("more_lines", {"next": lines.count(text) + 1, "remaining": None, "total": None})
     return Outcome("page", {**facts, "text": text, "cut": most}, data, (remark,))
 
 
-def _data(page: Page, rows: list[Shown], more: bool) -> dict[str, object]:
+def _data(page: Page, rows: list[Shown], more: bool) -> dict[str, Any]:
     return {
+        "truncated": more,
         "first": rows[0].row.number,
         "last": rows[-1].row.number,
         "total_lines": page.total,
@@ -181,6 +217,8 @@ def say(outcome: Outcome, words: Words) -> str:
     facts = outcome.facts
     if outcome.kind == "empty":
         return words.say("read.empty", **facts)
+    if outcome.kind != "page":
+        return read_media.say(outcome, words)
     if "text" in facts:
         return words.say("read.page", **{"cut": None, **facts, "rows": facts["text"]})
     rows: list[tuple[int | str, str]] = []

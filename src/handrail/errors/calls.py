@@ -1,0 +1,68 @@
+"""Failures of a call itself, and what is not allowed."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class ToolError(Exception):
+    """A call that could not be done, and why."""
+
+    code: ClassVar[str] = "internal_error"
+
+    def __init__(self, **facts: Any) -> None:
+        super().__init__(self.code, facts)
+        self.facts: dict[str, Any] = facts
+        self.wrap: str | None = None
+        """The message that encloses this one, for a failure inside a larger call."""
+
+    def __str__(self) -> str:
+        return f"{self.code}: " + ", ".join(f"{name}={value!r}" for name, value in self.facts.items())
+
+
+class Usage(ToolError):
+    """The call itself is wrong."""
+
+
+class BadJson(Usage):
+    code = "bad_json"
+
+
+class UnknownTool(Usage):
+    code = "unknown_tool"
+
+
+class BadArguments(Usage):
+    code = "bad_arguments"
+
+
+class Refusal(ToolError):
+    """The call is understood and not allowed; the result is `denied`."""
+
+
+class OutsideWorkspace(Refusal):
+    code = "outside_workspace"
+
+
+class ReadOnlyRoot(Refusal):
+    code = "read_only_root"
+
+
+class Denied(Refusal):
+    code = "denied"
+
+
+class NeedsApproval(Refusal):
+    code = "needs_approval"
+
+
+class Dangerous(Refusal):
+    """A command that no policy allows."""
+
+    code = "dangerous"
+
+
+class Bug(ToolError):
+    """A fault of this program."""
+
+    code = "internal_error"

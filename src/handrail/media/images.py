@@ -1,0 +1,268 @@
+"""Images: decoded to the last pixel, brought to a size that model APIs take, and encoded anew.
+
+An image that an API refuses spoils every later request of a conversation, for it stays in the history. So no byte of
+the file is passed on, not even of a small and valid one: what goes out was written by our own encoder, holds no
+metadata and nothing behind its end, and is what a decoder made of the file.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import struct
+import warnings
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from handrail.errors import ToolError
+from handrail.media import BadImage, Limits, apart, kind
+from handrail.text.shown import shown
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from PIL.ImageFile import ImageFile
+
+_FEW_COLOURS = 1 << 15
+"""Drawings and screenshots have fewer, photos more."""
+_QUALITIES = (85, 70, 50)
+_ORIENTATION = 0x0112
+_BROKEN: tuple[type[BaseException], ...] = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    BufferError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+)
+_BROKEN += (RuntimeError, SyntaxError, TypeError, ValueError, struct.error, zlib.error)
+"""What decoders raise, led astray by broken bytes. Anything else ends the child process, which is an error here too."""
+_BAD_EXIF = (SyntaxError, ValueError, KeyError, TypeError, IndexError, EOFError, OSError, struct.error)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What is shown in place of an image."""
+
+    mime_type: str
+    """image/png, image/jpeg, image/gif or image/webp: what the file was, if that is short enough."""
+    raw: bytes
+    width: int
+    height: int
+    original_width: int
+    """As the file is meant to be looked at, so after it was turned as it says."""
+    original_height: int
+    frames: int
+    """How many pictures the file holds; the first one is shown."""
+    changed: bool
+    """Whether something is lost that can be seen: size, or the frames behind the first."""
+
+
+def picture(source: int | bytes, size: int, limits: Limits | None = None) -> Picture:
+    """The picture that an open file holds, or some bytes; raises `BadImage`."""
+    limits = limits or Limits()
+    if size > limits.image_bytes:
+        raise BadImage(size=size, most_bytes=limits.image_bytes)
+    frames, end = apart.ask("image", source, size, limits)
+    if end == "late":
+        raise BadImage(seconds=limits.seconds)
+    if not frames:
+        raise BadImage(crashed=True)
+    return from_frame(frames[0])
+
+
+def from_frame(frame: apart.Frame) -> Picture:
+    """The picture that the child process sent."""
+    return Picture(raw=frame.raw, **frame.head["picture"])
+
+
+def to_frame(shot: Picture) -> tuple[dict[str, Any], bytes]:
+    """What the child process sends for a picture."""
+    facts = asdict(shot)
+    return facts, facts.pop("raw")
+
+
+def answers(fd: int, size: int, limits: Limits) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """In the child process: the one frame for an image."""
+    facts, raw = to_frame(decoded(_all(fd, size), limits))
+    yield {"picture": facts}, raw
+
+
+def _all(fd: int, size: int) -> bytes:
+    """The first ``size`` bytes; not through the position of the descriptor, which the parent shares."""
+    parts: list[bytes] = []
+    at = 0
+    while at < size:
+        try:
+            part = os.pread(fd, size - at, at)
+        except OSError as error:
+            if error.errno != errno.ESPIPE:
+                raise
+            part = os.read(fd, size - at)  # bytes that the parent holds come through a pipe
+        if not part:
+            break
+        parts.append(part)
+        at += len(part)
+    return b"".join(parts)
+
+
+def decoded(raw: bytes, limits: Limits) -> Picture:
+    """The picture in a file's bytes. Does the work in this process: for the child, and for tests."""
+    from PIL.Image import DecompressionBombError
+
+    try:
+        with warnings.catch_warnings():  # Pillow warns of what is corrupt, and decodes it all the same
+            warnings.simplefilter("ignore")
+            return _decoded(raw, limits)
+    except ToolError:
+        raise
+    except DecompressionBombError:
+        raise BadImage(pixels="far too many", most_pixels=limits.pixels) from None
+    except _BROKEN as error:
+        raise BadImage(broken=shown(str(error)[:200]) or type(error).__name__) from None
+
+
+def _decoded(raw: bytes, limits: Limits) -> Picture:
+    image = _opened(raw)
+    width, height = image.size
+    if width < 1 or height < 1:
+        raise BadImage(empty=True)
+    if width * height > limits.pixels:
+        raise BadImage(pixels=f"{width} x {height}", most_pixels=limits.pixels)
+    own = str(image.format)
+    frames = _gif_frames(raw) if image.format == "GIF" else getattr(image, "n_frames", 1)
+    turned = _turned(image)
+    image.draft(None, _fitted_size(width, height, limits.side))  # a JPEG is decoded small, the others know no draft
+    image.load()
+    plain = _fitted(_plain(image), limits.side)
+    if turned is not None:
+        plain = plain.transpose(turned)
+        width, height = (height, width) if turned in _sideways() else (width, height)
+    mime, out, size = encoded(plain, limits, own)
+    return Picture(mime, out, *size, width, height, frames, size != (width, height) or frames > 1)
+
+
+def _opened(raw: bytes) -> ImageFile:
+    """The reader for these bytes, which knows their size now; chosen here, so that no other of Pillow's 40 can run."""
+    from PIL import GifImagePlugin, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
+
+    readers: dict[str | None, type[ImageFile]] = {
+        "image/png": PngImagePlugin.PngImageFile,
+        "image/jpeg": JpegImagePlugin.JpegImageFile,
+        "image/gif": GifImagePlugin.GifImageFile,
+        "image/webp": WebPImagePlugin.WebPImageFile,
+    }
+    reader = readers.get(kind(raw))
+    if not reader:
+        raise BadImage(unknown=True)
+    return reader(io.BytesIO(raw))
+
+
+def _gif_frames(raw: bytes) -> int:
+    """How many images the blocks of a GIF announce, also if it breaks off; none of them is decoded."""
+    frames, at = 0, 13 + _palette_bytes(raw[10:11])
+    while at < len(raw) and raw[at] in b"\x21\x2c":
+        if raw[at] == 0x2C:
+            frames += 1
+            at += 11 + _palette_bytes(raw[at + 9 : at + 10])
+        else:
+            at += 2
+        while at < len(raw) and raw[at]:
+            at += raw[at] + 1
+        at += 1
+    return max(1, frames)
+
+
+def _palette_bytes(flags: bytes) -> int:
+    return 3 << ((flags[0] & 7) + 1) if flags and flags[0] & 0x80 else 0
+
+
+def _turned(image: ImageFile) -> Any:
+    """How the image has to be turned to stand upright, by its EXIF data; None if not at all."""
+    from PIL.Image import Transpose
+
+    if "exif" not in image.info:
+        return None
+    try:
+        orientation = image.getexif().get(_ORIENTATION)
+    except _BAD_EXIF:
+        return None
+    return {
+        2: Transpose.FLIP_LEFT_RIGHT,
+        3: Transpose.ROTATE_180,
+        4: Transpose.FLIP_TOP_BOTTOM,
+        5: Transpose.TRANSPOSE,
+        6: Transpose.ROTATE_270,
+        7: Transpose.TRANSVERSE,
+        8: Transpose.ROTATE_90,
+    }.get(orientation if isinstance(orientation, int) else 0)
+
+
+def _sideways() -> tuple[Any, ...]:
+    from PIL.Image import Transpose
+
+    return (Transpose.TRANSPOSE, Transpose.ROTATE_270, Transpose.TRANSVERSE, Transpose.ROTATE_90)
+
+
+def _plain(image: Image) -> Image:
+    """As grey, RGB or RGBA, 8 bits a channel; with alpha only where something is transparent."""
+    if image.mode.startswith("I"):
+        # Pillow would cut 16 bits off at 255, so that all but the darkest is white.
+        image = image.point(lambda value: value * (1 / 256)).convert("L")
+    if image.has_transparency_data:
+        image = image if image.mode == "RGBA" else image.convert("RGBA")
+        if image.getchannel("A").getextrema() != (255, 255):
+            return image
+    plain = "L" if image.mode in ("1", "L") else "RGB"
+    return image if image.mode == plain else image.convert(plain)
+
+
+def _fitted_size(width: int, height: int, side: int) -> tuple[int, int]:
+    scale = min(1.0, side / max(width, height))
+    return max(1, round(width * scale)), max(1, round(height * scale))
+
+
+def _fitted(image: Image, side: int) -> Image:
+    from PIL.Image import Resampling
+
+    size = _fitted_size(*image.size, side)
+    return image if size == image.size else image.resize(size, Resampling.LANCZOS, reducing_gap=3.0)
+
+
+def encoded(image: Image, limits: Limits, own: str = "") -> tuple[str, bytes, tuple[int, int]]:
+    """A picture as a file: its type, its bytes and its size. In its ``own`` format if that is short enough.
+
+    Otherwise in the one that suits it, made smaller until it is short enough.
+    """
+    image.info.clear()  # Pillow would write the colour profile and the comment of the old file into the new one
+    while True:
+        raw = b""
+        for mime, raw in _tries(image, own):
+            if len(raw) <= limits.encoded_bytes:
+                return mime, raw, image.size
+        if max(image.size) == 1:
+            raise BadImage(shortest=len(raw), most_encoded=limits.encoded_bytes)
+        shrink = max(0.25, 0.9 * min(1.0, (limits.encoded_bytes / len(raw)) ** 0.5))
+        image, own = _fitted(image, max(1, int(max(image.size) * shrink))), ""
+
+
+def _tries(image: Image, own: str) -> Iterator[tuple[str, bytes]]:
+    """The ways to write a picture, the best one first."""
+    drawing = image.mode == "RGBA" or bool(image.getcolors(_FEW_COLOURS))
+    if own in ("PNG", "GIF", "WEBP"):
+        yield f"image/{own.lower()}", _written(image, own, **({"lossless": drawing} if own == "WEBP" else {}))
+    if own not in ("PNG", "JPEG") and drawing:
+        yield "image/png", _written(image, "PNG")
+    if image.mode != "RGBA":
+        for quality in _QUALITIES:
+            yield "image/jpeg", _written(image, "JPEG", quality=quality)
+
+
+def _written(image: Image, form: str, **options: int) -> bytes:
+    out = io.BytesIO()
+    image.save(out, form, **options)
+    return out.getvalue()

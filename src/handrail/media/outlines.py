@@ -1,0 +1,39 @@
+"""Outlines that need a grammar, made in a process of their own: a grammar that never comes to an end can be ended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from handrail.errors import NoOutline
+from handrail.media import Limits, apart
+from handrail.text.outline import MOST, Symbol, outline
+
+LIMITS = Limits(seconds=5.0)
+
+
+def symbols(text: str, name: str, start: int = 1, most: int = MOST) -> list[Symbol]:
+    """As `outline`, but bounded in time and memory; raises `NoOutline`."""
+    raw = text.encode("utf-8", "replace")
+    frames, end = apart.ask("outline", raw, len(raw), LIMITS, file=name, start=start, most=most)
+    if not frames:
+        why = (
+            f"that took more than {LIMITS.seconds:g} s."
+            if end == "late"
+            else "its grammar ran out of memory or crashed."
+        )
+        raise NoOutline(path=name, why=f"{why} Use Grep to find your way.")
+    if "why" in frames[0].head:
+        raise NoOutline(path=name, why=frames[0].head["why"])
+    return [Symbol(*symbol) for symbol in frames[0].head["symbols"]]
+
+
+def answers(fd: int, name: str, start: int, most: int) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """In the child process: the one frame for an outline."""
+    with os.fdopen(os.dup(fd), "rb") as given:
+        text = given.read().decode("utf-8")
+    try:
+        yield {"symbols": outline(text, name, start, most)}, b""
+    except NoOutline as error:
+        yield {"why": error.facts["why"]}, b""

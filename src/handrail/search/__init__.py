@@ -1,0 +1,1 @@
+"""Looking for things: walking a tree, listing it, and searching it with ripgrep or without."""

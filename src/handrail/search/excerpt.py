@@ -1,0 +1,72 @@
+"""A line that was found as text to be shown: decoded as Read would, and of a long line the part around the match."""
+
+from __future__ import annotations
+
+import os
+
+from handrail import kernel
+from handrail.errors import BinaryFile
+from handrail.search.query import Found, Hit
+from handrail.search.tree import Tree
+from handrail.text.codec import SNIFFED, sniff
+from handrail.text.shown import readable
+
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_MARK = "…"
+_EDGE = 3
+"""Bytes of a character that a cut may have left."""
+
+
+class Excerpts:
+    """The lines of files, as text."""
+
+    def __init__(self, tree: Tree, chars: int) -> None:
+        self._tree = tree
+        self._chars = chars
+        self._codecs: dict[str, str] = {}
+
+    def text(self, found: Found, hit: Hit) -> str:
+        """The line, or the part of it around the match."""
+        raw = hit.raw if hit.after else hit.raw.rstrip(b"\r")
+        column = max(0, min(hit.column, len(raw)))
+        name = self._encoding(found.path, raw, hit)
+        before = raw[:column].decode(name, "replace")
+        line = before + raw[column:].decode(name, "replace")
+        at, chars = len(before), self._chars
+        if len(line) <= chars and not hit.before and not hit.after:
+            return readable(line)
+        first = max(0, at - chars // 4)
+        if first + chars >= len(line) and not hit.after:
+            first = max(0, len(line) - chars)
+        last = first + chars
+        front = _MARK if first or hit.before else ""
+        behind = _MARK if last < len(line) or hit.after else ""
+        return front + readable(line[first:last]) + behind
+
+    def _encoding(self, path: str, raw: bytes, hit: Hit) -> str:
+        if raw.isascii():
+            return "ascii"
+        try:
+            raw.decode("utf-8")
+            return "utf-8"
+        except UnicodeDecodeError as error:
+            edge = (hit.before and error.start < _EDGE) or (hit.after and error.start > len(raw) - 1 - _EDGE)
+            if edge:
+                return "utf-8"
+        if path not in self._codecs:
+            self._codecs[path] = self._sniffed(path)
+        return self._codecs[path]
+
+    def _sniffed(self, path: str) -> str:
+        tree = self._tree
+        inner = tree.path.inner if not path else path if tree.path.inner == "." else f"{tree.path.inner}/{path}"
+        try:
+            fd = kernel.open_beneath(tree.workspace.beneath(tree.path), inner, _READ)
+        except OSError:
+            return "utf-8"
+        try:
+            return sniff(os.pread(fd, SNIFFED * 32, 0), whole=False).name
+        except (BinaryFile, OSError):
+            return "utf-8"
+        finally:
+            os.close(fd)

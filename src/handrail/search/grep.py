@@ -1,0 +1,243 @@
+"""A search through files: which engine, in which order, and the page that was asked for.
+
+ripgrep is fastest in no order at all. So it runs like that first; if that was all, the little it found is sorted here.
+If there is more than fits, it is stopped: by path it is run again in that order, until the page is full; newest first
+it is asked for names alone, and then for the lines of the newest files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import islice
+
+from handrail import kernel
+from handrail.errors import BinaryFile
+from handrail.search import ripgrep
+from handrail.search.plain import Plain, order
+from handrail.search.query import Found, Hit, Names, Page, Query
+from handrail.search.receipt import Budget, Receipt
+from handrail.search.ripgrep import Ripgrep, RipgrepFailed
+from handrail.search.tree import Tree
+from handrail.text.codec import SNIFFED, Codec, sniff
+
+_MOST_BYTES = 2 << 20
+_MOST_RECORDS = 10_000
+_CHUNK = 64
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_LABELS = {
+    "utf-16-le": "utf-16le",
+    "utf-16-be": "utf-16be",
+    "cp1252": "windows-1252",
+    "latin_1": "",  # the label stands for windows-1252 there
+    "iso8859-1": "",
+    "cp1251": "windows-1251",
+    "koi8_r": "koi8-r",
+    "gbk": "gbk",
+    "gb18030": "gb18030",
+    "big5": "big5",
+    "cp932": "shift_jis",
+    "euc_jp": "euc-jp",
+    "euc_kr": "euc-kr",
+}
+"""What ripgrep calls the encodings that files are found to be in."""
+
+
+def search(query: Query, tree: Tree, budget: Budget) -> Page:
+    """The page of what is found; raises `BadPattern`, `BadGlobPattern`, `UnknownType`."""
+    query.regex()  # a pattern that cannot be understood is refused before anything is opened
+    names = Names(query)
+    program, why = ripgrep.find(), "rg_not_found"
+    if program and (tree.is_file or ripgrep.able(tree)):
+        try:
+            engine = Ripgrep(program, query, tree, names)
+            return _single(query, tree, budget, engine) if tree.is_file else _directory(query, tree, budget, engine)
+        except (RipgrepFailed, OSError):
+            why = "rg_failed"
+    elif program:
+        why = "policy"
+    receipt = Receipt(fallback=why)
+    if tree.is_file:
+        return _single(query, tree, budget, None, receipt)
+    plain = Plain(query, tree, names, budget, receipt)
+    found = plain.everywhere(query.mode) if query.order == "path" else plain.newest(query.mode)
+    return _streamed(query, found, receipt)
+
+
+def _directory(query: Query, tree: Tree, budget: Budget, engine: Ripgrep) -> Page:
+    receipt = Receipt()
+    newest_names = query.order == "newest" and query.mode != "content"
+    run = engine.everywhere(query.mode, budget, receipt)
+    if newest_names:  # all names are needed, but only the newest are kept
+        return _paged(query, _newest(tree, run, query.need), receipt)
+    found, all_of_it = _collected(run)
+    if all_of_it:
+        if query.order == "path":
+            found.sort(key=lambda one: order(one.path))
+        else:
+            found = _newest(tree, found, len(found))
+        return _paged(query, found, receipt)
+    if query.order == "path":
+        later = Receipt()
+        page = _streamed(query, engine.everywhere(query.mode, budget, later, in_order=True), later)
+        if later.stopped != "time_limit":
+            return page
+        receipt = later
+        if not page.more and sum(one.count for one in page.found) < query.limit:
+            return _paged(query, sorted(found, key=lambda one: order(one.path)), receipt)
+        return page
+    return _newest_lines(query, tree, budget, engine)
+
+
+def _newest_lines(query: Query, tree: Tree, budget: Budget, engine: Ripgrep) -> Page:
+    """The lines of the newest files, of many: their names first, then file after file until the page is full."""
+    receipt = Receipt()
+    names = engine.everywhere("files_with_matches", Budget(budget.left * 0.7), receipt)
+    newest = _newest(tree, names, query.need)
+
+    def lines() -> Iterator[Found]:
+        remaining = iter(newest)
+        while chunk := [one.path for one in islice(remaining, _CHUNK)]:
+            some: dict[str, Found] = {}
+            fds = {fd: path for path in chunk if (fd := _opened(tree, path)) >= 0}
+            try:
+                part = Receipt()
+                some = {one.path: one for one in engine.among("content", fds, budget, part)}
+            finally:
+                for fd in fds:
+                    os.close(fd)
+            yield from (some[path] for path in chunk if path in some)
+            if part.stopped:
+                receipt.stopped = part.stopped
+                return
+
+    stopped = receipt.stopped
+    page = _streamed(query, lines(), receipt)
+    if page.more and not stopped:
+        receipt.stopped = ""  # every file was looked at for its name
+    return page
+
+
+def _opened(tree: Tree, path: str) -> int:
+    """The file, opened without passing a link; -1 if it is gone."""
+    inner = path if tree.path.inner == "." else f"{tree.path.inner}/{path}"
+    try:
+        return kernel.open_beneath(tree.workspace.beneath(tree.path), inner, _READ)
+    except OSError:
+        return -1
+
+
+def _single(query: Query, tree: Tree, budget: Budget, engine: Ripgrep | None, receipt: Receipt | None = None) -> Page:
+    """One file, in whatever encoding it is."""
+    receipt = receipt or Receipt()
+    fd = tree.workspace.open_file(tree.path)
+    try:
+        try:
+            codec = _sniffed(fd)
+        except BinaryFile:
+            receipt.binary = 1
+            return Page((), False, receipt)
+        label = "" if codec.name == "utf-8" else _LABELS.get(codec.name, "")
+        if engine and (codec.name == "utf-8" or label):
+            found = list(engine.among(query.mode, {fd: ""}, budget, receipt, label))
+        else:
+            plain = Plain(query, tree, Names(query), budget, receipt)
+            one = plain.file(fd, "", query.mode, None if codec.name == "utf-8" and not codec.bom else codec)
+            found = [one] if one else []
+    finally:
+        os.close(fd)
+    return _paged(query, found, receipt)
+
+
+def _sniffed(fd: int) -> Codec:
+    size = os.fstat(fd).st_size
+    head = os.pread(fd, SNIFFED * 32, 0)
+    return sniff(head, whole=len(head) >= size)
+
+
+def _collected(run: Iterator[Found]) -> tuple[list[Found], bool]:
+    """All that comes, unless it is too much to be held."""
+    found: list[Found] = []
+    size = records = 0
+    for one in run:
+        found.append(one)
+        records += max(1, len(one.hits))
+        size += sum(len(hit.raw) for hit in one.hits)
+        if size > _MOST_BYTES or records > _MOST_RECORDS:
+            run.close()  # type: ignore[attr-defined]
+            return found, False
+    return found, True
+
+
+def _newest(tree: Tree, found: Iterable[Found], most: int) -> list[Found]:
+    """The newest files of these, those of one age by path."""
+    directory = tree.workspace.open_directory(tree.path)
+    dated: list[tuple[int, Found]] = []
+    try:
+        for one in found:
+            try:
+                age = -os.stat(one.path, dir_fd=directory, follow_symlinks=False).st_mtime_ns
+            except OSError:  # gone, or not to be reached by this name
+                age = 0
+            dated.append((age, one))
+            if len(dated) > 2 * most + _MOST_RECORDS:
+                dated = _first(dated, most)
+    finally:
+        os.close(directory)
+    return [one for _, one in sorted(_first(dated, most), key=lambda each: (each[0], order(each[1].path)))[:most]]
+
+
+def _first(dated: list[tuple[int, Found]], most: int) -> list[tuple[int, Found]]:
+    """The newest, and all that are as old as the last of them."""
+    if len(dated) <= most:
+        return dated
+    last = sorted(age for age, _ in dated)[most - 1]
+    return [each for each in dated if each[0] <= last]
+
+
+def _streamed(query: Query, run: Iterator[Found], receipt: Receipt) -> Page:
+    """The page from results that come in order: no more is fetched than it takes."""
+    found: list[Found] = []
+    count = 0
+    for one in run:
+        found.append(one)
+        count += one.count
+        if count >= query.need:
+            run.close()  # type: ignore[attr-defined]
+            receipt.stopped = receipt.stopped or "count_limit"
+            break
+    return _paged(query, found, receipt)
+
+
+def _paged(query: Query, found: Iterable[Found], receipt: Receipt) -> Page:
+    skip, left = query.offset, query.limit
+    page: list[Found] = []
+    for one in found:
+        if one.count <= skip:
+            skip -= one.count
+            continue
+        if not left:
+            return Page(page, True, receipt)
+        taken = min(one.count - skip, left)
+        page.append(_part(one, skip, taken, query) if one.hits else one)
+        left -= taken
+        if one.count - skip > taken:
+            return Page(page, True, receipt)
+        skip = 0
+    return Page(page, False, receipt)
+
+
+def _part(found: Found, skip: int, taken: int, query: Query) -> Found:
+    """Some of the matches of a file, with the lines around them."""
+    matched = [hit for hit in found.hits if hit.matched][skip : skip + taken]
+    if not query.before and not query.after:
+        return replace(found, hits=matched, count=taken)
+    chosen = {hit.line for hit in matched}
+    near = {line for at in chosen for line in range(at - query.before, at + query.after + 1)}
+    hits = [_around(hit, chosen) for hit in found.hits if hit.line in near]
+    return replace(found, hits=hits, count=taken)
+
+
+def _around(hit: Hit, chosen: set[int]) -> Hit:
+    return hit if hit.line in chosen else hit._replace(column=-1)

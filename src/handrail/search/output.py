@@ -1,0 +1,170 @@
+"""Reading what ripgrep prints, as bytes and in pieces: `PATH NUL LINE:COLUMN:TEXT`, `PATH NUL COUNT`, or `PATH NUL`.
+
+A name may hold line breaks and a line may be endless: names end at the NUL, and of a long line only the part around
+the match is kept while it passes by.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Protocol
+
+from handrail.search.query import Found, Hit
+
+_RECORD = re.compile(rb"([^\0]*)\0(\d+)(?::(\d+):|-)([^\n]*)\n")
+_BEGUN = re.compile(rb"([^\0]*)\0(\d+)(?::(\d+):|-)")
+_COUNT = re.compile(rb"([^\0]*)\0(\d+)\r?\n")
+_SEARCHED = re.compile(rb"\n(\d+) files searched\r?\n")
+_BINARY = re.compile(rb": (?:WARNING: stopped searching binary file after match|binary file matches) \([^\n]*\)\r?\n")
+LONG = 1 << 16
+"""Lines longer than this are not held."""
+KEPT = 1 << 13
+"""What is kept of such a line before and after the match."""
+
+
+class Reader(Protocol):
+    """Takes the output piece by piece."""
+
+    searched: int
+    binary: int
+
+    def read(self, chunk: bytes) -> Iterator[Found]:
+        """The files that are complete by now."""
+
+    def end(self) -> Iterator[Found]:
+        """What was still held back."""
+
+
+class Paths:
+    """The mode that gives names only."""
+
+    def __init__(self) -> None:
+        self.searched = self.binary = 0
+        self._rest = b""
+
+    def read(self, chunk: bytes) -> Iterator[Found]:
+        whole, end, self._rest = (self._rest + chunk).rpartition(b"\0")
+        return map(Found, os.fsdecode(whole).split("\0")) if end else iter(())
+
+    def end(self) -> Iterator[Found]:
+        self.searched = _searched(self._rest)
+        yield from ()
+
+
+class Counts:
+    """The mode that gives a number for each file."""
+
+    def __init__(self) -> None:
+        self.searched = self.binary = 0
+        self._rest = b""
+
+    def read(self, chunk: bytes) -> Iterator[Found]:
+        text, at = self._rest + chunk, 0
+        while record := _COUNT.match(text, at):
+            at = record.end()
+            yield Found(os.fsdecode(record[1]), number=int(record[2]))
+        self._rest = text[at:]
+
+    def end(self) -> Iterator[Found]:
+        self.searched = _searched(self._rest)
+        yield from ()
+
+
+class Contents:
+    """The mode that gives lines; those of one file come together."""
+
+    def __init__(self) -> None:
+        self.searched = self.binary = 0
+        self._rest = b""
+        self._path: bytes | None = None
+        self._found: Found | None = None
+        self._long: _LongLine | None = None
+
+    def read(self, chunk: bytes) -> Iterator[Found]:
+        if self._long:
+            hit, chunk = self._long.feed(chunk)
+            if hit is None:
+                return
+            assert self._found
+            self._add(self._found, hit)
+            self._long = None
+        text, at = self._rest + chunk, 0
+        while record := _RECORD.match(text, at):
+            at = record.end()
+            begun = self._begun(record[1])
+            if begun:
+                yield begun
+            assert self._found
+            self._add(self._found, _hit(record[2], record[3], record[4]))
+        self._rest = text[at:]
+        if len(self._rest) > LONG and (record := _BEGUN.match(self._rest)):
+            begun = self._begun(record[1])
+            if begun:
+                yield begun
+            column = int(record[3]) - 1 if record[3] else -1
+            self._long = _LongLine(int(record[2]), column)
+            self._long.feed(self._rest[record.end() :])
+            self._rest = b""
+
+    def _begun(self, path: bytes) -> Found | None:
+        """A record of another file begins: the file before it is complete."""
+        if self._path is not None and path.startswith(self._path) and (told := _BINARY.match(path, len(self._path))):
+            self.binary += 1
+            path = path[told.end() :]
+        if path == self._path:
+            return None
+        done, self._path, self._found = self._found, path, Found(os.fsdecode(path), count=0)
+        return done
+
+    @staticmethod
+    def _add(found: Found, hit: Hit) -> None:
+        found.hits.append(hit)
+        found.count += hit.matched
+
+    def end(self) -> Iterator[Found]:
+        if self._path is not None and self._rest.startswith(self._path):
+            self.binary += _BINARY.match(self._rest, len(self._path)) is not None
+        self.searched = _searched(self._rest)
+        if self._found:
+            yield self._found
+
+
+class _LongLine:
+    """A line that is too long to be held: what is around its match is kept as it passes by."""
+
+    def __init__(self, line: int, column: int) -> None:
+        self._line = line
+        self._column = column
+        self._first = max(0, column - KEPT)
+        self._last = max(0, column) + KEPT
+        self._seen = 0
+        self._kept = bytearray()
+
+    def feed(self, chunk: bytes) -> tuple[Hit | None, bytes]:
+        """The hit if the line ends in this piece, and what follows it."""
+        end = chunk.find(b"\n")
+        text = chunk if end < 0 else chunk[:end]
+        self._kept += text[max(0, self._first - self._seen) : max(0, self._last - self._seen)]
+        self._seen += len(text)
+        if end < 0:
+            return None, b""
+        column = self._column - self._first if self._column >= 0 else -1
+        return Hit(self._line, column, bytes(self._kept), self._first > 0, self._seen > self._last), chunk[end + 1 :]
+
+
+def _hit(line: bytes, column: bytes | None, text: bytes) -> Hit:
+    if column is None:
+        cut = len(text) > KEPT
+        return Hit(int(line), -1, text[:KEPT] if cut else text, after=cut)
+    at = int(column) - 1
+    if len(text) <= 2 * KEPT:
+        return Hit(int(line), at, text)
+    first, last = max(0, at - KEPT), at + KEPT
+    return Hit(int(line), at - first, text[first:last], first > 0, last < len(text))
+
+
+def _searched(tail: bytes) -> int:
+    found = _SEARCHED.search(b"\n" + tail)
+    return int(found[1]) if found else 0

@@ -1,0 +1,159 @@
+"""One run of ripgrep: its output within a deadline, what it says on the side, and its end in any case.
+
+What it says on the side comes in thousands of tiny writes. It goes to a file in memory, which is read now and then and
+given back: through a pipe each of these writes would wake this process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import selectors
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+
+from handrail.search.receipt import Budget, Receipt
+
+_BLOCK = 1 << 18
+_MOST_SAID = 8 * 1024
+_UNHEARD = 8 << 20
+_NOW_AND_THEN = 0.2
+_PUNCH = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
+_MOST_TOLD = 3
+_DEBUG = re.compile(rb"^rg: DEBUG\|[^\n]*\n", re.MULTILINE)
+_LARGE = re.compile(rb"ignoring [^\n]*: \d+ bytes\n")
+_COMPLAINT = re.compile(r"^rg: (?!DEBUG\|)(.*): ([^:\n]+ \(os error (\d+)\))$", re.MULTILINE)
+_GONE = "2"  # removed while it was searched
+
+
+class Process:
+    """ripgrep at work; it is ended and waited for on the way out, whatever happened."""
+
+    def __init__(self, command: Sequence[str], here: str, fds: tuple[int, ...], budget: Budget) -> None:
+        self._budget = budget
+        self._rest = b""
+        self._counts: dict[str, int] = {}
+        self._told: dict[str, int] = {}
+        self._said = bytearray()
+        self.expired = False
+        self.code: int | None = None
+        self._heard = 0
+        self._side = os.memfd_create("handrail") if sys.platform == "linux" else _unnamed()
+        environment = {name: value for name, value in os.environ.items() if name not in _UNWANTED}
+        try:
+            self._child = subprocess.Popen(  # noqa: S603 - a list of words, no shell
+                command,
+                cwd=here,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=self._side,
+                env=environment,
+                pass_fds=fds,
+            )
+        except BaseException:
+            os.close(self._side)
+            raise
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if self._child.poll() is None:
+            self._child.kill()
+        assert self._child.stdout
+        self._child.stdout.close()
+        self.code = self._child.wait()
+        os.close(self._side)
+
+    def chunks(self) -> Iterator[bytes]:
+        """The output as it comes, until its end or the deadline."""
+        assert self._child.stdout
+        out = self._child.stdout.fileno()
+        with selectors.DefaultSelector() as ready:
+            os.set_blocking(out, False)
+            ready.register(out, selectors.EVENT_READ)
+            while True:
+                some = ready.select(min(self._budget.left, _NOW_AND_THEN))
+                if self._budget.left <= 0:
+                    self.expired = True
+                    return
+                self._listen(_UNHEARD)
+                if not some:
+                    continue
+                chunk = os.read(out, _BLOCK)
+                if not chunk:
+                    break
+                yield chunk
+        self.code = self._child.wait()
+
+    def _listen(self, at_least: int = 0) -> None:
+        """Read what was said on the side, if it is so much, and give its memory back."""
+        end = os.fstat(self._side).st_size
+        if end - self._heard <= at_least:
+            return
+        while self._heard < end and (chunk := os.pread(self._side, _BLOCK, self._heard)):
+            self._hear(chunk)
+            self._heard += len(chunk)
+        if at_least and sys.platform == "linux":
+            ctypes.CDLL(None).fallocate(self._side, _PUNCH, ctypes.c_int64(0), ctypes.c_int64(self._heard))
+
+    def _hear(self, chunk: bytes) -> None:
+        """Count what was passed over; a format that is not known counts nothing."""
+        whole, end, rest = (self._rest + chunk).rpartition(b"\n")
+        self._rest = rest[:_BLOCK]
+        lines = whole + end
+        for name, signs in _SIGNS.items():
+            self._counts[name] = self._counts.get(name, 0) + sum(map(lines.count, signs))
+        if b" bytes\n" in lines:
+            self._counts["large"] = self._counts.get("large", 0) + len(_LARGE.findall(lines))
+        if (other := _DEBUG.sub(b"", lines)).strip():
+            text = other.decode("utf-8", "replace")
+            for found in _COMPLAINT.finditer(text):
+                if found[3] != _GONE:
+                    self._told[found[2]] = self._told.get(found[2], 0) + 1
+            self._said += other[: max(0, _MOST_SAID - len(self._said))]
+
+    @property
+    def complaints(self) -> int:
+        """How many places could not be read."""
+        self._listen()
+        return sum(self._told.values())
+
+    @property
+    def said(self) -> str:
+        """What it said besides, the beginning of it."""
+        self._listen()
+        return (bytes(self._said) + self._rest).decode("utf-8", "replace")
+
+    def count(self, receipt: Receipt) -> None:
+        """Into the receipt."""
+        self._listen()
+        for name, count in self._counts.items():
+            setattr(receipt, name, count)
+        receipt.unreadable = self.complaints
+        receipt.told = list(self._told)[:_MOST_TOLD]
+        if self.expired:
+            receipt.stopped = "time_limit"
+
+
+def _unnamed() -> int:
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+_UNWANTED = ("RIPGREP_CONFIG_PATH", "PWD")
+_SIGNS = {
+    "hidden": (b": Ignore(IgnoreMatch(Hidden))\n",),
+    "ignored": (b": Ignore(IgnoreMatch(Gitignore(",),
+    "binary": (b": found binary data at offset ",),
+    "links": (
+        b"failed to pass haystack filter: file type: Some(FileType { is_file: false, is_dir: false, is_symlink: true",
+    ),
+}

@@ -1,0 +1,143 @@
+"""The nouns of a search through files: what is asked for, and what is found."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from handrail.errors import BadGlobPattern, UnknownType
+from handrail.search.pattern import LINE_BREAK, MOST_CHARS, Translated, refusal, translated
+from handrail.search.receipt import Receipt
+from handrail.text.globs import BadGlob, Glob, filtered
+
+Mode = Literal["files_with_matches", "content", "count"]
+Order = Literal["newest", "path"]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is looked for, and how much of it is wanted."""
+
+    pattern: str
+    literal: bool = False
+    ignore_case: bool = False
+    multiline: bool = False
+    mode: Mode = "files_with_matches"
+    before: int = 0
+    after: int = 0
+    glob: str = ""
+    type: str = ""
+    hidden: bool = False
+    ignored: bool = False
+    order: Order = "newest"
+    offset: int = 0
+    limit: int = 100
+    file_bytes: int | None = None
+    """Larger files are not searched."""
+
+    @property
+    def need(self) -> int:
+        """So many results make the page, and one more says that there are more."""
+        return self.offset + self.limit + 1
+
+    @property
+    def crlf(self) -> bool:
+        """Whether a carriage return at the end of a line is not part of it: unless it is asked for."""
+        return not self.multiline and "\r" not in self.pattern and "\\r" not in self.pattern
+
+    def regex(self) -> Translated | None:
+        """The pattern, checked; None if it is plain text. Raises `BadPattern`."""
+        if "\0" in self.pattern:
+            raise refusal(self.pattern, "it holds a NUL character", self.pattern.index("\0") + 1)
+        if len(self.pattern) > MOST_CHARS:
+            raise refusal(self.pattern, f"it has {len(self.pattern)} characters, and at most {MOST_CHARS} are searched")
+        if not self.literal:
+            return translated(self.pattern, self.multiline)
+        if "\n" in self.pattern and not self.multiline:
+            raise refusal(self.pattern, LINE_BREAK, self.pattern.index("\n") + 1)
+        return None
+
+
+class Hit(NamedTuple):
+    """A line that was found, or one around it."""
+
+    line: int
+    column: int
+    """Bytes before the match in ``raw``; -1 for a line that only stands around."""
+    raw: bytes
+    """The line, without its end; of a very long one the part around the match."""
+    before: bool = False
+    """Whether the line begins further in front."""
+    after: bool = False
+
+    @property
+    def matched(self) -> bool:
+        return self.column >= 0
+
+
+@dataclass(slots=True)
+class Found:
+    """What one file holds of what is looked for."""
+
+    path: str
+    """Below the directory that is searched; empty if that is the file itself."""
+    hits: list[Hit] = field(default_factory=list)
+    count: int = 1
+    """Results for the page: lines that match, or 1 for the file."""
+    number: int = 0
+    """What is shown in the mode `count`."""
+
+
+class Page(NamedTuple):
+    """The part of what was found that was asked for."""
+
+    found: Sequence[Found]
+    more: bool
+    receipt: Receipt
+
+
+class Names:
+    """Which files a search is for, by their names."""
+
+    def __init__(self, query: Query) -> None:
+        self.globs = types()[query.type] if query.type else ()
+        """Globs of the kind of file, each for a name without directories."""
+        self._glob: Glob | None = None
+        self._out = False
+        try:
+            self._type = [filtered(glob)[0] for glob in self.globs]
+            if query.glob:
+                self._glob, self._out = filtered(query.glob)
+        except BadGlob as error:
+            raise BadGlobPattern(pattern=query.glob, why=str(error)) from None
+        self.all = not self._type and self._glob is None
+
+    def wanted(self, path: str) -> bool:
+        """Whether the file is one of those; what is left out takes with it what lies below."""
+        if self._type and not any(glob.match(path) for glob in self._type):
+            return False
+        if self._glob is None:
+            return True
+        if not self._out:
+            return self._glob.match(path)
+        parts = path.split("/")
+        return not any(self._glob.match("/".join(parts[: end + 1])) for end in range(len(parts)))
+
+
+@cache
+def _table() -> Mapping[str, Sequence[str]]:
+    return tomllib.loads(Path(__file__).with_name("types.toml").read_text(encoding="utf-8"))
+
+
+class _Types(dict[str, Sequence[str]]):
+    def __missing__(self, name: str) -> Sequence[str]:
+        raise UnknownType(type=name, types=sorted(self))
+
+
+def types() -> Mapping[str, Sequence[str]]:
+    """The kinds of files that have a name, and the globs for each."""
+    return _Types(_table())

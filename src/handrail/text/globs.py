@@ -1,0 +1,238 @@
+"""Globs: `*` and `?` inside one name, `[...]` one character, `{a,b}` either, `**` across directories.
+
+A pattern is matched name by name on the way down a tree: `begin` gives the places in the pattern where the walk starts,
+`enter` those that are left below a directory, `last` what a name must match to end a whole pattern. What no place is
+left for need not be walked. A name that begins with a dot is matched only by a pattern that says so, unless hidden ones
+are wanted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import pairwise
+
+_MOST = 1000
+_MAGIC = re.compile(r"[*?\[{\\]")
+
+Places = frozenset[tuple[int, int]]
+"""Positions in the alternatives of a pattern: which alternative, and which of its names comes next."""
+
+
+class BadGlob(ValueError):
+    """A pattern that cannot be understood, and why."""
+
+
+class Glob:
+    """A pattern for paths below one directory."""
+
+    def __init__(self, pattern: str, *, hidden: bool = False) -> None:
+        self.pattern = pattern
+        alternatives = [_names(alternative) for alternative in expanded(pattern)]
+        self._names = [[_ANY if name == "**" else _matcher(name, hidden) for name in names] for names in alternatives]
+        self.says_hidden = any(name.startswith(".") for names in alternatives for name in names)
+        """Whether a name in the pattern begins with a dot: hidden directories are to be entered."""
+        self.hidden = hidden
+        self._finals: dict[Places, re.Pattern[str] | None] = {}
+        self.begin: Places = self._closed((number, 0) for number in range(len(self._names)))
+
+    def _closed(self, places: Iterable[tuple[int, int]]) -> Places:
+        """With the places behind a `**`, which may stand for nothing."""
+        found: set[tuple[int, int]] = set()
+        for number, at in places:
+            found.add((number, at))
+            while at < len(self._names[number]) and self._names[number][at] is _ANY:
+                at += 1
+                found.add((number, at))
+        return frozenset(found)
+
+    def enter(self, places: Places, name: str) -> Places:
+        """The places below the directory ``name``; none: nothing down there can match."""
+        following: list[tuple[int, int]] = []
+        for number, at in places:
+            names = self._names[number]
+            if at >= len(names):
+                continue
+            if names[at] is _ANY:
+                if self.hidden or not name.startswith("."):
+                    following.append((number, at))
+            elif at + 1 < len(names) and names[at].match(name):
+                following.append((number, at + 1))
+        return self._closed(following)
+
+    def last(self, places: Places) -> re.Pattern[str] | None:
+        """What a name here must match to be what the pattern asks for; None: none is."""
+        try:
+            return self._finals[places]
+        except KeyError:
+            final = self._finals[places] = self._final(places)
+            return final
+
+    def _final(self, places: Places) -> re.Pattern[str] | None:
+        """One expression for all that may come last here."""
+        last: list[str] = []
+        for number, at in sorted(places):
+            names = self._names[number]
+            if at == len(names) - 1 and names[at] is not _ANY:
+                last.append(names[at].pattern)
+            elif at < len(names) and all(name is _ANY for name in names[at:]):
+                last.append(_matcher("*", self.hidden).pattern)
+        return re.compile("|".join(dict.fromkeys(last))) if last else None
+
+    def match(self, path: str) -> bool:
+        """Whether a whole path, names parted by slashes, is matched."""
+        *above, name = path.split("/")
+        places = self.begin
+        for directory in above:
+            places = self.enter(places, directory)
+        last = self.last(places)
+        return last is not None and last.match(name) is not None
+
+
+_ANY = re.compile("")
+"""Stands for `**`, any number of directories."""
+
+
+@lru_cache(256)
+def compiled(pattern: str, hidden: bool = False) -> Glob:
+    """The glob of a pattern, kept: the same few are used again and again."""
+    return Glob(pattern, hidden=hidden)
+
+
+def filtered(pattern: str) -> tuple[Glob, bool]:
+    """A filter of a search: a pattern without a slash speaks of names anywhere. And whether it says what to leave out.
+
+    `!` in front leaves out what matches.
+    """
+    out = pattern.startswith("!")
+    pattern = pattern[1:] if out else pattern
+    anchored = "/" in pattern.rstrip("/")
+    pattern = pattern.strip("/")
+    return compiled(pattern if anchored else "**/" + pattern, hidden=True), out
+
+
+def fixed_part(pattern: str) -> str:
+    """The directories at the beginning of a pattern that are spelled out."""
+    fixed: list[str] = []
+    for name in pattern.split("/")[:-1]:
+        if _MAGIC.search(name) or name in ("", ".", ".."):
+            break
+        fixed.append(name)
+    return "/".join(fixed)
+
+
+def expanded(pattern: str) -> list[str]:
+    """The alternatives of a pattern: `{a,b}` spelled out, inner ones too. A brace without a partner is a brace."""
+    done: list[str] = []
+    waiting = [pattern]
+    while waiting:
+        if len(waiting) + len(done) > _MOST:
+            raise BadGlob(f"it stands for more than {_MOST} patterns")
+        current = waiting.pop()
+        found = _brace(current)
+        if found is None:
+            done.append(current)
+            continue
+        start, end, commas = found
+        cuts = [start, *commas, end]
+        parts = [current[a + 1 : b] for a, b in pairwise(cuts)]
+        waiting += [current[:start] + part + current[end + 1 :] for part in reversed(parts)]
+    return list(dict.fromkeys(done))
+
+
+def _brace(pattern: str) -> tuple[int, int, list[int]] | None:
+    """The first `{...}` with a comma in it: where it begins and ends, and its own commas."""
+    opened: list[tuple[int, list[int]]] = []
+    found: list[tuple[int, int, list[int]]] = []
+    at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        if char == "\\":
+            at += 1
+        elif char == "[":
+            at = _class_end(pattern, at) or at
+        elif char == "{":
+            opened.append((at, []))
+        elif char == "," and opened:
+            opened[-1][1].append(at)
+        elif char == "}" and opened:
+            start, commas = opened.pop()
+            if commas:
+                found.append((start, at, commas))
+        at += 1
+    return min(found) if found else None
+
+
+def _names(pattern: str) -> list[str]:
+    if "\0" in pattern:
+        raise BadGlob("it holds a NUL character")
+    names = [name for name in pattern.split("/") if name not in ("", ".")]
+    if ".." in names:
+        raise BadGlob("`..` leads out of the directory that is searched; give that directory as path")
+    if not names:
+        raise BadGlob("it is empty")
+    return names
+
+
+@lru_cache(1024)
+def _matcher(name: str, hidden: bool) -> re.Pattern[str]:
+    """One name of a pattern as an expression.
+
+    What stands between two stars is taken where it comes first, and never elsewhere: that finds all there is to find,
+    and a name of many stars costs no more than its length.
+    """
+    parts: list[list[str]] = [[]]
+    at = 0
+    while at < len(name):
+        char = name[at]
+        at += 1
+        if char == "*":
+            while name[at : at + 1] == "*":
+                at += 1
+            parts.append([])
+        elif char == "?":
+            parts[-1].append(".")
+        elif char == "[" and (end := _class_end(name, at - 1)):
+            parts[-1].append(_class(name[at:end]))
+            at = end + 1
+        elif char == "\\" and at < len(name):
+            parts[-1].append(re.escape(name[at]))
+            at += 1
+        else:
+            parts[-1].append(re.escape(char))
+    first, *middle = ["".join(part) for part in parts]
+    last = ".*" + middle.pop() if middle else ""
+    body = first + "".join(f"(?>.*?{part})" for part in middle) + last
+    wild = name[:1] in ("*", "?", "[")
+    return re.compile(rf"(?s:(?!\.){body})\Z" if wild and not hidden else rf"(?s:{body})\Z")
+
+
+def _class_end(text: str, start: int) -> int | None:
+    """Where the `[` at ``start`` is closed; a `]` right behind it belongs to it."""
+    at = start + 1
+    if text[at : at + 1] in ("!", "^"):
+        at += 1
+    end = text.find("]", at + 1)
+    slash = text.find("/", start)
+    return end if end > 0 and (slash < 0 or end < slash) else None
+
+
+def _class(inner: str) -> str:
+    negated = inner[:1] in ("!", "^")
+    inner = inner[1:] if negated else inner
+    parts: list[str] = []
+    at = 0
+    while at < len(inner):
+        low = inner[at]
+        if inner[at + 1 : at + 2] == "-" and at + 2 < len(inner):
+            high = inner[at + 2]
+            if low <= high:  # a range the wrong way round holds nothing
+                parts.append(f"{re.escape(low)}-{re.escape(high)}")
+            at += 3
+        else:
+            parts.append(re.escape(low))
+            at += 1
+    if not parts:
+        return "." if negated else "(?!)"
+    return f"[{'^' if negated else ''}{''.join(parts)}]"

@@ -1,0 +1,144 @@
+"""Glob: files by the pattern of their paths, newest first."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from heapq import nsmallest
+from typing import Annotated
+
+from pydantic import Field
+
+from handrail.errors import BadGlobPattern, SearchTimedOut
+from handrail.nouns import Touch
+from handrail.search.receipt import Budget
+from handrail.search.tree import Tree
+from handrail.search.walk import Directory
+from handrail.text.globs import BadGlob, compiled, fixed_part
+from handrail.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words
+from handrail.tools.parts.coverage import passed_over
+
+_KEPT = 20_000
+
+
+class Args(Arguments):
+    pattern: Annotated[str, Field(min_length=1, max_length=4096, description="Such as **/*.py or src/*.{ts,tsx}")]
+    path: Annotated[str, Field(description="The directory that the pattern starts from")] = "."
+    limit: Annotated[int | None, Field(ge=1, description="Most paths")] = None
+    offset: Annotated[int, Field(ge=0, description="Paths to skip")] = 0
+    include_hidden: Annotated[bool, Field(description="Also names that begin with a dot")] = False
+    include_ignored: Annotated[bool, Field(description="Also what ignore files leave out")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a dialect may set."""
+
+    paths: int = 100
+    """Paths without `limit`."""
+    most_paths: int = 1000
+    seconds: float = 10.0
+    visits: int | None = None
+    """How many entries may be looked at."""
+    timeout_is_error: bool = False
+    skip: list[str] = field(default_factory=list)
+    """Names that are left out like ignored ones."""
+    absolute: bool = False
+    """Whether paths are shown in full."""
+
+
+def touches(args: Args) -> list[Touch]:
+    """The directory that is looked through: of a pattern that begins with a slash, the part that is spelled out."""
+    return [Touch("read", _start(args)[0])]
+
+
+def _start(args: Args) -> tuple[str, str]:
+    if not args.pattern.startswith("/"):
+        return args.path, args.pattern
+    fixed = "/" + fixed_part(args.pattern.lstrip("/"))
+    return fixed, posixpath.relpath(args.pattern, fixed) if fixed != "/" else args.pattern.lstrip("/")
+
+
+def run(args: Args, ctx: Context) -> Outcome:
+    limits: Limits = ctx.limits
+    start, pattern = _start(args)
+    try:
+        glob = compiled(pattern, args.include_hidden)
+    except BadGlob as error:
+        raise BadGlobPattern(pattern=args.pattern, why=str(error)) from None
+    tree = ctx.tree(start)
+    walk = tree.walk(Budget(limits.seconds, limits.visits))
+    look = tree.look(hidden=args.include_hidden, ignored=args.include_ignored, skip=limits.skip)
+    most = min(args.limit or limits.paths, limits.most_paths)
+    needed = args.offset + most
+    newest: list[tuple[int, str]] = []
+    total = 0
+    for here in walk.directories(look, glob):
+        found = _found(here, tree)
+        total += len(found)
+        newest += zip([-mtime for mtime in here.mtimes(found)], [here.prefix + name for name in found], strict=True)
+        if len(newest) > _KEPT + needed:  # only those that may be shown are kept
+            newest = nsmallest(needed, newest)
+    receipt = walk.receipt
+    receipt.searched = total
+    if receipt.stopped == "time_limit" and limits.timeout_is_error:
+        raise SearchTimedOut(seconds=limits.seconds, pattern=args.pattern)
+    newest.sort()
+    page = [tree.named(path, limits.absolute) for _, path in newest[args.offset : needed]]
+    left = total - args.offset - len(page)
+    remarks = []
+    if left > 0:
+        following = args.offset + len(page)
+        remarks.append(Remark("more_paths", {"next": following, "remaining": left, "total": total, "count": len(page)}))
+    if receipt.stopped:
+        remarks.append(
+            Remark(receipt.stopped, {"seconds": limits.seconds, "visits": limits.visits, "count": walk.visited})
+        )
+    if receipt.unreadable:
+        remarks.append(Remark("unreadable", {"count": receipt.unreadable}))
+    data = {
+        "paths": page,
+        "total": total,
+        "truncated": left > 0 or bool(receipt.stopped),
+        "next_offset": args.offset + len(page) if left > 0 else None,
+        "aborted_reason": receipt.stopped or ("count_limit" if left > 0 else None),
+        "receipt": receipt.data(),
+    }
+    facts = {
+        "pattern": args.pattern,
+        "path": start,
+        "paths": page,
+        "total": total,
+        "visited": walk.visited,
+        "receipt": receipt,
+        "deeper": "**/" + args.pattern if "/" not in args.pattern and "**" not in args.pattern else None,
+    }
+    return Outcome("page" if page else "past" if total else "empty", facts, data, tuple(remarks))
+
+
+def _found(here: Directory, tree: Tree) -> Sequence[str]:
+    """The files that match, and the links that stand for one."""
+    if not here.links:
+        return here.files
+    return [*here.files, *(name for name in here.links if tree.behind(here.prefix + name) == "file")]
+
+
+def say(outcome: Outcome, words: Words) -> str:
+    facts = outcome.facts
+    skipped = passed_over(facts["receipt"], words)
+    stopped = facts["receipt"].stopped or None
+    return words.say(
+        f"glob.{outcome.kind}", **{**facts, "paths": "\n".join(facts["paths"]), "skipped": skipped, "stopped": stopped}
+    )
+
+
+TOOL = Tool(
+    id="glob",
+    args=Args,
+    limits=Limits,
+    run=run,
+    say=say,
+    hints=Hints(read_only=True, idempotent=True),
+    touches=touches,
+)

@@ -1,0 +1,1 @@
+"""Pieces of tools: what several of them share, or what would make one too long."""

@@ -1,0 +1,219 @@
+"""Globs mean what they say: against a matcher that tries everything, and against ripgrep."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from handrail.text.globs import BadGlob, Glob, expanded, filtered, fixed_part
+
+RG = shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
+
+# A name of a pattern is a sequence of atoms: a character, "*", "?", a set of characters, or alternatives of such.
+Atom = str | frozenset[str] | tuple[str, frozenset[str]] | list[Sequence["Atom"]]
+LETTER = st.sampled_from("ab.")
+SIMPLE = st.one_of(
+    LETTER,
+    st.just("?"),
+    st.frozensets(st.sampled_from("ab"), min_size=1),
+    st.frozensets(st.sampled_from("ab"), min_size=1).map(lambda chars: ("not", chars)),
+)
+CHOICE = st.lists(st.lists(SIMPLE, max_size=2), min_size=2, max_size=3)
+NAME = st.lists(st.one_of(SIMPLE, st.just("*"), CHOICE), min_size=1, max_size=4)
+PATTERN = st.lists(st.one_of(NAME, st.just("**")), min_size=1, max_size=4)
+NAMES = ["a", "b", "ab", "ba", "a.b", ".a", ".ab", "abb", "b.a"]
+PATHS = ["/".join(names) for count in (1, 2, 3) for names in product(NAMES[:6], repeat=count)] + NAMES
+
+
+def written(pattern: Sequence[object]) -> str:
+    return "/".join("**" if name == "**" else "".join(map(_atom, name)) for name in pattern)
+
+
+def _atom(atom: Atom) -> str:
+    if isinstance(atom, str):
+        return atom
+    if isinstance(atom, frozenset):
+        return f"[{''.join(sorted(atom))}]"
+    if isinstance(atom, tuple):
+        return f"[!{''.join(sorted(atom[1]))}]"
+    return "{" + ",".join("".join(map(_atom, part)) for part in atom) + "}"
+
+
+def spelled_out(atoms: Sequence[Atom]) -> Iterator[list[Atom]]:
+    """The sequences without alternatives that a name stands for."""
+    if not atoms:
+        yield []
+        return
+    first, rest = atoms[0], atoms[1:]
+    for tail in spelled_out(rest):
+        for head in first if isinstance(first, list) else [[first]]:
+            yield [*head, *tail]
+
+
+def tried(atoms: Sequence[Atom], name: str, hidden: bool) -> bool:
+    if not hidden and name.startswith(".") and atoms and atoms[0] != ".":
+        return False
+    return _tried(atoms, name)
+
+
+def _tried(atoms: Sequence[Atom], name: str) -> bool:
+    if not atoms:
+        return not name
+    first = atoms[0]
+    if first == "*":
+        return any(_tried(atoms[1:], name[at:]) for at in range(len(name) + 1))
+    if not name:
+        return False
+    if isinstance(first, str):
+        fits = first in ("?", name[0])
+    elif isinstance(first, frozenset):
+        fits = name[0] in first
+    else:
+        fits = name[0] not in first[1]
+    return fits and _tried(atoms[1:], name[1:])
+
+
+def by_force(pattern: Sequence[object], names: Sequence[str], hidden: bool) -> bool:
+    if not pattern:
+        return not names
+    if pattern[0] == "**":
+        if len(pattern) == 1:
+            return bool(names) and all(hidden or not name.startswith(".") for name in names)
+        if by_force(pattern[1:], names, hidden):
+            return True
+        return bool(names) and (hidden or names[0][0] != ".") and by_force(pattern, names[1:], hidden)
+    return bool(names) and tried(pattern[0], names[0], hidden) and by_force(pattern[1:], names[1:], hidden)
+
+
+def alternatives(pattern: Sequence[object]) -> Iterator[list[object]]:
+    choices = [["**"] if name == "**" else [_squeezed(atoms) for atoms in spelled_out(name)] for name in pattern]
+    for found in product(*choices):
+        yield [name for name in found if name not in ([], ["."])]  # as in `a//b` and `a/./b`
+
+
+def _squeezed(atoms: list[Atom]) -> list[Atom] | str:
+    return "**" if len(atoms) == 2 and atoms == ["*", "*"] else atoms
+
+
+@settings(max_examples=400, deadline=None)
+@given(PATTERN, st.booleans())
+def test_a_glob_matches_what_trying_everything_matches(pattern: Sequence[object], hidden: bool) -> None:
+    text = written(pattern)
+    meant = list(alternatives(pattern))
+    assume(len(meant) < 500)  # more of them are refused
+    if any(not names or [".", "."] in names for names in meant):
+        with pytest.raises(BadGlob):
+            Glob(text, hidden=hidden)
+        return
+    glob = Glob(text, hidden=hidden)
+    for path in PATHS:
+        expected = any(by_force(names, path.split("/"), hidden) for names in meant)
+        assert glob.match(path) == expected, (text, path)
+
+
+@pytest.mark.skipif(RG is None, reason="ripgrep is not installed: the comparison with it is left out")
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(PATTERN)
+def test_ripgrep_finds_the_same_files(tmp_path: Path, pattern: Sequence[object]) -> None:
+    if any(not names or [".", "."] in names for names in alternatives(pattern)) or "//" in (text := written(pattern)):
+        return
+    if "/./" in f"/{text}/" or "{," in text or ",," in text or ",}" in text or "[!" in text:
+        return  # ripgrep passes over no such names, knows no empty alternatives, and lets `[!a]` stand for a slash
+    if not (tmp_path / "a").exists():
+        for path in [*(f"a/{name}" for name in NAMES), "a.b/ab/a", ".a/b", "b/ba/.ab", "ba", "abb"]:
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_bytes(b"")
+    run = subprocess.run(
+        [RG or "rg", "--no-config", "--files", "--hidden", "--no-ignore", "--null", "-g", "/" + text],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    assert run.returncode in (0, 1)
+    found = sorted(path.decode() for path in run.stdout.split(b"\0")[:-1])
+    glob = Glob(text, hidden=True)
+    files = (str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
+    assert sorted(path for path in files if glob.match(path)) == found, text
+
+
+def test_a_star_stays_in_its_directory_and_two_cross_them() -> None:
+    assert Glob("agents/*.py").match("agents/a.py")
+    assert not Glob("agents/*.py").match("agents/deep/a.py")
+    assert Glob("agents/**/*.py").match("agents/a.py")
+    assert Glob("agents/**/*.py").match("agents/x/y/a.py")
+    assert not Glob("agents/**").match("agents")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        ("[]a]", "]", "b"),
+        ("[!]a]", "b", "]"),
+        ("[^a]", "b", "a"),
+        ("[a-]", "-", "b"),
+        ("[b-a]x", "", "ax"),
+        ("[", "[", "a"),
+        ("a{", "a{", "a"),
+        ("{a", "{a", "a"),
+        ("{a}", "{a}", "a"),
+        ("{a,{b,c}d}", "cd", "c"),
+        (r"\*", "*", "a"),
+        (r"a\{b,c}", "a{b,c}", "ab"),
+        ("a\\", "a\\", "a"),
+        ("*\n?", "x\ny", "x\n"),
+        ("[!a]", "\udcff", "a"),
+        ("a***b", "axb", "a/b"),
+    ],
+)
+def test_odd_patterns_have_one_meaning(pattern: str, yes: str, no: str) -> None:
+    assert not yes or Glob(pattern).match(yes)
+    assert not Glob(pattern).match(no)
+
+
+@pytest.mark.parametrize("pattern", ["..", "a/../b", "{..,a}/b", "/", ".", "a\0b", "", "//"])
+def test_patterns_that_lead_out_or_say_nothing_are_refused(pattern: str) -> None:
+    with pytest.raises(BadGlob):
+        Glob(pattern)
+
+
+def test_a_pattern_that_stands_for_too_many_is_refused() -> None:
+    with pytest.raises(BadGlob):
+        Glob("{a,b}" * 20)
+    assert len(expanded("{a,b}" * 9)) == 512
+
+
+@pytest.mark.parametrize("pattern", ["*a" * 2000, "{" * 4096, "[" * 4096, "**/" * 1300 + "a", "{a," * 1365, "?" * 4096])
+def test_enormous_patterns_come_to_an_end(pattern: str) -> None:
+    try:
+        glob = Glob(pattern)
+    except BadGlob:
+        return
+    assert not glob.match("b" * 200)
+
+
+def test_many_stars_do_not_blow_up() -> None:
+    assert not Glob("*a" * 12 + "b").match("a" * 255)
+    assert not Glob("/".join(["**", "a*"] * 30)).match("/".join(["b"] * 200))
+
+
+def test_a_filter_without_a_slash_speaks_of_names_anywhere() -> None:
+    glob, out = filtered("!*.py")
+    assert out and glob.match("a/b/.c.py")
+    glob, out = filtered("/src/*.py")
+    assert not out and glob.match("src/a.py") and not glob.match("x/src/a.py")
+    assert filtered("build/")[0].match("x/build")
+
+
+def test_the_fixed_part_ends_before_the_first_sign() -> None:
+    assert fixed_part("src/app/*.py") == "src/app"
+    assert fixed_part("src/{a,b}/c") == "src"
+    assert fixed_part("*.py") == fixed_part("a.py") == ""
+    assert fixed_part("src/./a") == "src"

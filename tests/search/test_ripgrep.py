@@ -1,0 +1,194 @@
+"""What ripgrep prints, read in pieces of any size; and how it is found, watched and ended."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handrail import Session
+from handrail.search import ripgrep
+from handrail.search.output import KEPT, Contents, Counts, Paths, Reader
+from handrail.search.pattern import translated
+from handrail.search.query import Found, types
+from handrail.text.globs import filtered
+
+Make = Callable[..., Session]
+STATS = b"\n7 matches\n7 matched lines\n2 files contained matches\n11 files searched\n0 bytes printed\n"
+
+
+def read(reader: Reader, output: bytes, cuts: Sequence[int] = ()) -> list[Found]:
+    found: list[Found] = []
+    at = 0
+    for cut in (*sorted(cut % (len(output) + 1) for cut in cuts), len(output)):
+        found += reader.read(output[at:cut])
+        at = cut
+    return [*found, *reader.end()]
+
+
+@given(st.lists(st.integers(0, 10**6), max_size=6))
+def test_contents_are_the_same_however_they_are_cut(cuts: list[int]) -> None:
+    output = (
+        b"./a\nb.txt\x001:3:x needle\n./a\nb.txt\x002-12:34:context\n./c\x007:1:needle\n"
+        b'./c: WARNING: stopped searching binary file after match (found "\\0" byte around offset 9)\n'
+        b"./d\x001:1:needle\r\n" + STATS
+    )
+    reader = Contents()
+    found = read(reader, output, cuts)
+    assert [(one.path, one.count) for one in found] == [("./a\nb.txt", 1), ("./c", 1), ("./d", 1)]
+    assert [(hit.line, hit.matched, hit.raw) for hit in found[0].hits] == [
+        (1, True, b"x needle"),
+        (2, False, b"12:34:context"),
+    ]
+    assert (reader.searched, reader.binary) == (11, 1)
+
+
+@given(st.lists(st.integers(0, 10**6), max_size=6), st.sampled_from([0, 5, 70_000, 199_000]))
+def test_of_an_endless_line_only_what_is_around_the_match_is_kept(cuts: list[int], column: int) -> None:
+    line = b"a" * column + b"needle" + b"b" * (200_000 - column)
+    output = b"./a\x001:%d:%s\n./b\x002:1:needle\n" % (column + 1, line) + STATS
+    found = read(Contents(), output, cuts)
+    hit = found[0].hits[0]
+    assert len(hit.raw) <= 2 * KEPT
+    assert hit.raw[hit.column :].startswith(b"needle")
+    assert hit.before is (column > KEPT)
+    assert hit.after is (column < 190_000)
+    assert found[1].hits[0].raw == b"needle"
+
+
+@given(st.lists(st.integers(0, 10**6), max_size=6))
+def test_names_and_counts_are_the_same_however_they_are_cut(cuts: list[int]) -> None:
+    names, counts = Paths(), Counts()
+    assert [one.path for one in read(names, b"./a\nb\0./c\0" + STATS, cuts)] == ["./a\nb", "./c"]
+    found = read(counts, b"./a\nb\x0012\n./c\x003\r\n" + STATS, cuts)
+    assert [(one.path, one.number) for one in found] == [("./a\nb", 12), ("./c", 3)]
+    assert names.searched == counts.searched == 11
+
+
+def test_statistics_that_are_not_known_count_nothing() -> None:
+    reader = Paths()
+    assert [one.path for one in read(reader, b"./a\0\nsearched: many\n")] == ["./a"]
+    assert reader.searched == 0
+
+
+def test_ripgrep_is_on_the_path_or_beside_python_or_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "rg"
+    own.write_text("#!/bin/sh\n", encoding="utf-8")
+    own.chmod(own.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert ripgrep.find() == str(own)
+    monkeypatch.setenv("PATH", "")
+    beside = ripgrep.find()
+    assert beside is None or os.path.dirname(beside) != str(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", ".")
+    assert ripgrep.find() == beside
+    monkeypatch.setenv("HANDRAIL_RG", "")
+    assert ripgrep.find() is None
+
+
+def fake(folder: Path, body: str) -> str:
+    """A program in place of ripgrep."""
+    path = folder / "fake-rg"
+    path.write_text(f"#!{sys.executable}\nimport os, sys, time\n{body}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_slow_ripgrep_is_ended_when_time_is_up_and_what_it_found_is_shown(
+    tmp_path: Path, make_session: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "a.txt").write_text("needle\n", encoding="utf-8")
+    pid = tmp_path / "pid"
+    body = f"open({str(pid)!r}, 'w').write(str(os.getpid()))\nos.write(1, b'./a.txt\\0')\ntime.sleep(60)"
+    monkeypatch.setenv("HANDRAIL_RG", fake(tmp_path, body))
+    folder = tmp_path / "dialect"
+    folder.mkdir()
+    limits = 'extends = "native"\n[tools.Grep]\nid = "grep"\nlimits = { seconds = 1.5 }\n'
+    (folder / "tools.toml").write_text(limits, encoding="utf-8")
+    (folder / "messages.toml").write_text("", encoding="utf-8")
+    result = make_session(tmp_path / "work", dialect=str(folder), durable=False).call("Grep", {"pattern": "needle"})
+    assert result.status == "partial"
+    assert result.notes[0].code == "time_limit"
+    assert result.data["files"] == ["a.txt"]
+    assert result.data["aborted_reason"] == "time_limit"
+    assert result.data["receipt"]["complete"] is False
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text(encoding="ascii")), 0)
+
+
+def test_what_ripgrep_complains_about_makes_the_answer_partial(
+    tmp_path: Path, make_session: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("needle\n", encoding="utf-8")
+    body = (
+        "os.write(2, b'rg: ./secret/dir: Permission denied (os error 13)\\n' * 5000)\n"
+        "os.write(2, b'rg: ./gone: No such file or directory (os error 2)\\n')\n"
+        "os.write(1, b'./a.txt\\0')\nsys.exit(2)"
+    )
+    monkeypatch.setenv("HANDRAIL_RG", fake(tmp_path, body))
+    result = make_session(durable=False).call("Grep", {"pattern": "needle"})
+    assert result.status == "partial"
+    assert result.data["files"] == ["a.txt"]
+    assert result.data["receipt"]["skipped"]["unreadable"] == 5000
+    assert "Permission denied" in result.text
+    assert "secret" not in result.text
+
+
+def test_a_ripgrep_that_dies_is_replaced(tmp_path: Path, make_session: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_text("needle\n", encoding="utf-8")
+    monkeypatch.setenv("HANDRAIL_RG", fake(tmp_path, "os.kill(os.getpid(), 9)"))
+    result = make_session(durable=False).call("Grep", {"pattern": "needle", "glob": "*.txt"})
+    assert result.data["files"] == ["a.txt"]
+    assert result.data["fallback_reason"] == "rg_failed"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        (r"\<need", "a needle", True),
+        (r"\b{end}s", "as s", False),
+        (r"a**b", "aab", True),
+        (r"a++b", "aab", True),
+        (r"\x{6e}eedle$", "needle", True),
+        (r"[[:alpha:]]+\d", "ab1", True),
+        (r"[a-z&&[^b]]", "b", False),
+        (r"[]x]", "]", True),
+        (r"a(?i)B", "ab", True),
+        (r"(?i)straße", "STRASSE", False),
+        (r"[|]", "&", False),
+        (r"\pL\p{Greek}", "aα", True),
+        (r"x{2,3}y", "xxy", True),
+        (r"(?P<n>a)(?<m>b)", "ab", True),
+    ],
+)
+def test_a_pattern_means_in_python_what_it_means_to_ripgrep(
+    tmp_path: Path, make_session: Make, monkeypatch: pytest.MonkeyPatch, pattern: str, text: str, found: bool
+) -> None:
+    (tmp_path / "a.txt").write_text(text + "\n", encoding="utf-8")
+    session = make_session(durable=False)
+    for program in (None, ""):
+        if program is not None:
+            monkeypatch.setenv("HANDRAIL_RG", program)
+        result = session.call("Grep", {"pattern": pattern})
+        assert result.error is None, result.text
+        assert bool(result.data["files"]) is found, program
+
+
+def test_ordinary_patterns_are_left_as_they_are() -> None:
+    for pattern in (r"def \w+\(", "a|b", r"^\s*import (os|sys)$", "[^a-z]+?", r"x{2,}"):
+        assert re.compile(translated(pattern, multiline=False).text).pattern == pattern
+
+
+def test_every_type_has_globs_that_are_understood() -> None:
+    assert len(types()) > 50
+    for globs in types().values():
+        assert all(filtered(glob)[0] and "/" not in glob for glob in globs)

@@ -1,0 +1,218 @@
+"""Notebooks for a reader: names that NotebookEdit takes, outputs in bounds, and nothing that makes it fail."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handrail.text.notebook_view import Limits, View, rows, view
+from tests.notebooks import RAN, Bench, Make, book, code, prose
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+
+
+def seen(content: Any, **limits: int) -> View:
+    found = view(json.dumps(content), Limits(**limits))
+    assert found
+    return found
+
+
+def output(*outputs: Any, **limits: int) -> Any:
+    return seen(book(code("x", outputs=list(outputs))), **limits).cells[0].outputs
+
+
+def displayed(**data: Any) -> dict[str, Any]:
+    return {"output_type": "display_data", "metadata": {}, "data": data}
+
+
+def test_cells_are_numbered_and_named_with_their_sources_and_outputs() -> None:
+    found = seen(book(prose(["# Title\n", "more"]), RAN))
+    assert (found.major, found.language) == (4, "python")
+    assert list(rows(found)) == [
+        ("[0]", "m1 (markdown)"),
+        ("1", "# Title"),
+        ("2", "more"),
+        ("[1]", "ran (code, run 7)"),
+        ("1", "x = 1"),
+        ("2", "x"),
+        ("result", "1"),
+        ("stdout", "hello"),
+    ]
+
+
+def test_a_source_cannot_pass_for_the_head_of_a_cell() -> None:
+    forged = seen(book(code("[7] evil (code)\n[8] more", id="a\n[9] b")))
+    assert [label for label, _ in rows(forged)] == ["[0]", "1", "2"]
+    assert next(rows(forged))[1] == "a\\n[9] b (code)"
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [code("a", None), code("b", None), prose("c", None)],
+        [code("a", "one"), code("b", None), code("c", "")],
+        [code("a", "twin"), code("b", "twin"), code("c", "other")],
+        [code("a", "ü b"), code("b", "x" * 64), prose("c", "m")],
+    ],
+)
+def test_each_name_is_one_that_an_edit_finds(make_session: Make, tmp_path: Any, cells: list[Any]) -> None:
+    content = book(*cells, minor=4)
+    names = [cell.id for cell in seen(content).cells]
+    for index, name in enumerate(names):
+        bench = Bench(make_session, tmp_path, copy.deepcopy(content))
+        result = bench.edit(cell_id=name, new_source="changed")
+        assert result.error is None, result.text
+        assert [cell["source"] for cell in bench.now["cells"]].index("changed") == index
+
+
+def test_a_traceback_comes_without_colours_and_a_bare_error_by_its_name() -> None:
+    trace = ["\x1b[0;31m----\x1b[0m", "\x1b]8;;http://x\x07link\x1b]8;;\x07", "\x1b[1;31mValueError\x1b[0m: no\x1b"]
+    first, second = output(
+        {"output_type": "error", "ename": "ValueError", "evalue": "no", "traceback": trace},
+        {"output_type": "error", "ename": "ValueError", "evalue": "no", "traceback": []},
+    )
+    assert (first.kind, first.text) == ("error", "----\nlink\nValueError: no")
+    assert second.text == "ValueError: no"
+
+
+def test_an_escape_without_an_end_hides_nothing() -> None:
+    (found,) = output({"output_type": "stream", "name": "stdout", "text": "a\x1b]8;;b c"})
+    assert "b c" in found.text
+
+
+def test_a_picture_is_mentioned_with_its_size_and_handed_on() -> None:
+    packed = base64.encodebytes(PNG).decode("ascii").splitlines(keepends=True)
+    (found,) = output(displayed(**{"image/png": packed, "text/plain": "<Figure>", "text/html": "<b>"}))
+    assert found.text == f"<Figure>\n[image/png, {len(PNG)} bytes]"
+    assert found.pictures == (("image/png", PNG),)
+
+
+def test_pictures_beyond_the_limits_or_broken_are_mentioned_only() -> None:
+    packed = base64.b64encode(PNG).decode("ascii")
+    found = seen(book(code("x", outputs=[displayed(**{"image/png": packed})] * 3)), pictures=2)
+    assert len(found.pictures) == 2
+    assert found.cells[0].outputs[2].text == f"[image/png, {len(PNG)} bytes, not shown]"
+    assert output(displayed(**{"image/png": packed}), picture_bytes=10)[0].pictures == ()
+    assert output(displayed(**{"image/png": "***"}))[0].text == "[image/png, broken]"
+
+
+def test_other_types_are_mentioned() -> None:
+    (found,) = output(displayed(**{"image/svg+xml": "<svg/>", "application/vnd.plotly.v1+json": {"a": 1}}))
+    assert found.text == "[image/svg+xml, 6 bytes]\n[application/vnd.plotly.v1+json, 8 bytes]"
+
+
+def test_a_long_output_keeps_its_head_and_tail_and_says_what_is_left_out() -> None:
+    (found,) = output({"output_type": "stream", "name": "stdout", "text": "a" * 60 + "b" * 60}, output_chars=100)
+    assert found.left == 20
+    assert found.text == "a" * 50 + "\n[20 characters left out]\n" + "b" * 50
+
+
+def test_what_was_printed_in_pieces_is_one_output_and_many_outputs_are_counted() -> None:
+    piece = {"output_type": "stream", "name": "stdout", "text": ["x"]}
+    (found,) = output(*[piece] * 1000)
+    assert found.text == "x" * 1000
+    errors = {**piece, "name": "stderr"}
+    content = book(code("", outputs=[piece, errors] * 30))
+    cell = seen(content).cells[0]
+    assert (len(cell.outputs), cell.more) == (50, 10)
+    assert list(rows(seen(content)))[-1] == ("...", "[10 more outputs left out]")
+
+
+def test_a_progress_bar_is_shown_as_it_ended() -> None:
+    (found,) = output({"output_type": "stream", "name": "stderr", "text": "0%\r50%\r100%\ndone\r\n"})
+    assert (found.kind, found.text) == ("stderr", "100%\ndone\n")
+
+
+def test_format_3_is_shown() -> None:
+    packed = base64.b64encode(PNG).decode("ascii")
+    old = {
+        "nbformat": 3,
+        "nbformat_minor": 0,
+        "metadata": {"name": ""},
+        "worksheets": [
+            {
+                "cells": [
+                    {"cell_type": "heading", "level": 1, "source": ["Title"]},
+                    {
+                        "cell_type": "code",
+                        "language": "python",
+                        "input": ["1\n", "2"],
+                        "prompt_number": 3,
+                        "outputs": [
+                            {"output_type": "pyout", "prompt_number": 3, "text": ["two"], "png": packed},
+                            {"output_type": "stream", "stream": "stderr", "text": "warn"},
+                            {"output_type": "pyerr", "ename": "E", "evalue": "v", "traceback": ["\x1b[31mE\x1b[0m"]},
+                        ],
+                    },
+                ]
+            }
+        ],
+    }
+    found = seen(old)
+    assert (found.major, found.language) == (3, "python")
+    assert list(rows(found)) == [
+        ("[0]", "cell-0 (heading)"),
+        ("1", "Title"),
+        ("[1]", "cell-1 (code, run 3)"),
+        ("1", "1"),
+        ("2", "2"),
+        ("result", "two"),
+        ("result", f"[image/png, {len(PNG)} bytes]"),
+        ("stderr", "warn"),
+        ("error", "E"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "broken", [None, 7, [], "text", {}, {"cell_type": "code"}, {"cell_type": 5, "source": ""}, {"source": [1]}]
+)
+def test_a_broken_cell_is_shown_as_it_stands_beside_the_others(broken: Any) -> None:
+    found = seen(book(broken, code("fine")))
+    assert [cell.kind for cell in found.cells] == ["broken", "code"]
+    assert json.loads(found.cells[0].source) == broken
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "7", '"cells"', "{}", '{"cells": []}', '{"nbformat": "4", "cells": []}', '{"nbformat": 4}'],
+)
+def test_what_is_no_notebook_is_none(text: str) -> None:
+    assert view(text) is None
+    assert view("[" * 200_000) is None
+
+
+def test_numbers_without_end_and_half_characters_do_no_harm() -> None:
+    found = view('{"nbformat": 4, "cells": [{"cell_type": "code", "source": "\\ud800", "n": ' + "9" * 10_000 + "}]}")
+    assert found
+    assert found.cells[0].source == "\ufffd"
+
+
+_KEYS = ["cell_type", "source", "input", "outputs", "output_type", "data", "text", "name", "id", "execution_count"]
+_KEYS += ["text/plain", "image/png", "traceback", "ename", "png", "x"]
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(_KEYS),
+            inner | st.sampled_from(["code", "markdown", "stream", "error", "execute_result", "display_data", "pyout"]),
+            max_size=5,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(st.lists(_JSON, max_size=4), st.booleans())
+def test_any_cells_at_all_can_be_viewed(cells: list[Any], old: bool) -> None:
+    found = seen({"nbformat": 3, "worksheets": [{"cells": cells}]} if old else {"nbformat": 4, "cells": cells})
+    assert len(found.cells) == len(cells)
+    for label, line in rows(found):
+        assert label and "\n" not in line and "\x1b" not in label
+        line.encode("utf-8")
