@@ -1,0 +1,192 @@
+"""Finding the occurrences of a literal text or a regular expression, each with what is to stand there instead.
+
+Every line ending counts as ``\\n``, in the pattern and in the replacement, and new lines take the ending of the place
+they come to; only who spells out ``\\r`` means the endings themselves. An occurrence is a span of the text as it is.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from handrail.errors import BadPattern, BadReplacement, EmptyMatch
+from handrail.text import lines
+from handrail.text.splice import with_endings
+
+_RETURN = re.compile(r"\r|(?<!\\)(?:\\\\)*\\(?:r|x0[dD]|u000[dD])")
+_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d+)(?:,\d*)?\}|.", re.DOTALL)
+_VERBOSE = re.compile(r"\(\?[A-Za-z]*x")
+_MOST_STEPS = 50_000
+"""Counted repeats are written out when a pattern is compiled, which cannot be stopped: more steps are refused."""
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """Replace the characters ``start:end`` of a text by ``new``."""
+
+    start: int
+    end: int
+    new: str
+    line: int
+    """The line it begins in, from 1."""
+
+
+Spans = Iterator[tuple[int, int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A pattern with its replacement, ready to be looked for in many texts."""
+
+    spans: Callable[[str, float], Spans]
+    """Where it is in a text, until a moment of the monotonic clock; raises `TimeoutError`."""
+    as_they_are: bool
+    """Whether line endings are meant literally."""
+
+    def find(self, text: str, seconds: float) -> Iterator[Occurrence]:
+        """The occurrences, in order and apart; raises `EmptyMatch`, and `TimeoutError` when the time is up."""
+        deadline = time.monotonic() + seconds
+        plain = self.as_they_are or "\r" not in text
+        pairs = [] if plain else _pairs(text)
+        ending = "\r\n" if len(pairs) == text.count("\r") == text.count("\n") else None  # None: several kinds
+        line, counted = 1, 0
+        for begin, stop, new in self.spans(text if plain else lines.to_feeds(text), deadline):
+            start, end = begin + bisect_left(pairs, begin), stop + bisect_left(pairs, stop)
+            here = start - 1 if text[start - 1 : start + 1] == "\r\n" and start else start  # count no half endings
+            line += lines.count_ends(text[counted:here])
+            counted = here
+            if begin >= stop:
+                raise EmptyMatch(line=line)
+            if "\n" in new and not plain:
+                new = with_endings(text, start, end, new) if ending is None else new.replace("\n", ending)
+            if time.monotonic() > deadline:
+                raise TimeoutError
+            yield Occurrence(start, end, new, line)
+
+
+def _pairs(text: str) -> list[int]:
+    """Where the line feeds are that stand for two characters, in the text with every ending written as one."""
+    return [found.start() - number for number, found in enumerate(re.finditer("\r\n", text))]
+
+
+def search(
+    pattern: str, replacement: str, *, regex: bool = False, ignore_case: bool = False, whole_words: bool = False
+) -> Search:
+    """What to look for; raises `BadPattern` and `BadReplacement`."""
+    if not regex:
+        as_they_are = "\r" in pattern or "\r" in replacement
+        if not (ignore_case or whole_words):
+            return Search(lambda text, _: _literal(pattern, replacement, text), as_they_are)
+        compiled = _compiled(re.escape(pattern), ignore_case, whole_words)
+        return Search(lambda text, until: _matches(compiled, lambda _: replacement, text, until), as_they_are)
+    as_they_are = bool(_RETURN.search(pattern) or _RETURN.search(replacement))
+    if _steps(pattern) > _MOST_STEPS:
+        raise BadPattern(pattern=pattern[:_SHOWN], why="its counted repeats come to too many steps")
+    compiled = _compiled(pattern, ignore_case, whole_words)
+    new = _expander(compiled, replacement)
+    return Search(lambda text, until: _matches(compiled, new, text, until), as_they_are)
+
+
+def _literal(pattern: str, replacement: str, text: str) -> Spans:
+    start = text.find(pattern)
+    while start >= 0:
+        yield start, start + len(pattern), replacement
+        start = text.find(pattern, start + len(pattern))
+
+
+def _matches(compiled: Any, new: Callable[[Any], str], text: str, until: float) -> Spans:
+    position = 0
+    # One search at a time: the timeout of an iterator begins anew with every match.
+    while found := compiled.search(text, position, timeout=max(0.0, until - time.monotonic())):
+        start, position = found.span()
+        yield start, position, new(found)
+
+
+def _compiled(pattern: str, ignore_case: bool, whole_words: bool) -> Any:
+    import regex  # type: ignore[import-untyped]  # slow to import, and most searches are for plain text
+
+    flags = regex.MULTILINE | (regex.IGNORECASE if ignore_case else 0)
+    try:
+        compiled = regex.compile(pattern, flags)
+        if whole_words:  # a comment at the end of a verbose pattern must not swallow the bracket
+            end = "\n)" if compiled.flags & regex.VERBOSE else ")"
+            compiled = regex.compile(rf"(?<!\w)(?:{pattern}{end}(?!\w)", flags)
+    except regex.error as error:
+        raise BadPattern(pattern=pattern[:_SHOWN], why=error.msg, position=error.pos) from None
+    except RecursionError:
+        raise BadPattern(pattern=pattern[:_SHOWN], why="it is nested too deeply") from None
+    except (ValueError, IndexError, OverflowError) as error:  # what the library does not call an error of its own
+        raise BadPattern(pattern=pattern[:_SHOWN], why=str(error)) from None
+    if compiled.flags & regex.REVERSE:
+        raise BadPattern(pattern=pattern[:_SHOWN], why="searching backwards, (?r), is not possible here")
+    return compiled
+
+
+def _expander(compiled: Any, replacement: str) -> Callable[[Any], str]:
+    """The replacement for a match, its groups filled in; raises `BadReplacement`, here or when a match is there."""
+    import regex
+
+    def expand(fill: Callable[[], str]) -> str:
+        try:
+            return fill()
+        except regex.error as error:
+            raise BadReplacement(replacement=replacement[:_SHOWN], why=error.msg, position=error.pos) from None
+        except (ValueError, IndexError, OverflowError) as error:  # such as a group that the pattern does not have
+            raise BadReplacement(replacement=replacement[:_SHOWN], why=str(error)) from None
+
+    expand(lambda: str(compiled.sub(replacement, "")))
+    return lambda found: expand(lambda: str(found.expand(replacement)))
+
+
+def _steps(pattern: str) -> int:
+    """About how many steps a pattern has once its counted repeats are written out."""
+    counts = [int(found[1][:9]) for found in _TOKEN.finditer(pattern) if found[1]]
+    if _VERBOSE.search(pattern):  # a comment may part a repeat from its group: as if each repeated all the others
+        return prod(max(1, count) for count in counts)
+    sizes, last = [0], 0
+    for found in _TOKEN.finditer(pattern):
+        part = found[0]
+        if part == "(":
+            sizes.append(0)
+        elif part == ")" and len(sizes) > 1:
+            last = sizes.pop()
+            sizes[-1] += last
+        elif found[1]:
+            repeated = last * max(1, int(found[1][:9]))
+            sizes[-1] += repeated - last
+            last = repeated
+        elif part not in "?*+":
+            last = 1
+            sizes[-1] += last
+    return sum(sizes)
+
+
+def window(text: str, found: Occurrence, width: int) -> tuple[str, str]:
+    """The line around an occurrence before and after, one line each, with no more than about ``width`` on each side."""
+    near = text[max(0, found.start - width - 1) : found.start]  # never the whole line: it may be endless
+    left = near[lines.start_of_line(near, len(near)) :]
+    left = "…" + left[-width:] if len(left) > width else left
+    near = text[found.end : found.end + width + 1]
+    if text[found.end - 1] in "\r\n":
+        near = ""  # its ending belongs to it: the line does not go on
+    right = lines.body(near[: lines.end_of_line(near, 0)])
+    right = right[:width] + "…" if len(right) > width else right
+    before, after = (left + cut(part, 2 * width) + right for part in (text[found.start : found.end], found.new))
+    return one_line(before), one_line(after)
+
+
+def cut(text: str, most: int) -> str:
+    """The beginning and the end of a long text."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[:half]}…{text[len(text) - half :]}"
+
+
+def one_line(text: str) -> str:
+    """A text with its line endings shown as signs."""
+    return lines.to_feeds(text).replace("\n", "⏎")

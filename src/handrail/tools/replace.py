@@ -1,0 +1,395 @@
+"""Replace: one text or pattern in many files, looked at first, then changed all or none."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import groupby
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
+
+from handrail.errors import (
+    BadGlobPattern,
+    BadPath,
+    BinaryFile,
+    CannotEncode,
+    EmptyMatch,
+    NoChange,
+    NotCounted,
+    NotFound,
+    NotRegular,
+    OtherCount,
+    PermissionDenied,
+    SearchTimedOut,
+    TooLargeToChange,
+    TooManyOccurrences,
+    UnknownOccurrence,
+)
+from handrail.files.stored import Stored, load
+from handrail.nouns import Touch
+from handrail.search.receipt import Budget, Receipt
+from handrail.search.tree import Tree
+from handrail.text import occurrences
+from handrail.text.document import document
+from handrail.text.globs import BadGlob, filtered
+from handrail.text.lines import body
+from handrail.text.occurrences import Occurrence
+from handrail.text.shown import readable, shown
+from handrail.text.splice import narrowed
+from handrail.tool import Arguments, Context, Hints, Loaded, Outcome, Reads, Remark, Tool, Words
+from handrail.tools.parts.coverage import passed_over
+from handrail.workspace import WorkPath
+
+_SHORT, _LONG = 8, 16
+"""Hex digits of an id; the long ones only where two short ones are the same."""
+
+
+def _list(value: Any) -> Any:
+    """A list that a model wrote as a string of JSON, or a single id."""
+    try:
+        return json.loads(value) if isinstance(value, str) and value.startswith("[") else value
+    except (ValueError, RecursionError):
+        return value
+
+
+class _Sought(NamedTuple):
+    """What `seek` found, for `run` to look at again under the locks."""
+
+    paths: dict[str, str]
+    """The files to change, by name, with their real paths."""
+    receipt: Receipt
+
+
+class Args(Arguments):
+    pattern: Annotated[str, Field(min_length=1, max_length=10_000, description="The text to replace")]
+    replacement: Annotated[str, Field(description="The text to put there")]
+    path: Annotated[Reads, Field(description="The directory or file to work on")] = "."
+    glob: Annotated[str | None, Field(max_length=4096, description="Only these files, such as *.py or src/**")] = None
+    regex: Annotated[bool, Field(description="pattern is a regular expression")] = False
+    ignore_case: Annotated[bool, Field(description="Match regardless of case")] = False
+    whole_words: Annotated[bool, Field(description="Not inside longer words")] = False
+    dry_run: Annotated[bool, Field(description="Only show what would change")] = False
+    expected: Annotated[int | None, Field(ge=0, description="How many occurrences must be replaced")] = None
+    only: Annotated[
+        list[str] | None,
+        BeforeValidator(_list),
+        Field(description="Ids from a dry run: replace these alone"),
+    ] = None
+    offset: Annotated[int, Field(ge=0, description="Occurrences to skip in the list of a dry run")] = 0
+    include_hidden: Annotated[bool, Field(description="Also names that begin with a dot")] = False
+    include_ignored: Annotated[bool, Field(description="Also what ignore files leave out")] = False
+    _sought: _Sought | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _together(self) -> Args:
+        if self.offset and not self.dry_run:
+            raise ValueError("offset goes with dry_run; to replace some occurrences give their ids in only")
+        if self.only is not None and not self.only:
+            raise ValueError("only is empty: give ids, or leave it out")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a dialect may set."""
+
+    files: int = 200
+    occurrences: int = 10_000
+    file_bytes: int = 10 << 20
+    """Larger files are passed over."""
+    total_bytes: int = 64 << 20
+    """What the files that are changed may hold together, and what may be put into them."""
+    seconds: float = 10.0
+    page_chars: int = 20_000
+    window: int = 60
+    """Characters shown on each side of an occurrence."""
+    snippet_lines: int = 40
+
+
+class Place(NamedTuple):
+    """An occurrence in a file."""
+
+    path: str
+    key: str
+    found: Occurrence
+    old: str
+    before: str
+    after: str
+
+
+class _Hunt:
+    """One search through files, within bounds. What goes over them is an error: never half of what was asked."""
+
+    def __init__(self, args: Args, limits: Limits) -> None:
+        if args.pattern == args.replacement and not args.regex and not args.ignore_case:
+            raise NoChange()
+        self.receipt = Receipt()
+        self.places: list[Place] = []
+        self.real: dict[str, str] = {}
+        """The files with occurrences, by name."""
+        self.budget = Budget(limits.seconds)
+        self._args = args
+        self._limits = limits
+        self._search = occurrences.search(
+            args.pattern,
+            args.replacement,
+            regex=args.regex,
+            ignore_case=args.ignore_case,
+            whole_words=args.whole_words,
+        )
+        self._bytes = 0
+
+    def look(self, path: str, stored: Stored, text: str) -> bool:
+        """Whether there are occurrences in this file; they are added to the others."""
+        limits, before = self._limits, len(self.places)
+        self.receipt.searched += 1
+        try:
+            for found in self._search.find(text, self.budget.left):
+                if len(self.places) == limits.occurrences:
+                    raise TooManyOccurrences(most=limits.occurrences, what="occurrences")
+                self._weigh(len(found.new))
+                self.places.append(self._place(path, stored, text, found))
+        except TimeoutError:
+            raise self.slow() from None
+        except EmptyMatch as error:
+            error.facts["path"] = path
+            raise
+        if len(self.places) == before:
+            return False
+        self.real[path] = stored.path.real
+        if len(self.real) > limits.files:
+            raise TooManyOccurrences(most=limits.files, what="files")
+        self._weigh(len(stored.raw))
+        return True
+
+    def _weigh(self, more: int) -> None:
+        self._bytes += more
+        if self._bytes > self._limits.total_bytes:
+            raise TooManyOccurrences(most=self._limits.total_bytes, what="bytes of text")
+
+    def _place(self, path: str, stored: Stored, text: str, found: Occurrence) -> Place:
+        what = f"{stored.version.digest} {found.start} {found.end} {path}"
+        key = sha256(what.encode("utf-8", "surrogateescape")).hexdigest()[:_LONG]
+        old = text[found.start : found.end]
+        return Place(path, key, found, old, *occurrences.window(text, found, self._limits.window))
+
+    def slow(self) -> SearchTimedOut:
+        return SearchTimedOut(seconds=self._limits.seconds, pattern=occurrences.cut(self._args.pattern, 80))
+
+    def chosen(self) -> list[Place]:
+        """The places that are meant; raises if they are not those that were announced."""
+        args, places = self._args, self.places
+        if args.only is not None:
+            places = self._picked(args.only)
+        if args.expected is not None and len(places) != args.expected:
+            receipt, files = self.receipt, len({place.path for place in places})
+            facts = {**receipt.facts(), "searched": receipt.searched}
+            raise OtherCount(found=len(places), files=files, expected=args.expected, **facts)
+        return places
+
+    def _picked(self, ids: Sequence[str]) -> list[Place]:
+        known: dict[str, list[Place]] = {}
+        for place in self.places:
+            known.setdefault(place.key[:_SHORT], []).append(place)
+        picked: set[str] = set()
+        unknown: list[str] = []
+        for one in dict.fromkeys(ids):
+            fits = [place for place in known.get(one[:_SHORT], ()) if place.key.startswith(one)]
+            if len(fits) == 1:
+                picked.add(fits[0].key)
+            else:
+                unknown.append(shown(occurrences.cut(one, _LONG)))
+        if unknown:
+            raise UnknownOccurrence(ids=unknown[:10], more=len(unknown) - 10 if len(unknown) > 10 else None)
+        return [place for place in self.places if place.key in picked]
+
+    def ids(self) -> Callable[[Place], str]:
+        """What a place is called: short, unless another one would be called the same."""
+        times = Counter(place.key[:_SHORT] for place in self.places)
+        return lambda place: place.key[: _SHORT if times[place.key[:_SHORT]] == 1 else _LONG]
+
+
+def seek(args: Args, ctx: Context) -> list[Touch]:
+    """The files that will be changed. A dry run changes none."""
+    if args.dry_run:
+        return []
+    if args.expected is None and args.only is None:
+        raise NotCounted()
+    hunt = _looked(args, ctx)
+    paths = {place.path: hunt.real[place.path] for place in hunt.chosen()}
+    args._sought = _Sought(paths, hunt.receipt)
+    return [Touch("write", path) for path in paths]
+
+
+def _looked(args: Args, ctx: Context) -> _Hunt:
+    """A search through all files that are asked for."""
+    limits: Limits = ctx.limits
+    hunt, tree = _Hunt(args, limits), ctx.tree(args.path)
+    home = os.path.realpath(tree.workspace.home).rstrip("/") + "/"
+    for inner in _files(args, tree, hunt):
+        receipt, real = hunt.receipt, tree.real(inner)
+        named = real.removeprefix(home)
+        below = inner if tree.path.inner == "." else f"{tree.path.inner}/{inner}".rstrip("/")
+        try:
+            stored = load(tree.workspace, WorkPath(named, real, below, tree.path.root), limits.file_bytes)
+            text = document(stored.raw).text
+        except TooLargeToChange:
+            receipt.large += 1
+        except BinaryFile:
+            receipt.binary += 1
+        except PermissionDenied:
+            receipt.unreadable += 1
+        except (NotFound, NotRegular, BadPath):  # not what was listed any more
+            continue
+        else:
+            hunt.look(named, stored, text)
+    return hunt
+
+
+def _files(args: Args, tree: Tree, hunt: _Hunt) -> Iterator[str]:
+    """The files to look into, below the path that was given."""
+    try:
+        glob, out = filtered(args.glob) if args.glob else (None, False)
+    except BadGlob as error:
+        raise BadGlobPattern(pattern=args.glob, why=str(error)) from None
+    if tree.is_file:
+        if glob is None or glob.match(os.path.basename(tree.path.real)) != out:
+            yield ""
+        return
+    walk = tree.walk(hunt.budget)
+    hunt.receipt = walk.receipt
+    look = tree.look(hidden=args.include_hidden, ignored=args.include_ignored)
+    for here in walk.directories(look, None if out else glob):
+        walk.receipt.links += len(here.links)
+        for name in here.files:
+            if hunt.budget.spent(0):
+                raise hunt.slow()
+            if not (out and glob and glob.match(here.prefix + name)):
+                yield here.prefix + name
+    if walk.receipt.stopped:
+        raise hunt.slow()
+
+
+def run(args: Args, ctx: Context) -> Outcome:
+    if args.dry_run:
+        hunt = _looked(args, ctx)
+        return _outcome("found", args, hunt, hunt.chosen(), ctx.limits)
+    assert args._sought is not None, "seek comes first"
+    paths, receipt = args._sought
+    hunt = _Hunt(args, ctx.limits)
+    loaded: dict[str, Loaded] = {}
+    for path, real in paths.items():
+        try:  # under the lock now: what is there counts, whatever it was a moment ago
+            one = ctx.load(path, unseen=True)
+        except (NotFound, NotRegular, BadPath, BinaryFile, TooLargeToChange):
+            continue
+        if one.stored.path.real == real and hunt.look(path, one.stored, one.document.text):
+            loaded[path] = one
+    hunt.receipt = receipt
+    chosen = hunt.chosen()
+    rows = {
+        path: _staged(ctx, path, loaded[path], [place.found for place in places])
+        for path, places in groupby(chosen, key=lambda place: place.path)
+    }
+    outcome = _outcome("done" if any(rows.values()) else "same", args, hunt, chosen, ctx.limits)
+    outcome.facts["rows"] = rows if sum(map(len, rows.values())) <= ctx.limits.snippet_lines else {}
+    return outcome
+
+
+def _staged(ctx: Context, path: str, loaded: Loaded, found: Sequence[Occurrence]) -> list[tuple[int, str]]:
+    """The new lines of one file."""
+    text = loaded.document.text
+    splices = [splice for one in found if (splice := narrowed(text, one.start, one.end, one.new))]
+    try:
+        hunks = ctx.stage(path, loaded, splices).hunks
+    except CannotEncode as error:
+        error.facts["path"] = path
+        raise
+    rows: list[tuple[int, str]] = []
+    for hunk in hunks:
+        number = hunk.new_first
+        for sign, row in hunk.rows:
+            if sign == "+":
+                rows.append((number, occurrences.cut(body(row), 4 * ctx.limits.window)))
+            number += sign != "-"
+    return rows
+
+
+def _outcome(kind: str, args: Args, hunt: _Hunt, chosen: Sequence[Place], limits: Limits) -> Outcome:
+    page = _page(chosen[args.offset :], limits.page_chars)
+    following = args.offset + len(page)
+    more = following < len(chosen)
+    counts = Counter(place.path for place in chosen)
+    receipt, called = hunt.receipt, hunt.ids()
+    remarks: list[Remark] = []
+    if more and args.dry_run:
+        left = len(chosen) - following
+        remarks.append(Remark("more_occurrences", {"next": following, "remaining": left, "total": len(chosen)}))
+    if receipt.unreadable:
+        remarks.append(Remark("unreadable", {"count": receipt.unreadable}))
+    listed = [
+        {
+            "id": called(place),
+            "path": shown(place.path),
+            "line": place.found.line,
+            "old": readable(occurrences.cut(place.old, limits.page_chars)),
+            "new": readable(occurrences.cut(place.found.new, limits.page_chars)),
+        }
+        for place in page
+    ]
+    data: dict[str, Any] = {
+        "files": [{"path": shown(path), "count": count} for path, count in counts.items()],
+        "occurrences": listed,
+        "total": len(chosen),
+        "replaced": len(chosen) if kind == "done" else 0,
+        "dry_run": args.dry_run,
+        "next_offset": following if more else None,
+        "receipt": receipt.data(),
+    }
+    facts: dict[str, Any] = {
+        "path": args.path,
+        "glob": args.glob,
+        "count": len(chosen),
+        "files": len(counts),
+        "counts": counts,
+        "page": list(zip([one["id"] for one in listed], page, strict=True)),
+        "all": args.only is None,
+        "receipt": receipt,
+    }
+    return Outcome("none" if not chosen else kind if page else "past", facts, data, tuple(remarks))
+
+
+def _page(places: Sequence[Place], room: int) -> list[Place]:
+    """As many as there is room for, but one at least."""
+    page: list[Place] = []
+    for place in places:
+        room -= len(place.before) + len(place.after) + len(place.old) + len(place.found.new) + 40
+        if page and room < 0:
+            break
+        page.append(place)
+    return page
+
+
+def say(outcome: Outcome, words: Words) -> str:
+    facts, items = outcome.facts, []
+    if outcome.kind == "found":
+        for path, group in groupby(facts["page"], key=lambda one: one[1].path):
+            items.append(words.say("replace.file", path=path, count=facts["counts"][path]))
+            for called, place in group:
+                line, before, after = place.found.line, place.before, place.after
+                items.append(words.say("replace.place", id=called, line=line, before=before, after=after))
+    elif outcome.kind == "done":
+        for path, count in facts["counts"].items():
+            snippet = words.rows(facts["rows"].get(path, ()))
+            items.append(words.say("replace.changed", path=path, count=count, snippet=snippet))
+    receipt = facts["receipt"]
+    told = {"items": "\n".join(items), "skipped": passed_over(receipt, words), "searched": receipt.searched}
+    return words.say(f"replace.{outcome.kind}", **{**facts, **told})
+
+
+TOOL = Tool(id="replace", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True), seek=seek)
