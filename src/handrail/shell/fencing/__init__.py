@@ -1,0 +1,1 @@
+"""What holds commands: bubblewrap, Landlock and seccomp, a scrubbed environment. Begin with `sandbox.py`."""

@@ -1,0 +1,268 @@
+"""Commands under bubblewrap: namespaces of their own, in which the rest of the machine is not there to be reached.
+
+The mounts hold what landlock cannot: paths that are hidden or read-only inside a writable tree, a private `/tmp` and
+`/dev/shm`, other processes out of sight. Bubblewrap mounts, and landlock refuses all mounting, so the one cannot start
+inside the other: commands stand under the namespaces and the filter on system calls, and the file tools, which run in
+this process, under landlock.
+
+Bubblewrap itself is started from one thread that lives as long as the boundary, because `--die-with-parent` means the
+thread and not the process: the end of a short-lived thread would end the jobs that it started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from handrail.shell.fencing import seccomp
+from handrail.shell.fencing.environment import placed
+from handrail.shell.fencing.fence import Fence, inside, is_directory
+from handrail.shell.fencing.gate import File, Gate, limit, require_program
+from handrail.shell.fencing.landlock import LEAST, Confined, Rules, version
+
+T = TypeVar("T")
+
+_START_SECONDS = 10.0
+_KEPT_IN_RUN = (  # of a directory that is full of sockets: programs (NixOS) and the addresses of name servers
+    "/run/current-system",
+    "/run/booted-system",
+    "/run/opengl-driver",
+    "/run/systemd/resolve",
+    "/run/NetworkManager",
+    "/run/resolvconf",
+)
+_FOR_ROOT = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID")
+
+
+class BubblewrapBoundary:
+    """Commands in namespaces, file tools under landlock where there is one."""
+
+    def __init__(self, fence: Fence) -> None:
+        found = shutil.which("bwrap")
+        if found is None:
+            raise OSError("bubblewrap is not installed")
+        self.fence = fence
+        self._program = found
+        self._filter = seccomp.program(fence.network) if seccomp.supported() else None
+        self._left: list[str] = []
+        self._started: list[subprocess.Popen[bytes]] = []
+        self._tools: Confined | None = None
+        self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
+        with contextlib.ExitStack() as undo:
+            undo.callback(shutil.rmtree, self.tmp, ignore_errors=True)
+            undo.callback(self._remove_left, last=True)
+            self._thread = undo.enter_context(ThreadPoolExecutor(1, "handrail-bwrap"))
+            self._try()
+            if version() >= LEAST:
+                self._tools = Confined(Rules(fence, tmp=self.tmp, tools=True))
+                undo.callback(self._tools.close)
+            self._close = undo.pop_all()
+        self.name = "bwrap" + ("+seccomp" if self._filter else "") + ("+landlock" if self._tools else "")
+        self.description = _describe(fence, self._filter is not None, self._tools is not None)
+
+    def _try(self) -> None:
+        """Whether it starts here, with this very fence: user namespaces may be forbidden, or mounting `/proc`."""
+        where = self.fence.writable[0] if self.fence.writable else "/"  # the host may stand where nothing is inside
+        quiet = subprocess.DEVNULL
+        tried = self.spawn(["true"], cwd=where, stdin=quiet, stdout=quiet, stderr=subprocess.PIPE)
+        try:
+            _, said = tried.communicate(timeout=_START_SECONDS)
+        except subprocess.TimeoutExpired:
+            tried.kill()
+            tried.communicate()
+            raise OSError(f"bubblewrap did not start within {_START_SECONDS:.0f} seconds") from None
+        self.tidy()
+        if tried.returncode != 0:
+            raise OSError(f"bubblewrap does not start here: {said.decode('utf-8', 'replace').strip()}")
+
+    def run(self, work: Callable[[], T]) -> T:
+        return self._tools.run(work) if self._tools else work()
+
+    def spawn(
+        self,
+        args: Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: File = None,
+        stdout: File = None,
+        stderr: File = None,
+        pass_fds: Sequence[int] = (),
+        start_new_session: bool = False,
+    ) -> subprocess.Popen[bytes]:
+        given = placed(env, self.tmp)
+        require_program(args[0], given)
+        where = cwd or os.getcwd()
+        gate, (info, told) = Gate(), os.pipe()
+        ours = [told]
+        options = ["--block-fd", str(gate.entry), "--info-fd", str(told), "--chdir", os.path.realpath(where)]
+        try:
+            if self._filter:
+                code, filled = os.pipe()
+                ours.append(code)
+                os.write(filled, self._filter)  # well below what a pipe holds
+                os.close(filled)
+                options += ["--seccomp", str(code)]
+
+            def start() -> subprocess.Popen[bytes]:
+                started = subprocess.Popen(  # noqa: S603 - what may be run was judged before
+                    [self._program, *self._mounts(), *options, "--", *args],
+                    cwd=where,
+                    env=given,
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    pass_fds=(*pass_fds, gate.entry, *ours),
+                    start_new_session=start_new_session,
+                )
+                self._started = [*(each for each in self._started if each.returncode is None), started]
+                return started
+
+            started = self._thread.submit(start).result()
+            while ours:
+                os.close(ours.pop())
+            try:
+                inner = _child(info)
+                if inner:  # the process inside that waits at the gate; it starts the command
+                    limit(inner, self.fence.limits)
+            except BaseException:
+                started.kill()
+                started.wait()
+                raise
+            gate.open()
+            return started
+        finally:
+            gate.close()
+            for fd in (*ours, info):
+                os.close(fd)
+
+    def _mounts(self) -> Iterator[str]:
+        fence = self.fence
+        yield from ("--unshare-pid", "--unshare-ipc", "--die-with-parent", "--cap-drop", "ALL")
+        if os.geteuid() == 0:  # who keeps all of root's powers can mount everything writable again
+            for capability in _FOR_ROOT:
+                yield from ("--cap-add", capability)
+        if fence.network != "on":
+            yield "--unshare-net"
+        if "/" in (*fence.readable, *fence.writable):
+            yield from ("--bind" if "/" in fence.writable else "--ro-bind", "/", "/")
+        else:
+            yield from _links(fence.readable)
+        yield from ("--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run")
+        for path in _KEPT_IN_RUN:
+            yield from ("--ro-bind-try", path, path)
+        # Under both names, so that a path that a command prints is the path that the file tools know.
+        yield from ("--bind", self.tmp, "/tmp", "--bind", self.tmp, self.tmp)  # noqa: S108 - that is the point
+        trees = {**dict.fromkeys(fence.readable, "--ro-bind"), **dict.fromkeys(fence.writable, "--bind")}
+        for prefix in (sys.prefix, sys.base_prefix):  # an interpreter that lies in /tmp is still there
+            if os.path.isdir(prefix) and inside(os.path.realpath(prefix), os.path.realpath("/tmp")):  # noqa: S108
+                trees.setdefault(os.path.realpath(prefix), "--ro-bind")
+        for path in sorted(set(trees) - {"/"}):  # what lies deeper comes later, and is on top
+            yield from (trees[path], path, path)
+        yield from self._protections()
+        for path in fence.hidden:
+            directory = is_directory(path)
+            if directory:
+                yield from ("--perms", "0000", "--tmpfs", path, "--remount-ro", path)
+            elif directory is not None:
+                yield from ("--ro-bind", "/dev/null", path)
+
+    def _protections(self) -> Iterator[str]:
+        pinned: list[str] = []
+        for entry in self.fence.protected:
+            path = entry.rstrip("/")
+            root = max((root for root in self.fence.writable if inside(path, root)), key=len, default=None)
+            if root is None or is_directory(os.path.dirname(path)) is not True:
+                continue
+            # A directory on the way there could be moved aside, with a fresh one in its place; a mount cannot.
+            above = os.path.dirname(path)
+            way = [above] if above != root else []
+            while way and os.path.dirname(way[-1]) != root:
+                way.append(os.path.dirname(way[-1]))
+            for directory in reversed(way):
+                if directory not in pinned:
+                    pinned.append(directory)
+                    yield from ("--bind", directory, directory)
+            there = is_directory(path)
+            if there is None and path not in self._left:
+                self._left.append(path)
+            if there is None and entry.endswith("/"):
+                yield from ("--perms", "0555", "--tmpfs", path, "--remount-ro", path)
+            else:
+                yield from ("--ro-bind", "/dev/null" if there is None else path, path)
+
+    def tidy(self) -> None:
+        """Remove the empty places that mounts needed in the workspace, unless a command still runs over them."""
+        if self._left:
+            self._thread.submit(self._remove_left).result()
+
+    def _remove_left(self, last: bool = False) -> None:
+        if not last and any(each.returncode is None for each in self._started):
+            return
+        for path in self._left:
+            with contextlib.suppress(OSError):  # gone, or filled by somebody else since
+                if os.path.isdir(path):
+                    os.rmdir(path)
+                elif os.path.getsize(path) == 0:
+                    os.unlink(path)
+        self._left.clear()
+
+    def close(self) -> None:
+        """Ends every command that still runs: with the thread goes what it started."""
+        self._close.close()
+
+
+def _links(readable: Sequence[str]) -> Iterator[str]:
+    """The links at the top, such as `/bin`, which lead into what is readable."""
+    with os.scandir("/") as found:
+        for entry in found:
+            if entry.is_symlink() and any(inside(os.path.realpath(entry.path), tree) for tree in readable):
+                yield from ("--symlink", os.readlink(entry.path), entry.path)
+
+
+def _child(info: int) -> int | None:
+    """The process inside, as bubblewrap tells it; None if it failed before it had one."""
+    told = b""
+    waiting = select.poll()
+    waiting.register(info, select.POLLIN)
+    while b"}" not in told:
+        if not waiting.poll(_START_SECONDS * 1000):
+            raise TimeoutError(f"bubblewrap did not start within {_START_SECONDS:.0f} seconds")
+        piece = os.read(info, 4096)
+        if not piece:
+            return None
+        told += piece
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        return int(json.loads(told)["child-pid"])
+    return None
+
+
+def _describe(fence: Fence, filtered: bool, landlock: bool) -> str:
+    holds = ["writes outside the workspace and a private /tmp", "other processes"]
+    lacks = ["repositories that commands create or that lie deeper may get hooks"] if fence.protected else []
+    if fence.network == "on":
+        lacks.append("the network is open")
+    else:
+        holds.append("the network" + ("" if fence.network == "off" else " but for a loopback of its own"))
+    if fence.hidden:
+        holds.append("hidden paths")
+    if fence.protected:
+        holds.append("changes of protected files")
+    if fence.network != "off":
+        lacks.append("sockets of other programs outside /run and /tmp can be reached")
+    if not filtered:
+        lacks.append("system calls are not filtered")
+    if not landlock:
+        lacks.append("file tools are held by Handrail alone, since the kernel has no usable Landlock")
+    held = "Bubblewrap" + (" and seccomp" if filtered else "") + f" keep commands from {', '.join(holds)}"
+    tools = "; Landlock confines the file tools" if landlock else ""
+    return held + tools + (f"; not held: {', '.join(lacks)}." if lacks else ".")

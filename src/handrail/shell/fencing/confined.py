@@ -1,0 +1,146 @@
+"""Commands under landlock and seccomp: each is started from a thread that is made for it and ends at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from handrail.shell.fencing import seccomp
+from handrail.shell.fencing.environment import placed
+from handrail.shell.fencing.fence import Fence, inside
+from handrail.shell.fencing.gate import File, Gate, has_gate, limit, require_program
+from handrail.shell.fencing.landlock import Confined, Rules, drop_capabilities
+
+T = TypeVar("T")
+
+_LEAVE_SECONDS = 5.0
+
+
+class LandlockBoundary:
+    """File tools and commands, held by the kernel without namespaces."""
+
+    name = "landlock+seccomp"
+
+    def __init__(self, fence: Fence) -> None:
+        if not seccomp.supported():
+            raise OSError("there is no filter on system calls for this kind of machine")
+        self._shell = shutil.which("bash")
+        if self._shell is None:
+            raise OSError("bash is not installed")
+        self.fence = fence
+        self._filter = seccomp.program("on" if fence.network == "on" else "off")
+        self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
+        with contextlib.ExitStack() as undo:
+            undo.callback(shutil.rmtree, self.tmp, ignore_errors=True)
+            self._rules = Rules(fence, tmp=self.tmp, tools=False)
+            undo.callback(self._rules.close)
+            self._tools = Confined(Rules(fence, tmp=self.tmp, tools=True))
+            undo.callback(self._tools.close)
+            self._tools.run(lambda: None)
+            self._close = undo.pop_all()
+        self.description = _describe(fence, self._rules.version)
+
+    def run(self, work: Callable[[], T]) -> T:
+        return self._tools.run(work)
+
+    def spawn(
+        self,
+        args: Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: File = None,
+        stdout: File = None,
+        stderr: File = None,
+        pass_fds: Sequence[int] = (),
+        start_new_session: bool = False,
+    ) -> subprocess.Popen[bytes]:
+        given = placed(env, self.tmp)
+        require_program(args[0], given)
+        written = [file for file in map(_number, (stdout, stderr)) if file is not None and file >= 0]
+        waits = has_gate(args, given, pass_fds)
+        gate = Gate()
+
+        def start() -> tuple[subprocess.Popen[bytes], int]:
+            drop_capabilities()
+            self._rules.restrict(written)
+            seccomp.install(self._filter)
+            started = subprocess.Popen(  # noqa: S603 - what may be run was judged before
+                args if waits else gate.before(args, self._shell or "bash"),
+                cwd=cwd,
+                env=given,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=tuple(pass_fds) if waits else (*pass_fds, gate.entry),
+                start_new_session=start_new_session,
+            )
+            return started, threading.get_native_id()
+
+        try:
+            with ThreadPoolExecutor(1, "handrail-start") as one:
+                started, thread = one.submit(start).result()
+            try:
+                limit(started.pid, self.fence.limits)
+                _wait_for_end(thread)
+            except BaseException:
+                started.kill()
+                started.wait()
+                raise
+            gate.open()
+            return started
+        finally:
+            gate.close()
+
+    def tidy(self) -> None:
+        """Nothing is left in the workspace by this boundary."""
+
+    def close(self) -> None:
+        self._close.close()
+
+
+def _number(file: File) -> int | None:
+    return file if file is None or isinstance(file, int) else file.fileno()
+
+
+def _wait_for_end(thread: int) -> None:
+    """Python is done with a thread a moment before the kernel is."""
+    until = time.monotonic() + _LEAVE_SECONDS
+    with contextlib.suppress(FileNotFoundError):
+        while time.monotonic() < until:
+            os.stat(f"/proc/self/task/{thread}")
+            time.sleep(0)
+        raise TimeoutError("the thread that started a command does not end")
+
+
+def _describe(fence: Fence, version: int) -> str:
+    holds = ["writes outside the workspace and a private temporary directory", "other processes", "mounts"]
+    lacks = ["the mode, owner and times of outside files can be changed", "processes are visible"]
+    if fence.network == "on":
+        lacks.append("the network is open, also to sockets of other programs")
+    else:
+        holds.insert(1, "the network and all sockets" + (" (loopback too)" if fence.network == "loopback" else ""))
+    if fence.hidden:
+        holds.append("reading hidden paths")
+        lacks.append("the names in hidden directories can be listed")
+    open_ = [path for path in fence.hidden if any(inside(path, root) for root in fence.writable)]
+    if open_:
+        lacks.append(f"{', '.join(open_)} cannot be hidden inside a writable tree")
+    changed = [path for path in fence.readable if any(inside(path, root) for root in fence.writable)]
+    if changed:
+        lacks.append(f"{', '.join(changed)} can be changed, being inside a writable tree")
+    if fence.protected:
+        lacks.append("git hooks, git configuration and the like are not read-only inside the workspace")
+    if version < 6:
+        lacks.append("signals reach other processes")
+    if not fence.shared_memory:
+        holds.append("shared memory by name")
+    return f"Landlock and seccomp refuse {', '.join(holds)}; not held: {', '.join(lacks)}."

@@ -1,0 +1,82 @@
+"""The environment that commands get: what tools need to work, nothing that opens a door, nothing that runs unasked."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+
+_NAMES = """
+PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TERM COLORTERM NO_COLOR FORCE_COLOR CLICOLOR COLUMNS LINES
+TMPDIR TMP TEMP HOSTNAME CI MAKEFLAGS EDITOR
+VIRTUAL_ENV PYENV_ROOT PYENV_VERSION PYTHONPATH PYTHONHASHSEED PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE
+PYTHONIOENCODING PYTHONUTF8 PIPENV_ACTIVE POETRY_ACTIVE UV_CACHE_DIR UV_PYTHON
+NODE_ENV NODE_PATH NVM_DIR NVM_BIN VOLTA_HOME FNM_DIR PNPM_HOME BUN_INSTALL DENO_DIR COREPACK_HOME
+JAVA_HOME JDK_HOME MAVEN_HOME M2_HOME GRADLE_HOME GRADLE_USER_HOME KOTLIN_HOME SCALA_HOME ANDROID_HOME
+ANDROID_SDK_ROOT
+GOPATH GOROOT GOBIN GOCACHE GOMODCACHE GOFLAGS GOOS GOARCH GOTOOLCHAIN CGO_ENABLED
+CARGO_HOME CARGO_TARGET_DIR RUSTUP_HOME RUSTUP_TOOLCHAIN RUSTFLAGS RUST_BACKTRACE
+CC CXX CPP AR CFLAGS CXXFLAGS CPPFLAGS LDFLAGS PKG_CONFIG_PATH CMAKE_PREFIX_PATH CCACHE_DIR
+GEM_HOME GEM_PATH BUNDLE_PATH RBENV_ROOT RBENV_VERSION DOTNET_ROOT PERL5LIB COMPOSER_HOME MIX_HOME HEX_HOME
+ASDF_DIR ASDF_DATA_DIR MISE_DATA_DIR HOMEBREW_PREFIX HOMEBREW_CELLAR HOMEBREW_REPOSITORY
+NIX_PATH NIX_PROFILES NIX_SSL_CERT_FILE SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE
+SOURCE_DATE_EPOCH SYSTEMROOT
+"""
+_KEPT = frozenset(_NAMES.split())
+_KEPT_PREFIXES = ("LC_", "XDG_", "CONDA_")
+
+_SECRET = re.compile(
+    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|PWD_|_PW$|CREDENTIAL|AUTH|COOKIE|SESSION|BEARER|JWT|PRIVATE|SIGNATURE|DSN|"
+    r"CERT_DATA|WEBHOOK|_PAT$|_SAS$",
+    re.IGNORECASE,
+)
+# What a loader, a shell or an interpreter would run or obey before the command itself.
+_UNASKED = re.compile(
+    r"LD_|DYLD_|BASH_FUNC_|BASH_ENV$|ENV$|PROMPT_COMMAND$|PS[0-4]$|SHELLOPTS$|BASHOPTS$|IFS$|CDPATH$|GLOBIGNORE$|"
+    r"POSIXLY_CORRECT$|PYTHONSTARTUP$|PYTHONHOME$|PYTHONINSPECT$|PYTHONBREAKPOINT$|NODE_OPTIONS$|PERL5OPT$|RUBYOPT$|"
+    r"JAVA_TOOL_OPTIONS$|_JAVA_OPTIONS$|JDK_JAVA_OPTIONS$|GIT_|SSH_|GPG_|DBUS_|XDG_RUNTIME_DIR$|MALLOC_|GCONV_PATH$|"
+    r"LOCPATH$|NLSPATH$|HOSTALIASES$|RES_OPTIONS$|TERMCAP$|LESSOPEN$|LESSCLOSE$|HANDRAIL_"
+)
+
+
+def scrubbed(
+    environ: Mapping[str, str] | None = None,
+    keep: Iterable[str] = (),
+    set: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """The part of ``environ`` that commands get (by default of this process's), with ``set`` on top.
+
+    ``keep`` names further variables; a host that names one by its full name gets it, secret or not. A name that ends in
+    `*` stands for a prefix, and of these neither secrets nor what runs unasked come along.
+    """
+    source = os.environ if environ is None else environ
+    named = [name for name in keep if not name.endswith("*")]
+    prefixes = (*_KEPT_PREFIXES, *(name[:-1] for name in keep if name.endswith("*")))
+    kept = {
+        name: value
+        for name, value in source.items()
+        if name in named or ((name in _KEPT or name.startswith(prefixes)) and harmless(name, value))
+    }
+    return {**kept, **(set or {})}
+
+
+def harmless(name: str, value: str = "") -> bool:
+    """Whether a variable smells neither of a secret nor of something that runs by itself."""
+    if name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "NIX_SSL_CERT_FILE"):
+        return True
+    if _SECRET.search(name) or _UNASKED.match(name):
+        return False
+    return not value.startswith("() {")  # a function that an old bash would take over
+
+
+def placed(env: Mapping[str, str] | None, tmp: str) -> dict[str, str]:
+    """The environment inside a boundary: temporary files and caches go where they can be written.
+
+    Without an environment given, it is a scrubbed one: what is forgotten must not leak.
+    """
+    given = dict(scrubbed() if env is None else env)
+    for name in ("TMPDIR", "TMP", "TEMP"):
+        if name == "TMPDIR" or name in given:
+            given[name] = tmp
+    given["XDG_CACHE_HOME"] = os.path.join(tmp, "cache")
+    return given

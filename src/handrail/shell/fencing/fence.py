@@ -1,0 +1,146 @@
+"""What commands are confined to, said once for every layer that can hold it.
+
+Bubblewrap holds all of a `Fence`. Landlock knows only "allowed below this place": it can hide a path by allowing all
+its neighbours instead (`spread`), and it can protect nothing inside a tree that is writable, because whoever may create
+files in a directory may do so everywhere below it. What a layer cannot hold, its description says.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import Literal
+
+Network = Literal["off", "loopback", "on"]
+Mode = Literal["auto", "bwrap", "landlock", "off"]
+
+START_UP_FILES = (
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_aliases",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".config/fish/",
+    ".gitconfig",
+    ".config/git/",
+    ".ssh/",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one command may use; None is no limit of ours."""
+
+    processes: int | None = None
+    """Counted by the kernel for the user, not for the command (in a user namespace: for that); root is not counted."""
+    file_bytes: int | None = None
+    """The largest file. The log of the command counts too, where the command writes it itself."""
+    memory_bytes: int | None = None
+    """Address space, which some runtimes (node, java, go) reserve far more of than they use: hence off."""
+    core_bytes: int | None = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Which paths and which network a command gets. Paths are made real: absolute, links followed."""
+
+    writable: tuple[str, ...]
+    """Trees to read and write."""
+    readable: tuple[str, ...] = ("/",)
+    """Trees to read and run programs from."""
+    hidden: tuple[str, ...] = ()
+    """Not to be read, though inside a readable tree."""
+    protected: tuple[str, ...] = ()
+    """Not to be changed, though inside a writable tree. An end of `/` says directory, for what is not there yet."""
+    own: tuple[str, ...] = ()
+    """Trees that the file tools write beside (locks, journal, artefacts), and commands do not."""
+    network: Network = "off"
+    shared_memory: bool = False
+    """Whether commands may use `/dev/shm` where it is shared with other programs (under bubblewrap it is private)."""
+    limits: Limits = Limits()
+
+    def __post_init__(self) -> None:
+        for name in ("writable", "readable", "hidden", "own"):
+            real = tuple(dict.fromkeys(os.path.realpath(path) for path in getattr(self, name)))
+            object.__setattr__(self, name, real)
+        kept = (os.path.realpath(path) + ("/" if path.endswith("/") else "") for path in self.protected)
+        object.__setattr__(self, "protected", tuple(dict.fromkeys(kept)))
+        for name in (field.name for field in fields(self)):
+            value = getattr(self, name)
+            if isinstance(value, tuple) and any("\0" in path for path in value):
+                raise ValueError(f"{name}: a path cannot carry a NUL character")
+
+
+def inside(path: str, tree: str) -> bool:
+    """Whether ``path`` is ``tree`` or below it."""
+    return path == tree or path.startswith(tree.rstrip("/") + "/")
+
+
+def usual_protected(writable: Iterable[str], home: str | None = None) -> tuple[str, ...]:
+    """What runs outside the fence later, and therefore must not be changed from inside: git hooks, start-up files.
+
+    A repository is protected if it is there at the start, at the top of a writable tree. Repositories further down, and
+    those that a command creates, are not.
+    """
+    found: list[str] = []
+    for root in writable:
+        git = os.path.join(root, ".git")
+        if os.path.isdir(git):
+            found += [os.path.join(git, "hooks") + "/", os.path.join(git, "config")]
+        elif os.path.lexists(git):  # a worktree: the file says where the repository is
+            found.append(git)
+    home = home or os.path.expanduser("~")
+    found += [os.path.join(home, name) for name in START_UP_FILES]
+    roots = [os.path.realpath(root) for root in writable]
+    return tuple(path for path in found if any(inside(os.path.realpath(path), root) for root in roots))
+
+
+class TooWide(ValueError):
+    """Hiding these paths would take more rules than are sensible."""
+
+
+def spread(roots: Iterable[str], hidden: Iterable[str], most: int = 4096) -> tuple[list[str], list[str]]:
+    """The trees that together are ``roots`` without ``hidden``, and the directories that were split for it.
+
+    What is created in a split directory later belongs to none of the trees.
+    """
+    without = tuple(hidden)
+    trees: list[str] = []
+    split: list[str] = []
+    todo = [root for root in roots if root not in without]
+    while todo:
+        here = todo.pop()
+        if any(inside(here, path) for path in without):
+            continue
+        if not any(inside(path, here) for path in without):
+            trees.append(here)
+        else:
+            split.append(here)
+            todo += _below(here)
+        if len(trees) + len(todo) > most:
+            raise TooWide(f"to hide {', '.join(without)} takes over {most} rules")
+    return trees, split
+
+
+def _below(directory: str) -> Iterator[str]:
+    try:
+        with os.scandir(directory) as found:
+            # A link gives no access of its own: what counts is the place that it leads to.
+            yield from [entry.path for entry in found if not entry.is_symlink()]
+    except OSError:  # nobody who is confined to less could look into it either
+        return
+
+
+def is_directory(path: str) -> bool | None:
+    """None if nothing is there."""
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except OSError:
+        return None

@@ -1,0 +1,78 @@
+"""A gate before a command: it is started, and begins only when the limits are on and its starter is out of the way.
+
+Limits belong to a process. Set from outside right after the start, they race with what the process starts in turn;
+behind the gate there is nothing to race with, and no code of ours runs between fork and exec.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+import shutil
+import stat
+from collections.abc import Mapping, Sequence
+from typing import IO
+
+from handrail.shell.fencing.fence import Limits
+
+File = int | IO[bytes] | None
+
+# `-p` makes this shell ignore what the environment would have it do first.
+_WAIT = 'gate=$1; shift; read -r -u "$gate" _ || exit 126; exec {gate}<&-; exec "$@"'
+
+
+class Gate:
+    """A pipe that a started program waits at. `entry` is the end to hand over."""
+
+    def __init__(self) -> None:
+        self.entry, self._exit = os.pipe()
+
+    def before(self, args: Sequence[str], shell: str) -> list[str]:
+        """``args``, run by a shell once the gate opens. That costs one exec, and no helper program."""
+        return [shell, "-p", "-c", _WAIT, "handrail", str(self.entry), *args]
+
+    def open(self) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._exit, b"\n")
+
+    def close(self) -> None:
+        """A gate that closes without having opened lets nobody through."""
+        for fd in (self.entry, self._exit):
+            os.close(fd)
+
+
+def has_gate(args: Sequence[str], env: Mapping[str, str], pass_fds: Sequence[int]) -> bool:
+    """Whether a command waits at a gate of its caller's already, which opens no sooner than the start is over.
+
+    That is a bash whose `BASH_ENV` names a pipe that is handed over: bash reads it to its end before anything else.
+    """
+    plain = os.path.basename(args[0]) == "bash" and len(args) > 1 and (args[1] == "-c" or args[1][:1] != "-")
+    if not plain or "POSIXLY_CORRECT" in env or "SHELLOPTS" in env:  # which make bash leave that file alone
+        return False
+    named = [fd for fd in pass_fds if env.get("BASH_ENV") == f"/proc/self/fd/{fd}"]
+    return bool(named) and stat.S_ISFIFO(os.fstat(named[0]).st_mode)
+
+
+def require_program(name: str, env: Mapping[str, str]) -> None:
+    """`FileNotFoundError` for a program that the PATH to come does not have, as `subprocess.Popen` has it."""
+    if "/" not in name and shutil.which(name, path=env.get("PATH", os.defpath)) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+
+
+def limit(pid: int, limits: Limits) -> None:
+    """Put limits on a process that waits; what it starts inherits them. A limit that is lower already stays."""
+    wanted = {
+        resource.RLIMIT_NPROC: limits.processes,
+        resource.RLIMIT_FSIZE: limits.file_bytes,
+        resource.RLIMIT_AS: limits.memory_bytes,
+        resource.RLIMIT_CORE: limits.core_bytes,
+    }
+    with contextlib.suppress(ProcessLookupError):  # it did not even get as far as the gate
+        for kind, most in wanted.items():
+            if most is None:
+                continue
+            _, hard = resource.prlimit(pid, kind)
+            if hard == resource.RLIM_INFINITY or hard > most:
+                resource.prlimit(pid, kind, (most, most))

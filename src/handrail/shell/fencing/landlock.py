@@ -1,0 +1,204 @@
+"""Landlock, the kernel's own fence for files: a thread gives up rights for good, and what it starts inherits that.
+
+The rights belong to one thread, so the rest of the program stays as it was. Two uses: `Confined` runs the file tools in
+threads that can reach nothing but the workspace, and `LandlockBoundary` starts a command from a thread made for
+it and ends before the command begins.
+
+That second thread is not an economy to be made. A command may look into the memory, the environment and the open files
+of every process that stands under the same restriction, and a thread of ours that stood there would be the door to the
+whole program, keys included. So each command gets a restriction of its own, and waits at a gate until the thread that
+started it is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import stat
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import TypeVar
+
+from handrail.shell.fencing.fence import Fence, spread
+
+T = TypeVar("T")
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every architecture
+_VERSION = 1
+_PATH_BENEATH = 1
+_SET_NO_NEW_PRIVS = 38
+
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, REMOVE_DIR, REMOVE_FILE = (1 << bit for bit in range(6))
+MAKE_CHAR, MAKE_DIR, MAKE_REG, MAKE_SOCK, MAKE_FIFO, MAKE_BLOCK, MAKE_SYM = (1 << bit for bit in range(6, 13))
+REFER, TRUNCATE, IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
+
+LEAST = 3
+"""Before version 3 (Linux 6.2) a confined program could still empty any file by truncating it."""
+
+_READING = EXECUTE | READ_FILE | READ_DIR
+_WRITING = WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | MAKE_SOCK | MAKE_FIFO | MAKE_SYM
+_WRITING |= REFER | TRUNCATE
+_OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+_DEVICE = READ_FILE | WRITE_FILE | TRUNCATE | IOCTL_DEV
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx")
+_KEPT_CAPABILITIES = (0, 1, 3, 4)  # CHOWN, DAC_OVERRIDE, FOWNER, FSETID: what root needs for files of others
+
+
+class _Ruleset(ctypes.Structure):
+    _fields_ = [("fs", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64)]
+
+
+class _PathBeneath(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = [("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32)]
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _call(what: str, number: int, *arguments: object) -> int:
+    result: int = _libc.syscall(ctypes.c_long(number), *arguments)
+    if result < 0:
+        failed = ctypes.get_errno()
+        raise OSError(failed, f"{what}: {os.strerror(failed)}")
+    return result
+
+
+def version() -> int:
+    """The version of landlock that this kernel offers; 0 for none."""
+    if sys.platform != "linux":
+        return 0
+    found: int = _libc.syscall(ctypes.c_long(_CREATE_RULESET), None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION))
+    return max(0, found)
+
+
+def forgo_privileges() -> None:
+    """This thread, and what it starts, gains nothing by running a set-uid program."""
+    one, zero = ctypes.c_ulong(1), ctypes.c_ulong(0)
+    if _libc.prctl(_SET_NO_NEW_PRIVS, one, zero, zero, zero) != 0:
+        failed = ctypes.get_errno()
+        raise OSError(failed, os.strerror(failed))
+
+
+def drop_capabilities() -> None:
+    """Of root's powers, this thread keeps those over the files that it can reach."""
+
+    class Header(ctypes.Structure):
+        _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
+
+    header, sets = Header(0x20080522, 0), (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; low, then high
+    if _libc.capget(ctypes.byref(header), sets) != 0:
+        failed = ctypes.get_errno()
+        raise OSError(failed, os.strerror(failed))
+    kept = sum(1 << bit for bit in _KEPT_CAPABILITIES) & sets[1]
+    if list(sets) == [kept & sets[0], kept, 0, 0, 0, 0]:
+        return
+    left = (ctypes.c_uint32 * 6)(kept & sets[0], kept, 0, 0, 0, 0)
+    if _libc.capset(ctypes.byref(header), left) != 0:
+        failed = ctypes.get_errno()
+        raise OSError(failed, os.strerror(failed))
+
+
+class Rules:
+    """What a fence allows, as open places with rights, ready to be put on a thread. Owns the descriptors."""
+
+    def __init__(self, fence: Fence, *, tmp: str, tools: bool) -> None:
+        """``tools``: for the file tools, which have directories of their own and use no network."""
+        self.version = version()
+        if self.version < LEAST:
+            raise OSError(f"landlock version {LEAST} is needed, the kernel has {self.version}")
+        known = (1 << (16 if self.version >= 5 else 15)) - 1
+        # Version 4 knows TCP: bind and connect. Version 6 knows abstract sockets and signals.
+        closed = tools or fence.network != "on"
+        self._handled = _Ruleset(known, 3 if self.version >= 4 and closed else 0, 3 if self.version >= 6 else 0)
+        self._places: list[tuple[int, int]] = []
+        try:
+            # Raw disks are files too, so of the devices only the harmless ones are allowed.
+            trees, split = spread(fence.readable, {*fence.hidden, "/dev"})
+            for tree in trees:
+                self._allow(tree, _READING)
+            for directory in split:
+                self._allow(directory, READ_DIR)
+            self._allow("/proc", READ_FILE | READ_DIR)
+            for device in _DEVICES:
+                self._allow(f"/dev/{device}", _DEVICE)
+            if fence.shared_memory:
+                self._allow("/dev/shm", READ_FILE | READ_DIR | WRITE_FILE | REMOVE_FILE | MAKE_REG | TRUNCATE)  # noqa: S108
+            for tree in (*fence.writable, tmp, *(fence.own if tools else ())):
+                self._allow(tree, _READING | _WRITING)
+        except BaseException:
+            self.close()
+            raise
+
+    def _allow(self, path: str, rights: int) -> None:
+        try:
+            fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:  # what is not there, or not for us, needs no right
+            return
+        self._places.append((fd, rights))
+
+    def close(self) -> None:
+        for fd, _ in self._places:
+            os.close(fd)
+        self._places.clear()
+
+    def restrict(self, open_files: Iterable[int] = ()) -> None:
+        """Put the rules on this thread, for good. ``open_files`` may be opened again, as `/dev/stdout` does."""
+        ruleset = _call(
+            "landlock_create_ruleset",
+            _CREATE_RULESET,
+            ctypes.byref(self._handled),
+            ctypes.c_size_t(ctypes.sizeof(self._handled)),
+            ctypes.c_uint32(0),
+        )
+        try:
+            for fd, rights in self._places:
+                self._add(ruleset, fd, rights)
+            for fd in open_files:
+                if stat.S_ISREG(os.fstat(fd).st_mode):
+                    self._add(ruleset, fd, READ_FILE | WRITE_FILE | TRUNCATE)
+            forgo_privileges()
+            _call("landlock_restrict_self", _RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
+        finally:
+            os.close(ruleset)
+
+    def _add(self, ruleset: int, fd: int, rights: int) -> None:
+        if not stat.S_ISDIR(os.fstat(fd).st_mode):
+            rights &= _OF_FILES
+        place = _PathBeneath(rights & self._handled.fs, fd)
+        _call(
+            "landlock_add_rule",
+            _ADD_RULE,
+            ctypes.c_int(ruleset),
+            ctypes.c_int(_PATH_BENEATH),
+            ctypes.byref(place),
+            ctypes.c_uint32(0),
+        )
+
+
+class Confined:
+    """A few threads that have given up all but what a fence allows, and run what they are handed."""
+
+    def __init__(self, rules: Rules, threads: int = 4) -> None:
+        self._rules = rules
+        self._here = threading.local()
+        self._threads = ThreadPoolExecutor(threads, "handrail-confined", initializer=self._restrict)
+
+    def _restrict(self) -> None:
+        self._rules.restrict()
+        self._here.confined = True
+
+    def run(self, work: Callable[[], T]) -> T:
+        """The outcome of ``work``, done inside; a thread that could not be confined runs nothing."""
+        if getattr(self._here, "confined", False):
+            return work()
+        return self._threads.submit(copy_context().run, work).result()
+
+    def close(self) -> None:
+        with contextlib.suppress(RuntimeError):
+            self._threads.shutdown(wait=True, cancel_futures=True)
+        self._rules.close()

@@ -1,0 +1,138 @@
+"""How a command is treated so that it cannot wait for a person, and what well-known exit codes mean. Data, mostly.
+
+Nobody sits at the other end: there is no terminal, stdin is empty, and a pager, an editor or a question for a password
+would wait forever. `environment` tells programs so in the ways that they listen to. The rest only ever adds a remark:
+the reading of a command line here is rough, says nothing when it is unsure, and decides nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+from collections.abc import Mapping
+
+UNATTENDED: dict[str, str] = {
+    # Pagers: what they would page goes straight to the output.
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "MANPAGER": "cat",
+    "SYSTEMD_PAGER": "cat",
+    # Editors: the text that a program proposes is taken as it is.
+    "EDITOR": "true",
+    "VISUAL": "true",
+    "GIT_EDITOR": "true",
+    "GIT_SEQUENCE_EDITOR": "true",
+    # Questions: fail at once.
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "true",
+    "SSH_ASKPASS": "true",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "PIP_NO_INPUT": "1",
+    # No colours and no cursor games. CI is left alone: it changes what programs do, not only how they talk.
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+    "PYTHONUNBUFFERED": "1",  # so that output is there when the time is up
+}
+_KEPT = ("GIT_SSH_COMMAND",)
+"""What the host has set is more than manners: an identity, a proxy."""
+_INHERITED_TROUBLE = ("BASH_ENV", "ENV", "PROMPT_COMMAND", "LESSOPEN", "LESSCLOSE")
+"""Files or commands that a shell or a pager would run before or beside the command."""
+
+
+def environment(base: Mapping[str, str]) -> dict[str, str]:
+    """``base`` with everything that keeps programs from waiting for a person."""
+    kept = {name: base[name] for name in _KEPT if name in base}
+    return {**{k: v for k, v in base.items() if k not in _INHERITED_TROUBLE}, **UNATTENDED, **kept}
+
+
+_CODES: dict[str, dict[int, str]] = {
+    "grep": {1: "no line matched", 2: "grep failed: a bad pattern or an unreadable file"},
+    "rg": {1: "no line matched", 2: "rg failed: a bad pattern or an unreadable file"},
+    "diff": {1: "the files differ", 2: "diff failed: a file is missing or unreadable"},
+    "cmp": {1: "the files differ", 2: "cmp failed: a file is missing or unreadable"},
+    "test": {1: "the condition is false", 2: "the condition is malformed"},
+    "[": {1: "the condition is false", 2: "the condition is malformed"},
+    "[[": {1: "the condition is false", 2: "the condition is malformed"},
+    "find": {1: "some of the places could not be searched"},
+    "which": {1: "no such command on PATH"},
+    "command": {1: "no such command"},
+    "pgrep": {1: "no process matched"},
+    "pytest": {1: "tests failed", 2: "interrupted", 4: "wrong usage of pytest", 5: "no tests were collected"},
+    "curl": {6: "the host name was not resolved", 7: "could not connect", 22: "the server answered with an error"},
+    "git": {128: "git could not do it; it says why", 129: "wrong usage of git"},
+    "timeout": {124: "the time given to `timeout` was over"},
+    "xargs": {123: "some of the commands that xargs ran failed"},
+}
+_SAME = {"egrep": "grep", "fgrep": "grep", "zgrep": "grep", "ripgrep": "rg", "py.test": "pytest", "gtimeout": "timeout"}
+
+_FULL_SCREEN = {"vi", "vim", "nvim", "view", "nano", "pico", "emacs", "less", "more", "most", "top", "htop", "btop"}
+_FULL_SCREEN |= {"watch", "screen", "tmux", "mc", "dialog", "whiptail", "fzf", "tig", "lazygit", "w3m", "lynx"}
+_PROMPTS = {"python", "python3", "ipython", "node", "irb", "ghci", "sqlite3", "psql", "mysql", "gdb", "ftp", "bc", "su"}
+"""Wait for lines to be typed when they are called without arguments."""
+
+_WRAPPERS = {"env", "exec", "time", "nice", "nohup", "builtin", "stdbuf", "setsid"}
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_UNSURE = re.compile(r"<<|`|\$\(|\bpipefail\b|\bset\s+-|\b(?:if|for|while|until|case|function|trap)\b|\(\)")
+
+
+def _commands(line: str) -> list[tuple[str, list[str]]] | None:
+    """The simple commands, each with the operator before it; None if this is not told simply."""
+    if len(line) > 10_000 or _UNSURE.search(line):
+        return None
+    lexer = shlex.shlex(line.replace("\n", " ; "), posix=True, punctuation_chars="();|&")
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    found: list[tuple[str, list[str]]] = [("", [])]
+    try:
+        for token in lexer:
+            if token and set(token) <= set("();|&"):
+                found.append((token, []))
+            elif found[-1][1] or not (_ASSIGNMENT.match(token) or token in _WRAPPERS or token in ("{", "}", "!")):
+                found[-1][1].append(token)
+    except ValueError:
+        return None
+    return [(operator, words) for operator, words in found if words]
+
+
+def _name(words: list[str]) -> str:
+    return words[0].rpartition("/")[2]
+
+
+def interactive(line: str) -> str:
+    """The program in ``line`` that wants a person at a terminal; empty if none is known to."""
+    for _, words in _commands(line) or ():
+        name = _name(words)
+        if name in _FULL_SCREEN or (name in _PROMPTS and len(words) == 1):
+            return name
+    return ""
+
+
+def meaning(line: str, code: int) -> str:
+    """What the exit code of ``line`` means; empty if it says nothing beyond itself."""
+    if code == 0:
+        return ""
+    commands = _commands(line) or []
+    # After `&&` the code may be that of the command before.
+    sure = bool(commands) and not any(operator == "&&" for operator, _ in commands) and "!" not in line.split()
+    name = _name(commands[-1][1]) if sure else ""
+    told = _CODES.get(_SAME.get(name, name), {}).get(code)
+    if told:
+        return told
+    if code == 127:
+        return f"{name}: there is no such command here" if name else "a command was not found"
+    if code == 126:
+        return f"{name}: found, but it cannot be run" if name else "a command was found, but it cannot be run"
+    if 128 < code < 128 + signal.NSIG:
+        return f"ended by {signal_name(code - 128)}" if code - 128 in signal.valid_signals() else ""
+    return ""
+
+
+def signal_name(number: int) -> str:
+    """Such as SIGTERM."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

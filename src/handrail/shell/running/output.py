@@ -1,0 +1,234 @@
+"""What a command printed, made fit to be read: cleaned line by line, and its beginning and end where it is long.
+
+The log keeps the raw bytes; this is how they look. Escape sequences go, a carriage return and a backspace move back as
+on a terminal, so that of a progress bar only the last state is left, other control characters are written as escapes,
+and bytes that are not UTF-8 become U+FFFD. Each line is cleaned on its own, since neither a character nor a sequence
+that matters reaches over its end. A line without end is taken in pieces. So memory is bounded, whatever the log holds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+PIECE = 1 << 16
+"""Longer lines are taken in pieces of so many bytes."""
+WHOLE = 4 << 20
+"""Up to so many bytes are cleaned as a whole. Of a longer log only the beginning and the end are looked at."""
+COUNTED = 128 << 20
+"""Up to so many bytes are read to count the lines in them."""
+
+_WHOLE_ESCAPE = (
+    r"\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, erasing
+    r"|\][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC: titles, links
+    r"|[PX^_][^\x1b]*\x1b\\"  # DCS and other strings
+    r"|[ -/]+[0-~]"  # character sets
+    r"|[0-OQ-WYZ\\`-~]"  # the short ones
+)
+_COMPLETE = re.compile(rf"\x1b(?:{_WHOLE_ESCAPE})".encode())
+_ESCAPES = re.compile(rf"\x1b(?:{_WHOLE_ESCAPE}|[\]PX^_][^\x1b]*$|\[[0-?]*[ -/]*$|[ -/]*$)")
+_MOVES = re.compile(r"[\r\b]|\x1b\[[0-2]?K|[^\r\b\x1b]+|\x1b")
+_ERASE = re.compile(r"\x1b\[[0-2]?K")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL_BYTES = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
+_C1 = re.compile("[\x80-\x9f]")
+
+
+def clean(raw: bytes) -> str:
+    """One line, or a piece of one, as a reader would see it."""
+    plain = _plain(raw)
+    if plain is not None:
+        return plain
+    text = raw.decode("utf-8", "replace")
+    end = "\n" if text.endswith("\n") else ""
+    text = text[:-1].rstrip("\r") if end else text
+    if "\x1b" in text:  # erasing stays for now: it says what a carriage return leaves behind
+        text = _ESCAPES.sub(lambda found: found[0] if _ERASE.fullmatch(found[0]) else "", text)
+    if "\r" in text or "\b" in text or "\x1b" in text:
+        text = _overwritten(text)
+    return _CONTROLS.sub(_shown, text) + end
+
+
+def _plain(raw: bytes) -> str | None:
+    """The text, if nothing has to be done to it: any number of lines."""
+    if _CONTROL_BYTES.search(raw):
+        return None
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return None if not text.isascii() and _C1.search(text) else text
+
+
+def _overwritten(text: str) -> str:
+    """What is left on the line when carriage returns, backspaces and erasures have been done."""
+    line, at = list[str](), 0
+    for found in _MOVES.finditer(text):
+        move = found[0]
+        if move == "\r":
+            at = 0
+        elif move == "\b":
+            at = max(0, at - 1)
+        elif move in ("\x1b[K", "\x1b[0K"):
+            del line[at:]
+        elif move == "\x1b[2K":  # the whole line: it is written anew from here
+            line, at = [], 0
+        elif move != "\x1b[1K":
+            line[at : at + len(move)] = move
+            at += len(move)
+    return "".join(line)
+
+
+def _shown(found: re.Match[str]) -> str:
+    return "" if found[0] == "\a" else f"\\x{ord(found[0]):02x}"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The beginning and the end of a log. All of it is in ``head`` if nothing was left out."""
+
+    head: str
+    tail: str = ""
+    omitted_bytes: int = 0
+    omitted_lines: int | None = 0
+    """Lines left out between the two, cut ones included; None if there is too much of it to be counted."""
+    size: int = 0
+    torn: bool = False
+    """Whether the tail begins inside a line, which then counts as left out as well."""
+
+    @property
+    def truncated(self) -> bool:
+        return self.omitted_bytes > 0
+
+    def text(self, gap: str = "\n...\n") -> str:
+        """Both parts, with ``gap`` between them if something was left out."""
+        return self.head + (gap if self.truncated else "") + self.tail
+
+
+def pieces(fd: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """The lines between two offsets, each with the offset behind it; long ones in pieces."""
+    held, at = b"", start
+    while at < end:
+        block = os.pread(fd, min(PIECE, end - at), at)
+        if not block:  # the log is shorter than it was
+            break
+        at += len(block)
+        held += block
+        offset = at - len(held)
+        begin = 0
+        while newline := held.find(b"\n", begin) + 1:
+            yield offset + newline, held[begin:newline]
+            begin = newline
+        held = held[begin:]
+        if len(held) >= PIECE:
+            cut = whole(held)
+            yield at - len(held) + cut, held[:cut]
+            held = held[cut:]
+    if held:
+        yield at, held
+
+
+def whole(raw: bytes) -> int:
+    """Where ``raw`` can be cut so that neither a character nor, as a rule, an escape sequence is torn."""
+    back = raw.rfind(b"\r", 1, len(raw) - 1) + 1  # what stands before it will hardly be seen
+    if back > len(raw) // 2:
+        return back
+    escape = raw.rfind(b"\x1b", max(1, len(raw) - 200))
+    if escape > 0 and not _COMPLETE.match(raw, escape):
+        return escape
+    for length in range(1, min(4, len(raw) - 1) + 1):
+        byte = raw[-length]
+        if byte & 0xC0 != 0x80:  # the first byte of the last character
+            wanted = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
+            return len(raw) - length if wanted > length else len(raw)
+    return len(raw)
+
+
+def view(fd: int, head: int, tail: int, start: int = 0, end: int | None = None) -> View:
+    """The log between two offsets, as ``head`` characters of its beginning and ``tail`` characters of its end."""
+    end = os.fstat(fd).st_size if end is None else end
+    size = max(0, end - start)
+    if size <= WHOLE:
+        text = _all(fd, start, end)
+        if len(text) <= head + tail:
+            return View(text, size=size)
+        gap = text[head : len(text) - tail]
+        left, torn = len(gap.encode("utf-8")), not gap.endswith("\n")
+        return View(text[:head], text[len(text) - tail :], left, _lines(gap), size, torn)
+    first, at, rest = _beginning(fd, start, end, head)
+    last, back, before = _ending(fd, at, end, tail)
+    lines = _count(fd, at, back)
+    cut = rest + before
+    omitted = max(1, back - at + len(cut.encode("utf-8")))
+    torn = bool(cut) and not cut.endswith("\n")
+    return View(first, last, omitted, None if lines is None else lines + _lines(cut), size, torn)
+
+
+def _all(fd: int, start: int, end: int) -> str:
+    plain = _plain(os.pread(fd, end - start, start)) if end > start else ""
+    return "".join(clean(raw) for _, raw in pieces(fd, start, end)) if plain is None else plain
+
+
+def _lines(gap: str) -> int:
+    return gap.count("\n") + (not gap.endswith("\n")) if gap else 0
+
+
+def _beginning(fd: int, start: int, end: int, most: int) -> tuple[str, int, str]:
+    """So many characters, the offset behind the line where they end, and what was cut from that line."""
+    parts, length, at = list[str](), 0, start
+    if most <= 0:
+        return "", start, ""
+    for behind, raw in pieces(fd, start, min(end, start + WHOLE // 2)):
+        at = behind
+        parts.append(clean(raw))
+        length += len(parts[-1])
+        if length >= most:
+            break
+    text = "".join(parts)
+    return text[:most], at, text[most:]
+
+
+def _ending(fd: int, start: int, end: int, most: int) -> tuple[str, int, str]:
+    """The last characters, the offset of the line where they begin, and what was cut from that line."""
+    if most <= 0:
+        return "", end, ""
+    reach = max(4 * most, PIECE)
+    while True:
+        back = max(start, end - min(reach, WHOLE // 2))
+        if back > start:
+            back += _line_start(os.pread(fd, 2 * PIECE, back))
+        lines = [(at - len(raw), clean(raw)) for at, raw in pieces(fd, back, end)]
+        if sum(len(text) for _, text in lines) >= most or back <= start or reach >= WHOLE // 2:
+            break
+        reach *= 4
+    kept, length = list[str](), 0
+    while lines and length < most:
+        back, text = lines.pop()
+        kept.append(text)
+        length += len(text)
+    text = "".join(reversed(kept))
+    return text[-most:], back, text[:-most]
+
+
+def _line_start(raw: bytes) -> int:
+    """Where a line begins in ``raw``, or at least a character."""
+    if newline := raw.find(b"\n") + 1:
+        return newline
+    if back := raw.find(b"\r") + 1:
+        return back
+    return next((at for at, byte in enumerate(raw[:4]) if byte & 0xC0 != 0x80), 0)
+
+
+def _count(fd: int, start: int, end: int) -> int | None:
+    if end - start > COUNTED:
+        return None
+    count = 0
+    while start < end:
+        block = os.pread(fd, min(1 << 20, end - start), start)
+        if not block:
+            break
+        count += block.count(b"\n")
+        start += len(block)
+    return count

@@ -1,0 +1,103 @@
+"""The commands of a session: all that it started, so that nothing outlives it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+
+from handrail.shell.running import processes
+from handrail.shell.running.ending import together
+from handrail.shell.running.orders import Ended, Order
+from handrail.shell.running.processes import Mark, Tree
+from handrail.shell.running.run import Run
+
+_TIDY_SECONDS = 1.0
+
+
+class Runs:
+    """Starts commands and remembers those that may have left something; `close` ends them all.
+
+    If nobody calls `close`, that happens when this object is collected, or when the program ends.
+    """
+
+    def __init__(self) -> None:
+        self._registry = Mark.new_registry()
+        self._count = 0
+        self._held: dict[int, Run] = {}
+        self._lock = threading.Lock()
+        self._adopting: bool | None = None
+        self._tidied = time.monotonic()
+        self._close = weakref.finalize(self, _end_held, self._held, self._lock, self._registry, os.getpid())
+
+    def start(self, order: Order) -> Run:
+        """Start a command. Somebody must then `wait` for it or let it `follow` itself."""
+        with self._lock:
+            if not self._close.alive:
+                raise RuntimeError("no command is started after the end of the session")
+            if self._adopting is None:
+                self._adopting = processes.adopt_orphans()
+            self._count += 1
+            number = self._count
+        run = Run(order, Mark(self._registry, number), self._adopting, self._shells)
+        with self._lock:
+            self._held[number] = run
+            late = not self._close.alive
+        if late:  # the session ended while it was being started
+            run.end("closed")
+        return run
+
+    def run(
+        self,
+        order: Order,
+        timeout: float | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Ended:
+        """Start a command and wait for its end."""
+        run = self.start(order)
+        ended = run.wait(timeout, cancel)
+        assert ended is not None
+        self.done(run)
+        return ended
+
+    def done(self, run: Run) -> None:
+        """A command was waited for: forget it, unless it left something."""
+        if not run.lingers():
+            with self._lock:
+                for number in [number for number, other in self._held.items() if other is run]:
+                    del self._held[number]
+        elif run.ended is not None and not run.silent:
+            run.follow()
+        self._tidy()
+
+    def _shells(self) -> set[int]:
+        with self._lock:
+            return {run.pid for run in self._held.values()}
+
+    def _tidy(self) -> None:
+        """Now and then reap the strays that have died, and forget the runs that have no others."""
+        now = time.monotonic()
+        with self._lock:
+            if now - self._tidied < _TIDY_SECONDS:
+                return
+            self._tidied = now
+            ended = [(number, run) for number, run in self._held.items() if run.ended is not None and run.silent]
+        for number, run in ended:
+            if not processes.living([run.tree]):
+                with self._lock:
+                    self._held.pop(number, None)
+
+    def close(self) -> None:
+        """End everything that was ever started here. May be called again."""
+        self._close()
+
+
+def _end_held(held: dict[int, Run], lock: threading.Lock, registry: int, owner: int) -> None:
+    if os.getpid() != owner:  # a fork of the host: what it inherited belongs to its parent
+        return
+    with lock:
+        runs = list(held.values())
+        held.clear()
+    # Whatever carries the mark of this registry, also where no run is remembered any more.
+    together(runs, "closed", [Tree(Mark(registry))])

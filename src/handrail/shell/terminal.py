@@ -1,0 +1,191 @@
+"""Where the commands of a session run: behind which boundary, with which environment, into which log."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from handrail.artefacts import Artefacts
+from handrail.errors import BadCommand
+from handrail.shell.fencing.environment import scrubbed
+from handrail.shell.fencing.fence import Fence, Limits, Mode, Network, usual_protected
+from handrail.shell.fencing.sandbox import Boundary, choose
+from handrail.shell.running.jobs import Job, Jobs
+from handrail.shell.running.manners import environment
+from handrail.shell.running.orders import Ended, Order, find_shell
+from handrail.shell.running.run import Run
+from handrail.shell.running.runs import Runs
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a host decides about commands."""
+
+    sandbox: Mode = "auto"
+    required: bool = False
+    network: Network = "off"
+    keep_env: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    """What commands may not read."""
+    own: tuple[str, ...] = ()
+    """Handrail's own directories: not for commands."""
+    log_bytes: int = 4 << 30
+    limits: Limits = field(default_factory=Limits)
+
+
+class Terminal:
+    """The commands of one session. The boundary is made when the first command runs."""
+
+    def __init__(self, roots: tuple[str, ...], artefacts: Artefacts, options: Options) -> None:
+        self._roots = roots
+        self._artefacts = artefacts
+        self._options = options
+        self._lock = threading.Lock()
+        self._closed = False
+        self._boundary: Boundary | None = None
+        self._runs = Runs()
+        self._called: dict[str, str] = {}
+        self._written: dict[str, Run] = {}
+        self._spare = self._shell = ""
+        self.jobs = Jobs(self._runs)
+
+    @property
+    def boundary(self) -> Boundary:
+        """What holds commands; raises `NoSandbox` if one is required and there is none."""
+        with self._lock:
+            if self._boundary is None:
+                if self._closed:
+                    raise _over()
+                options = self._options
+                fence = Fence(
+                    self._roots,
+                    hidden=options.hidden,
+                    protected=usual_protected(self._roots),
+                    own=options.own,
+                    network=options.network,
+                    limits=options.limits,
+                )
+                self._boundary = choose(options.sandbox, options.required, fence)
+            return self._boundary
+
+    @property
+    def confined(self) -> bool:
+        """Whether a kernel boundary holds commands."""
+        return self.boundary.name != "none"
+
+    def run(
+        self, command: str, cwd: str, timeout: float, name: str, cancel: threading.Event | None, keep: bool = False
+    ) -> tuple[Run, Ended | None]:
+        """A command, until it ends; with ``keep`` it may go on when the time is up (None)."""
+        run = self._begin(self._runs.start, command, cwd, name)
+        try:
+            ended = run.wait(timeout, cancel, keep)
+        except BaseException:
+            run.end("cancelled")
+            raise
+        if ended is not None:
+            self._over(run)
+        return run, ended
+
+    def end(self, run: Run) -> Ended:
+        """The time of a command is up, and it cannot be kept."""
+        ended = run.end("timeout")
+        assert ended is not None
+        self._over(run)
+        return ended
+
+    def start(self, command: str, cwd: str, name: str, stdin: bool, timeout: float | None) -> Job:
+        """A command in the background."""
+        started = list[Job]()
+
+        def start(order: Order) -> Run:
+            started.append(self.jobs.start(order, timeout))
+            return started[0].run
+
+        self._begin(start, command, cwd, name, stdin)
+        return started[0]
+
+    def _begin(self, start: Callable[[Order], Run], command: str, cwd: str, name: str, stdin: bool = False) -> Run:
+        spawn, budget = self.boundary.spawn, self._options.log_bytes
+        env = environment(scrubbed(keep=self._options.keep_env))
+        self._shell = self._shell or find_shell()
+        order = Order(command, "", env, cwd, spawn, self._shell, stdin, budget)
+        try:
+            try:
+                real, called = self._artefacts.path(name)
+                run = start(replace(order, log=real))
+                self._called[real] = called
+            except OSError as error:
+                if not str(error.filename).startswith(self._artefacts.above):
+                    raise
+                # Artefacts cannot be kept now. The command runs all the same, and all that fits is shown.
+                run = start(replace(order, log=self._elsewhere()))
+        except RuntimeError:
+            if self._closed:  # meanwhile, by another thread
+                raise _over() from None
+            raise
+        with self._lock:
+            self._written[run.order.log] = run
+        return run
+
+    def _elsewhere(self) -> str:
+        with self._lock:
+            if self._closed:
+                raise _over()
+            self._spare = self._spare or tempfile.mkdtemp(prefix="handrail-output-")
+        return os.path.join(self._spare, secrets.token_hex(8))
+
+    def _over(self, run: Run) -> None:
+        self._runs.done(run)
+        with self._lock:
+            if not self._closed and self._boundary:
+                self._boundary.tidy()
+
+    def called(self, log: str) -> str:
+        """What the log of a command is called in answers."""
+        return self._called.get(log, log)
+
+    def reachable(self, log: str) -> bool:
+        """Whether the session's own tools can open a log: it could be kept among the artefacts."""
+        return log in self._called
+
+    def forget(self, log: str) -> None:
+        """A log that was shown in full is not kept."""
+        with contextlib.suppress(OSError):
+            os.unlink(log)
+        self._called.pop(log, None)
+        with self._lock:
+            self._written.pop(log, None)
+
+    def retain(self, log: str) -> None:
+        """An answer names this log: it stays, and older ones go if there are too many bytes."""
+        with self._lock:
+            for path, run in list(self._written.items()):
+                if run.ended is not None and run.silent:
+                    del self._written[path]
+            spared = {log, *self._written}
+        self._artefacts.trim(spared)
+
+    def close(self) -> None:
+        """End every command, and everything that it started. May be called again."""
+        with self._lock:
+            over, self._closed = self._closed, True
+        self._runs.close()
+        if over:
+            return
+        with self._lock:
+            if self._boundary:
+                self._boundary.tidy()
+                self._boundary.close()
+            if self._spare:
+                shutil.rmtree(self._spare, ignore_errors=True)
+
+
+def _over() -> BadCommand:
+    return BadCommand(why="the session has ended", line=None, near=None)

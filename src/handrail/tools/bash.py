@@ -1,0 +1,265 @@
+"""Bash: a command in the workspace, which always comes back."""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from handrail.errors import BadCommand, Dangerous, NotDirectory, TimeoutTooLong, TooManyJobs
+from handrail.nouns import Touch
+from handrail.shell.parse import PatchCall, as_patch
+from handrail.shell.reading.danger import danger
+from handrail.shell.reading.effects import effects
+from handrail.shell.reading.script import checked, read
+from handrail.shell.running.orders import Ended
+from handrail.shell.running.output import WHOLE, View
+from handrail.shell.running.run import Run
+from handrail.shell.terminal import Terminal
+from handrail.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words
+from handrail.tools import apply_patch
+from handrail.tools.parts import patch_call
+
+_SHELLS = ("bash", "sh", "zsh")
+_PLACES = ("", "/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
+_MOST_CHARS = 190_000
+"""Of output that could not be kept so much of the beginning and the end is shown."""
+
+
+def _joined(command: Any) -> Any:
+    """A command that is given as a list of words: what a shell is to run, or the words, quoted."""
+    if not isinstance(command, list | tuple) or not all(isinstance(word, str) for word in command):
+        return command
+    name = command[0].rpartition("/")[2] if command else ""
+    shell = name in _SHELLS and command[0].removesuffix(name) in _PLACES and command[1:2] in (["-c"], ["-lc"])
+    if len(command) == 3 and (shell or as_patch(command)):  # for a patch no shell is needed
+        return command[2]
+    return shlex.join(command)
+
+
+class Args(Arguments):
+    command: Annotated[str, BeforeValidator(_joined), Field(min_length=1, description="What bash is to run")]
+    workdir: Annotated[str, Field(min_length=1, description="The directory to run it in")] = "."
+    timeout: Annotated[float | None, Field(gt=0, description="Seconds that it may take")] = None
+    background: Annotated[bool, Field(description="Return at once; read it later with BashOutput")] = False
+    keep: Annotated[bool, Field(description="When the time is up, let it go on in the background")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limits(apply_patch.Limits):
+    """What a dialect may set; those of ApplyPatch are for patches that are given as a command."""
+
+    seconds: float = 120
+    most_seconds: float = 3600
+    head_chars: int = 20_000
+    tail_chars: int = 20_000
+    """Of longer output the beginning and the end are shown."""
+    whole_chars: int = 80_000
+    """Output up to this length is shown in full."""
+    first_bytes: int = 0
+    """So many bytes of the beginning are shown instead, as they are."""
+    offload_bytes: int = 0
+    """Where only the beginning is shown: above this length the end is shown too, and the file that holds all of it."""
+    sample_lines: int = 0
+    """So many lines of the beginning and the end are shown instead, where output is too long."""
+    failure_is_error: bool = False
+    """Whether a command that fails is a call that fails."""
+    timeout_is_partial: bool = True
+    blocked: list[str] = field(default_factory=list)
+    """Texts that no command may hold."""
+
+
+def touches(args: Args) -> list[Touch]:
+    """A patch touches files. A command is run, each of its parts, and comes to files as far as that can be proven."""
+    call = _patch(args)
+    if call:
+        return patch_call.touches(call, args.workdir)
+    _require_harmless(args.command)
+    found = effects(args.command)
+    worst = next((one.why for one in found.commands if one.tier == found.tier), "")
+    whole = Touch("run", args.command, tier=found.tier, why=worst, doubt="; ".join(found.doubts))
+    parts = [Touch("run", one.text, tier=one.tier, why=one.why, doubt=one.doubt) for one in found.commands]
+    files = [Touch(file.action, _placed(args.workdir, file.path), by_command=True) for file in found.files]
+    out = [Touch("network", text, by_command=True) for text in found.network]
+    several = parts if len(parts) > 1 else []
+    return list(dict.fromkeys([whole, *several, *files, *out, Touch("read", args.workdir)]))
+
+
+def _placed(workdir: str, path: str) -> str:
+    """A path of the command, seen from the workspace; one below a home stays as it is."""
+    return path if path.startswith("~") else posixpath.normpath(posixpath.join(workdir, path))
+
+
+def _patch(args: Args) -> PatchCall | None:
+    return None if args.background else patch_call.found(args.command)
+
+
+def run(args: Args, ctx: Context) -> Outcome:
+    limits: Limits = ctx.limits
+    call = _patch(args)
+    if call:
+        outcome = patch_call.run(call, args.workdir, ctx)
+        return Outcome("patch", outcome.facts, outcome.data, outcome.remarks)
+    seconds = limits.seconds if args.timeout is None else args.timeout
+    if seconds > limits.most_seconds:
+        raise TimeoutTooLong(timeout=_number(seconds), most=_number(limits.most_seconds))
+    for text in limits.blocked:
+        if text in args.command:
+            raise Dangerous(part=text, why="no command may hold this")
+    if ctx.tree(args.workdir).is_file:
+        raise NotDirectory(path=args.workdir)
+    terminal, where = ctx.terminal, ctx.where(args.workdir)
+    name = ctx.call_id or "bash"
+    if args.background:
+        job = terminal.start(args.command, where, name, True, args.timeout)
+        log = terminal.called(job.run.order.log)
+        facts = {"job": job.id, "pid": job.run.pid, "log": log, "boundary": terminal.boundary.name}
+        return Outcome("started", facts, dict(facts))
+    watch = ctx.watch()
+    done, ended = terminal.run(args.command, where, seconds, name, ctx.cancel, args.keep)
+    if ended is None:
+        view = _view(done, limits, terminal)
+        try:
+            job = terminal.jobs.keep(done, shown=view.size)
+        except TooManyJobs:
+            ended = terminal.end(done)
+        else:
+            log = terminal.called(done.order.log)
+            facts = {"job": job.id, "pid": done.pid, "log": log, "seconds": _number(seconds)}
+            return Outcome("kept", {**facts, **_shown(view, limits)}, dict(facts), (Remark("kept", facts),))
+    return _ended(args, ctx, terminal, done, ended, _number(seconds), watch())
+
+
+def _number(seconds: float) -> float | int:
+    return int(seconds) if seconds == int(seconds) else seconds
+
+
+def _require_harmless(command: str) -> None:
+    """What is refused everywhere, and what is no command at all."""
+    if "\0" in command:
+        raise BadCommand(why="it holds a NUL character", line=None, near=None)
+    if not command.strip():
+        raise BadCommand(why="it is empty", line=None, near=None)
+    script = read(command)
+    if script.error is not None:
+        fault = checked(command)
+        if fault is not None:
+            raise BadCommand(why=fault.message, line=fault.line, near=fault.text or None)
+    found = danger(script)
+    if found:
+        raise Dangerous(part=found.text, why=found.why)
+
+
+def _view(done: Run, limits: Limits, terminal: Terminal) -> View:
+    """What is shown of the output. What the model could not read later is shown as far as an answer can hold it."""
+    beginning = limits.first_bytes and not 0 < limits.offload_bytes < done.bytes
+    if beginning or done.bytes <= WHOLE:
+        view = done.view(limits.first_bytes or limits.whole_chars, 0)
+        if beginning or not view.truncated:
+            return view
+    kept = terminal.reachable(done.order.log)
+    return done.view(limits.head_chars, limits.tail_chars) if kept else done.view(_MOST_CHARS, _MOST_CHARS)
+
+
+def _shown(view: View, limits: Limits) -> dict[str, Any]:
+    """The output, or its beginning and end with what lies between."""
+    head, tail = view.head, view.tail
+    if limits.first_bytes and not tail:
+        raw = head.encode("utf-8", "replace")
+        cut = view.truncated or len(raw) > limits.first_bytes
+        text = raw[: limits.first_bytes].decode("utf-8", "ignore")
+        return {"output": text, "cut": limits.first_bytes if cut else None}
+    if not view.truncated:
+        return {"output": head.rstrip("\n")}
+    lines, left, size = None, view.omitted_lines, view.omitted_bytes
+    if left is not None:
+        lines = head.count("\n") + left - view.torn + tail.count("\n") + (not tail.endswith("\n"))
+    if limits.sample_lines:
+        first, last = (part.split("\n") for part in (head.removesuffix("\n"), tail.removesuffix("\n")))
+        first, last = first[: limits.sample_lines], last[-limits.sample_lines :]
+        if lines is not None:  # of a line in the middle both halves may be shown
+            left = max(0, lines - len(first) - len(last))
+        dropped = len(head.encode("utf-8", "replace")) + len(tail.encode("utf-8", "replace"))
+        head, tail = "\n".join(first), "\n".join(last)
+        size += dropped - len(head.encode("utf-8", "replace")) - len(tail.encode("utf-8", "replace"))
+    return {"head": head.rstrip("\n"), "tail": tail.strip("\n"), "lines": lines, "left_lines": left, "left_bytes": size}
+
+
+def _ended(
+    args: Args, ctx: Context, terminal: Terminal, done: Run, ended: Ended, seconds: float, changed: Sequence[str]
+) -> Outcome:
+    limits: Limits = ctx.limits
+    view = _view(done, limits, terminal)
+    shown = _shown(view, limits)
+    truncated = view.truncated or shown.get("cut") is not None
+    log = terminal.called(ended.log) if truncated or ended.strays else None
+    if log:
+        terminal.retain(ended.log)
+    else:
+        terminal.forget(ended.log)
+    failed = ended.exit_code != 0
+    facts: dict[str, Any] = {
+        "command": args.command,
+        "call": ctx.call_id,
+        "log": log,
+        "exit_code": ended.exit_code if failed else None,
+        "signal": ended.signal or None,
+        "meaning": ended.meaning or None,
+        "seconds": seconds,
+        "interactive": ended.interactive or None,
+        "changed": ", ".join(changed) or None,
+        "strays": ", ".join(f"{stray.pid} ({stray.command[:60]})" for stray in ended.strays) or None,
+        **shown,
+    }
+    data = {
+        "exit_code": ended.exit_code,
+        "signal": ended.signal or None,
+        "timed_out": ended.timed_out,
+        "cancelled": ended.cancelled,
+        "seconds": round(ended.duration, 3),
+        "output_bytes": ended.output_bytes,
+        "truncated": truncated,
+        "log": log,
+        "strays": [{"pid": stray.pid, "command": stray.command} for stray in ended.strays],
+        "changed": list(changed),
+        "boundary": terminal.boundary.name,
+    }
+    remarks = []
+    if ended.timed_out and limits.timeout_is_partial:
+        remarks.append(Remark("command_timed_out", {"seconds": seconds}))
+    if ended.lost_bytes and not ended.overflowed:
+        remarks.append(Remark("lost_output", {"bytes": ended.lost_bytes}))
+    if ended.overflowed:
+        remarks.append(Remark("too_much_output", {"bytes": ended.output_bytes}))
+    if ended.cancelled:
+        remarks.append(Remark("command_cancelled", {}))
+    if ended.survivors:
+        pids = ", ".join(str(stray.pid) for stray in ended.survivors)
+        remarks.append(Remark("survivors", {"pids": pids}))
+    kind = "timed_out" if ended.timed_out else "evicted" if "head" in facts else "failed" if failed else "done"
+    return Outcome(kind, facts, data, tuple(remarks), failed=failed and limits.failure_is_error)
+
+
+def say(outcome: Outcome, words: Words) -> str:
+    if outcome.kind == "patch":
+        return apply_patch.say(replace(outcome, kind="done"), words)
+    facts = dict(outcome.facts)
+    if "head" in facts:
+        sample = words.say("bash.sample", **facts)
+        facts["output"] = sample
+    return words.say(f"bash.{outcome.kind}", **facts)
+
+
+TOOL = Tool(
+    id="bash",
+    args=Args,
+    limits=Limits,
+    run=run,
+    say=say,
+    hints=Hints(destructive=True, open_world=True),
+    touches=touches,
+)

@@ -1,0 +1,41 @@
+"""BashInput: something typed for a background command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from handrail.nouns import Touch
+from handrail.tool import Arguments, Context, Hints, Outcome, Tool, Words
+
+
+class Args(Arguments):
+    job: Annotated[str, Field(description="The job")]
+    text: Annotated[str, Field(description="What to send; a line ends with a newline")] = ""
+    close: Annotated[bool, Field(description="Then end the input")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a dialect may set: nothing."""
+
+
+def touches(args: Args) -> list[Touch]:
+    """A program that reads commands will run what it is sent."""
+    return [Touch("run", args.text)] if args.text else []
+
+
+def run(args: Args, ctx: Context) -> Outcome:
+    sent = ctx.terminal.jobs.write(args.job, args.text, args.close)
+    wanted = len(args.text.encode("utf-8", "surrogateescape"))
+    facts = {"job": args.job, "sent": sent, "wanted": wanted}
+    return Outcome("sent", {**facts, "short": sent < wanted, "closed": args.close}, dict(facts))
+
+
+def say(outcome: Outcome, words: Words) -> str:
+    return words.say("bash_input.sent", **outcome.facts)
+
+
+TOOL = Tool(id="bash_input", args=Args, limits=Limits, run=run, say=say, hints=Hints(open_world=True), touches=touches)

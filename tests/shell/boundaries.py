@@ -1,0 +1,65 @@
+"""Boundaries for the tests of this folder: made for a fence, closed at the end, or skipped with the reason."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail.shell.fencing.fence import Fence
+from handrail.shell.fencing.sandbox import Boundary, Mode, NoSandbox, choose
+
+LAYERS = ("bwrap", "landlock")
+MakeBoundary = Callable[..., Boundary]
+
+
+class World:
+    """A workspace, and beside it what must not be touched."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.work = folder / "work"
+        self.outside = folder / "outside"
+        self.work.mkdir()
+        self.outside.mkdir()
+        self.file = self.outside / "file.txt"
+        self.file.write_text("kept", encoding="utf-8")
+
+    def fence(self, **rest: Any) -> Fence:
+        # Named as readable, so that it is there under bubblewrap, which puts a private directory over /tmp.
+        return Fence(writable=(str(self.work),), readable=("/", str(self.outside)), **rest)
+
+
+def boundary_or_skip(mode: Mode, fence: Fence) -> Boundary:
+    try:
+        return choose(mode, True, fence)
+    except NoSandbox as error:
+        pytest.skip(f"{mode} cannot be had on this machine: {error.facts['why']}")
+
+
+def bash(
+    boundary: Boundary, script: str, cwd: Path | str = "/", env: Mapping[str, str] | None = None
+) -> tuple[int, str]:
+    """Run a script inside; its exit code, and all it said."""
+    started = boundary.spawn(
+        ["bash", "-c", script],
+        cwd=str(cwd),
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    said, _ = started.communicate(timeout=60)
+    return started.returncode, said.decode("utf-8", "replace")
+
+
+def python(boundary: Boundary, code: str, cwd: Path) -> str:
+    started = boundary.spawn(
+        [sys.executable, "-I", "-S", "-c", code], cwd=str(cwd), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    return started.communicate(timeout=60)[0].decode("utf-8")

@@ -1,0 +1,31 @@
+"""Fixtures for the tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail.shell.fencing.sandbox import Boundary
+from tests.shell.boundaries import LAYERS, MakeBoundary, World, boundary_or_skip
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+@pytest.fixture(params=LAYERS)
+def make_boundary(request: pytest.FixtureRequest, world: World) -> Iterator[MakeBoundary]:
+    """`make_boundary(hidden=..., network=...)`: a boundary of each layer around `world.work`."""
+    made: list[Boundary] = []
+
+    def boundary(**rest: Any) -> Boundary:
+        made.append(boundary_or_skip(request.param, world.fence(**rest)))
+        return made[-1]
+
+    yield boundary
+    for each in made:
+        each.close()

@@ -1,0 +1,277 @@
+"""What a command line would do, told from its text alone."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from handrail.shell.reading.danger import danger
+from handrail.shell.reading.effects import FileEffect, effects
+from handrail.shell.reading.script import read
+from tests.shell.command_table import DESTRUCTIVE, READ_ONLY
+from tests.shell.command_table_ordinary import ORDINARY
+from tests.shell.script_rows import ROWS as SCRIPTS
+from tests.shell.test_danger import HARMLESS, REFUSED
+
+TABLE = [
+    *(("read_only", *row) for row in READ_ONLY),
+    *(("ordinary", *row) for row in ORDINARY),
+    *(("destructive", *row) for row in DESTRUCTIVE),
+]
+EVERYDAY = [command for command, _, _ in READ_ONLY]
+FRAGMENTS = (
+    *("ls", "cat f", "rm", "-rf", "x", "/", "git", "diff", "sed", "-i", "s/a/b/e", "awk", "{print}", "find", "-exec"),
+    *("xargs", "bash -c", "eval", "cd", "$x", '"$y"', "$(ls)", "`id`", "*", "~", "'", '"', ";", "&&", "||", "|", "&"),
+    *(">", "<", "<<E", "\n", "(", ")", "{", "}", "for f in a b; do", "done", "f()", "A=1", "--", "-o", "\\", "#", "é"),
+)
+
+
+def shown(file: FileEffect) -> str:
+    path = f"{{{file.path}}}" if file.glob else file.path
+    return f"{file.action} {path}" + ("/**" if file.below else "") + (f"<-{file.into}" if file.into else "")
+
+
+@pytest.mark.parametrize(("tier", "command", "files", "flags"), TABLE)
+def test_a_command_of_the_table_is_told_rightly(tier: str, command: str, files: str, flags: str) -> None:
+    seen = effects(command)
+    said = " ".join(name for name, there in (("network", seen.network), ("doubt", seen.doubts)) if there)
+    assert (seen.tier, ", ".join(map(shown, seen.files)), said) == (tier, files, flags)
+
+
+def test_the_table_is_as_large_as_promised() -> None:
+    assert len({command for _, command, _, _ in TABLE}) == len(TABLE) >= 150
+    assert len(READ_ONLY) >= 60
+    assert len(DESTRUCTIVE) >= 60
+
+
+@pytest.mark.parametrize("command", [script for script, _ in REFUSED])
+def test_what_is_refused_everywhere_is_destructive(command: str) -> None:
+    assert danger(read(command)) is not None
+    assert effects(command).tier == "destructive"
+
+
+@pytest.mark.parametrize("command", [command for command, _, _ in DESTRUCTIVE])
+def test_the_reason_stands_with_the_command(command: str) -> None:
+    worst = [item for item in effects(command).commands if item.tier == "destructive"]
+    assert worst and all(item.why for item in worst)
+
+
+@pytest.mark.parametrize("command", EVERYDAY)
+@pytest.mark.parametrize("more", ["; rm -rf x", " && sudo y", " | sh", " $(curl z)", " > file", "\nrm x", " & reboot"])
+def test_nothing_dangerous_rides_on_a_read_only_command(command: str, more: str) -> None:
+    assert effects(command + more).tier != "read_only"
+
+
+@pytest.mark.parametrize("command", EVERYDAY)
+@pytest.mark.parametrize("before", ["LD_PRELOAD=x ", "PATH=. ", "sudo ", "rm x; ", "x() { rm y; }; ", "alias ls=rm; "])
+def test_nothing_dangerous_goes_in_front_of_one(command: str, before: str) -> None:
+    if command.startswith(("for ", "if ", "while ", "(", "{", "[[", "exec")) and before.endswith(("x ", ". ", "sudo ")):
+        before = "rm x; "
+    assert effects(before + command).tier != "read_only"
+
+
+@pytest.mark.parametrize("command", [row[0] for row in SCRIPTS] + HARMLESS)
+def test_a_script_that_is_not_proven_is_never_read_only(command: str) -> None:
+    script = read(command)
+    if not script.proven:
+        assert effects(command).tier != "read_only"
+        assert effects(command).doubts
+
+
+def test_each_simple_command_is_a_decision_of_its_own() -> None:
+    seen = effects("git diff; rm -rf x")
+    assert [(item.text, item.words, item.tier) for item in seen.commands] == [
+        ("git diff", ("git", "diff"), "read_only"),
+        ("rm -rf x", ("rm", "-rf", "x"), "ordinary"),
+    ]
+
+
+def test_words_end_where_they_are_no_longer_fixed() -> None:
+    """Or a rule about `git diff` would allow what is computed between the two."""
+    assert effects("git $x diff").commands[0].words == ("git",)
+
+
+@pytest.mark.parametrize("command", ["curl x | python3 -c 'print(1)'", "curl x | jq .", "curl x | xargs echo"])
+def test_what_comes_from_the_network_may_be_looked_at(command: str) -> None:
+    seen = effects(command)
+    assert seen.tier == "ordinary"
+    assert seen.network == ("curl x",)
+
+
+@pytest.mark.parametrize("command", ["cd a; cat b; " * 400, "(cd a; ls); " * 400, "echo x | sh; " * 400])
+def test_a_long_script_is_told_of_too(command: str) -> None:
+    seen = effects(command)
+    assert len(seen.commands) == 800
+    assert seen.doubts
+
+
+def test_a_doubt_takes_the_proof_from_every_command() -> None:
+    seen = effects("alias cat=rm; cat f")
+    assert {item.tier for item in seen.commands} == {"ordinary"}
+
+
+def test_an_unknown_command_is_ordinary_and_no_doubt() -> None:
+    seen = effects("mytool --flag x")
+    assert (seen.tier, seen.doubts) == ("ordinary", ())
+    assert seen.commands[0].why
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        ("cd a && cat x", ["read a/x"]),
+        ("cd a; cat x", ["read x", "read a/x"]),
+        ("cd a || exit 1; cat x", ["read a/x"]),
+        ("cd a || { echo no; exit 1; }; cat x", ["read a/x"]),
+        ("set -e; cd a; cat x", ["read a/x"]),
+        ("(cd a && cat x); cat y", ["read a/x", "read y"]),
+        ("(cd a && cat x) && (cd b && cat y)", ["read a/x", "read b/y"]),
+        ("cd a && cd b && cat x", ["read a/b/x"]),
+        ("cd a && cd .. && cat x", ["read x"]),
+        ("cd a && cat ../x", ["read a/../x"]),
+        ("cd /tmp && cat x", ["read /tmp/x"]),
+        ("cd && cat x", ["read ~/x"]),
+        ("cd a | cat x", ["read x"]),
+        ("cd a & cat x", ["read x"]),
+        ("echo $(cd a) && cat x", ["read x"]),
+        ("cd a && cat x | sort y > z", ["read a/x", "read a/y", "write a/z"]),
+        ("for d in a b; do (cd $d && cat x); done", []),
+        ('cd "$d" && cat x', []),
+        ('cd "$d" && cat /x ~/y', ["read /x", "read ~/y"]),
+        ("cd a && cd - && cat x", ["read x", "read a/x"]),
+        ("eval 'cd a' && cat x", ["read x", "read a/x"]),
+        ("bash -c 'cd a; ls b; cat x'", ["read b", "read a/b", "read x", "read a/x"]),
+        ("(cd a; ls b; cat x)", ["read b", "read a/b", "read x", "read a/x"]),
+        ("(ls b) && cd a && (cat x)", ["read b", "read a/x"]),
+        ("ls b | cd a | cat x", ["read b", "read x"]),
+    ],
+)
+def test_the_directory_is_followed(command: str, files: list[str]) -> None:
+    assert [shown(file) for file in effects(command).files] == files
+
+
+@pytest.mark.parametrize(
+    "command", ['cd "$d" && cat x', "cd a* && rm x", "while :; do cd a; cat f; done", "cd ~+ && ls"]
+)
+def test_a_directory_that_is_not_known_is_a_doubt(command: str) -> None:
+    assert effects(command).doubts
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        ('f=a; cat "$f"', ["read a"]),
+        ("f=a; f=b; cat $f", ["read a", "read b"]),
+        ('f=a; while :; do cat "$f"; f=.env; done', ["read a", "read .env"]),
+        ('for f in *.py; do cat "$f"; done', ["read {*.py}"]),
+        ('for f in a b; do cat "src/$f.py"; done', ["read src/a.py", "read src/b.py"]),
+        ('d=src; cat "$d"/*.py', ["read {src/*.py}"]),
+        ("f=.en; f+=v; cat $f", []),
+        ("f='a b'; cat $f", []),
+        ("read f; cat $f", []),
+        ('f=a; read f; cat "$f"', []),
+        ('cat "$f"; f=a', []),
+        ("f=a cat $f", []),
+        ("f=; : ${f:=.env}; cat $f", []),
+    ],
+)
+def test_variables_count_where_all_their_values_are_known(command: str, files: list[str]) -> None:
+    seen = effects(command)
+    assert [shown(file) for file in seen.files] == files
+    assert bool(seen.doubts) == (not files)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map(" ".join))
+def test_no_text_is_too_odd(command: str) -> None:
+    seen = effects(command)
+    if danger(read(command)):
+        assert seen.tier == "destructive"
+    assert seen == effects(command)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=60))
+def test_no_text_at_all_raises(command: str) -> None:
+    effects(command)
+
+
+_RUN = [
+    command
+    for command in EVERYDAY
+    if not re.search(
+        r"tail -f|~|/etc|/tmp|\.\.|crontab|man |ps |ss |jobs|sleep|read|\bcat$|^xargs$|^tee$|^tr |python|node", command
+    )
+]
+"""Those of the table that end by themselves and stay in the directory that they are given."""
+_WRITES = re.compile(
+    r"O_(?:WRONLY|RDWR|CREAT|TRUNC)|^(?:\d+ +)?(?:unlink|rename|mkdir|rmdir|link|symlink|chmod|truncate)"
+)
+_CALL = re.compile(r"^(?:\d+ +)?(\w+)\((.*)")
+
+
+def _traced() -> str:
+    """Why nothing can be traced here; empty if it can."""
+    strace = shutil.which("strace")
+    if strace is None:
+        return "strace is not there"
+    tried = subprocess.run([strace, "-f", "-o", "/dev/null", "true"], capture_output=True, check=False, timeout=20)
+    return "" if tried.returncode == 0 else "strace may not trace here"
+
+
+@pytest.mark.slow
+def test_what_is_called_read_only_writes_nothing(tmp_path: Path) -> None:
+    """The kernel's own word: the read-only commands of the table, run and traced."""
+    why = _traced()
+    if why:
+        pytest.skip(why)
+    place = tmp_path / "place"
+    for folder in ("src", "tests", "a/b", "dir"):
+        (place / folder).mkdir(parents=True)
+    for name in (
+        "f",
+        "x",
+        "a.txt",
+        "in",
+        "log",
+        "f.json",
+        "package.json",
+        "src/a.py",
+        "tests/b.py",
+        "m.py",
+        "a/x",
+        "b",
+    ):
+        (place / name).write_text("one two\nthree\n", encoding="utf-8")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
+        subprocess.run([*git, *words], cwd=place, check=True, capture_output=True)
+    before = {path: (path.stat().st_mtime_ns, path.stat().st_mode) for path in sorted(place.rglob("*"))}
+    log = tmp_path / "trace"
+    script = "\n".join(f"( {command}\n) </dev/null >/dev/null 2>&1" for command in _RUN)
+    # After `git status` git may write down in its index what it saw; that is switched off here, and so not judged.
+    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path), "GIT_OPTIONAL_LOCKS": "0"}
+    subprocess.run(
+        ["strace", "-f", "-qq", "-y", "-e", "trace=%file", "-o", str(log), "bash", "-c", script],
+        cwd=place,
+        env=environment,
+        check=False,
+        timeout=300,
+    )
+    rows = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    assert len(rows) > 1000
+    wrote = []
+    for row in rows:
+        if not _WRITES.search(row) or re.search(r"= -1 E", row):
+            continue
+        names = re.findall(r'"([^"]*)"', row) + re.findall(r"= \d+<([^>]*)>", row)
+        if any(name.startswith(str(place)) or not name.startswith("/") for name in names):
+            wrote.append(row)
+    assert not wrote
+    assert before == {path: (path.stat().st_mtime_ns, path.stat().st_mode) for path in sorted(place.rglob("*"))}

@@ -1,0 +1,313 @@
+"""Commands inside a boundary work, stay apart and end; and the choice of a boundary is honest."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from handrail.shell.fencing.fence import Fence, Limits
+from handrail.shell.fencing.sandbox import Boundary, NoSandbox, choose, probe
+from tests.shell.boundaries import MakeBoundary, World, bash, boundary_or_skip, python
+
+# System calls and processes
+
+
+def test_tracing_mounting_and_new_namespaces_are_refused(make_boundary: MakeBoundary, world: World) -> None:
+    code = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.ptrace(0, 0, 0, 0), ctypes.get_errno())
+print(libc.unshare(0x10000000), ctypes.get_errno())
+print(libc.mount(b"none", b"/", None, 0x20 | 0x1000, None), ctypes.get_errno())
+print(libc.syscall(425, 8, ctypes.create_string_buffer(120)), ctypes.get_errno())
+print(libc.setns(0, 0), ctypes.get_errno())
+stack = ctypes.create_string_buffer(1 << 16)
+print(open("/proc/self/status").read().split("NoNewPrivs:")[1].split()[0])
+"""
+    assert python(make_boundary(), code, world.work).splitlines() == ["-1 1"] * 5 + ["1"]
+
+
+def test_a_process_outside_cannot_be_signalled(make_boundary: MakeBoundary, world: World) -> None:
+    boundary = make_boundary()
+    if "signals reach other processes" in boundary.description:
+        pytest.skip("this kernel's landlock knows no signals: the description says so")
+    with subprocess.Popen(["sleep", "60"]) as victim:
+        bash(boundary, f"kill -9 {victim.pid} {os.getpid()}; kill -9 -1; true")
+        assert victim.poll() is None
+        victim.kill()
+
+
+def test_threads_pools_and_pipes_of_commands_work(make_boundary: MakeBoundary, world: World) -> None:
+    script = 'diff <(echo a) <(echo a) && cat <<<"here" && echo err >/dev/stderr && echo out | tee /dev/null >/dev/fd/1'
+    assert bash(make_boundary(), script, world.work) == (0, "here\nerr\nout\n")
+
+
+def test_the_usual_devices_work(make_boundary: MakeBoundary, world: World) -> None:
+    script = "head -c 3 /dev/zero | wc -c; head -c 2 /dev/urandom | wc -c; echo x >/dev/null; ls -d /proc/self/fd"
+    code, said = bash(make_boundary(), script)
+    assert code == 0 and said.split() == ["3", "2", "/proc/self/fd"]
+
+
+def test_a_log_file_outside_is_written_by_its_descriptor_and_by_its_name_dev_stdout(
+    make_boundary: MakeBoundary, world: World
+) -> None:
+    log = world.outside / "log"
+    with log.open("ab") as file:
+        started = make_boundary().spawn(
+            ["bash", "-c", "echo one; echo two >>/dev/stdout; echo three >&2"], stdout=file, stderr=file
+        )
+        assert started.wait(60) == 0
+    assert log.read_text(encoding="utf-8") == "one\ntwo\nthree\n"
+
+
+def test_descriptors_handed_over_arrive_and_no_others(make_boundary: MakeBoundary, world: World) -> None:
+    boundary = make_boundary()
+    read, write = os.pipe()
+    try:
+        listed = world.work / "fds"
+        started = boundary.spawn(
+            [
+                "bash",
+                "-c",
+                f"echo sent >&{write}; for f in /proc/$$/fd/*; do readlink $f; done | grep -c pipe >{listed}",
+            ],
+            cwd=str(world.work),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(write,),
+        )
+        assert started.wait(60) == 0
+        assert os.read(read, 99) == b"sent\n"
+        assert listed.read_text(encoding="utf-8") == "1\n"
+    finally:
+        os.close(read)
+        os.close(write)
+
+
+def test_no_descriptor_of_ours_is_left_open(make_boundary: MakeBoundary, world: World) -> None:
+    boundary = make_boundary()
+    bash(boundary, "true")
+    before = os.listdir("/proc/self/fd")
+    for _ in range(3):
+        bash(boundary, "true")
+        with pytest.raises(FileNotFoundError):
+            boundary.spawn(["there-is-no-such-program"], cwd=str(world.work))
+        with pytest.raises(FileNotFoundError):
+            boundary.spawn(["true"], cwd=str(world.work / "nowhere"))
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+def test_exit_codes_come_through(make_boundary: MakeBoundary, world: World) -> None:
+    assert bash(make_boundary(), "exit 37")[0] == 37
+
+
+def test_an_environment_that_was_forgotten_is_a_scrubbed_one(
+    make_boundary: MakeBoundary, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "hush")
+    boundary = make_boundary()
+    assert "hush" not in bash(boundary, "env")[1]
+    assert "given=1" in bash(boundary, "env", env={"given": "1", "PATH": os.environ["PATH"]})[1]
+
+
+def test_a_gate_of_the_caller_is_waited_at_and_the_limits_are_on_by_then(
+    make_boundary: MakeBoundary, world: World
+) -> None:
+    boundary = make_boundary(limits=Limits(file_bytes=1 << 20))
+    entry, gate = os.pipe()
+    env = {"PATH": os.environ["PATH"], "BASH_ENV": f"/proc/self/fd/{entry}"}
+    script = f"ulimit -f; cat /proc/{os.getpid()}/task/*/environ 2>/dev/null | wc -c; env | grep -c BASH_ENV"
+    args = ["bash", "-c", script]
+    started = boundary.spawn(args, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, pass_fds=(entry,))
+    os.close(entry)
+    time.sleep(0.2)
+    assert started.poll() is None
+    os.write(gate, b"unset BASH_ENV")
+    os.close(gate)
+    assert started.communicate(timeout=60)[0].split() == [b"1024", b"0", b"0"]
+
+
+def test_a_script_in_memory_runs(make_boundary: MakeBoundary, world: World) -> None:
+    script = os.memfd_create("script")
+    try:
+        os.write(script, b"echo from memory")
+        args = ["bash", f"/proc/self/fd/{script}"]
+        started = make_boundary().spawn(args, cwd="/", stdout=subprocess.PIPE, pass_fds=(script,))
+        assert started.communicate(timeout=60)[0] == b"from memory\n"
+    finally:
+        os.close(script)
+
+
+# Limits
+
+
+def test_limits_are_on_before_the_command_begins(make_boundary: MakeBoundary, world: World) -> None:
+    boundary = make_boundary(limits=Limits(processes=500, file_bytes=1 << 20, memory_bytes=1 << 32))
+    script = "ulimit -u; ulimit -f; ulimit -v; ulimit -c; head -c 2000000 /dev/zero >big; wc -c <big"
+    _, said = bash(boundary, script, world.work)
+    numbers = [line for line in said.splitlines() if line.strip().isdigit()]
+    assert numbers == ["500", "1024", str((1 << 32) // 1024), "0", str(1 << 20)]
+
+
+def test_limits_hold_without_a_boundary_too(world: World) -> None:
+    boundary = choose("off", False, world.fence(limits=Limits(file_bytes=1 << 20)))
+    try:
+        assert bash(boundary, "ulimit -f", world.work) == (0, "1024\n")
+    finally:
+        boundary.close()
+
+
+# Programs
+
+
+@pytest.mark.parametrize(
+    ("program", "script"),
+    [
+        ("git", "git init -q && git status -s && echo fine"),
+        (
+            "node",
+            'node -e \'require("child_process").execSync("echo >n"); console.log("fine")\'',
+        ),
+        ("make", "printf 'all:\\n\\t@echo fine\\n' >Makefile && make -s -j2"),
+        ("gcc", "echo 'int main(void){return 0;}' >m.c && gcc m.c -o m && ./m && echo fine"),
+    ],
+)
+def test_everyday_programs_work_inside(make_boundary: MakeBoundary, world: World, program: str, script: str) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    assert bash(make_boundary(), script, world.work) == (0, "fine\n")
+
+
+def test_pytest_runs_inside(make_boundary: MakeBoundary, world: World) -> None:
+    (world.work / "test_it.py").write_text(
+        "def test_it(tmp_path):\n    (tmp_path / 'a').write_text('a')\n", encoding="utf-8"
+    )
+    code, said = bash(
+        make_boundary(), f"{sys.executable} -m pytest -c /dev/null -p no:cacheprovider test_it.py", world.work
+    )
+    assert code == 0 and "1 passed" in said
+
+
+# Several, and the end
+
+
+def test_two_boundaries_with_different_fences_hold_at_once(world: World) -> None:
+    one, two = world.folder / "one", world.folder / "two"
+    one.mkdir()
+    two.mkdir()
+    boundaries = [boundary_or_skip("landlock", Fence(writable=(str(path),))) for path in (one, two)]
+    try:
+
+        def both(boundary: Boundary, number: int) -> None:
+            bash(boundary, f"for d in {one} {two}; do echo x >$d/by-{number}; done")
+
+        threads = [threading.Thread(target=both, args=(b, n)) for n, b in enumerate(boundaries) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert (os.listdir(one), os.listdir(two)) == (["by-0"], ["by-1"])
+    finally:
+        for boundary in boundaries:
+            boundary.close()
+
+
+def test_many_commands_at_once(make_boundary: MakeBoundary, world: World) -> None:
+    boundary = make_boundary()
+    said: list[tuple[int, str]] = []
+    threads = [
+        threading.Thread(target=lambda n=n: said.append(bash(boundary, f"echo {n} | tee f{n}", world.work)))
+        for n in range(30)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(int(text) for code, text in said) == list(range(30))
+    assert len(os.listdir(world.work)) == 30
+
+
+def test_what_runs_under_bubblewrap_outlives_the_thread_that_asked_and_ends_with_the_boundary(world: World) -> None:
+    boundary = boundary_or_skip("bwrap", world.fence())
+    started: list[subprocess.Popen[bytes]] = []
+    asking = threading.Thread(target=lambda: started.append(boundary.spawn(["sleep", "60"])))
+    asking.start()
+    asking.join()
+    time.sleep(0.3)
+    assert started[0].poll() is None
+    boundary.close()
+    assert started[0].wait(10) != 0
+
+
+def test_this_program_stays_free(make_boundary: MakeBoundary, world: World) -> None:
+    before = _restrictions()
+    boundary = make_boundary()
+    bash(boundary, "true")
+    boundary.run(lambda: None)
+    assert _restrictions() == before
+    world.file.write_text("ours to change", encoding="utf-8")
+    with socket.create_server(("127.0.0.1", 0)):
+        pass
+
+
+def _restrictions() -> list[str]:
+    status = Path("/proc/thread-self/status").read_text(encoding="utf-8")
+    return [line for line in status.splitlines() if line.startswith(("NoNewPrivs", "Seccomp", "CapEff"))]
+
+
+# Choosing
+
+
+def test_off_says_that_nothing_is_held(world: World) -> None:
+    boundary = choose("off", False, world.fence())
+    assert boundary.name == "none" and "switched off" in boundary.description
+    assert bash(boundary, f"echo x >{world.file}")[0] == 0
+    assert boundary.run(lambda: 7) == 7
+    boundary.close()
+
+
+def test_a_required_boundary_that_cannot_be_had_is_an_error(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NoSandbox) as error:
+        choose("off", True, world.fence())
+    assert error.value.code == "no_sandbox"
+    monkeypatch.setenv("PATH", str(world.work))  # no bwrap here
+    with pytest.raises(NoSandbox) as error:
+        choose("bwrap", True, world.fence())
+    assert "not installed" in error.value.facts["why"]
+
+
+def test_bubblewrap_that_does_not_start_gives_way_with_its_own_reason(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = world.work / "bwrap"
+    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n", encoding="utf-8")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{world.work}:{os.environ['PATH']}")
+    with pytest.raises(NoSandbox) as error:
+        choose("bwrap", True, world.fence())
+    assert "No permissions to create new namespace" in error.value.facts["why"]
+    boundary = choose("bwrap", False, world.fence())
+    assert boundary.name == "none" and "No permissions" in boundary.description
+    boundary.close()
+    boundary = choose("auto", False, world.fence())
+    assert boundary.name in ("landlock+seccomp", "none")
+    boundary.close()
+
+
+def test_the_probe_proves_each_layer_and_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    layers = {layer.name: layer for layer in probe()}
+    assert list(layers) == ["bubblewrap", "landlock", "seccomp"]
+    for layer in layers.values():
+        assert layer.why and (layer.works or layer.mend), json.dumps([layer.name, layer.why])
+    assert os.listdir(tmp_path) == []
