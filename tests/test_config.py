@@ -45,6 +45,14 @@ def test_every_setting_can_be_set(file: Path, tmp_path: Path) -> None:
         read_seconds=2.5,
         lock_seconds=3.0,
         answer_chars=4,
+        sandbox="landlock",
+        sandbox_required=True,
+        network="on",
+        keep_env=("A", "B_*"),
+        most_processes=7,
+        artefact_bytes=8,
+        journaling="require",
+        journal_bytes=9,
         state=str(tmp_path),
         raise_bugs=True,
     )
@@ -56,7 +64,8 @@ def test_every_setting_can_be_set(file: Path, tmp_path: Path) -> None:
     for field in fields(Settings):
         value = getattr(wanted, field.name)
         assert value != getattr(Settings(), field.name), f"this test says nothing about {field.name}"
-        rows.append(f"{field.name} = {written[value] if isinstance(value, bool) else repr(value)}")
+        plain = [*value] if isinstance(value, tuple) else value
+        rows.append(f"{field.name} = {written[value] if isinstance(value, bool) else repr(plain)}")
     assert loaded(file, "[settings]\n" + "\n".join(rows)).settings == wanted
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from handrail import Prepared, Record, Result, Session, ToolError, Touch, Verdict
+from handrail.journal import NoJournal
 from handrail.nouns import as_json
 from handrail.session import _Trail
 from handrail.text.document import Splice
@@ -35,14 +36,15 @@ class Rule:
         return self.verdict
 
 
-class Kept:
+class Kept(NoJournal):
     """A journal in a list."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
 
-    def record(self, record: Record) -> None:
+    def record(self, record: Record) -> str:
         self.records.append(record)
+        return ""
 
 
 def write(session: Session, name: str, content: str) -> Result:

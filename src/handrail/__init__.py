@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from handrail.journal import Journal, Record
     from handrail.nouns import Note, Result, Touch, Verdict
     from handrail.policy import Policy
-    from handrail.session import Prepared, Session
+    from handrail.prepared import Prepared
+    from handrail.session import Session
     from handrail.settings import Settings
     from handrail.workspace import Root
 
@@ -25,7 +26,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Session": "session",
-    "Prepared": "session",
+    "Prepared": "prepared",
     "Settings": "settings",
     "Root": "workspace",
     "Result": "nouns",

@@ -21,6 +21,10 @@ def parse(
     known = list(spec.schema["properties"])
     problems = [_unknown(name, known) for name in unknown]
     theirs = {inner: outer for outer, inner in entry.rename.items()}
+    for name in spec.schema.get("required", ()):  # a dialect may need what the tool itself could do without
+        inner = entry.rename.get(name, name)
+        if inner not in ours and not args.model_fields[inner].is_required():
+            problems.append(f"{name}: {_missing(spec.schema, [name])}")
     try:
         parsed = args.model_validate(ours)
     except ValidationError as error:
@@ -52,10 +56,14 @@ def _described(schema: Mapping[str, Any], place: list[str]) -> Mapping[str, Any]
     return schema
 
 
+def _missing(schema: Mapping[str, Any], place: list[str]) -> str:
+    wanted = _described(schema, place)
+    return f"missing; give {wanted.get('description', 'a value')} ({wanted.get('type', 'any')})"
+
+
 def _problem(error: Any, schema: Mapping[str, Any], place: list[str]) -> str:
     if error["type"] == "missing":
-        wanted = _described(schema, place)
-        return f"missing; give {wanted.get('description', 'a value')} ({wanted.get('type', 'any')})"
+        return _missing(schema, place)
     if error["type"] == "extra_forbidden":
         return "there is no such argument"
     got = repr(error["input"])

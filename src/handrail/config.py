@@ -18,7 +18,7 @@ import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from handrail.settings import Settings
 from handrail.text.shown import shown
@@ -121,6 +121,12 @@ class _Checked:
                 raise self.wrong(key, f"must be true or false, not {_kind(value)}")
         elif wanted in (int, float):
             return self._number(key, value, wanted)
+        elif int in get_args(wanted):
+            return self._number(key, value, int)
+        elif get_origin(wanted) is tuple:
+            if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+                raise self.wrong(key, f"must be a list of texts that are not empty, not {_kind(value)}")
+            return tuple(value)
         elif str in (wanted, *get_args(wanted)):
             if not isinstance(value, str) or not value:
                 raise self.wrong(key, f"must be a text that is not empty, not {_kind(value)}")

@@ -8,21 +8,28 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
-from typing import Any
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from handrail.dialects import Rules
 from handrail.errors import BinaryFile, CannotEncode, ChangedSince, IsDirectory, NotRegular, NotSeen, SameFile
 from handrail.files.commit import Change
 from handrail.files.pages import Indexes, TextFile
 from handrail.files.stored import Version, load
+from handrail.search.tree import Sight, Tree
+from handrail.search.walk import Listings
 from handrail.settings import Settings
 from handrail.text.codec import UTF8
 from handrail.text.diff import Hunk, hunks
 from handrail.text.document import NEW, Document, Splice, applied, document
+from handrail.text.shown import shown
 from handrail.tool import Loaded, Staged
-from handrail.tracker import Tracker, moved_lines
+from handrail.tracker import Tracker, moved_lines, stamp_of
 from handrail.workspace import WorkPath, Workspace
+
+if TYPE_CHECKING:
+    from handrail.shell.terminal import Terminal
 
 
 class Guard:
@@ -37,9 +44,16 @@ class Guard:
         rules: Rules,
         limits: Any,
         paths: Mapping[str, WorkPath],
+        listings: Listings,
+        sight: Sight,
+        terminal: Callable[[], Terminal],
+        call_id: str = "",
+        cancel: threading.Event | None = None,
         dry: bool = False,
     ) -> None:
         self.limits = limits
+        self.call_id = call_id
+        self.cancel = cancel
         self.changes: list[Change] = []
         self.hunks: list[list[Hunk]] = []
         self._workspace = workspace
@@ -48,6 +62,9 @@ class Guard:
         self._settings = settings
         self._rules = rules
         self._paths = paths
+        self._listings = listings
+        self._sight = sight
+        self._terminal = terminal
         self._dry = dry
         self._open: list[int] = []
 
@@ -62,9 +79,36 @@ class Guard:
         self._open.append(fd)
         return TextFile(path, fd, self._indexes, self._settings.legacy_encoding, self._settings.read_seconds)
 
+    @property
+    def terminal(self) -> Terminal:
+        if self._dry:  # a preview must never run anything
+            raise AssertionError("a preview has no terminal")
+        return self._terminal()
+
+    def where(self, named: str) -> str:
+        path = self._paths[named]
+        os.close(self._workspace.open_directory(path))
+        return path.real
+
+    def watch(self) -> Callable[[], list[str]]:
+        before = self._tracker.stamps()
+        home = os.path.realpath(self._workspace.home)
+
+        def changed() -> list[str]:
+            return [shown(os.path.relpath(path, home)) for path, was in before.items() if stamp_of(path) != was]
+
+        return changed
+
+    def tree(self, named: str) -> Tree:
+        return Tree(self._workspace, self._paths[named], self._listings, self._sight)
+
     def saw(self, file: TextFile, first: int = 0, last: int = 0) -> None:
         if not self._dry:  # what only a preview looked at, the model has not seen
             self._tracker.saw(file.path.real, file.version, first, last, file.raw)
+
+    def moved(self, file: TextFile) -> bool:
+        seen = self._tracker.look(file.path.real, file.version)
+        return seen is not None and not seen.version.same_bytes(file.version)
 
     def exists(self, named: str) -> bool:
         found = self._workspace.stat(self._paths[named])

@@ -38,6 +38,8 @@ class Touch:
     """Whether a command would do this, and not a tool: the path need not be in the workspace then."""
     tier: Tier = ""
     """Of a command: what it can do at the worst."""
+    why: str = ""
+    """Of a command: why it is in that tier."""
     doubt: str = ""
     """Of a command: why it cannot be proven what it does."""
 
@@ -86,6 +88,11 @@ class Result:
     touches: tuple[Touch, ...] = ()
     time_ms: float = 0.0
     id: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the call was made, in whole or in part."""
+        return self.status in ("ok", "partial")
 
 
 def as_json(result: Result) -> dict[str, Any]:

@@ -8,53 +8,57 @@ Inside, failures are exceptions with facts; outside, every call ends in a `Resul
 
 from __future__ import annotations
 
-import json
 import os
+import secrets
 import threading
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from handrail import dialects, tools
+from handrail import dialects, outfit, tools
 from handrail.arguments import parse
+from handrail.artefacts import ALIAS, Artefacts
 from handrail.bounds import bound
 from handrail.dialects import Dialect, Spec
-from handrail.errors import BadJson, Bug, ChangedSince, Denied, NeedsApproval, ReadOnlyRoot, Refusal, ToolError, from_os
+from handrail.errors import (
+    BadCommand,
+    Bug,
+    ChangedSince,
+    Denied,
+    NeedsApproval,
+    ReadOnlyRoot,
+    Refusal,
+    ToolError,
+    from_os,
+)
 from handrail.files.commit import Change, Saving, commit, recover
 from handrail.files.locks import Locks, state_directory
 from handrail.files.pages import Indexes
 from handrail.guard import Guard
-from handrail.journal import Journal, NoJournal, Record
+from handrail.journal import Journal, NoJournal, Opening, Origin, Record, Token
 from handrail.nouns import Call, Failure, Note, Result, Status, Touch, Verdict
-from handrail.policy import Policy, WorkspacePolicy
+from handrail.policy import Policy
+from handrail.prepared import Approve, Prepared, answered, as_mapping, diff_of, plainly
+from handrail.search.walk import Listings
 from handrail.settings import Settings
-from handrail.text.diff import unified
 from handrail.text.shown import readable, shown
-from handrail.tool import Arguments, Outcome, Tool
+from handrail.tool import Arguments, Outcome, Remark, Tool
 from handrail.tracker import Tracker
 from handrail.workspace import Root, WorkPath, Workspace
 
+if TYPE_CHECKING:
+    from handrail.journal.undo import UndoReport
+    from handrail.policy.files import PolicyFile
+    from handrail.policy.secrets import Mode
+    from handrail.shell.terminal import Terminal
+
 _ATTEMPTS = 20
+_ON_FILES = ("read", "write", "delete")
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A call that is understood, resolved and judged. Nothing has changed yet."""
-
-    call: Call
-    tool: Tool
-    args: Arguments
-    limits: Any
-    touches: tuple[Touch, ...]
-    paths: Mapping[str, WorkPath]
-    verdict: Verdict
-    preview: Callable[[], str]
-    """A unified diff of what would change; raises what the run would raise."""
-
-
-Approve = Callable[[Prepared], bool | Awaitable[bool]]
+Blocks = tuple[Mapping[str, Any], ...]
 
 
 class Session:
@@ -67,20 +71,32 @@ class Session:
         dialect: str | Dialect = "native",
         roots: Sequence[Root] = (),
         policy: Policy | None = None,
+        mode: Mode | None = None,
+        rules: Sequence[PolicyFile] = (),
         approve: Approve | None = None,
         journal: Journal | None = None,
         settings: Settings | None = None,
     ) -> None:
         self.settings = settings or Settings()
         self.dialect = dialect if isinstance(dialect, Dialect) else dialects.load(dialect)
-        self.workspace = Workspace([Root(os.fspath(root)), *roots])
+        state = state_directory(self.settings.state)
+        artefacts = Artefacts(os.path.join(state, "artefacts"), self.settings.artefact_bytes)
+        kept = Root(artefacts.directory, writable=False, alias=ALIAS)
+        self.workspace = Workspace([Root(os.fspath(root)), *roots, kept])
         self.tracker = Tracker()
-        self.policy = policy or WorkspacePolicy()
+        self.policy = policy or outfit.policy(self.workspace, self.settings, mode, rules, self.terminal)
+        self.origin = Origin(secrets.token_hex(4), self.dialect.name, os.path.realpath(self.workspace.home))
         self.journal = journal or NoJournal()
         self._approve = approve
         self._indexes = Indexes()
-        directory = os.path.join(state_directory(self.settings.state), "locks")
-        self._locks = Locks(directory, recover, self.settings.lock_seconds)
+        self._listings = Listings()
+        self._sight = outfit.sight(self.policy)
+        self._locks = Locks(os.path.join(state, "locks"), recover, self.settings.lock_seconds)
+        self._artefacts = artefacts
+        self._state = state
+        self._terminal: Terminal | None = None
+        self._opening = threading.Lock()
+        self._closed = False
         self._swept = threading.Event()
 
     def __enter__(self) -> Session:
@@ -90,18 +106,35 @@ class Session:
         self.close()
 
     def close(self) -> None:
+        """End what still runs, and let go of the workspace. No call is made afterwards."""
+        with self._opening:
+            self._closed = True
+            terminal = self._terminal
+        if terminal:
+            terminal.close()
+        self._artefacts.close()
         self.workspace.close()
 
     def specs(self) -> list[Spec]:
         """What the model is told: the tools of the dialect."""
         return [self.dialect.spec(name) for name in self.dialect.entries]
 
-    def call(self, tool: str, arguments: Mapping[str, Any] | str | None = None, *, id: str = "") -> Result:
-        """One tool call, from start to end. Never raises for anything that a model did."""
+    def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any] | str | None = None,
+        *,
+        id: str = "",
+        cancel: threading.Event | None = None,
+    ) -> Result:
+        """One tool call, from start to end. Never raises for anything that a model did.
+
+        Who sets ``cancel`` from another thread gets an answer soon; a command is ended.
+        """
         started = time.perf_counter()
-        trail = _Trail(Call(tool, {}, id))
+        trail = _Trail(Call(tool, {}, id), cancel)
         try:
-            trail.call = Call(tool, _mapping(arguments), id)
+            trail.call = Call(tool, as_mapping(arguments), id)
             prepared = self._prepare(trail)
             self._approved(prepared)
             outcome = self._run(prepared, trail)
@@ -116,14 +149,43 @@ class Session:
             trail.traceback = traceback.format_exc()
             result = self._failed(Bug(what=f"{type(error).__name__}: {error}"), trail)
         result = replace(result, time_ms=(time.perf_counter() - started) * 1000)
-        self.journal.record(
-            Record(trail.call, trail.touches, trail.verdict, result, tuple(trail.changes), trail.traceback)
+        data = result.data
+        result = self.dialect.rendered(result, trail.call, self.workspace.home)
+        failed = self.journal.record(
+            Record(
+                trail.call,
+                trail.touches,
+                trail.verdict,
+                result,
+                tuple(trail.changes),
+                trail.traceback,
+                self.origin,
+                trail.token,
+                data,
+            )
         )
+        if failed:
+            note = Note("journal", self.dialect.words.say("notes.journal", why=failed))
+            result = replace(result, notes=(*result.notes, note), status="partial" if result.ok else result.status)
         return result
+
+    def undo(self, **asked: Any) -> UndoReport:
+        """Take back what calls have changed: ``call``, ``since`` or ``session``; ``dry_run`` only looks.
+
+        Needs a journal that keeps files (`handrail.journal.store.SqliteJournal`).
+        """
+        from handrail.journal.store import SqliteJournal
+        from handrail.journal.undo import Hands, undo
+
+        if not isinstance(self.journal, SqliteJournal):
+            raise TypeError("this session has no journal that keeps files, so that nothing can be taken back")
+        saving = Saving(self.settings.durable, self.settings.hard_links)
+        hands = Hands(self.workspace, self._locks, saving, self.settings.most_edit_bytes, self.origin)
+        return undo(self.journal, hands, **asked)
 
     def prepare(self, tool: str, arguments: Mapping[str, Any] | str | None = None) -> Prepared:
         """A call as far as it goes without changing anything; raises `ToolError`."""
-        return self._prepare(_Trail(Call(tool, _mapping(arguments))))
+        return self._prepare(_Trail(Call(tool, as_mapping(arguments))))
 
     # The corridor, step by step.
 
@@ -136,42 +198,75 @@ class Session:
         tool = tools.load(entry.id)
         trail.tool_id = entry.id
         args = parse(tool.args, ours, unknown, self.dialect.spec(call.tool), entry)
-        declared = tool.declare(args)
-        trail.touches = declared
-        paths = {
-            t.target: self.workspace.resolve(t.target) for t in declared if t.action in ("read", "write", "delete")
-        }
-        trail.touches = tuple(replace(t, path=paths[t.target].real) if t.target in paths else t for t in declared)
-        for touch in declared:
+        prepared = self._judged(trail, tool, args, tool.declare(args))
+        if tool.seek and prepared.verdict.decision != "deny":
+            guard = self._guard(prepared, dry=True)
+            try:
+                found = tool.seek(args, guard)
+            finally:
+                guard.close()
+            prepared = self._judged(trail, tool, args, [*prepared.touches, *found])
+        return prepared
+
+    def _judged(self, trail: _Trail, tool: Tool, args: Arguments, declared: Sequence[Touch]) -> Prepared:
+        """What the touches stand for, and whether they may be."""
+        trail.touches = tuple(declared)
+        ours = [t for t in declared if t.action in _ON_FILES and not t.by_command]
+        paths = {touch.target: self.workspace.resolve(touch.target) for touch in ours}
+        trail.touches = tuple(self._located(touch, paths) for touch in declared)
+        for touch in ours:
             if touch.action in ("write", "delete") and not paths[touch.target].root.writable:
                 raise ReadOnlyRoot(path=touch.target, root=paths[touch.target].root.path)
         trail.verdict = self.policy.judge(trail.touches)
-        limits = self.dialect.limits(call.tool)
+        limits = self.dialect.limits(trail.call.tool)
         prepared = Prepared(
-            call, tool, args, limits, trail.touches, paths, trail.verdict, lambda: self._preview(prepared)
+            trail.call, tool, args, limits, trail.touches, paths, trail.verdict, lambda: self._preview(prepared)
         )
         return prepared
 
+    def terminal(self) -> Terminal:
+        """Where commands run; made when the first one does."""
+        with self._opening:
+            if self._closed:
+                raise BadCommand(why="the session has ended", line=None, near=None)
+            if self._terminal is None:
+                self._terminal = outfit.terminal(self.settings, self.workspace, self._artefacts, self._state)
+            return self._terminal
+
+    def _located(self, touch: Touch, paths: Mapping[str, WorkPath]) -> Touch:
+        """With the real path. What a command comes to may lie anywhere: policy and the boundary judge that."""
+        if touch.action not in _ON_FILES:
+            return touch
+        if not touch.by_command:
+            return replace(touch, path=paths[touch.target].real)
+        home = os.path.realpath(self.workspace.home)
+        return replace(touch, path=os.path.realpath(os.path.join(home, os.path.expanduser(touch.target))))
+
     def _preview(self, prepared: Prepared) -> str:
+        command = next((touch.target for touch in prepared.touches if touch.action == "run"), None)
+        if command is not None:  # what a command changes is known when it is done
+            return f"$ {plainly(command)}\n"
         guard = self._guard(prepared, dry=True)
         try:
             prepared.tool.run(prepared.args, guard)
-            return _diff(guard)
+            return diff_of(guard)
         finally:
             guard.close()
 
     def _approved(self, prepared: Prepared) -> None:
         verdict = prepared.verdict
+        facts = {name: getattr(verdict, name) for name in ("rule", "why", "source", "allow")}
         if verdict.decision == "deny":
-            raise Denied(rule=verdict.rule, why=verdict.why)
+            raise Denied(**facts)
         if verdict.decision == "ask":
             if self._approve is None:
-                raise NeedsApproval(rule=verdict.rule, why=verdict.why)
-            if not _answer(self._approve(prepared)):
-                raise Denied(rule=verdict.rule, why=verdict.why)
+                raise NeedsApproval(**facts)
+            if not answered(self._approve(prepared)):
+                raise Denied(**{**facts, "why": "the person who was asked said no"})
 
     def _run(self, prepared: Prepared, trail: _Trail) -> Outcome:
-        writes = [prepared.paths[t.target].real for t in prepared.touches if t.action in ("write", "delete")]
+        changed = [t for t in prepared.touches if t.action in ("write", "delete") and not t.by_command]
+        writes = [prepared.paths[touch.target].real for touch in changed]
         if not writes:
             return self._once(prepared, trail)
         for attempt in range(_ATTEMPTS):
@@ -184,7 +279,7 @@ class Session:
         raise AssertionError("unreachable")
 
     def _once(self, prepared: Prepared, trail: _Trail, writes: Sequence[str] = ()) -> Outcome:
-        guard = self._guard(prepared)
+        guard = self._guard(prepared, trail.cancel)
         try:
             if not writes:
                 outcome = prepared.tool.run(prepared.args, guard)
@@ -195,35 +290,61 @@ class Session:
                 _require_declared(guard.changes, writes)
                 if guard.changes:
                     saving = Saving(self.settings.durable, self.settings.hard_links)
+                    opening = Opening(trail.call, trail.touches, trail.verdict, guard.changes, self.origin)
+                    trail.token = self.journal.begin(opening, trail.token)
                     versions = commit(self.workspace, guard.changes, held, saving)
                     trail.changes = guard.changes
                     for change, hunks, version in zip(guard.changes, guard.hunks, versions, strict=True):
                         self.tracker.wrote(change.path.real, version, hunks, change.after)
                         outcome.data.setdefault("mtime_ms", version.mtime_ns // 1_000_000)
-                outcome.data["diff"] = _diff(guard)
+                outcome.data["diff"] = diff_of(guard)
+                outcome.data.setdefault("applied", bool(guard.changes))
                 return outcome
         finally:
             guard.close()
 
-    def _guard(self, prepared: Prepared, dry: bool = False) -> Guard:
+    def _guard(self, prepared: Prepared, cancel: threading.Event | None = None, dry: bool = False) -> Guard:
         rules, limits = self.dialect.rules, prepared.limits
-        return Guard(self.workspace, self.tracker, self._indexes, self.settings, rules, limits, prepared.paths, dry)
+        return Guard(
+            self.workspace,
+            self.tracker,
+            self._indexes,
+            self.settings,
+            rules,
+            limits,
+            prepared.paths,
+            self._listings,
+            self._sight,
+            self.terminal,
+            prepared.call.id,
+            cancel,
+            dry,
+        )
 
     def _said(self, prepared: Prepared, outcome: Outcome, trail: _Trail) -> Result:
         words = self.dialect.words
-        notes = [Note(r.code, words.say(f"notes.{r.code}", **r.facts)) for r in outcome.remarks]
+        remarks = [*outcome.remarks]
+        if trail.token and trail.token.warning:
+            remarks.append(Remark("journal", {"why": trail.token.warning}))
+        if trail.token and trail.token.unkept:
+            remarks.append(Remark("not_kept", {"paths": ", ".join(map(shown, trail.token.unkept))}))
+        notes = [Note(r.code, words.say(f"notes.{r.code}", **r.facts)) for r in remarks]
         loud = [note.text for note in notes if note.code not in self.dialect.quiet and note.text]
         outcome.facts["notes"] = "".join("\n" + text for text in loud)
-        text, left_out = bound(readable(prepared.tool.say(outcome, words)), self.settings.answer_chars)
+        data = outcome.data
+        said = prepared.tool.say(outcome, words)
+        summary = f"{prepared.tool.id}.summary"
+        if summary in words.messages:  # a dialect that shows what was found apart from what it says of it
+            data["content"], said = readable(said), words.say(summary, **{**data, **outcome.facts})
+        text, left_out = bound(readable(said), self.settings.answer_chars)
         if left_out:
             notes.append(Note("answer_cut", words.say("notes.answer_cut", count=left_out)))
             text += "\n" + notes[-1].text
-        data = {
-            **outcome.data,
-            **{new: outcome.data[old] for new, old in self.dialect.data_names.items() if old in outcome.data},
-        }
+        data |= {new: data[old] for new, old in self.dialect.data_names.items() if old in data}
+        if outcome.failed:
+            return _result(trail, "error", text, outcome.blocks, data=data, error=Failure("command_failed", text))
         status: Status = "partial" if notes else "ok"
-        return _result(trail, status, text, data=data, notes=tuple(notes))
+        return _result(trail, status, text, outcome.blocks, data=data, notes=tuple(notes))
 
     def _failed(self, error: ToolError, trail: _Trail) -> Result:
         error.facts.setdefault("tool", trail.call.tool)
@@ -243,32 +364,20 @@ class Session:
 class _Trail:
     """What is known of a call so far, for its result and its record, however it ends."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, cancel: threading.Event | None = None) -> None:
         self.call = call
+        self.cancel = cancel
         self.tool_id = ""
         self.touches: tuple[Touch, ...] = ()
         self.verdict: Verdict | None = None
         self.changes: Sequence[Change] = ()
         self.traceback = ""
+        self.token: Token | None = None
 
 
-def _result(trail: _Trail, status: Status, text: str, **rest: Any) -> Result:
-    block = {"type": "text", "text": text}
-    return Result(trail.call.tool, status, text, (block,), touches=trail.touches, id=trail.call.id, **rest)
-
-
-def _mapping(arguments: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
-    """Arguments as a mapping; models and command lines also send them as a string of JSON."""
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments)
-        except (ValueError, RecursionError) as error:
-            raise BadJson(why=str(error)) from None
-    if arguments is None:
-        return {}
-    if not isinstance(arguments, Mapping):
-        raise BadJson(why="the arguments are not an object")
-    return arguments
+def _result(trail: _Trail, status: Status, text: str, more: Blocks = (), **rest: Any) -> Result:
+    blocks = ({"type": "text", "text": text}, *more)
+    return Result(trail.call.tool, status, text, blocks, touches=trail.touches, id=trail.call.id, **rest)
 
 
 def _require_declared(changes: Sequence[Change], writes: Sequence[str]) -> None:
@@ -276,25 +385,3 @@ def _require_declared(changes: Sequence[Change], writes: Sequence[str]) -> None:
     for change in changes:
         if change.path.real not in writes:
             raise AssertionError(f"a change of {change.path.named!r} was staged, but not declared")
-
-
-def _diff(guard: Guard) -> str:
-    parts = (
-        unified(shown(change.path.named), hunks, created=change.before is None, deleted=change.after is None)
-        for change, hunks in zip(guard.changes, guard.hunks, strict=True)
-    )
-    return readable("".join(parts))
-
-
-def _answer(answer: bool | Awaitable[bool]) -> bool:
-    """A host's answer, given at once or awaited: in a loop of its own, since this thread may be inside one."""
-    if not isinstance(answer, Awaitable):
-        return answer
-    import asyncio  # slow to import, and only needed here
-    from concurrent.futures import ThreadPoolExecutor
-
-    async def awaited() -> bool:
-        return await answer
-
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(lambda: asyncio.run(awaited())).result()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import codecs
 from dataclasses import dataclass
+from typing import Literal
 
 from handrail.files.commit import HardLinks
+from handrail.shell.fencing.fence import Mode, Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,22 @@ class Settings:
     """How long a call waits for another one that changes the same file."""
     answer_chars: int = 400_000
     """No answer is longer, whatever a dialect's limits say."""
+    sandbox: Mode = "auto"
+    """What holds commands: the strongest boundary that works here, a certain one, or `off`."""
+    sandbox_required: bool = False
+    """Rather run no command than one without a boundary."""
+    network: Network = "loopback"
+    """What commands may reach: nothing, this machine (where the boundary can tell), or everything."""
+    keep_env: tuple[str, ...] = ()
+    """Variables that commands get besides the harmless ones."""
+    most_processes: int | None = 8192
+    """Processes of this user beyond which a command cannot start more; root is not counted."""
+    artefact_bytes: int = 1 << 30
+    """What long output may take on disk."""
+    journaling: Literal["off", "warn", "require"] = "warn"
+    """Where a door keeps one: whether a journal that cannot be written stops a change."""
+    journal_bytes: int = 1 << 30
+    """What the contents that were replaced may take in it."""
     state: str | None = None
     """Where locks are kept; by default `$HANDRAIL_STATE` or the user's state directory."""
     raise_bugs: bool = False

@@ -7,6 +7,7 @@ remembered whole, so that the lines that changed behind the model's back can be 
 from __future__ import annotations
 
 import difflib
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from handrail.text.document import document
 _REMEMBERED = 256 << 10
 _BUDGET = 16 << 20
 _FILES = 50_000
+_WATCHED = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,12 @@ class Tracker:
                 return
             self._put(path, Seen(version, _shifted(known.ranges if known else (), hunks), raw))
 
+    def stamps(self) -> dict[str, tuple[int, ...] | None]:
+        """What the file system says now of the files that were seen last."""
+        with self._lock:
+            paths = list(self._paths)[-_WATCHED:]
+        return {path: stamp_of(path) for path in paths}
+
     def forget(self, path: str) -> None:
         """As if the file had never been seen."""
         with self._lock:
@@ -95,6 +103,15 @@ class Tracker:
             self._held -= len(known.raw or b"")
             if self._inodes.get((known.version.dev, known.version.ino)) == path:
                 del self._inodes[known.version.dev, known.version.ino]
+
+
+def stamp_of(path: str) -> tuple[int, ...] | None:
+    """What tells that a file was changed; None if there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def _merged(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

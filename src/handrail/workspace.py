@@ -94,7 +94,11 @@ class Workspace:
                 self._open_root(root, check=True)
         spelled = self._spelled(named)
         if spelled != named:
-            return replace(self.resolve(spelled), named=named)
+            try:
+                return replace(self.resolve(spelled), named=named)
+            except ToolError as error:
+                error.facts["path"] = named
+                raise
         home = self._open_root(self.roots[0])[1] if not os.path.isabs(named) else ""
         if home and named.startswith("~") and not os.path.lexists(os.path.join(home, named.split("/", 1)[0])):
             raise TildePath(path=named)
@@ -157,7 +161,8 @@ class Workspace:
         found = self._root_above(real)
         if found is None:
             for root in self.roots:
-                if not os.path.isdir(root.path) and os.path.normpath(path).startswith(root.path + "/"):
+                below = os.path.normpath(path) + "/"
+                if not os.path.isdir(root.path) and below.startswith(root.path + "/"):
                     raise NotFound(path=named, nearest=[]) if root.alias else RootMissing(root=root.path)
             lexical = self._root_above(os.path.normpath(path))
             link = lexical is not None and os.path.normpath(path) != real

@@ -14,6 +14,11 @@ VERBS = {
     "call": ("calls", "make one tool call, and print what a model would read"),
     "batch": ("batch", "one session over JSON lines: the contract for scripts in any language"),
     "tools": ("tools", "show what a model is told of the tools, for people or as JSON"),
+    "policy": ("policy", "say what the rules allow and why, test them, or trust a project's"),
+    "log": ("log", "show the calls that were made, or verify that nobody has changed the journal"),
+    "show": ("show", "show one call: arguments, verdict, files, diff and answer"),
+    "stats": ("stats", "count calls, failures, refusals and tokens for each tool"),
+    "undo": ("undo", "take back what a call, or several, have changed"),
     "doctor": ("doctor", "say what is found on this machine, and the mend for what is missing"),
     "demo": ("demo", "play a short true story on a throwaway project"),
 }

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 from handrail.cli.common import (
     MOST_INPUT,
     add_dialect,
+    add_mode,
     add_workspace,
     kind_of,
     open_session,
@@ -63,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
     made = verb_parser("batch", _ABOUT, _EXAMPLES)
     made.add_argument("file", metavar="FILE", nargs="?", default="-", help="JSON lines; - or nothing is stdin")
     add_workspace(made)
+    add_mode(made)
     add_dialect(made)
     return made
 

@@ -8,7 +8,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from handrail.cli.common import MOST_INPUT, add_dialect, add_workspace, kind_of, open_session, parse_json, verb_parser
+from handrail.cli.common import (
+    MOST_INPUT,
+    add_dialect,
+    add_mode,
+    add_workspace,
+    kind_of,
+    open_session,
+    parse_json,
+    verb_parser,
+)
 from handrail.cli.output import UsageError, as_document, on_terminal, safe, show_diff, warn, write
 from handrail.text.shown import shown
 
@@ -48,6 +57,7 @@ def parser() -> argparse.ArgumentParser:
         help="key=value words (numbers and true/false are understood), or one JSON object, or - for JSON on stdin",
     )
     add_workspace(made)
+    add_mode(made)
     add_dialect(made)
     made.add_argument(
         "--read-first", action="store_true", help="read the file before, in the same session, so that it may be changed"

@@ -14,7 +14,10 @@ from handrail.text.shown import shown
 if TYPE_CHECKING:
     from handrail.config import Config
     from handrail.dialects import Dialect
+    from handrail.journal import Journal
+    from handrail.policy.files import PolicyFile
     from handrail.session import Session
+    from handrail.settings import Settings
 
 MOST_INPUT = 64 << 20
 
@@ -106,11 +109,49 @@ def open_session(options: argparse.Namespace) -> Session:
     roots = [*config.roots, *(Root(place) for place in options.root)]
     roots += [Root(place, writable=False) for place in options.read_root]
     try:
-        return Session(options.workspace, dialect=dialect, roots=roots, settings=config.settings)
+        return Session(
+            options.workspace,
+            dialect=dialect,
+            roots=roots,
+            settings=config.settings,
+            mode=getattr(options, "mode", None) or "accept-edits",
+            rules=open_rules(options.workspace, config.settings),
+            journal=open_journal(config.settings),
+        )
     except ToolError as error:
         raise Stop(f"no session can be opened: {dialect.wording(error)}") from None
     except OSError as error:
         raise Stop(f"no session can be opened: {shown(error.filename or '')}: {error.strerror}") from None
+
+
+def add_mode(parser: argparse.ArgumentParser) -> None:
+    """The option that says how much may be done without asking."""
+    from handrail.policy.secrets import MODES
+
+    about = "what may be done without asking (default: accept-edits)"
+    parser.add_argument("--mode", choices=MODES, default="accept-edits", help=about)
+
+
+def open_rules(workspace: str, settings: Settings) -> tuple[PolicyFile, ...]:
+    """The rules that hold for a workspace; a mistake in one stops everything."""
+    from handrail.files.locks import state_directory
+    from handrail.policy.files import PolicyError, load
+
+    try:
+        return load(os.path.realpath(workspace), os.environ, state_directory(settings.state))
+    except PolicyError as error:
+        raise UsageError(str(error)) from None
+
+
+def open_journal(settings: Settings) -> Journal | None:
+    """The user's journal, unless it is switched off."""
+    if settings.journaling == "off":
+        return None
+    from handrail.files.locks import state_directory
+    from handrail.journal.store import SqliteJournal, default_path
+
+    path = default_path(state_directory(settings.state))
+    return SqliteJournal(path, required=settings.journaling == "require", budget=settings.journal_bytes)
 
 
 def require_directory(option: str, place: str) -> None:

@@ -1,12 +1,71 @@
-"""Journal: one record a call, refusals included, with what was replaced. `Journal` is any object with this hook."""
+"""Journal: one record a call, refusals included, with what was replaced. `Journal` is any object with these hooks.
+
+A call that changes something is recorded in two steps: `begin` under the locks, right before the change, so that what
+will be replaced is safe first; `record` when the call is over. If the process dies in between, the begun record stays
+and is enough to take the change back.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+from handrail.errors import System
 from handrail.files.commit import Change
 from handrail.nouns import Call, Result, Touch, Verdict
+
+
+class JournalFailed(System):
+    """The journal cannot be written, and nothing may be changed without it; `journal` is its path."""
+
+    code = "journal_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where calls come from: the same for all calls of a session."""
+
+    session: str = ""
+    dialect: str = ""
+    workspace: str = ""
+    """The directory that relative paths start from, links followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A file that something else than a commit may change: a command that is about to run."""
+
+    path: str
+    """Absolute, links followed."""
+    before: bytes | None
+    """What stands there; None: nothing."""
+    mode: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A call that is about to change something."""
+
+    call: Call
+    touches: tuple[Touch, ...]
+    verdict: Verdict | None
+    changes: Sequence[Change | Kept]
+    origin: Origin = Origin()
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What `begin` hands out and `record` gets back."""
+
+    seq: int
+    """The number of the call in the journal; 0 if nothing was written down."""
+    attempt: int = 0
+    changes: tuple[Change | Kept, ...] = ()
+    warning: str = ""
+    """Why the journal could not be written, where that stops nothing."""
+    unkept: tuple[str, ...] = ()
+    """Paths whose contents are too big to be kept: their change cannot be taken back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +81,37 @@ class Record:
     """What was changed, the contents before included."""
     traceback: str = ""
     """For a fault of this program."""
+    origin: Origin = Origin()
+    token: Token | None = None
+    """From `begin`, if the call came that far."""
+    data: Mapping[str, Any] | None = None
+    """What the tool says for programs, before the dialect has shaped it; the result's own if None."""
 
 
 class Journal(Protocol):
     """Keeps records."""
 
-    def record(self, record: Record) -> None:
-        """Called once for every call, before its result is handed out."""
+    def begin(self, opening: Opening, token: Token | None = None) -> Token:
+        """Called right before a change is made, under its locks; again, with the ``token``, if that has to be retried.
+
+        Raises `JournalFailed` to stop the change.
+        """
+
+    def record(self, record: Record) -> str:
+        """Called once for every call, before its result is handed out; a text says why that failed."""
+
+    def close(self) -> None:
+        """No more records come."""
 
 
 class NoJournal:
     """Keeps nothing."""
 
-    def record(self, record: Record) -> None:
+    def begin(self, opening: Opening, token: Token | None = None) -> Token:  # noqa: ARG002
+        return token or Token(0)
+
+    def record(self, record: Record) -> str:  # noqa: ARG002
+        return ""
+
+    def close(self) -> None:
         pass

@@ -35,9 +35,11 @@ class WorkspacePolicy:
     hides: Sequence[str] = ()
 
     def judge(self, touches: Sequence[Touch]) -> Verdict:
-        actions = {touch.action for touch in touches}
-        if "network" in actions:
+        for touch in touches:
+            if touch.tier == "destructive":
+                return Verdict("deny", "workspace", f"{touch.target!r} is destructive ({touch.why})")
+        if any(touch.action == "network" and not touch.by_command for touch in touches):
             return Verdict("deny", "workspace", "network is not allowed by the default policy")
-        if "run" in actions and not self._confined():
+        if any(touch.action == "run" for touch in touches) and not self._confined():
             return Verdict("ask", "workspace", "no boundary holds commands here (`handrail doctor` says why)")
         return Verdict("allow", "workspace", "files inside the workspace may be read and changed")

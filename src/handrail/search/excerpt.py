@@ -30,6 +30,8 @@ class Excerpts:
         raw = hit.raw if hit.after else hit.raw.rstrip(b"\r")
         column = max(0, min(hit.column, len(raw)))
         name = self._encoding(found.path, raw, hit)
+        while 0 < column < len(raw) and raw[column] & 0xC0 == 0x80 and name == "utf-8":
+            column -= 1  # across lines ripgrep counts from elsewhere: no character is parted by that
         before = raw[:column].decode(name, "replace")
         line = before + raw[column:].decode(name, "replace")
         at, chars = len(before), self._chars

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections import deque
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ _WHOLE = 64 << 20
 """Files larger than this are not searched across lines."""
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _LITTLE = 256
+_STRAY = re.compile("[\udc80-\udcff]")
 
 
 class _Binary(Exception):
@@ -213,16 +215,24 @@ class _Lines:
 
     def _starts(self, body: str) -> Iterator[tuple[int, int]]:
         """Where lines begin that match, and the column of the match."""
-        at, search = 0, self._expression.search
-        while at <= len(body) and (first := search(body, at, timeout=self._left)):
+        at = 0
+        while first := self._next(body, at):
             start = body.rfind("\n", 0, first.start()) + 1
             end = body.find("\n", first.start())
             end = len(body) if end < 0 else end
             if first.end() <= end:
                 yield start, first.start() - start
-            elif found := search(body[start:end], timeout=self._left):  # across lines: what about this line alone?
+            elif found := self._next(body[start:end]):  # across lines: what about this line alone?
                 yield start, found.start()
             at = end + 1
+
+    def _next(self, text: str, at: int = 0) -> regex.Match[str] | None:
+        """The next match from ``at`` on. A byte that is no character is matched by nothing, not even by a dot."""
+        while at <= len(text) and (found := self._expression.search(text, at, timeout=self._left)):
+            if not _STRAY.search(text, found.start(), found.end()):
+                return found
+            at = found.start() + 1
+        return None
 
     @property
     def _left(self) -> float:
@@ -269,8 +279,9 @@ class _Across(_Lines):
             starts.append(end + 1)
         body = text.removesuffix("\n")
         matched: dict[int, int] = {}
-        number = 0
-        for found in self._expression.finditer(text, timeout=self._left):
+        number = at = 0
+        while found := self._next(text, at):
+            at = found.end() + (found.end() == found.start())
             if text and found.start() == len(text) and text.endswith("\n"):
                 break  # behind the last line there is none
             self._count += 1

@@ -1,0 +1,90 @@
+"""What the journal costs a call: the same session with one and without."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+from benchmarks.editing import contents
+from benchmarks.measure import Line, Scale, Times, contest, seconds
+from handrail import Session, Settings
+from handrail.journal import Opening, Origin, Record
+from handrail.journal.reading import Reader
+from handrail.journal.store import SqliteJournal
+from handrail.nouns import Call, Result
+
+MOST = 0.002
+
+
+def lines(folder: Path, scale: Scale) -> Iterator[Line]:
+    data = contents(10_000)
+    (folder / "small.txt").write_bytes(data)
+    journal = SqliteJournal(str(folder / "journal" / "journal.db"))
+    settings = Settings(state=str(folder / "state"), durable=False)
+    with Session(folder, settings=settings) as plain, Session(folder, settings=settings, journal=journal) as kept:
+        times = contest(
+            scale.rounds,
+            {
+                "read": reads(kept),
+                "bare read": reads(plain),
+                "write": writes(kept, folder / "kept.txt"),
+                "bare write": writes(plain, folder / "bare.txt"),
+            },
+            each=scale.calls,
+        )
+        yield added("Journal: what it adds to a Read of 10 KB", times["read"], times["bare read"])
+        yield added("Journal: what it adds to a Write of 10 KB", times["write"], times["bare write"])
+    yield both_steps(journal, data, scale.calls)
+    with Reader(journal.path) as reader:
+        calls, started = len(reader.calls()), time.perf_counter()
+        assert reader.verify() is None
+        yield Line(f"Journal: verify {calls} calls", seconds(time.perf_counter() - started))
+    journal.close()
+
+
+def reads(session: Session) -> Callable[[], None]:
+    def run() -> None:
+        assert session.call("Read", {"file_path": "small.txt"}).status == "ok"
+
+    run()
+    return run
+
+
+def writes(session: Session, path: Path) -> Callable[[], None]:
+    numbers = count()
+    text = contents(10_000).decode("ascii")
+
+    def run() -> None:
+        content = f"{next(numbers)}\n{text}"
+        assert session.call("Write", {"file_path": path.name, "content": content}).status == "ok"
+
+    run()
+    return run
+
+
+def added(what: str, with_journal: Times, without: Times) -> Line:
+    cost = with_journal.median - without.median
+    return Line(what, str(with_journal), str(without), f"+{seconds(cost)}", f"at most {seconds(MOST)}", cost <= MOST)
+
+
+def both_steps(journal: SqliteJournal, data: bytes, calls: int) -> Line:
+    """`begin` with a before-image of 10 KB that is new, and `record`: the two hooks by themselves."""
+    from handrail.journal import Kept
+
+    taken = []
+    origin = Origin("bench", "native", "/")
+    for number in range(calls):
+        call = Call("Write", {"file_path": "x", "content": data.decode("ascii")})
+        item = Kept("/nowhere/x", f"{number}".encode("ascii") + data, 0o644)
+        result = Result("Write", "ok", "done", data={"diff": "-a\n+b\n" * 50})
+        started = time.perf_counter()
+        token = journal.begin(Opening(call, (), None, [item], origin))
+        failed = journal.record(Record(call, (), None, result, origin=origin, token=token))
+        taken.append(time.perf_counter() - started)
+        assert not failed
+    taken.sort()
+    median, worst = taken[len(taken) // 2], taken[len(taken) * 99 // 100]
+    text = f"{seconds(median)} (99th of 100: {seconds(worst)})"
+    return Line("Journal: both steps of a change of 10 KB", text, "", "", f"at most {seconds(MOST)}", median <= MOST)

@@ -1,0 +1,157 @@
+"""`handrail log`: the calls in the journal, one a line; `handrail log verify`: whether the journal is whole."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from handrail.cli.common import open_config, verb_parser
+from handrail.cli.output import Screen, Stop, UsageError, as_line, safe, write
+from handrail.text.shown import shown
+
+if TYPE_CHECKING:
+    from handrail.journal.reading import CallRow, Reader
+
+_ABOUT = """\
+Show the calls that were made, refusals included, the newest last.
+
+The first column is the number by which `handrail show` and `handrail undo` know a call. Numbers give the order, also
+where the clock was set back. `unfinished` is a call that still runs, or that was killed on the way.
+
+`handrail log verify` checks the chain of hashes over all rows and names the first row that is not what was written.
+It shows rows that were changed, added or deleted, also at the end. It cannot show the work of somebody who may write
+the journal and its anchor and computes every hash anew."""
+
+_EXAMPLES = """\
+examples:
+  handrail log                      the last 20 calls
+  handrail log --follow             and each new one as it ends
+  handrail log --limit 0 --json     all of them, as JSON lines
+  handrail log verify
+
+exit codes: 0 done, 1 the journal is not whole or cannot be read, 2 wrong usage"""
+
+STYLES = {"ok": "green", "partial": "yellow", "error": "red", "denied": "magenta", "unfinished": "yellow"}
+_PAUSE = 0.25
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser("log", _ABOUT, _EXAMPLES)
+    made.add_argument("what", metavar="verify", nargs="?", help="check that nobody has changed the journal")
+    made.add_argument("--follow", action="store_true", help="go on, and show each call as it ends; Ctrl-C ends it")
+    made.add_argument("--limit", metavar="N", type=int, default=20, help="the newest N calls (default 20; 0: all)")
+    made.add_argument("--session", metavar="S", default="", help="only the calls of this session")
+    made.add_argument("--json", action="store_true", help="one JSON object a line")
+    add_journal(made)
+    return made
+
+
+def add_journal(made: argparse.ArgumentParser) -> None:
+    made.add_argument(
+        "--journal", metavar="FILE", help="the journal (default: journal/journal.db in the user's state directory)"
+    )
+
+
+def journal_path(options: argparse.Namespace) -> str:
+    from handrail.files.locks import state_directory
+    from handrail.journal.store import default_path
+
+    if options.journal is not None:
+        return os.path.abspath(str(options.journal))
+    state: str | None = open_config().settings.state
+    return default_path(state_directory(state))
+
+
+def open_reader(options: argparse.Namespace) -> Reader:
+    from handrail.journal import JournalFailed
+    from handrail.journal.reading import Reader
+
+    try:
+        return Reader(journal_path(options))
+    except JournalFailed as error:
+        raise said(error) from None
+
+
+def said(error: Any) -> Stop:
+    """A failure of the journal, in words."""
+    return Stop(f"the journal {shown(error.facts['journal'])}: {error.facts['why']}")
+
+
+def run(options: argparse.Namespace) -> int:
+    from handrail.journal import JournalFailed
+
+    if options.what not in (None, "verify"):
+        raise UsageError(f"{shown(options.what)} is no word that log knows; did you mean verify, or `handrail show`?")
+    if options.limit < 0:
+        raise UsageError("--limit must be 0 or more")
+    with open_reader(options) as reader:
+        try:
+            return _verify(reader, options.json) if options.what else _log(reader, options)
+        except JournalFailed as error:
+            raise said(error) from None
+
+
+def _verify(reader: Reader, as_json: bool) -> int:
+    broken = reader.verify()
+    if as_json:
+        write(as_line(asdict(broken) if broken else {"seq": None, "why": None}) + "\n")
+    elif broken:
+        where = f"call {broken.seq}: " if broken.seq else ""
+        write(Screen(sys.stdout).worded(("broken  ", "bold red"), (f"{where}{broken.why}", "")))
+    else:
+        count = reader.newest()
+        write(Screen(sys.stdout).worded(("whole   ", "green"), (f"{count} entries, every hash as it was written", "")))
+    return 1 if broken else 0
+
+
+def _log(reader: Reader, options: argparse.Namespace) -> int:
+    newest = reader.newest()
+    screen = Screen(sys.stdout)
+    for row in reader.calls(limit=options.limit or -1, session=options.session):
+        if not _shown(row, reader, screen, options.json):
+            return 0
+    while options.follow:
+        time.sleep(_PAUSE)
+        rows, newest = reader.ended(newest)
+        for row in rows:
+            if options.session in ("", row.session) and not _shown(row, reader, screen, options.json):
+                return 0
+    return 0
+
+
+def _shown(row: CallRow, reader: Reader, screen: Screen, as_json: bool) -> bool:
+    if as_json:
+        return write(as_line(plain(row, reader)) + "\n")
+    code = f" {row.error}" if row.error else ""
+    return write(
+        screen.worded(
+            (f"{row.seq:>6}  ", "bold"),
+            (f"{when(row.time)}  {row.session[:8]:8}  ", "dim"),
+            (f"{row.status + code:24} ", STYLES.get(row.status, "")),
+            (f"{row.tool:10} ", "cyan"),
+            (_brief(row), ""),
+        )
+    )
+
+
+def _brief(row: CallRow) -> str:
+    """What a call was about, on one line."""
+    targets = [f"{action} {shown(target)}" for action, target, *_ in row.touches]
+    if not targets and isinstance(row.arguments, dict):
+        targets = [f"{shown(key)}={shown(str(value))}" for key, value in row.arguments.items()]
+    text = ", ".join(targets)
+    return text if len(text) <= 100 else text[:97] + "..."
+
+
+def when(nanoseconds: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(nanoseconds / 1e9))
+
+
+def plain(row: CallRow, reader: Reader) -> dict[str, Any]:
+    """A call as JSON values."""
+    files = [{**asdict(one), "path": safe(one.path)} for one in reader.files(row.seq)]
+    return {**asdict(row), "files": files}

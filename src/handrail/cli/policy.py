@@ -1,0 +1,195 @@
+"""`handrail policy`: what the rules say of a call and why, whether they are sound, and trust in a project's file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from handrail.cli.common import add_dialect, add_workspace, open_session, parse_json, require_directory, verb_parser
+from handrail.cli.output import Stop, UsageError, as_document, on_terminal, safe, warn, write
+from handrail.policy.secrets import MODES
+from handrail.text.shown import shown
+
+if TYPE_CHECKING:
+    from handrail.nouns import Touch, Verdict
+    from handrail.policy.files import PolicyFile
+    from handrail.policy.judge import RulePolicy
+    from handrail.session import Session
+
+_EXIT = {"allow": 0, "ask": 0, "deny": 3}
+
+_ABOUT = """\
+What may be done here, and why.
+
+  explain TOOL JSON   what the policy says of this call: the rule, its file and line, the reason, what would allow it
+  test                run the examples inside the rules, and name the rules that can never decide anything
+  trust               let this project's handrail.toml loosen things too, as it stands now
+
+Rules are read from /etc/handrail/policy.toml, ~/.config/handrail/policy.toml and handrail.toml in the workspace."""
+
+_EXAMPLES = """\
+examples:
+  handrail policy explain Bash '{"command": "git push"}'
+  handrail policy explain Read '{"file_path": ".env"}' --mode full
+  handrail policy test -w path/to/project
+  handrail policy trust
+
+exit codes: 0 allowed or asked (or all is well), 1 rules that never decide, 2 wrong usage or rules, 3 denied"""
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser("policy", _ABOUT, _EXAMPLES)
+    made.add_argument("what", metavar="WHAT", choices=["explain", "test", "trust"], help="explain, test or trust")
+    made.add_argument("words", metavar="ARGUMENT", nargs="*", default=[], help="explain: the tool, and its arguments")
+    add_workspace(made)
+    add_dialect(made)
+    made.add_argument("--mode", choices=MODES, default="ask", help="the mode to judge by (default: ask)")
+    made.add_argument("--json", action="store_true", help="explain: print the verdict as JSON")
+    made.add_argument("--sha256", metavar="HEX", help="trust: the file that was looked at, where nobody can be asked")
+    return made
+
+
+def run(options: argparse.Namespace) -> int:
+    require_directory("-w", options.workspace)
+    wanted = {"explain": "TOOL and one JSON object", "test": "nothing more", "trust": "nothing more"}[options.what]
+    if len(options.words) != (2 if options.what == "explain" else 0):
+        raise UsageError(f"policy {options.what} takes {wanted}; see `handrail policy --help`")
+    verbs = {"explain": _explain, "test": _test, "trust": _trust}
+    return verbs[options.what](options)
+
+
+def _files(options: argparse.Namespace) -> tuple[PolicyFile, ...]:
+    from handrail.policy.files import PolicyError, load
+
+    try:
+        return load(os.path.realpath(options.workspace), os.environ, _state())
+    except PolicyError as error:
+        raise UsageError(str(error)) from None
+
+
+def _state() -> str:
+    from handrail.files.locks import state_directory
+
+    return state_directory()
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from handrail.errors import ToolError
+
+    files = _files(options)
+    tool, text = options.words
+    try:
+        arguments = parse_json(os.fsencode(text))
+    except ValueError as error:
+        raise UsageError(f'the arguments are not valid JSON: {error}; such as {{"file_path": "a.py"}}') from None
+    with open_session(options) as session:
+        policy = _policy(session, options.mode, files)
+        try:
+            touches = session.prepare(tool, arguments).touches
+        except ToolError as error:  # the boundary or the arguments: policy is not even asked
+            raise Stop(f"policy is not asked: {session.dialect.wording(error)}") from None
+        verdict = policy.judge(touches)
+        each = [(touch, policy.verdict(touch)) for touch in touches]
+    if options.json:
+        write(as_document(_as_json(verdict, each)))
+    else:
+        said = _said(tool, verdict, each)
+        write(safe(said) if on_terminal(sys.stdout) else said)
+    return _EXIT[verdict.decision]
+
+
+def _policy(session: Session, mode: Any, files: Sequence[PolicyFile]) -> RulePolicy:
+    from handrail.policy.judge import RulePolicy
+
+    return RulePolicy(session.workspace.roots, mode, files, confined=lambda: session.terminal().confined)
+
+
+def _said(tool: str, verdict: Verdict, each: Sequence[tuple[Touch, Verdict]]) -> str:
+    rows = [f"{verdict.decision}: {shown(tool)}"]
+    rows += [f"  {'rule':<7} {verdict.rule}"] if verdict.rule else []
+    rows += [f"  {'where':<7} {verdict.source or 'built in'}"]
+    rows += [f"  {'why':<7} {verdict.why}"] if verdict.why else []
+    for touch, one in each:
+        more = [touch.tier, touch.doubt, "by a command" if touch.by_command else ""]
+        facts = "".join(f", {fact}" for fact in more if fact)
+        rows.append(f"  {'touch':<7} {touch.action} {shown(touch.target)}{facts}: {one.decision}")
+    if verdict.decision != "allow":
+        lines = verdict.allow.split("\n") if verdict.allow else ["no rule: " + _no_rule(verdict)]
+        rows += [f"  {'allow' if not at else '':<7} {line}" for at, line in enumerate(lines)]
+    return "\n".join(rows) + "\n"
+
+
+def _no_rule(verdict: Verdict) -> str:
+    if verdict.source:
+        return f"{verdict.source} would have to change"
+    return "it is decided by the mode or by a guard, every time"
+
+
+def _as_json(verdict: Verdict, each: Sequence[tuple[Touch, Verdict]]) -> dict[str, Any]:
+    return {
+        "decision": verdict.decision,
+        "rule": verdict.rule,
+        "source": verdict.source,
+        "why": verdict.why,
+        "allow": verdict.allow.split("\n") if verdict.allow else [],
+        "touches": [
+            {
+                "action": t.action,
+                "target": t.target,
+                "path": t.path,
+                "tier": t.tier,
+                "doubt": t.doubt,
+                "decision": v.decision,
+            }
+            for t, v in each
+        ],
+    }
+
+
+def _test(options: argparse.Namespace) -> int:
+    from handrail.policy.check import idle
+
+    files = _files(options)
+    if not files:
+        write("No file of rules; the built-in ones hold.\n")
+        return 0
+    for file in files:
+        examples = sum(len(rule.match) + len(rule.not_match) for rule in file.rules)
+        state = ", locked" if file.locked else "" if file.trusted else ", not trusted: it loosens nothing"
+        write(f"{shown(file.path)}: {len(file.rules)} rules, {examples} examples hold ({file.origin}{state})\n")
+    root, home = os.path.realpath(options.workspace), os.path.realpath(os.path.expanduser("~"))
+    never = idle(files, root, home)
+    for rule, why in never:
+        warn(f"{rule.source}: never decides: {rule.text}: {why}")
+    return 1 if never else 0
+
+
+def _trust(options: argparse.Namespace) -> int:
+    from handrail.policy.files import PROJECT, PolicyError, trust
+
+    file = next((file for file in _files(options) if file.origin == "project"), None)
+    if file is None:
+        raise UsageError(f"there is no {PROJECT} in {shown(os.path.realpath(options.workspace))}")
+    loosening = [rule for rule in file.rules if rule.tier == "allow"]
+    write("".join(f"{rule.source}: {rule.text}\n" for rule in loosening))
+    write(f"{shown(file.path)}: {len(loosening)} rules allow something; SHA-256 {file.sha256}\n")
+    if file.trusted:
+        write("It is trusted already.\n")
+        return 0
+    if options.sha256 is None:
+        if not on_terminal(sys.stdin):
+            raise UsageError("nobody can be asked here; look at the file, then give its --sha256")
+        write("Let these rules count? [y/N] ")
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise Stop("not trusted; nothing was changed")
+    try:
+        trust(options.workspace, _state(), options.sha256 or file.sha256)
+    except PolicyError as error:
+        raise UsageError(str(error)) from None
+    except OSError as error:
+        raise Stop(f"the trust could not be kept: {shown(error.filename or '')}: {error.strerror}") from None
+    write("Trusted as it stands; a change of the file ends that.\n")
+    return 0

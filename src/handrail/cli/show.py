@@ -1,0 +1,87 @@
+"""`handrail show`: one call of the journal in full."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from handrail.cli.common import verb_parser
+from handrail.cli.log import STYLES, add_journal, open_reader, plain, said, when
+from handrail.cli.output import Screen, UsageError, as_document, painted, write
+from handrail.text.shown import shown
+
+if TYPE_CHECKING:
+    from handrail.journal.reading import CallRow, FileRow, Reader
+
+_ABOUT = """\
+Show one call: its arguments (secrets are masked), the verdict with its rule, what became of which file, the diff and
+the beginning of the answer."""
+
+_EXAMPLES = """\
+examples:
+  handrail show 17            by its number in `handrail log`
+  handrail show toolu_01AB    by the id that the model's framework gave it
+  handrail show 17 --json"""
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser("show", _ABOUT, _EXAMPLES)
+    made.add_argument("call", metavar="CALL", help="the number of the call in `handrail log`, or its id")
+    made.add_argument("--json", action="store_true", help="print it as JSON")
+    add_journal(made)
+    return made
+
+
+def run(options: argparse.Namespace) -> int:
+    from handrail.journal import JournalFailed
+
+    with open_reader(options) as reader:
+        try:
+            row = reader.one(options.call)
+            if row is None:
+                raise UsageError(f"there is no call {shown(options.call)}; `handrail log` lists them")
+            write(as_document(plain(row, reader)) if options.json else _worded(row, reader))
+        except JournalFailed as error:
+            raise said(error) from None
+    return 0
+
+
+def _worded(row: CallRow, reader: Reader) -> str:
+    screen = Screen(sys.stdout)
+    code = f" {row.error}" if row.error else ""
+    took = f", {row.duration:.1f} ms" if row.duration is not None else ""
+    ended = f", exit code {row.exit_code}" if row.exit_code is not None else ""
+    parts = [
+        screen.worded((f"{row.seq}  {row.tool}  ", "bold"), (row.status + code, STYLES.get(row.status, ""))),
+        screen.worded((f"at {when(row.time)}, session {row.session or '-'}, {row.dialect or '-'}{took}{ended}", "dim")),
+        screen.worded((f"in {shown(row.workspace) or '-'}", "dim")),
+        _section(screen, "arguments", json.dumps(row.arguments, indent=2, ensure_ascii=False)),
+    ]
+    touches = "\n".join(f"{action} {shown(target)}" for action, target, *_ in row.touches)
+    parts.append(_section(screen, "touches", touches))
+    if row.decision:
+        where = f" ({row.source})" if row.source else ""
+        parts.append(_section(screen, "verdict", f"{row.decision} by {row.rule}{where}: {row.why}"))
+    files = reader.files(row.seq)
+    parts.append(_section(screen, "files", "\n".join(map(_file, files))))
+    if row.diff:
+        parts.append(screen.worded(("\ndiff\n", "bold")) + screen.worded(painted(row.diff)))
+    parts.append(_section(screen, "answer", row.output or ""))
+    parts.append(_section(screen, "traceback", row.traceback or ""))
+    return "".join(parts)
+
+
+def _section(screen: Screen, title: str, text: str) -> str:
+    return screen.worded((f"\n{title}\n", "bold")) + screen.worded((text, "")) if text else ""
+
+
+def _file(row: FileRow) -> str:
+    def state(digest: str | None, mode: int | None) -> str:
+        if not digest:
+            return "not known" if digest is None else "no file"
+        return digest[:12] + (f" {mode:04o}" if mode is not None else "")
+
+    moved = f", moved from {shown(row.moved_from)}" if row.moved_from else ""
+    return f"{shown(row.path)}: {state(row.before, row.before_mode)} -> {state(row.after, row.after_mode)}{moved}"

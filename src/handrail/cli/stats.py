@@ -1,0 +1,77 @@
+"""`handrail stats`: figures over the calls in the journal."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from handrail.cli.common import verb_parser
+from handrail.cli.log import add_journal, open_reader, said
+from handrail.cli.output import Screen, as_document, write
+
+if TYPE_CHECKING:
+    from handrail.journal.images import Use
+    from handrail.journal.reading import ToolStats
+
+_ABOUT = """\
+Count calls, failures, refusals, bytes and tokens for each tool, failures by their code, and what the journal takes.
+
+Tokens are characters divided by four, a rule of thumb. `in` is what the model wrote, `out` is what it read."""
+
+_EXAMPLES = """\
+examples:
+  handrail stats
+  handrail stats --session 3f9a1c20 --json"""
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser("stats", _ABOUT, _EXAMPLES)
+    made.add_argument("--session", metavar="S", default="", help="only the calls of this session")
+    made.add_argument("--json", action="store_true", help="print it as JSON")
+    add_journal(made)
+    return made
+
+
+def run(options: argparse.Namespace) -> int:
+    from handrail.journal import JournalFailed
+
+    with open_reader(options) as reader:
+        try:
+            tools, codes = reader.stats(session=options.session)
+            use = reader.use()
+        except JournalFailed as error:
+            raise said(error) from None
+        size = os.path.getsize(reader.path)
+    if options.json:
+        listed = [{**asdict(one), "tokens_in": one.chars_in // 4, "tokens_out": one.chars_out // 4} for one in tools]
+        write(as_document({"tools": listed, "failures": codes, "images": asdict(use), "journal_bytes": size}))
+    else:
+        write(_table(tools, codes, use, size))
+    return 0
+
+
+def _table(tools: list[ToolStats], codes: dict[str, int], use: Use, size: int) -> str:
+    screen = Screen(sys.stdout)
+    head = ("tool", "calls", "failed", "refused", "bytes out", "tokens in", "tokens out", "mean ms")
+    parts = [screen.worded((f"{head[0]:16}" + "".join(f"{name:>12}" for name in head[1:]), "bold"))]
+    for one in tools:
+        figures = (one.calls, one.failures, one.refusals, one.bytes_out, one.chars_in // 4, one.chars_out // 4)
+        mean = one.milliseconds / one.calls
+        row = "".join(f"{figure:>12}" for figure in figures)
+        parts.append(screen.worded((f"{one.tool:16}", "cyan"), (f"{row}{mean:>12.1f}", "")))
+    names = ("calls", "failures", "refusals", "bytes_out", "chars_in", "chars_out")
+    totals = [sum(getattr(one, name) for one in tools) // (4 if name.startswith("chars") else 1) for name in names]
+    parts.append(screen.worded((f"{'all':16}" + "".join(f"{figure:>12}" for figure in totals), "bold")))
+    if codes:
+        parts.append(screen.worded(("\nfailures and refusals by code", "bold")))
+        parts += [screen.worded((f"{count:>6}  ", ""), (code, "red")) for code, count in codes.items()]
+    parts.append(
+        screen.worded(
+            ("\njournal ", "bold"),
+            (f"{size:,} bytes, of which {use.stored:,} keep {use.count} old contents of {use.size:,} bytes", ""),
+        )
+    )
+    return "".join(parts)

@@ -1,0 +1,113 @@
+"""`handrail undo`: take back what calls have changed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from handrail.cli.common import add_workspace, open_config, require_directory, verb_parser
+from handrail.cli.log import add_journal, journal_path, said
+from handrail.cli.output import Screen, Stop, UsageError, as_document, write
+from handrail.text.shown import shown
+
+if TYPE_CHECKING:
+    from handrail.journal.undo import UndoReport
+
+_ABOUT = """\
+Take back what one call, or several, have changed: contents, modes, moves, creations and deletions, exactly.
+
+A file that was changed since is not overwritten but named. An undo is in the journal like any call: `handrail undo`
+with its number brings the changes back. Without a CALL, the newest change in this workspace that is not taken back
+yet is meant; so a second `handrail undo` goes one step further back. Git is never touched."""
+
+_EXAMPLES = """\
+examples:
+  handrail undo --dry-run      what would be taken back
+  handrail undo                the newest change
+  handrail undo 17             call 17 of `handrail log`
+  handrail undo --since 17     call 17 and all after it in the same workspace
+  handrail undo --session 3f9a1c20
+
+exit codes: 0 all is as it was, 1 something could not be taken back, 2 wrong usage"""
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser("undo", _ABOUT, _EXAMPLES)
+    made.add_argument("call", metavar="CALL", nargs="?", help="the number of the call in `handrail log`, or its id")
+    made.add_argument("--since", metavar="CALL", help="this call and all after it")
+    made.add_argument("--session", metavar="S", help="all calls of a session")
+    made.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    made.add_argument("--json", action="store_true", help="print the report as JSON")
+    add_workspace(made)
+    add_journal(made)
+    return made
+
+
+def run(options: argparse.Namespace) -> int:
+    if sum(value is not None for value in (options.call, options.since, options.session)) > 1:
+        raise UsageError("give a CALL, or --since, or --session: only one of them")
+    for option, places in (("-w", [options.workspace]), ("--root", options.root), ("--read-root", options.read_root)):
+        for place in places:
+            require_directory(option, place)
+    report = _undone(options)
+    if options.json:
+        write(as_document({**asdict(report), "dry_run": options.dry_run}))
+    else:
+        write(_worded(report, options.dry_run))
+    return 1 if report.conflicts or report.missing else 0
+
+
+def _undone(options: argparse.Namespace) -> UndoReport:
+    from handrail.errors import ToolError
+    from handrail.files.commit import Saving, recover
+    from handrail.files.locks import Locks, state_directory
+    from handrail.journal import JournalFailed, Origin
+    from handrail.journal.store import SqliteJournal
+    from handrail.journal.undo import Hands, UnknownCall, undo
+    from handrail.workspace import Root, Workspace
+
+    config = open_config()
+    settings = config.settings
+    roots = [*config.roots, *(Root(place) for place in options.root)]
+    roots += [Root(place, writable=False) for place in options.read_root]
+    workspace = Workspace([Root(options.workspace), *roots])
+    locks = Locks(os.path.join(state_directory(settings.state), "locks"), recover, settings.lock_seconds)
+    saving = Saving(settings.durable, settings.hard_links)
+    hands = Hands(
+        workspace, locks, saving, settings.most_edit_bytes, Origin("undo", "", os.path.realpath(workspace.home))
+    )
+    journal = SqliteJournal(journal_path(options))
+    asked = {"call": options.call, "since": options.since, "session": options.session}
+    try:
+        return undo(journal, hands, dry_run=options.dry_run, **asked)
+    except UnknownCall as error:
+        raise UsageError(f"{shown(str(error))}; `handrail log` lists the calls") from None
+    except JournalFailed as error:
+        raise said(error) from None
+    except ToolError as error:
+        raise Stop(f"nothing was taken back: {shown(str(error))}") from None
+    finally:
+        journal.close()
+        workspace.close()
+
+
+def _worded(report: UndoReport, dry: bool) -> str:
+    screen = Screen(sys.stdout)
+    verb = "would be " if dry else ""
+    words = {"changed": "set back", "created": "brought back", "deleted": "removed again", "mode": "given its mode"}
+    parts = [screen.worded((f"{verb}{words[one.how]:15} ", "green"), (shown(one.path), "")) for one in report.restored]
+    parts += [
+        screen.worded(("left alone      ", "yellow"), (f"{shown(one.path)}: {one.why}", "")) for one in report.conflicts
+    ]
+    parts += [
+        screen.worded(("not kept        ", "red"), (f"{shown(path)}: its old contents are not in the journal", ""))
+        for path in report.missing
+    ]
+    if not parts:
+        parts.append(screen.worded(("nothing to do: all is as it was before", "")))
+    if report.warning:
+        parts.append(screen.worded((f"the undo could not be written down: {report.warning}", "red")))
+    return "".join(parts)

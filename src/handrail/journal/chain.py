@@ -1,0 +1,85 @@
+"""The hash chain: every entry holds the hash of the one before, so that a changed, missing or added one shows.
+
+The last hash is also kept in the database's `head` and, outside of it, in a small file beside it, the anchor. What
+that shows: any changed row; rows deleted or added in the middle; rows deleted at the end, by themselves (`head`) or
+with `head` set back (anchor). What it cannot show: somebody who may write all three files and computes every hash
+anew, since there is no secret in it; and who deletes database and anchor both. A power cut may lose the newest rows
+where the anchor got to the disk before them: that reads as a loss as well, since nothing can tell the two apart.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+GENESIS = "0" * 64
+_ANCHOR = re.compile(rb"([0-9]{20}) ([0-9a-f]{64})\n")
+_LENGTH = 86
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One entry of the chain: its place and its hash."""
+
+    n: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Where a journal is not what was written."""
+
+    seq: int
+    """The number of the first call that is wrong or missing; 0 if it is none."""
+    why: str
+
+
+def link(before: str, n: int, seq: int, stage: str, content: Sequence[Any]) -> str:
+    """The hash of an entry: over the one before, its place, and all that it stands for."""
+    text = json.dumps([before, n, seq, stage, content], separators=(",", ":"), default=bytes.hex)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+class Anchor:
+    """The newest entry, kept outside the database. Never ahead of it: it is written after the commit."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._fd = -1
+
+    def read(self) -> Link | None:
+        """The newest entry that is known; None if there is no anchor. One that cannot be read counts as a wrong one."""
+        try:
+            with open(self.path, "rb") as file:
+                raw = file.read(_LENGTH + 1)
+        except FileNotFoundError:
+            return None
+        return _parsed(raw)
+
+    def move(self, to: Link) -> None:
+        """Remember ``to``, unless another process has gone further."""
+        if self._fd < 0:
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
+        try:
+            raw = os.pread(self._fd, _LENGTH, 0)
+            if not raw or _parsed(raw).n < to.n:
+                os.pwrite(self._fd, f"{to.n:020d} {to.hash}\n".encode("ascii"), 0)
+        finally:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _parsed(raw: bytes) -> Link:
+    found = _ANCHOR.fullmatch(raw)
+    return Link(int(found[1]), found[2].decode("ascii")) if found else Link(0, "unreadable")

@@ -1,0 +1,142 @@
+"""Secrets in what is written down: values under telling names, and strings that look like keys, become placeholders.
+
+A placeholder is the same for the same secret within one journal, so that one can see that two calls used one key. It
+holds six digits of a salted hash: too few to prove a guess by. This is a net, not a wall: a secret that looks like
+ordinary text and stands under an ordinary name goes through.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+MOST_CHARS = 1 << 16
+_DEEPEST = 40
+_TELLING = "password|passwd|passphrase|secret|token|api_?key|access_?key|private_?key|credential|authorization|cookie"
+_NAME = re.compile(rf"(?:^|_)(?:{_TELLING})s?(?:$|_(?!count|limit|budget|type|file|path|name)\w*)|^(?:auth|pwd)$")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_WORDS = ("passw", "passphrase", "secret", "token", "credential", "authorization", "cookie")
+_KEYS = ("apikey", "api_key", "api-key", "access_key", "access-key", "private_key", "private-key")
+
+# A mark that is found fast, and the pattern that is tried only where the mark is; group 1 is what is hidden.
+_SHAPES = tuple(
+    (mark, re.compile(pattern))
+    for mark, pattern in (
+        (
+            "-----BEGIN ",
+            r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----(?:(?!-----END)[\s\S])*(?:-----END [A-Z0-9 ]+-----)?)",
+        ),
+        ("sk-", r"(?<![\w-])(sk-[\w-]{16,})"),
+        ("sk_", r"(?<![\w-])([sr]k_(?:live|test)_\w{16,})"),
+        ("gh", r"(?<!\w)(gh[pousr]_\w{20,})"),
+        ("github_pat_", r"(?<!\w)(github_pat_\w{20,})"),
+        ("glpat-", r"(?<!\w)(glpat-[\w-]{16,})"),
+        ("AKIA", r"(?<!\w)(AKIA[0-9A-Z]{16})(?!\w)"),
+        ("ASIA", r"(?<!\w)(ASIA[0-9A-Z]{16})(?!\w)"),
+        ("AIza", r"(?<!\w)(AIza[\w-]{30,})"),
+        ("xox", r"(?<!\w)(xox[abeoprs]-[\w-]{10,})"),
+        ("npm_", r"(?<!\w)(npm_\w{30,})"),
+        ("hf_", r"(?<!\w)(hf_\w{30,})"),
+        ("eyJ", r"(?<!\w)(eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*)"),
+        ("earer ", r"(?i:bearer) ([\w.~+/=-]{8,})"),
+        ("asic ", r"(?i:authorization: *basic) ([\w+/=]{8,})"),
+        ("://", r"://[^\s/:@\"']*:([^\s/@\"']{3,})@"),
+    )
+)
+# After a telling word: the rest of its name, and a value: quoted, or bare as in a shell or after an option.
+_VALUE = re.compile(
+    r"""[\w-]*["']?\s{0,3}(?::=|=>|[:=])\s{0,3}(?:"([^"\n\\]{4,})"|'([^'\n\\]{4,})')"""
+    r"""|[\w]*=([^\s"'`$(;&|<>\[{]{4,})(?![\w(])"""
+    r"""|[\w-]*[ =](?!-)([^\s"'`$(;&|<>\[{]{4,})"""
+)
+
+
+class Mask:
+    """Hides secrets, each behind its own placeholder."""
+
+    def __init__(self, salt: bytes) -> None:
+        self._salt = salt
+
+    def value(self, value: Any, depth: int = 0) -> Any:
+        """Arguments without secrets; long strings are cut, and what is not JSON is described."""
+        if isinstance(value, str):
+            return self.text(value)
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        if depth >= _DEEPEST:
+            return "[too deep]"
+        if isinstance(value, Mapping):
+            return {
+                str(key): self.whole(item) if _telling(str(key)) else self.value(item, depth + 1)
+                for key, item in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self.value(item, depth + 1) for item in value]
+        return self.text(repr(value))
+
+    def whole(self, value: Any) -> Any:
+        """All of a value that stands under a telling name."""
+        if isinstance(value, str):
+            return self._placeholder(value) if value else value
+        if value is None or isinstance(value, bool | int | float):
+            return value  # max_tokens and the like
+        return self._placeholder(repr(value))
+
+    def text(self, text: str) -> str:
+        """A text in which what looks like a secret is hidden."""
+        left_out = len(text) - MOST_CHARS
+        if left_out > 0:
+            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+            text = text[:MOST_CHARS]
+        for mark, shape in _SHAPES:
+            if mark in text:
+                text = shape.sub(self._hide, text)
+        text = self._after_words(text)
+        return f"{text}[{left_out} more characters; sha256 of all: {digest}]" if left_out > 0 else text
+
+    def _after_words(self, text: str) -> str:
+        """What stands after a telling word as its value: `API_KEY=...`, `"password": "..."`, `--token ...`."""
+        lower = text.lower()
+        if len(lower) != len(text):  # a letter whose small form is two
+            lower = text
+        spans: list[tuple[int, int]] = []
+        for word in (*_WORDS, *(_KEYS if "key" in lower else ())):
+            at = lower.find(word)
+            while at >= 0:
+                end = at + len(word)
+                found = _VALUE.match(text, end)
+                group = found.lastindex if found else None
+                if found and group and (group <= 2 or _bare(text, at, group, found[group])):
+                    spans.append(found.span(group))
+                at = lower.find(word, end)
+        done, parts = 0, []
+        for start, stop in sorted(spans):
+            if start >= done and not text.startswith("[masked:", start):
+                parts += [text[done:start], self._placeholder(text[start:stop])]
+                done = stop
+        return "".join([*parts, text[done:]]) if parts else text
+
+    def _hide(self, found: re.Match[str]) -> str:
+        start, end = (place - found.start() for place in found.span(1))
+        return found[0][:start] + self._placeholder(found[1]) + found[0][end:]
+
+    def _placeholder(self, secret: str) -> str:
+        digest = hashlib.sha256(self._salt + secret.encode("utf-8", "surrogatepass")).hexdigest()
+        return f"[masked:{digest[:6]}]"
+
+
+def _telling(name: str) -> bool:
+    return _NAME.search(_CAMEL.sub("_", name).replace("-", "_").lower()) is not None
+
+
+def _bare(text: str, at: int, group: int, value: str) -> bool:
+    """Whether a value without quotes is one: of a variable in capitals, of an option, or plainly no name of code."""
+    start = at
+    while start > 0 and (text[start - 1].isalnum() or text[start - 1] in "_-"):
+        start -= 1
+    name = text[start : at + 3]
+    if name.startswith("--"):
+        return True
+    return group == 3 and (name.isupper() or (len(value) >= 8 and any(char.isdigit() for char in value)))

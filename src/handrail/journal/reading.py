@@ -1,0 +1,273 @@
+"""Reading the journal: calls by number, session or workspace, figures over all of them, and whether it is whole."""
+
+# ruff: noqa: S608 - what is put into a query are names of columns, all constants of `rows.py`
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from handrail.journal import JournalFailed
+from handrail.journal import images as kept
+from handrail.journal.chain import GENESIS, Anchor, Broken, Link, link
+from handrail.journal.rows import CALL_COLUMNS, FILE_COLUMNS, VERSION, covered
+
+UNFINISHED = "unfinished"
+"""The status of a call that has begun to change something and has not come to an end, or was killed on the way."""
+_CALLS = f"SELECT {', '.join(CALL_COLUMNS)} FROM calls"
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """What a call did to one file. Hashes: empty for no file, None for not known."""
+
+    path: str
+    kept: bool
+    """Kept for a command, which may have changed it or not."""
+    before: str
+    before_mode: int | None
+    after: str | None
+    after_mode: int | None
+    moved_from: str | None
+    made: tuple[str, ...]
+    """Directories that were not there before, the deepest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """One call."""
+
+    seq: int
+    time: int
+    """Nanoseconds since 1970, by the clock of the machine: the number orders calls, not this."""
+    session: str
+    workspace: str
+    dialect: str
+    tool: str
+    call_id: str
+    arguments: Any
+    touches: list[list[str]]
+    decision: str | None
+    rule: str | None
+    why: str | None
+    source: str | None
+    status: str
+    error: str | None
+    message: str | None
+    duration: float | None
+    diff: str | None
+    exit_code: int | None
+    output: str | None
+    notes: list[list[str]]
+    traceback: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStats:
+    """The figures of one tool."""
+
+    tool: str
+    calls: int
+    failures: int
+    refusals: int
+    unfinished: int
+    chars_in: int
+    chars_out: int
+    bytes_out: int
+    milliseconds: float
+
+
+class Reader:
+    """A journal that is only read, whoever writes to it meanwhile."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)
+        try:
+            if not os.path.isfile(path):
+                raise JournalFailed(journal=self.path, why="there is no journal yet")
+            uri = f"file:{quote(os.fsencode(self.path))}?mode=ro"
+            self.db = sqlite3.connect(uri, uri=True, timeout=10.0, isolation_level=None, check_same_thread=False)
+            version = self.db.execute("PRAGMA user_version").fetchone()[0]
+        except sqlite3.Error as error:
+            raise JournalFailed(journal=self.path, why=str(error)) from None
+        if version != VERSION:
+            self.db.close()
+            raise JournalFailed(journal=self.path, why=f"its format is {version}, and {VERSION} is what is known here")
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.db.close()
+
+    @contextlib.contextmanager
+    def errors(self) -> Iterator[None]:
+        """What the database refuses is a failure of the journal."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise JournalFailed(journal=self.path, why=str(error)) from None
+
+    def calls(self, *, after: int = 0, limit: int = -1, session: str = "", workspace: str = "") -> list[CallRow]:
+        """The newest ``limit`` calls after number ``after``, the oldest first."""
+        where, values = ["seq > ?"], [after]  # type: tuple[list[str], list[Any]]
+        if session:
+            where, values = [*where, "session = ?"], [*values, session]
+        if workspace:
+            where, values = [*where, "workspace = ?"], [*values, os.fsencode(workspace)]
+        query = f"{_CALLS} WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT ?"
+        with self.errors():
+            found = self.db.execute(query, (*values, limit)).fetchall()
+        return [_call(row) for row in reversed(found)]
+
+    def ended(self, since: int) -> tuple[list[CallRow], int]:
+        """The calls that came to an end after entry ``since`` of the chain, and the newest entry."""
+        query = "SELECT n, seq FROM chain WHERE n > ? AND stage GLOB '[ew]*' ORDER BY n"
+        with self.errors():
+            found = self.db.execute(query, (since,)).fetchall()
+            rows = [self.db.execute(f"{_CALLS} WHERE seq = ?", (seq,)).fetchone() for _, seq in found]
+        return [_call(row) for row in rows if row], found[-1][0] if found else since
+
+    def newest(self) -> int:
+        """The newest entry of the chain."""
+        with self.errors():
+            return int(self.db.execute("SELECT n FROM head").fetchone()[0])
+
+    def one(self, call: str | int) -> CallRow | None:
+        """The call of that number, or, failing that, the newest one with that id."""
+        with self.errors():
+            row = None
+            if str(call).isdecimal() and len(str(call)) < 19:
+                row = self.db.execute(f"{_CALLS} WHERE seq = ?", (int(call),)).fetchone()
+            if row is None:
+                newest = f"{_CALLS} WHERE call_id = ? AND call_id != '' ORDER BY seq DESC LIMIT 1"
+                row = self.db.execute(newest, (str(call),)).fetchone()
+        return _call(row) if row else None
+
+    def files(self, seq: int) -> list[FileRow]:
+        """What a call did to files: those of its last attempt."""
+        query = (
+            f"SELECT {', '.join(FILE_COLUMNS)} FROM files "
+            "WHERE seq = ?1 AND attempt = (SELECT max(attempt) FROM files WHERE seq = ?1) ORDER BY place"
+        )
+        with self.errors():
+            unended = self.db.execute("SELECT status FROM calls WHERE seq = ?", (seq,)).fetchone() == (None,)
+            return [_file(row, unended) for row in self.db.execute(query, (seq,))]
+
+    def changed_last(self, path: str, digest: str, after: int) -> int | None:
+        """The call after ``after`` that left ``path`` with these contents."""
+        query = "SELECT max(seq) FROM files WHERE path = ? AND after = ? AND seq > ?"
+        with self.errors():
+            found = self.db.execute(query, (os.fsencode(path), digest, after)).fetchone()[0]
+        return int(found) if found is not None else None
+
+    def images(self, digests: Sequence[str]) -> dict[str, bytes]:
+        with self.errors():
+            return kept.load(self.db, digests)
+
+    def use(self) -> kept.Use:
+        """What before-images take."""
+        with self.errors():
+            return kept.use(self.db)
+
+    def stats(self, *, session: str = "") -> tuple[list[ToolStats], dict[str, int]]:
+        """Figures per tool, and how often a call ended in which code."""
+        only = " WHERE session = ?" if session else ""
+        values = (session,) if session else ()
+        per_tool = (
+            "SELECT tool, count(*), sum(status IS 'error'), sum(status IS 'denied'), sum(status IS NULL), "
+            "coalesce(sum(given), 0), coalesce(sum(said), 0), coalesce(sum(answer_bytes), 0), "
+            f"coalesce(sum(duration), 0) FROM calls{only} GROUP BY tool ORDER BY count(*) DESC, tool"
+        )
+        codes = f"SELECT error, count(*) FROM calls{only} GROUP BY error ORDER BY count(*) DESC, error"
+        with self.errors():
+            tools = [ToolStats(*row) for row in self.db.execute(per_tool, values)]
+            return tools, {code: count for code, count in self.db.execute(codes, values) if code}
+
+    def verify(self) -> Broken | None:
+        """The first place where the journal is not what was written; None if it is whole."""
+        anchor = Anchor(self.path + ".anchor").read()  # first: it is never ahead of the database
+        with self.errors():
+            self.db.execute("BEGIN")
+            try:
+                return self._verify(anchor)
+            finally:
+                self.db.execute("ROLLBACK")
+
+    def _verify(self, anchor: Link | None) -> Broken | None:
+        last, seq_before = Link(0, GENESIS), 0
+        held = anchor is None
+        attempts: dict[int, int] = {}
+        for n, seq, stage, digest in self.db.execute("SELECT n, seq, stage, hash FROM chain ORDER BY n").fetchall():
+            if stage == "lost":
+                row = self.db.execute("SELECT anchor_n, anchor_hash FROM lost WHERE n = ?", (n,)).fetchone()
+                return Broken(seq_before + 1, f"the end of the journal was lost or cut off here {_told(row)}")
+            if n != last.n + 1:
+                return Broken(seq_before + 1, "one or more entries are missing before this one")
+            content = covered(self.db, seq, stage)
+            if content[0] is None:
+                return Broken(seq, "the row is missing")
+            if link(last.hash, n, seq, stage, content) != digest:
+                return Broken(seq, "the row is not what was written")
+            attempts[seq] = attempts.get(seq, 0) + (not stage.startswith("end"))
+            last, seq_before = Link(n, digest), max(seq, seq_before)
+            held = held or (anchor is not None and (n, digest) == (anchor.n, anchor.hash))
+        if (last.n, last.hash) != self.db.execute("SELECT n, hash FROM head").fetchone():
+            return Broken(seq_before + 1, "one or more rows are missing at the end")
+        if not held:
+            return Broken(
+                seq_before + 1, "rows that were there are missing at the end (cut off, or lost in a power cut)"
+            )
+        return self._added(attempts)
+
+    def _added(self, attempts: dict[int, int]) -> Broken | None:
+        """Rows that nobody has put into the chain."""
+        for (seq,) in self.db.execute("SELECT seq FROM calls ORDER BY seq"):
+            if seq not in attempts:
+                return Broken(seq, "the row was added by something else")
+        for seq, attempt in self.db.execute("SELECT seq, max(attempt) FROM files GROUP BY seq"):
+            if attempt >= attempts.get(seq, 0):
+                return Broken(seq, "a file was added to the row by something else")
+        return None
+
+
+def _told(row: tuple[int, str] | None) -> str:
+    return f"(entry {row[0]} was known to be there)" if row else ""
+
+
+def _call(row: Sequence[Any]) -> CallRow:
+    named = dict(zip(CALL_COLUMNS, row, strict=True))
+    for name in ("pid", "given", "said", "answer_bytes", "ended"):
+        del named[name]
+    for name in ("arguments", "touches", "notes"):
+        named[name] = _parsed(named[name])
+    named["workspace"] = os.fsdecode(named["workspace"])
+    named["status"] = named["status"] or UNFINISHED
+    return CallRow(**named)
+
+
+def _parsed(text: str | None) -> Any:
+    try:
+        return json.loads(text or "[]")
+    except ValueError:  # tampered with; `verify` says so
+        return []
+
+
+def _file(row: Sequence[Any], unended: bool) -> FileRow:
+    named = dict(zip(FILE_COLUMNS, row, strict=True))
+    source = named["moved_from"]
+    return FileRow(
+        os.fsdecode(named["path"]),
+        bool(named["kept"]),
+        named["before"],
+        named["before_mode"],
+        named["planned"] if unended else named["after"],
+        named["after_mode"],
+        os.fsdecode(source) if source is not None else None,
+        tuple(_parsed(named["made"])),
+    )

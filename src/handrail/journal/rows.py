@@ -1,0 +1,200 @@
+"""The tables of the journal, and what of a call goes into which column.
+
+`calls` has one row a call, `files` one for every file that it changes. `chain` has an entry for every time that
+something was written down (the call as it begins, its end, or both at once), whose hash covers those columns.
+"""
+
+# ruff: noqa: S608 - what is put into a query are names of columns, all constants of `rows.py`
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import stat
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from handrail.files.commit import Change
+from handrail.files.stored import digest_of
+from handrail.journal import Kept, Opening, Record
+from handrail.journal.images import SCHEMA as IMAGES
+from handrail.journal.masking import Mask
+
+VERSION = 1
+ABSENT = ""
+"""Stands for no file, where a hash is expected; NULL stands for what is not known."""
+BEGIN = "time, session, workspace, dialect, tool, call_id, pid, arguments, given, touches, decision, rule, why, source"
+END = "ended, status, error, message, duration, diff, exit_code, output, said, answer_bytes, notes, traceback"
+FILE = "place, path, kept, before, before_mode, planned, moved_from, made"
+CALL_COLUMNS = ("seq", *BEGIN.split(", "), *END.split(", "))
+FILE_COLUMNS = (*FILE.split(", "), "after", "after_mode")
+_HEAD = 4_000
+
+SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS head (
+    one INTEGER PRIMARY KEY CHECK (one = 1), n INTEGER NOT NULL, seq INTEGER NOT NULL, hash TEXT NOT NULL,
+    kept INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS chain (n INTEGER PRIMARY KEY, seq INTEGER NOT NULL, stage TEXT NOT NULL, hash TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS lost (n INTEGER PRIMARY KEY, time INTEGER, anchor_n INTEGER, anchor_hash TEXT);
+CREATE TABLE IF NOT EXISTS calls (seq INTEGER PRIMARY KEY, {BEGIN}, {END});
+CREATE INDEX IF NOT EXISTS calls_session ON calls (session);
+CREATE TABLE IF NOT EXISTS files (
+    seq INTEGER NOT NULL, attempt INTEGER NOT NULL, {FILE}, after, after_mode, PRIMARY KEY (seq, attempt, place)
+);
+CREATE INDEX IF NOT EXISTS files_path ON files (path);
+{IMAGES}"""
+
+
+def begin_row(opening: Opening, now: int, mask: Mask) -> tuple[Any, ...]:
+    """The columns that are known when a call begins."""
+    call, verdict, origin = opening.call, opening.verdict, opening.origin
+    arguments = _json(mask.value(call.arguments))
+    return (
+        now,
+        clean(origin.session),
+        os.fsencode(origin.workspace),
+        clean(origin.dialect),
+        clean(call.tool)[:200],
+        clean(call.id)[:200],
+        os.getpid(),
+        arguments,
+        _length(call.arguments),
+        _json([[t.action, mask.text(t.target), t.path] for t in opening.touches]),
+        verdict.decision if verdict else None,
+        clean(verdict.rule) if verdict else None,
+        clean(verdict.why) if verdict else None,
+        clean(verdict.source) if verdict else None,
+    )
+
+
+def end_row(record: Record, now: int, mask: Mask) -> tuple[Any, ...]:
+    """The columns that are known when it is over."""
+    result = record.result
+    data = result.data if record.data is None else record.data
+    error, exit_code, diff = result.error, data.get("exit_code"), data.get("diff")
+    return (
+        now,
+        result.status,
+        error.code if error else None,
+        mask.text(clean(error.message)[:_HEAD]) if error else None,
+        round(result.time_ms, 3),
+        mask.text(clean(diff)) if isinstance(diff, str) else None,
+        exit_code if isinstance(exit_code, int) else None,
+        mask.text(clean(result.text[:_HEAD])),
+        len(result.text),
+        len(result.text.encode("utf-8", "surrogatepass")),
+        _json([[note.code, note.text[:_HEAD]] for note in result.notes]),
+        mask.text(clean(record.traceback)),
+    )
+
+
+def file_row(place: int, change: Change | Kept) -> tuple[Any, ...]:
+    """What is known of a file before it changes."""
+    if isinstance(change, Kept):
+        before = ABSENT if change.before is None else digest_of(change.before)
+        return (place, os.fsencode(change.path), 1, before, change.mode, None, None, _json(_missing(change.path)))
+    real = change.path.real
+    standing = change.before
+    source = os.fsencode(change.moved_from.path.real) if change.moved_from else None
+    return (
+        place,
+        os.fsencode(real),
+        0,
+        (standing.version.digest or digest_of(standing.raw)) if standing else ABSENT,
+        mode_of(real) if standing else None,
+        ABSENT if change.after is None else digest_of(change.after),
+        source,
+        _json([] if standing else _missing(real)),
+    )
+
+
+def after_row(change: Change | Kept, before: str, planned: str | None, made: bool) -> tuple[str | None, int | None]:
+    """What a file is after the call: its hash and mode."""
+    if isinstance(change, Kept):
+        return _hash_of(change.path), mode_of(change.path)
+    return (planned if made else before), mode_of(change.path.real)
+
+
+def contents(changes: Sequence[Change | Kept]) -> dict[str, bytes]:
+    """All that is replaced, by hash."""
+    found: dict[str, bytes] = {}
+    for change in changes:
+        if isinstance(change, Kept):
+            if change.before is not None:
+                found[digest_of(change.before)] = change.before
+        elif change.before:
+            found[change.before.version.digest or digest_of(change.before.raw)] = change.before.raw
+    return found
+
+
+def covered(db: sqlite3.Connection, seq: int, stage: str, row: Sequence[Any] | None = None) -> list[Any]:
+    """What the hash of an entry covers, as it stands in the tables; `stage` is `begin 2`, `end 2` or `whole 0`."""
+    what, _, attempt = stage.partition(" ")
+    columns = {"begin": BEGIN, "end": END, "whole": f"{BEGIN}, {END}"}[what]
+    files = {"begin": FILE, "end": "place, after, after_mode", "whole": f"{FILE}, after, after_mode"}[what]
+    if row is None:
+        row = db.execute(f"SELECT {columns} FROM calls WHERE seq = ?", (seq,)).fetchone()
+    query = f"SELECT {files} FROM files WHERE seq = ? AND attempt = ? ORDER BY place"
+    return [row, db.execute(query, (seq, int(attempt))).fetchall()]
+
+
+def mode_of(path: str) -> int | None:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return stat.S_IMODE(found.st_mode) if stat.S_ISREG(found.st_mode) else None
+
+
+def clean(text: str) -> str:
+    """Text that a database takes: half characters are written as escapes."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text
+
+
+def _missing(real: str) -> list[str]:
+    """The directories above that a new file will need, the deepest first."""
+    found: list[str] = []
+    above = os.path.dirname(real)
+    while above != "/" and not os.path.lexists(above):
+        found.append(above)
+        above = os.path.dirname(above)
+    return found
+
+
+def _hash_of(path: str) -> str | None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with open(fd, "rb") as file:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                return None
+            return digest_of(file.read())
+    except FileNotFoundError:
+        return ABSENT
+    except OSError:
+        return None
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, separators=(",", ":"))
+    except (ValueError, RecursionError):
+        return '"[cannot be written as JSON]"'
+
+
+def _length(arguments: Any, depth: int = 0) -> int:
+    """How much a model wrote, roughly: the characters of all its strings."""
+    if isinstance(arguments, str):
+        return len(arguments)
+    if depth > 40:
+        return 1
+    if isinstance(arguments, Mapping):
+        return sum(len(str(key)) + _length(item, depth + 1) for key, item in arguments.items())
+    if isinstance(arguments, list | tuple):
+        return sum(_length(item, depth + 1) for item in arguments)
+    return 1

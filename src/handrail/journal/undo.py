@@ -1,0 +1,315 @@
+"""Undo: calls are taken back exactly, through the same locks and the same commit as any change.
+
+What goes back: contents, modes, moves, creations (with the directories that were made for them, if they are empty) and
+deletions. What others have changed since is not overwritten but named as a conflict. All files go back at once or none
+(only a file whose name a directory has taken since goes in a second step). An undo is recorded like a call, so it can
+be undone. Git is never touched, nor owner, times or extended attributes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from handrail.errors import ChangedSince, ToolError
+from handrail.files.commit import Change, Saving, commit
+from handrail.files.locks import Held, Locks
+from handrail.files.stored import Stored, load, version_of
+from handrail.journal import Kept, Opening, Origin, Record
+from handrail.journal.reading import CallRow, Reader
+from handrail.journal.rows import ABSENT, mode_of
+from handrail.journal.store import SqliteJournal
+from handrail.journal.unroll import DIRECTORY, Plan, State, unroll
+from handrail.nouns import Call, Failure, Result, Touch, Verdict
+from handrail.workspace import Root, WorkPath, Workspace
+
+TOOL = "Undo"
+_ATTEMPTS = 5
+How = Literal["changed", "created", "deleted", "mode"]
+
+
+class UnknownCall(LookupError):
+    """There is no such call, or none that could be undone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What an undo works with."""
+
+    workspace: Workspace
+    locks: Locks
+    saving: Saving = field(default_factory=Saving)
+    most_bytes: int = 256 << 20
+    origin: Origin = field(default_factory=Origin)
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    path: str
+    how: How
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A file that was left alone."""
+
+    path: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class UndoReport:
+    """What an undo came to."""
+
+    calls: tuple[int, ...] = ()
+    """The calls that were asked for, the latest first."""
+    restored: tuple[Restored, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    missing: tuple[str, ...] = ()
+    """Paths whose old contents are not kept, or no longer."""
+    warning: str = ""
+    """Why the undo itself could not be written down."""
+
+
+def undo(
+    journal: SqliteJournal,
+    hands: Hands,
+    *,
+    call: str | int | None = None,
+    since: str | int | None = None,
+    session: str | None = None,
+    dry_run: bool = False,
+) -> UndoReport:
+    """Take back one call, all ``since`` one (itself included), or a session's; by default this workspace's last change.
+
+    Raises `UnknownCall`, `JournalFailed`, and what a commit raises; then nothing is changed.
+    """
+    with Reader(journal.path) as reader:
+        rows = _chosen(reader, hands.origin.workspace, call, since, session)
+        hands.locks.sweep()  # what a killed call has begun is ended first: each file is the old one or the new one
+        for attempt in range(_ATTEMPTS):
+            try:
+                return _Undo(journal, reader, hands, rows).run(dry_run)
+            except ChangedSince as error:  # a program that knows nothing of our locks; look again
+                if error.facts.get("moment") != "commit" or attempt == _ATTEMPTS - 1:
+                    raise
+    raise AssertionError("unreachable")
+
+
+def _chosen(
+    reader: Reader, workspace: str, call: str | int | None, since: str | int | None, session: str | None
+) -> list[CallRow]:
+    """The calls that are meant, the latest first."""
+    if call is not None or since is not None:
+        wanted = call if call is not None else since
+        row = reader.one(wanted or "")
+        if row is None:
+            raise UnknownCall(f"there is no call {wanted}")
+        if call is not None:
+            return [row]
+        return reader.calls(after=row.seq - 1, workspace=row.workspace)[::-1]
+    if session is not None:
+        rows = reader.calls(session=session)[::-1]
+        if not rows:
+            raise UnknownCall(f"there is no session {session}")
+        return rows
+    return [_last(reader, workspace)]
+
+
+def _last(reader: Reader, workspace: str) -> CallRow:
+    """The newest call that has changed something here and is not taken back."""
+    undone: set[int] = set()
+    for row in reversed(reader.calls(workspace=workspace)):
+        if row.seq in undone or row.status == "denied":
+            continue
+        if row.tool == TOOL and row.rule == "undo":
+            taken = row.arguments.get("undone", ()) if isinstance(row.arguments, dict) else ()
+            undone.update(seq for seq in taken if isinstance(seq, int))
+        elif any(one.after != one.before for one in reader.files(row.seq)):
+            return row
+    raise UnknownCall("there is nothing to undo in this workspace")
+
+
+@dataclass(slots=True)
+class _Undo:
+    """One attempt."""
+
+    journal: SqliteJournal
+    reader: Reader
+    hands: Hands
+    rows: list[CallRow]
+    paths: dict[str, WorkPath] = field(default_factory=dict)
+    stored: dict[str, Stored] = field(default_factory=dict)
+    conflicts: dict[str, str] = field(default_factory=dict)
+    restored: list[Restored] = field(default_factory=list)
+    warning: str = ""
+
+    def run(self, dry: bool) -> UndoReport:
+        files = [(row.seq, self.reader.files(row.seq)) for row in self.rows]
+        named = sorted({one.path for _, found in files for one in found})
+        with self.hands.locks.hold(named) as held:
+            now = {path: self._look(path) for path in named}
+            plan = unroll(files, now)
+            for path, seq in plan.blocked.items():
+                self.conflicts.setdefault(path, self._since(path, now[path].digest, seq))
+            wanted = {path: plan.target[path] for path in named if path not in self.conflicts}
+            wanted = {path: state for path, state in wanted.items() if _differs(state, now[path])}
+            images = self.reader.images([state.digest for state in wanted.values() if state.digest != ABSENT])
+            missing = [p for p, state in wanted.items() if state.digest != ABSENT and state.digest not in images]
+            for path in missing:
+                del wanted[path]
+            self._carry_out(wanted, now, plan, images, held, dry, [*self.conflicts, *missing])
+        conflicts = tuple(Conflict(path, why) for path, why in sorted(self.conflicts.items()))
+        calls = tuple(row.seq for row in self.rows)
+        return UndoReport(calls, tuple(self.restored), conflicts, tuple(missing), self.warning)
+
+    def _look(self, path: str) -> State:
+        """What stands at a path now."""
+        try:
+            found = self.hands.workspace.resolve(path)
+            if found.real != path:
+                self.conflicts[path] = "a link leads elsewhere now"
+                return State("link")
+            self.paths[path] = found
+            standing = self.hands.workspace.stat(found)
+            if standing is None:
+                return State(ABSENT)
+            if stat.S_ISDIR(standing.st_mode):
+                return State(DIRECTORY)
+            self.stored[path] = stored = load(self.hands.workspace, found, self.hands.most_bytes)
+        except ToolError as error:
+            self.conflicts[path] = str(error.facts.get("why") or error.code.replace("_", " "))
+            return State("unreachable")
+        return State(stored.version.digest or "", stat.S_IMODE(standing.st_mode))
+
+    def _since(self, path: str, digest: str, seq: int) -> str:
+        later = self.reader.changed_last(path, digest, seq)
+        if digest == ABSENT and later is None:
+            return f"deleted since call {seq}, not by a call"
+        return f"changed since call {seq}, by call {later}" if later else f"changed since call {seq}, not by a call"
+
+    def _carry_out(
+        self,
+        wanted: Mapping[str, State],
+        now: Mapping[str, State],
+        plan: Plan,
+        images: Mapping[str, bytes],
+        held: Held,
+        dry: bool,
+        left: Sequence[str],
+    ) -> None:
+        """Change the files; those whose name a directory has, when it is gone."""
+        late = [path for path in wanted if now[path].digest == DIRECTORY]
+        for batch in ([path for path in wanted if path not in late], late):
+            changes, modes, told = [], {}, []
+            for path in batch:
+                told.append(Restored(path, _how(wanted[path], now[path])))
+                if wanted[path].digest != now[path].digest:
+                    changes.append(self._change(path, wanted[path], now, plan, images))
+                if _needs_mode(wanted[path], now[path]):
+                    modes[path] = wanted[path].mode or 0
+            if not dry and (changes or modes):
+                done = [] if left or (late and batch is not late) else plan.whole
+                self._commit(changes, modes, held, done)
+            if not dry and batch is not late:
+                self._remove_directories(plan.made)
+            self.restored += told
+
+    def _change(
+        self, path: str, state: State, now: Mapping[str, State], plan: Plan, images: Mapping[str, bytes]
+    ) -> Change:
+        before = self.stored.get(path)
+        if state.digest == ABSENT:
+            return Change(self.paths[path], before, None)
+        source = plan.origin.get(path, "")
+        origin = None
+        if now[path].digest == DIRECTORY:  # it comes second, when the file that was moved is gone
+            origin = self._like(state.mode)
+        elif before is None and source in self.stored and plan.target[source].digest != now[source].digest:
+            origin = self.stored[source]  # the very file that was moved, with all that belongs to it
+        elif state.mode != now[path].mode:
+            origin = self._like(state.mode)
+        return Change(self.paths[path], before, images[state.digest], origin)
+
+    def _like(self, mode: int | None) -> Stored | None:
+        """An empty file with that mode: a commit gives it to the new file before that has its name."""
+        if mode is None or not mode & stat.S_IRUSR:
+            return None
+        folder = os.path.join(os.path.dirname(self.journal.path), "modes")
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        name = f"{mode:04o}"
+        fd = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            os.fchmod(fd, mode)
+            version = version_of(os.fstat(fd))
+        finally:
+            os.close(fd)
+        real = os.path.realpath(folder)
+        return Stored(WorkPath(name, os.path.join(real, name), name, Root(real, writable=False)), b"", version)
+
+    def _commit(self, changes: Sequence[Change], modes: Mapping[str, int], held: Held, whole: Sequence[int]) -> None:
+        numbers = [row.seq for row in self.rows]
+        call = Call(TOOL, {"calls": numbers, "undone": list(whole)})
+        touches = tuple(_touch(change) for change in changes)
+        verdict = Verdict("allow", "undo", "asked for by a person")
+        changed = {change.path.real for change in changes}
+        only_mode = [Kept(p, self.stored[p].raw, mode_of(p)) for p in modes if p in self.stored and p not in changed]
+        opening = Opening(call, touches, verdict, [*changes, *only_mode], self.hands.origin)
+        token = self.journal.begin(opening)
+        text = f"undo of {', '.join(map(str, numbers))}"
+        record = Record(call, touches, verdict, Result(TOOL, "ok", text), (), "", opening.origin, token)
+        try:
+            if changes:
+                commit(self.hands.workspace, changes, held, self.hands.saving)
+                record = replace(record, changes=tuple(changes))
+            for path, mode in modes.items():
+                self._set_mode(path, mode)
+        except ToolError as error:
+            failed = Result(TOOL, "error", str(error), error=Failure(error.code, str(error)))
+            self.journal.record(replace(record, result=failed))
+            raise
+        self.warning = self.journal.record(record) or token.warning or self.warning
+
+    def _set_mode(self, path: str, mode: int) -> None:
+        fd = self.hands.workspace.open_file(self.paths[path])
+        try:
+            os.fchmod(fd, mode)
+        finally:
+            os.close(fd)
+
+    def _remove_directories(self, made: set[str]) -> None:
+        for path in sorted(made, key=len, reverse=True):
+            with contextlib.suppress(ToolError, OSError):  # not empty, or gone
+                found = self.hands.workspace.resolve(path)
+                if found.real == path:
+                    with self.hands.workspace.parent(found, durable=self.hands.saving.durable) as (directory, name):
+                        os.rmdir(name, dir_fd=directory)
+
+
+def _differs(wanted: State, now: State) -> bool:
+    """Whether there is anything to do; a directory that has the name of no file goes by itself, if it is empty."""
+    return wanted != now and not (wanted.digest == ABSENT and now.digest == DIRECTORY)
+
+
+def _needs_mode(wanted: State, now: State) -> bool:
+    """Whether the mode must be set by itself; a commit gives a file that is written its mode, if it can be read."""
+    if wanted.digest == ABSENT or wanted.mode in (None, now.mode):
+        return False
+    return wanted.digest == now.digest or not (wanted.mode or 0) & stat.S_IRUSR
+
+
+def _how(wanted: State, now: State) -> How:
+    if wanted.digest == now.digest:
+        return "mode"
+    if wanted.digest == ABSENT:
+        return "deleted"
+    return "created" if now.digest in (ABSENT, DIRECTORY) else "changed"
+
+
+def _touch(change: Change) -> Touch:
+    real: Any = change.path.real
+    return Touch("delete" if change.after is None else "write", real, real)

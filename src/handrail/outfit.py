@@ -1,0 +1,61 @@
+"""What a session is fitted out with: the policy that judges, what searches may see, and where commands run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from handrail.artefacts import Artefacts
+from handrail.nouns import Touch
+from handrail.policy import Policy, WorkspacePolicy
+from handrail.search.tree import Sight
+from handrail.settings import Settings
+from handrail.workspace import Workspace
+
+if TYPE_CHECKING:
+    from handrail.policy.files import PolicyFile
+    from handrail.policy.secrets import Mode
+    from handrail.shell.terminal import Terminal
+
+
+def policy(
+    workspace: Workspace,
+    settings: Settings,
+    mode: Mode | None,
+    rules: Sequence[PolicyFile],
+    terminal: Callable[[], Terminal],
+) -> Policy:
+    """Rules in a mode, where the host asks for one; else all that the workspace and the boundary allow."""
+    if mode is None:
+        return WorkspacePolicy(lambda: settings.sandbox == "off" or terminal().confined)
+    from handrail.policy.judge import RulePolicy
+
+    return RulePolicy(workspace.roots, mode, rules, lambda: terminal().confined)
+
+
+def sight(policy: Policy) -> Sight:
+    """What a search may see: what policy would let be read."""
+    hides = getattr(policy, "hides", None)
+    if hides is not None and not hides:
+        return Sight()
+
+    def readable(real: str) -> bool:
+        return policy.judge((Touch("read", real, real),)).decision != "deny"
+
+    return Sight(getattr(policy, "readable", readable), hides)
+
+
+def terminal(settings: Settings, workspace: Workspace, artefacts: Artefacts, state: str) -> Terminal:
+    """Where commands run."""
+    from handrail.shell.fencing.fence import Limits  # slow to import, and only needed for commands
+    from handrail.shell.terminal import Options, Terminal
+
+    options = Options(
+        settings.sandbox,
+        settings.sandbox_required,
+        settings.network,
+        settings.keep_env,
+        own=(state,),
+        limits=Limits(processes=settings.most_processes),
+    )
+    return Terminal(tuple(root.path for root in workspace.roots if root.writable), artefacts, options)

@@ -1,0 +1,131 @@
+"""Rules that can never decide anything: shadowed by a stricter one, guarded, or with a pattern that nothing matches.
+
+A pattern is tried with samples in which a character that no rule spells out stands for every wildcard: what matches
+all of them can only do so by wildcards of its own, and so covers the pattern.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from itertools import product
+
+from handrail.nouns import Action
+from handrail.policy.files import PolicyFile
+from handrail.policy.paths import PathPattern, PathSet, escaped
+from handrail.policy.rules import FILE_ACTIONS, Rule
+from handrail.policy.secrets import Guards
+from handrail.text.globs import expanded
+
+_STRICT = {"allow": 0, "ask": 1, "deny": 2}
+_FILLS = ("\x02", "\x02\x03\x02")
+_PIECE = re.compile(r"\\(.)|\[([!^]?)(.)[^\]]*\]|(\*+)|(\?)", re.DOTALL)
+_MOST = 64
+
+
+def idle(files: Sequence[PolicyFile], root: str, home: str) -> list[tuple[Rule, str]]:
+    """The rules that never decide, each with the reason."""
+    locked = any(file.locked for file in files)
+    rules = [rule for file in files for rule in file.rules]
+    guards = Guards([root], home)
+    found: list[tuple[Rule, str]] = []
+    for number, rule in enumerate(rules):
+        why = _empty(rule, root, home) or _uncounted(rule, locked) or _guarded(rule, guards, root, home)
+        for other, above in enumerate(rules):
+            if why or other == number or _STRICT[above.tier] < _STRICT[rule.tier]:
+                continue
+            if (above.tier != rule.tier or other < number) and covers(above, rule, root, home):
+                why = f"{above.source} decides first: {above.text}"
+        if why:
+            found.append((rule, why))
+    return found
+
+
+def covers(above: Rule, rule: Rule, root: str, home: str) -> bool:
+    """Whether the first speaks of all that the second speaks of."""
+    if not rule.actions <= above.actions:
+        return False
+    if rule.actions <= frozenset(FILE_ACTIONS):
+        if not above.paths or not rule.paths:
+            return not above.paths
+        found = PathSet([above.paths], [root], home, deep=above.tier != "allow")
+        return all(found.find(path) for path in _samples(rule, root, home))
+    if "run" in rule.actions:
+        if above.command is None or rule.command is None:
+            return above.command is None
+        same = rule.command.words[: len(above.command.words)] == above.command.words
+        return same and (above.command.open or above.command == rule.command)
+    return not above.host or above.host == rule.host
+
+
+def _empty(rule: Rule, root: str, home: str) -> str:
+    if not rule.paths:
+        return ""
+    found = PathSet([rule.paths], [root], home, deep=rule.tier != "allow")
+    return "" if any(found.find(path) for path in _samples(rule, root, home)) else "no path can match it"
+
+
+def _uncounted(rule: Rule, locked: bool) -> str:
+    if rule.tier == "allow" and locked and not rule.locked:
+        return "the system's file is locked: no other file loosens anything"
+    if rule.tier == "allow" and not rule.loosens:
+        return "the file is not trusted; `handrail policy trust` makes it count"
+    return ""
+
+
+def _guarded(rule: Rule, guards: Guards, root: str, home: str) -> str:
+    """Whether a built-in guard stands before all that an allow rule speaks of."""
+    if rule.tier != "allow" or not rule.paths:
+        return ""
+    names: set[str] = set()
+    for path, action in product(_samples(rule, root, home), sorted(rule.actions)):
+        kind: Action = action
+        guard = guards.find(kind, path)
+        if guard is None or (guard.tier == "deny" and rule.exact):
+            return ""
+        names.add(guard.text)
+    mend = "; spell out the name of the file" if names == {"secrets"} else ""
+    return f"the built-in guard of {' and '.join(sorted(names))} stands before it{mend}"
+
+
+def _samples(rule: Rule, root: str, home: str) -> list[str]:
+    """Paths that the rule speaks of, as different as its wildcards allow."""
+    found: list[str] = []
+    for pattern in rule.paths:
+        if not pattern.except_:
+            found += [path for text in _whole(pattern, root, home) for path in _filled(text)]
+    return found
+
+
+def _whole(pattern: PathPattern, root: str, home: str) -> list[str]:
+    """The pattern from the top, its wildcards kept."""
+    text = pattern.text
+    if text.startswith("~/"):
+        text = f"{escaped(home)}/{text[2:]}"
+    elif not text.startswith("/"):
+        text = f"{escaped(root)}/{'**/' if pattern.anywhere else ''}{text.removeprefix('./')}"
+    return expanded(text + "**" if text.endswith("/") else text)[:_MOST]
+
+
+def _filled(text: str) -> list[str]:
+    found: list[str] = []
+    for fill, depth in product(_FILLS, (0, 1, 2)):
+        names: list[str] = []
+        parts = [name for name in text.split("/") if name]
+        for at, name in enumerate(parts):
+            if name == "**":
+                last = at == len(parts) - 1
+                names += [fill] * (max(depth, 1) if last else depth)
+            else:
+                names.append(_PIECE.sub(partial(_piece, fill=fill), name))
+        found.append("/" + "/".join(names))
+    return list(dict.fromkeys(found))
+
+
+def _piece(piece: re.Match[str], fill: str) -> str:
+    if piece[1] is not None:
+        return piece[1]
+    if piece[3] is not None:
+        return "\x02" if piece[2] else piece[3]
+    return fill if piece[4] else "\x02"

@@ -1,0 +1,107 @@
+"""Commands that rules speak of: `git diff *`, word by word, one simple command at a time.
+
+Refusing is wide and allowing is narrow here too. A refusal finds a command behind its wrappers, by whatever path it is
+called, and with options in between (`git -C x push` is a `git push`). An allowance holds for exactly the words that are
+written, in a command that is fixed to the last word: no variable, no assignment in front, nothing wrapped.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from handrail.shell.reading.script import Script, Simple
+
+
+_PLAIN = re.compile(r"[a-z][\w./-]*(?: [\w./@%+,:-]+)*", re.ASCII)
+_KEYWORD = re.compile("if|then|else|elif|fi|case|esac|for|select|while|until|do|done|in|function|time|coproc")
+
+
+class BadCommandPattern(ValueError):
+    """A pattern for commands that cannot be understood: what is wrong, and the mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPattern:
+    """Words that a command begins with; it must end there too, unless the pattern is open."""
+
+    words: tuple[str, ...]
+    open: bool
+
+    def refuses(self, command: str) -> bool:
+        """Whether the command is, or runs, what is meant."""
+        return any(self._is(run) for run in _read(command).runs)
+
+    def allows(self, command: str) -> bool:
+        """Whether the command is what is meant, beyond doubt."""
+        words = plain_words(command, wrapped=not self.open)
+        if words is None or words[: len(self.words)] != self.words:
+            return False
+        return self.open or len(words) == len(self.words)
+
+    def _is(self, run: Simple) -> bool:
+        words = [word.fixed for word in run.words]
+        if not words or self.words[0] not in (words[0], run.base):
+            return False
+        places = {1}
+        for wanted in self.words[1:]:
+            places = {at + 1 for at in _behind_options(words, places) if words[at] == wanted}
+        return bool(places) if self.open else len(words) in places
+
+
+def _behind_options(words: list[str | None], places: set[int]) -> set[int]:
+    """Where the next word may be: options are passed over, with or without a value of their own."""
+    found: set[int] = set()
+    waiting = list(places)
+    while waiting:
+        at = waiting.pop()
+        if at >= len(words) or at in found:
+            continue
+        found.add(at)
+        if (words[at] or "").startswith("-"):
+            waiting += [at + 1, at + 2]
+    return found
+
+
+def parsed(text: str) -> CommandPattern:
+    """A pattern as it is written: words, and ` *` at the end for any further ones; raises `BadCommandPattern`."""
+    body, star, _ = text.rpartition("*")
+    is_open = bool(star) and text.endswith(" *")
+    written = (body if is_open else text).strip(" ")
+    if _PLAIN.fullmatch(written) and not _KEYWORD.fullmatch(written.partition(" ")[0]):  # not worth a parser
+        return CommandPattern(tuple(written.split(" ")), is_open)
+    words = plain_words(written, wrapped=True)
+    if is_open and not body.strip():
+        raise BadCommandPattern("it names no command; leave the pattern out to speak of all commands")
+    if words is None and "*" in written:
+        first = text.partition("*")[0].strip()
+        raise BadCommandPattern(f"`*` can only be the last word, and stands for any further words: `{first} *`")
+    if words is None:
+        raise BadCommandPattern("it must be one command of fixed words, such as `git diff *`")
+    return CommandPattern(words, is_open)
+
+
+def plain_words(command: str, *, wrapped: bool = False) -> tuple[str, ...] | None:
+    """The words of a single command that is fixed and proven; None for any other.
+
+    ``wrapped``: it may run another one, as `env` and `xargs` do.
+    """
+    script = _read(command)
+    if not script.proven or len(script.commands) != 1 or (len(script.runs) != 1 and not wrapped):
+        return None
+    only = script.commands[0]
+    words = tuple(word.fixed for word in only.words)
+    if not words or only.assignments or only.within:
+        return None
+    fixed = tuple(word for word in words if word is not None)
+    return fixed if len(fixed) == len(words) else None
+
+
+@lru_cache(256)
+def _read(command: str) -> Script:
+    from handrail.shell.reading.script import read  # slow to import, and only needed for commands
+
+    return read(command)

@@ -1,0 +1,215 @@
+"""Where rules come from: the system's file, the user's, and the project's own, which must be trusted before it loosens.
+
+    /etc/handrail/policy.toml          owned by root; `locked = true`: no other file loosens anything
+    ~/.config/handrail/policy.toml     the user's
+    handrail.toml                      the project's: it tightens freely, and loosens nothing until it is trusted
+
+A missing file is fine. A mistake in one is named with file, line and mend, and no session is opened: never "no policy".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from handrail.policy.lines import Key, lines_of
+from handrail.policy.rules import BadRule, Rule, failing_example, from_line, from_table
+from handrail.text.shown import shown
+
+SYSTEM = "/etc/handrail/policy.toml"
+PROJECT = "handrail.toml"
+Origin = Literal["system", "user", "project"]
+_MOST_BYTES = 1 << 20
+
+
+class PolicyError(ValueError):
+    """Rules that cannot be used: file, line, and what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyFile:
+    """One file of rules, as it was read."""
+
+    path: str
+    origin: Origin
+    rules: tuple[Rule, ...] = ()
+    locked: bool = False
+    trusted: bool = True
+    """Of a project's file: whether the person has trusted exactly these bytes."""
+    sha256: str = ""
+
+
+def user_file(environ: Mapping[str, str]) -> str:
+    """Where the user's rules are looked for."""
+    base = environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
+    return os.path.join(base, "handrail", "policy.toml")
+
+
+def load(
+    root: str, environ: Mapping[str, str], state: str, *, system: str = SYSTEM, owner: int = 0
+) -> tuple[PolicyFile, ...]:
+    """The files that hold for a workspace, the furthest one first; raises `PolicyError`."""
+    places: list[tuple[Origin, str]] = [
+        ("system", system),
+        ("user", user_file(environ)),
+        ("project", os.path.join(root, PROJECT)),
+    ]
+    found = [_file(origin, path, root, state, owner) for origin, path in places]
+    return tuple(file for file in found if file)
+
+
+def parse(text: str, path: str, origin: Origin, root: str = "/", *, trusted: bool = True) -> PolicyFile:
+    """A text of rules; raises `PolicyError`."""
+    try:
+        table = tomllib.loads(text)
+    except ValueError as error:
+        raise PolicyError(f"{shown(path)}: not valid TOML: {shown(str(error))}") from None
+    except RecursionError:
+        raise PolicyError(f"{shown(path)}: not usable TOML: it is nested too deeply") from None
+    reader = _Reader(path, origin, lines_of(text), root, trusted)
+    rules, locked = reader.read(table)
+    return PolicyFile(path, origin, tuple(rules), locked, trusted)
+
+
+def trust(root: str, state: str, sha256: str) -> PolicyFile:
+    """Trust the project's file if it is what the person has looked at; raises `PolicyError`."""
+    path = os.path.join(os.path.realpath(root), PROJECT)
+    file = _file("project", path, root, state, 0)
+    if file is None:
+        raise PolicyError(f"{shown(path)}: there is no such file; nothing needs to be trusted")
+    if file.sha256 != sha256.lower():
+        raise PolicyError(f"{shown(path)}: it is not what was looked at, its SHA-256 is {file.sha256}; look again")
+    place = _trust_place(path, state)
+    os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
+    beside = f"{place}.{os.getpid()}"
+    with open(beside, "w", encoding="utf-8") as written:
+        written.write(f"{file.sha256}\n{path}\n")
+    os.replace(beside, place)
+    return replace(file, trusted=True)
+
+
+def _trusted(path: str, digest: str, state: str) -> bool:
+    with contextlib.suppress(OSError, UnicodeDecodeError), open(_trust_place(path, state), encoding="utf-8") as file:
+        return file.readline().strip() == digest
+    return False
+
+
+def _trust_place(path: str, state: str) -> str:
+    real = os.path.realpath(path)
+    return os.path.join(state, "trust", hashlib.sha256(os.fsencode(real)).hexdigest()[:32])
+
+
+def _file(origin: Origin, path: str, root: str, state: str, owner: int) -> PolicyFile | None:
+    raw = _read(path, owner if origin == "system" else None)
+    if raw is None:
+        return None
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise PolicyError(f"{shown(path)}: byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
+    digest = hashlib.sha256(raw).hexdigest()
+    trusted = origin != "project" or _trusted(path, digest, state)
+    return replace(parse(text, path, origin, root, trusted=trusted), sha256=digest)
+
+
+def _read(path: str, owner: int | None) -> bytes | None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise PolicyError(f"{shown(path)}: cannot be read: {error.strerror}; no session without its rules") from None
+    with open(fd, "rb") as file:
+        found = os.fstat(fd)
+        if stat.S_IFMT(found.st_mode) not in (stat.S_IFREG, stat.S_IFCHR):  # /dev/null will do
+            raise PolicyError(f"{shown(path)}: not a file; rules are a TOML file, or none")
+        if owner is not None and (found.st_uid != owner or found.st_mode & 0o022):
+            mend = f"`chown root {shown(path)} && chmod 644 {shown(path)}`"
+            raise PolicyError(f"{shown(path)}: others than root could change it; {mend}")
+        raw = file.read(_MOST_BYTES + 1)
+    if len(raw) > _MOST_BYTES:
+        raise PolicyError(f"{shown(path)}: more than {_MOST_BYTES >> 20} MB; rules are a few lines of TOML")
+    return raw
+
+
+class _Reader:
+    """Turns tables into rules, and says on which line something is wrong."""
+
+    def __init__(self, path: str, origin: Origin, lines: Mapping[Key, int], root: str, trusted: bool) -> None:
+        self._path = path
+        self._origin = origin
+        self._lines = lines
+        self._root = os.path.realpath(root)
+        self._trusted = trusted
+
+    def wrong(self, key: Key, what: str) -> PolicyError:
+        named = next((part for part in reversed(key) if isinstance(part, str)), "")
+        return PolicyError(f"{self._place(key)}: {shown(named)}: {what}")
+
+    def _place(self, key: Key) -> str:
+        while key and key not in self._lines:
+            key = key[:-1]
+        return f"{shown(self._path)}:{self._lines[key]}" if key else shown(self._path)
+
+    def read(self, table: Mapping[str, Any]) -> tuple[list[Rule], bool]:
+        known = ["rules", "permissions", *(["locked"] if self._origin == "system" else [])]
+        for key in table:
+            if key == "locked" and key not in known:
+                raise self.wrong((key,), f"only the system's file, {SYSTEM}, can be locked; leave it out")
+            if key not in known:
+                raise self.wrong((key,), f"there is no such key; known are {', '.join(known)}")
+        locked = table.get("locked", False)
+        if not isinstance(locked, bool):
+            raise self.wrong(("locked",), "must be true or false")
+        rules = [self._rule(("rules", number), rule) for number, rule in enumerate(self._list(table, ("rules",)))]
+        return rules + self._permissions(table.get("permissions", {})), locked
+
+    def _permissions(self, table: Any) -> list[Rule]:
+        if not isinstance(table, dict):
+            raise self.wrong(("permissions",), "must be a table, [permissions], with the lists allow, ask and deny")
+        found: list[Rule] = []
+        for tier in table:
+            if tier not in ("allow", "ask", "deny"):
+                raise self.wrong(("permissions", tier), "there is no such list; known are allow, ask and deny")
+            for number, line in enumerate(self._list(table, ("permissions", tier))):
+                key = ("permissions", tier, number)
+                if not isinstance(line, str):
+                    raise self.wrong(key, 'must be texts such as "Read(.env)"')
+                found.append(self._made(key, lambda line=line, tier=tier: from_line(line, tier, project=self._project)))
+        return found
+
+    @property
+    def _project(self) -> bool:
+        return self._origin == "project"
+
+    def _list(self, table: Mapping[str, Any], key: Key) -> Sequence[Any]:
+        value = table.get(str(key[-1]), [])
+        if not isinstance(value, list):
+            raise self.wrong(key, "must be a list of rules")
+        return value
+
+    def _rule(self, key: Key, value: Any) -> Rule:
+        if isinstance(value, str):
+            return self._made(key, lambda: from_line(value, project=self._project))
+        if isinstance(value, dict):
+            return self._made(key, lambda: from_table(value))
+        raise self.wrong(key, 'must be tables, [[rules]], or texts such as "deny Read(.env)"')
+
+    def _made(self, key: Key, make: Any) -> Rule:
+        try:
+            rule: Rule = make()
+        except BadRule as error:
+            raise self.wrong((*key, error.key) if error.key else key, str(error)) from None
+        rule = replace(rule, source=self._place(key), loosens=self._trusted, locked=self._origin == "system")
+        failing = failing_example(rule, self._root, os.path.expanduser("~"))
+        if failing:
+            raise self.wrong((*key, failing[1]), failing[0])
+        return rule

@@ -1,0 +1,96 @@
+"""`.handrailignore` and `.aiignore`: what they name, in git's syntax, is not read.
+
+They count in every directory below a root, and are looked for once in a session. What one of them names is out of
+reach with all that is below it: a line with `!` takes back a line of the same file, and no line of another one. A file
+that is there and cannot be read hides all that it stands above.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Sequence
+
+from handrail.policy.paths import is_at
+from handrail.search.ignores import Rules, read
+
+NAMES = (".handrailignore", ".aiignore")
+_MOST_KEPT = 50_000
+_SIMPLE = re.compile(r"/?[\w.*?-]+(?:/[\w.*?-]+)*/?")
+_MOST_BYTES = 1 << 20
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+_Chain = tuple[tuple[str, str, Rules], ...]
+"""The nearest first: the directory with a slash behind it, the name of the file, its rules."""
+
+
+class Ignored:
+    """Asked for a path: which file says that it is not to be read?"""
+
+    def __init__(self, roots: Sequence[str]) -> None:
+        self._roots = roots
+        self._chains: dict[str, tuple[_Chain, str]] = {}
+
+    def find(self, path: str) -> str:
+        """The ignore file that names the path, or a directory above it; empty if none does."""
+        directory, _, name = path.rpartition("/")
+        chain, why = self._chains.get(directory) or self._chain(directory)
+        return why or (self._named(chain, path) if chain and name else "")
+
+    def _chain(self, directory: str) -> tuple[_Chain, str]:
+        """The ignore files that hold in a directory, and the one that names the directory itself."""
+        root = next((root for root in self._roots if is_at(root, directory)), None)
+        if root is None:
+            return (), ""
+        names = [name for name in directory[len(root) :].split("/") if name]
+        chain: _Chain = ()
+        why = ""
+        if len(self._chains) >= _MOST_KEPT:  # begun anew, and not emptied: another thread may be reading it
+            self._chains = {}
+        chains = self._chains
+        for end in range(len(names) + 1):
+            way = "/".join([root.rstrip("/"), *names[:end]])
+            if way in chains:
+                chain, why = chains[way]
+                continue
+            if end:
+                why = why or self._named(chain, way)
+            if not why:
+                own = ((f"{way}/", name, Rules(lines)) for name, lines in _files(way))
+                chain = (*(entry for entry in own if entry[2]), *chain)
+            chains[way] = chain, why
+        return chain, why
+
+    def _named(self, chain: _Chain, path: str) -> str:
+        for start, name, rules in chain:
+            inner = path[len(start) :]
+            as_file, as_directory = rules.verdict(inner), rules.verdict(inner + "/")
+            if as_file if as_file == as_directory or not os.path.isdir(path) else as_directory:
+                return start + name
+        return ""
+
+    def hides(self) -> list[str]:
+        """Globs that say the same for the files of the one root, where that can be said."""
+        if len(self._roots) != 1:
+            return []
+        found: list[str] = []
+        for _, lines in _files(self._roots[0]):
+            rows = [line.rstrip() for line in lines if line.strip() and not line.startswith("#")]
+            if any(row.startswith("!") for row in rows):
+                return []
+            found += [row for row in rows if _SIMPLE.fullmatch(row)]
+        return found
+
+
+def _files(directory: str) -> list[tuple[str, tuple[str, ...]]]:
+    return [(name, lines) for name in NAMES if (lines := _lines(os.path.join(directory, name)))]
+
+
+def _lines(path: str) -> tuple[str, ...]:
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        return () if error.errno in _ABSENT else ("*",)
+    fits = stat.S_ISREG(found.st_mode) and found.st_size <= _MOST_BYTES and os.access(path, os.R_OK)
+    return read(path) if fits else ("*",)

@@ -1,0 +1,296 @@
+"""The policy of rules: every touch is judged, the strictest verdict holds, and it says which rule, where, and why.
+
+In this order, for one touch:
+
+    1. a deny rule of any file, and ignore files           nothing loosens these
+    2. a built-in guard that denies: secrets               unless a rule spells out the very file
+    3. an ask rule of any file; a guard that asks          nothing loosens these
+    4. an allow rule of a file that may loosen
+    5. what the mode says
+
+Before 4 and 5 come two things that no pattern of a rule covers: a command of which nothing is proven, and one that
+destroys, which only a rule that spells it out lets through.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import cast
+from urllib.parse import urlsplit
+
+from handrail.nouns import Action, Decision, Touch, Verdict
+from handrail.policy.commands import plain_words
+from handrail.policy.files import PolicyFile
+from handrail.policy.ignored import Ignored
+from handrail.policy.paths import PathSet, escaped, hiding, is_at
+from handrail.policy.rules import FILE_ACTIONS, Rule
+from handrail.policy.secrets import Defaults, Guards, Mode, defaults, guards
+from handrail.text.globs import Glob
+from handrail.text.shown import shown
+from handrail.workspace import Root
+
+_STRICT = {"allow": 0, "ask": 1, "deny": 2}
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/stdout", "/dev/stderr", "/dev/tty")
+_TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - named to be judged, not used
+_TOOLS = {"read": "Read", "write": "Edit", "delete": "Delete"}
+_ALLOWED = Verdict("allow")
+
+
+class _Rules:
+    """The rules of one tier, sorted by what they speak of."""
+
+    def __init__(self, rules: Sequence[Rule], roots: Sequence[str], home: str, *, deep: bool, fold: bool) -> None:
+        self.all = rules
+        self._files: dict[str, tuple[list[Rule], Rule | None, PathSet | None]] = {}
+        for action in FILE_ACTIONS:
+            mine = [rule for rule in rules if action in rule.actions]
+            with_paths = [rule for rule in mine if rule.paths]
+            every = next((rule for rule in mine if not rule.paths), None)
+            found = PathSet([rule.paths for rule in with_paths], roots, home, deep=deep, fold=fold)
+            self._files[action] = with_paths, every, found or None
+        self._run = [rule for rule in rules if "run" in rule.actions]
+        self._network = [rule for rule in rules if "network" in rule.actions]
+
+    def find(self, touch: Touch) -> Rule | None:
+        """The first rule that speaks of the touch."""
+        if touch.action == "run":
+            return next((rule for rule in self._run if rule.speaks_of_command(touch.target)), None)
+        if touch.action == "network":
+            host = _host(touch.target)
+            return next((rule for rule in self._network if rule.speaks_of_host(host)), None)
+        return self.file(touch.action, touch.path or touch.target)
+
+    def file(self, action: Action, path: str) -> Rule | None:
+        rules, every, found = self._files[action]
+        if found and (numbers := found.find(path)):
+            return rules[numbers[0]]
+        return every
+
+
+class RulePolicy:
+    """Judges by the rules of files, the built-in guards, and the mode."""
+
+    def __init__(
+        self,
+        roots: Sequence[Root],
+        mode: Mode = "ask",
+        files: Sequence[PolicyFile] = (),
+        confined: Callable[[], bool] = lambda: False,
+        home: str | None = None,
+    ) -> None:
+        own = [root for root in roots if not root.alias]
+        self._roots = [os.path.realpath(root.path) for root in own]
+        self._writable = [os.path.realpath(root.path) for root in own if root.writable]
+        self._home = os.path.realpath(home or os.path.expanduser("~"))
+        self._temporary = [os.path.realpath(place) for place in (*_TEMPORARY, tempfile.gettempdir())]
+        self._confined = confined
+        self.mode = mode
+        self.files = tuple(files)
+        self._defaults: Defaults = defaults(mode)
+        locked = any(file.locked for file in files)
+        rules = [rule for file in files for rule in file.rules]
+        self._locked = locked
+        allows = [rule for rule in rules if rule.tier == "allow"]
+        counted = [rule for rule in allows if rule.loosens and (rule.locked or not locked)]
+        exact = [r for r in rules if r.exact and r.tier != "deny" and r.loosens and (r.locked or not locked)]
+        self._deny = self._set([rule for rule in rules if rule.tier == "deny"])
+        self._ask = self._set([rule for rule in rules if rule.tier == "ask"])
+        self._allow = self._set([] if self._defaults.fixed else counted, deep=False)
+        self._opening = self._set(exact, deep=False)
+        self._idle = self._set([rule for rule in allows if rule not in counted], deep=False)
+        self._guards = Guards(self._roots, self._home)
+        self._commands = [rule for rule in guards() if rule.command]
+        self._ignored = Ignored(self._roots)
+
+    def _set(self, rules: Sequence[Rule], *, deep: bool = True) -> _Rules:
+        # Where a disk may take either case for the same name, a refusal must too.
+        return _Rules(rules, self._roots, self._home, deep=deep, fold=deep and sys.platform == "darwin")
+
+    @property
+    def hides(self) -> Sequence[str]:
+        """Globs of what may not be read, for a search; what cannot be said in one is judged when it is found."""
+        root = self._roots[0] if len(self._roots) == 1 else None
+        found = self._ignored.hides()
+        for rule in (*self._deny.all, *self._ask.all):
+            if "read" in rule.actions:
+                found += hiding(rule.paths, root) if rule.paths else ["**"]
+        opened = {name for rule in self._opening.all for path in rule.paths for name in path.text.split("/")}
+        for rule in guards():
+            if "read" in rule.actions:
+                globs = hiding(rule.paths, root)
+                found += [glob for glob in globs if not any(Glob(glob, hidden=True).match(name) for name in opened)]
+        return tuple(dict.fromkeys(found))
+
+    def readable(self, path: str) -> bool:
+        """Whether a search may show this real path: it is allowed to be read, and nobody needs to be asked."""
+        if self._guards.secret(path) or self._ask.file("read", path) or self._deny.file("read", path):
+            return self._file(Touch("read", path, path)).decision == "allow"
+        return not self._ignored.find(path)
+
+    def judge(self, touches: Sequence[Touch]) -> Verdict:
+        """The strictest verdict over all touches; `allow` has a line for each touch that needs one."""
+        strictest = _ALLOWED
+        lines: list[str] = []
+        for touch in touches:
+            verdict = self.verdict(touch)
+            if verdict.decision != "allow":
+                lines.append(verdict.allow)
+            if strictest is _ALLOWED or _STRICT[verdict.decision] > _STRICT[strictest.decision]:
+                strictest = verdict
+        if len(lines) < 2:
+            return strictest
+        every = "\n".join(dict.fromkeys(lines)) if all(lines) else ""
+        return Verdict(strictest.decision, strictest.rule, strictest.why, strictest.source, every)
+
+    def verdict(self, touch: Touch) -> Verdict:
+        """What is said of one touch."""
+        found = self._file(touch) if touch.action in FILE_ACTIONS else self._other(touch)
+        if self.mode == "deny-asks" and found.decision == "ask":
+            return Verdict("deny", found.rule, f"{found.why}; nobody is asked in this mode", found.source, found.allow)
+        return found
+
+    def _file(self, touch: Touch) -> Verdict:
+        refused = self._refused(touch)
+        if touch.path != touch.target and (other := self._as_named(touch)):
+            both = [verdict for verdict in (refused, self._refused(other)) if verdict]
+            refused = max(both, key=lambda verdict: _STRICT[verdict.decision], default=None)
+        what = self._place(touch)
+        if (
+            self._defaults.fixed
+            and self._defaults.tiers[what] == "deny"
+            and (refused is None or refused.decision == "ask")
+        ):
+            return self._by_mode(what, touch)
+        if refused:
+            return refused
+        rule = self._allow.file(touch.action, touch.path or touch.target)
+        return _said(rule, touch) if rule else self._by_mode(what, touch)
+
+    def _refused(self, touch: Touch) -> Verdict | None:
+        """What no allow rule and no mode can change: denies, guards and asks."""
+        action, path = touch.action, touch.path or touch.target
+        rule = self._deny.file(action, path)
+        if rule is None and action == "write":  # a change shows what stands around it
+            rule = self._deny.file("read", path)
+        if rule:
+            return _said(rule, touch)
+        if action != "delete" and (file := self._ignored.find(path)):
+            return Verdict("deny", "ignore file", f"{shown(touch.target)} is hidden by an ignore file", shown(file))
+        guard = self._guards.find(action, path)
+        if guard and guard.tier == "deny":
+            if self._opening.file(action, path) is None:
+                return Verdict("deny", guard.text, f"{shown(touch.target)}: {guard.why}", "", self._line(touch))
+            guard = next((rule for rule in self._guards.all(action, path) if rule.tier == "ask"), None)
+        rule = self._ask.file(action, path)
+        if rule:
+            return _said(rule, touch)
+        if guard:
+            return Verdict("ask", guard.text, f"{shown(touch.target)}: {guard.why}")
+        if action == "delete" and any(is_at(path, root) for root in self._roots):
+            return Verdict("ask", "workspace", f"{shown(touch.target)} is the workspace itself, or holds it")
+        return None
+
+    def _as_named(self, touch: Touch) -> Touch | None:
+        """The touch by its given name, if a link leads elsewhere: a secret may have a harmless real name."""
+        named, real = touch.target, touch.path
+        if not real:
+            return None
+        if not named.startswith("/"):
+            if touch.by_command:  # from which directory is not known here: only the last name is
+                last = os.path.basename(named)
+                named = f"{os.path.dirname(real)}/{last}" if last.strip(".") else real
+            else:
+                named = os.path.join(*self._roots[:1], named)
+        named = os.path.normpath(named)
+        return replace(touch, path=named) if named != real else None
+
+    def _place(self, touch: Touch) -> str:
+        """What the mode calls it: the action, or where a command would do it."""
+        path = touch.path or touch.target
+        if not touch.by_command or touch.action == "read" or any(is_at(root, path) for root in self._writable):
+            return touch.action
+        if touch.action == "write" and touch.target in _DEVICES:
+            return "read"  # nothing is changed
+        return "temporary" if any(path != top and is_at(top, path) for top in self._temporary) else "outside"
+
+    def _other(self, touch: Touch) -> Verdict:
+        rule = self._deny.find(touch)
+        if rule:
+            return _said(rule, touch)
+        if touch.action == "run":
+            guard = next((r for r in self._commands if r.speaks_of_command(touch.target)), None)
+            if guard:
+                return Verdict(guard.tier, guard.text, guard.why)
+            if touch.tier == "destructive":
+                return self._destructive(touch)
+        what = "network" if touch.action == "network" else "doubt" if touch.doubt else touch.tier or "ordinary"
+        if self._defaults.fixed and self._defaults.tiers[what] == "deny":
+            return self._by_mode(what, touch)
+        rule = self._ask.find(touch) or (None if touch.doubt else self._allow.find(touch))
+        return _said(rule, touch) if rule else self._by_mode(what, touch)
+
+    def _destructive(self, touch: Touch) -> Verdict:
+        """What destroys is let through only by a rule that spells it out, or asked if the person's rules say so."""
+        loose = not self._defaults.fixed and not touch.doubt
+        opening = self._opening.find(touch) if loose else None
+        asking = self._ask.find(touch)
+        if opening and opening.tier == "allow" and not asking:
+            return _said(opening, touch)
+        if asking and loose and asking.loosens and (asking.locked or not self._locked):
+            return _said(asking, touch)
+        return self._by_mode("destructive", touch)
+
+    def _by_mode(self, what: str, touch: Touch) -> Verdict:
+        tier = self._defaults.tiers[what]
+        if tier == "confined":
+            tier = "allow" if self._confined() else "ask"
+        decision = cast("Decision", tier)
+        if decision == "allow":
+            return _ALLOWED if what == "read" else Verdict("allow", f"mode {self.mode}: {what}")
+        why = _WHY[what].format(target=shown(touch.target), doubt=touch.doubt)
+        idle = self._idle.find(touch) if not touch.doubt else None
+        if idle:
+            mend = "a locked system file stands above it" if self._locked else "run `handrail policy trust` to count it"
+            why += f"; {idle.source} would allow it, but does not count: {mend}"
+        return Verdict(decision, f"mode {self.mode}: {what}", why, "", self._line(touch))
+
+    def _line(self, touch: Touch) -> str:
+        """The narrowest rule that would allow the touch; empty if none can."""
+        if self._defaults.fixed or self._locked or touch.doubt:
+            return ""
+        resource = touch.target if touch.action in ("run", "network") else touch.path
+        if not resource or shown(resource) != resource:  # what cannot be shown is not to be written down
+            return ""
+        if touch.action == "run":
+            plain = plain_words(resource, wrapped=True) is not None and "*" not in resource
+            return f"allow Bash({resource})" if plain else ""
+        if touch.action == "network":
+            return f"allow Network({escaped(_host(resource))})"
+        return f"allow {_TOOLS[touch.action]}(/{escaped(resource)})"
+
+
+_WHY = {
+    "read": "{target} would be read",
+    "write": "{target} would be changed",
+    "delete": "{target} would be deleted",
+    "outside": "{target} is outside of the workspace, and a command would change it",
+    "temporary": "{target} is outside of the workspace, and a command would change it",
+    "read_only": "`{target}` would be run",
+    "ordinary": "`{target}` would be run",
+    "destructive": "`{target}` destroys what cannot be brought back, or takes rights",
+    "doubt": "it cannot be proven what `{target}` does: {doubt}",
+    "network": "{target} would be reached over the network",
+}
+
+
+def _said(rule: Rule, touch: Touch) -> Verdict:
+    why = rule.why or f"{shown(touch.target)}: a rule says so ({rule.text})"
+    return Verdict(rule.tier, rule.text, why, rule.source)
+
+
+def _host(target: str) -> str:
+    return (urlsplit(target).hostname or target) if "://" in target else target.partition("/")[0]

@@ -1,0 +1,133 @@
+"""On which line of a TOML text each value stands: the standard reader does not say, and a mistake must name its line.
+
+Only for texts that `tomllib` has taken: nothing is checked here, and what is not understood simply has no line.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+Key = tuple[str | int, ...]
+
+_TOKEN = re.compile(
+    r'(?P<text>"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\')'
+    r"|(?P<comment>#[^\n]*)|(?P<end>\n)|(?P<mark>[\[\]{},=.])|(?P<bare>[^\s\[\]{},=.#\"']+)",
+    re.DOTALL,
+)
+
+
+def lines_of(text: str) -> dict[Key, int]:
+    """The line of every table, key and element, by its way down: `("rules", 0, "path")`."""
+    return _Reader(text).lines
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.lines: dict[Key, int] = {}
+        self._tokens: list[tuple[str, str, int]] = []
+        line = 1
+        for found in _TOKEN.finditer(text):
+            kind = found.lastgroup or ""
+            if kind != "comment":
+                self._tokens.append((kind, found[0], line))
+            line += found[0].count("\n")
+        self._at = 0
+        self._counts: dict[Key, int] = {}
+        self._document()
+
+    def _peek(self) -> tuple[str, str, int]:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ("", "", 0)
+
+    def _next(self) -> tuple[str, str, int]:
+        token = self._peek()
+        self._at += 1
+        return token
+
+    def _document(self) -> None:
+        table: Key = ()
+        while self._peek()[0]:
+            kind, word, line = self._peek()
+            if kind == "end":
+                self._at += 1
+            elif word == "[":
+                table = self._header(line)
+            else:
+                self._pair(table)
+
+    def _header(self, line: int) -> Key:
+        self._at += 1
+        many = self._peek()[1] == "["
+        self._at += many
+        table = self._inside(self._name(), many)
+        self._at += 1 + many
+        self.lines.setdefault(table, line)
+        return table
+
+    def _inside(self, name: Key, many: bool) -> Key:
+        """The way to a table, with the number of the last one wherever there is a list of tables."""
+        way: Key = ()
+        for part in name[:-1]:
+            way = (*way, part)
+            if way in self._counts:
+                way = (*way, self._counts[way])
+        way = (*way, *name[-1:])
+        if many:
+            self._counts[way] = self._counts.get(way, -1) + 1
+            way = (*way, self._counts[way])
+        return way
+
+    def _name(self) -> Key:
+        parts: list[str] = []
+        while self._peek()[0] in ("bare", "text") or self._peek()[1] == ".":
+            kind, word, _ = self._next()
+            if word != ".":
+                parts.append(_meaning(word) if kind == "text" else word)
+        return tuple(parts)
+
+    def _pair(self, table: Key) -> None:
+        line, before = self._peek()[2], self._at
+        key = (*table, *self._name())
+        self.lines.setdefault(key, line)
+        if self._peek()[1] == "=":
+            self._at += 1
+            self._value(key)
+        self._at += self._at == before  # never stand still
+
+    def _value(self, key: Key) -> None:
+        _, word, _ = self._peek()
+        if word == "[":
+            self._elements(key)
+        elif word == "{":
+            self._at += 1
+            while self._peek()[0] and self._peek()[1] != "}":
+                if self._peek()[1] == "," or self._peek()[0] == "end":
+                    self._at += 1
+                else:
+                    self._pair(key)
+            self._at += 1
+        else:
+            while self._peek()[0] in ("text", "bare") or self._peek()[1] == ".":  # 1.5, or a date
+                self._at += 1
+
+    def _elements(self, key: Key) -> None:
+        self._at += 1
+        number = 0
+        while self._peek()[0] and self._peek()[1] != "]":
+            kind, word, line = self._peek()
+            if word == "," or kind == "end":
+                self._at += 1
+                continue
+            self.lines[(*key, number)] = line
+            before = self._at
+            self._value((*key, number))
+            self._at += self._at == before
+            number += 1
+        self._at += 1
+
+
+def _meaning(text: str) -> str:
+    try:
+        return str(tomllib.loads(f"x = {text}")["x"])
+    except tomllib.TOMLDecodeError:
+        return text

@@ -1,0 +1,222 @@
+"""Paths that rules speak of: which of many patterns match a path, asked for every file of a search.
+
+All patterns become globs from the top of the file system, and are matched name by name on the way down. What is known
+of a directory is kept, so that a path costs one look at its directory and one expression for its name.
+
+Refusing is wide and allowing is narrow. In a set that refuses (``deep``) a pattern without a slash holds anywhere on
+the machine, and one that matches a directory holds for all below it. In a set that allows it holds in the workspace
+only, and for what it names only; `docs/` and `docs/**` name all that is below.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from handrail.text.globs import Glob, Places, expanded
+
+_MAGIC = re.compile(r"[*?\[{\\]")
+_ESCAPED = re.compile(r"([\\*?\[\]{}])")
+_MOST_KEPT = 50_000
+_NONE: frozenset[int] = frozenset()
+
+
+def escaped(path: str) -> str:
+    """A pattern that matches this text alone."""
+    return _ESCAPED.sub(r"\\\1", path)
+
+
+@dataclass(frozen=True, slots=True)
+class PathPattern:
+    """One pattern: `.env` anywhere, `src/**` below each root, `~/x` and `/x` where they say; `!` takes back."""
+
+    text: str
+    except_: bool = False
+
+    @property
+    def spelled_out(self) -> bool:
+        """Whether it names a file in full, so that nobody is let in by a star."""
+        return not self.text.endswith("/") and not _MAGIC.search(self.text.rpartition("/")[2])
+
+    def globs(self, roots: Sequence[str], home: str, deep: bool) -> list[str]:
+        """The same from the top of the file system."""
+        text = self.text
+        if text.startswith("~/"):
+            starts, text = [escaped(home)], text[2:]
+        elif text.startswith("/"):
+            starts, text = [""], text[1:]
+        elif deep and (self.anywhere or text.startswith("**/")):
+            starts, text = ["/**"], text.removeprefix("**/")
+        else:
+            text = f"**/{text}" if self.anywhere else text.removeprefix("./")
+            starts = [escaped(root.rstrip("/")) for root in roots]
+        bodies = [text.rstrip("/")]
+        if text.endswith("/"):
+            bodies.append(text + "**")
+        return [f"{start}/{body}" for start in starts for body in bodies]
+
+    @property
+    def anywhere(self) -> bool:
+        """Whether it speaks of a name and not of a place."""
+        return "/" not in self.text.rstrip("/")
+
+
+def is_at(directory: str, path: str) -> bool:
+    """Whether the path is that directory or lies below it."""
+    return path == directory or path.startswith(directory.rstrip("/") + "/")
+
+
+class _Entry(NamedTuple):
+    number: int
+    """Which of the patterns' owners this belongs to."""
+    order: int
+    except_: bool
+    glob: Glob
+
+
+class _Below(NamedTuple):
+    """What is left to match below a directory."""
+
+    covered: frozenset[int]
+    """The owners that match the directory itself, and so all below it."""
+    open: tuple[tuple[_Entry, Places], ...]
+    """Those that depend on the directory."""
+    quick: re.Pattern[str] | None
+    """Matches every name that anything here matches."""
+
+
+class PathSet:
+    """Lists of patterns, each with its owner's number: which owners match a path?"""
+
+    def __init__(
+        self,
+        lists: Sequence[Sequence[PathPattern]],
+        roots: Sequence[str],
+        home: str,
+        *,
+        deep: bool,
+        fold: bool = False,
+        anew: bool = False,
+    ) -> None:
+        self._deep = deep
+        self._anew = frozenset(root.lower() if fold else root for root in roots) if anew else frozenset()
+        """Roots whose own name and the names above it do not count: somebody has chosen to work there."""
+        self._fold = fold
+        """Whether letters match in either case, as a file system may take them."""
+        self._quick: dict[tuple[tuple[int, int, Places], ...], re.Pattern[str] | None] = {}
+        entries: list[_Entry] = []
+        always: list[tuple[_Entry, re.Pattern[str]]] = []
+        for number, patterns in enumerate(lists):
+            for order, pattern in enumerate(patterns):
+                for text in pattern.globs(roots, home, deep):
+                    glob = Glob(text.lower() if fold else text, hidden=True)
+                    entry = _Entry(number, order, pattern.except_, glob)
+                    last = glob.last(glob.begin)
+                    if last and text.startswith("/**/") and text.count("/") == 2:  # the same in every directory
+                        always.append((entry, last))
+                    else:
+                        entries.append(entry)
+        self._always = always
+        self._top = self._made(frozenset(), tuple((entry, entry.glob.begin) for entry in entries))
+        self._kept: dict[str, _Below] = {"": self._top}
+        self._any = bool(entries or always)
+
+    def __bool__(self) -> bool:
+        return self._any
+
+    def find(self, path: str) -> list[int]:
+        """The owners that match, the first one first. Most of the time: none."""
+        if self._fold:
+            path = path.lower()
+        directory, _, name = path.rpartition("/")
+        below = self._kept.get(directory) or self._below(directory)
+        found = below.covered | self._hits(below, name) if name else below.covered
+        return sorted(found) if found and path not in self._anew else []
+
+    def _below(self, directory: str) -> _Below:
+        """What is left to match in a directory: from the nearest one above of which that is known."""
+        names: list[str] = []
+        parent, kept = directory, self._kept
+        while parent not in kept:
+            parent, _, name = parent.rpartition("/")
+            names.append(name)
+        below, way = kept[parent], parent
+        if len(kept) + len(names) > _MOST_KEPT:  # begun anew, and not emptied: another thread may be reading it
+            kept = self._kept = {"": self._top}
+        for name in reversed(names):
+            way = f"{way}/{name}" if way or directory.startswith("/") else name
+            covered = below.covered | self._hits(below, name) if self._deep and name else below.covered
+            left = ((entry, entry.glob.enter(places, name)) for entry, places in below.open)
+            below = self._made(_NONE if way in self._anew else covered, tuple((e, p) for e, p in left if p))
+            kept[way] = below
+        return below
+
+    def _made(self, covered: frozenset[int], open_: tuple[tuple[_Entry, Places], ...]) -> _Below:
+        key = tuple((entry.number, entry.order, places) for entry, places in open_)
+        if key not in self._quick:
+            lasts = [last.pattern for _, last in self._always]
+            lasts += [last.pattern for entry, places in open_ if (last := entry.glob.last(places))]
+            self._quick[key] = re.compile("|".join(dict.fromkeys(lasts))) if lasts else None
+        return _Below(covered, open_, self._quick[key])
+
+    def _hits(self, below: _Below, name: str) -> frozenset[int]:
+        """The owners whose last pattern that matches the name is not an exception."""
+        latest: dict[int, tuple[int, bool]] = {}
+        quick = below.quick
+        if quick is None or not quick.match(name):
+            return _NONE
+        moving = ((entry, entry.glob.last(places)) for entry, places in below.open)
+        for entry, last in (*self._always, *moving):
+            if last and last.match(name):
+                latest[entry.number] = max(latest.get(entry.number, (-1, False)), (entry.order, entry.except_))
+        return frozenset(number for number, (_, out) in latest.items() if not out)
+
+
+def hiding(patterns: Sequence[PathPattern], root: str | None) -> list[str]:
+    """Globs for a search below ``root`` that match what the patterns match there, and nothing else.
+
+    What cannot be said so is left out: a search judges what it finds anyway.
+    """
+    found: list[str] = []
+    spared = [pattern.text for pattern in patterns if pattern.except_]
+    for pattern in patterns:
+        if not pattern.except_:
+            found += _hiding(pattern, root, spared)
+    return found
+
+
+def _hiding(pattern: PathPattern, root: str | None, spared: Sequence[str]) -> list[str]:
+    text = pattern.text.rstrip("/")
+    if any("/" in spare or _MAGIC.search(spare) for spare in spared):
+        return []
+    if pattern.anywhere:
+        names = expanded(text)
+        touched = [spare for spare in spared if any(Glob(name, hidden=True).match(spare) for name in names)]
+        if not touched:
+            return names
+        prefix = text.removesuffix("*")
+        return [] if _MAGIC.search(prefix) else _but(prefix, [spare.removeprefix(prefix) for spare in touched])
+    if spared or root is None:
+        return []
+    if text.startswith("/"):
+        start = escaped(root.rstrip("/")) + "/"
+        return [f"/{one}" for one in expanded(text[len(start) :])] if text.startswith(start) else []
+    if text.startswith(("~", "**/")):
+        return []
+    return [f"/{one}" for one in expanded(text.removeprefix("./"))]
+
+
+def _but(prefix: str, words: Sequence[str]) -> list[str]:
+    """Globs for all that begins with ``prefix`` and does not go on as one of the words does."""
+    found: list[str] = []
+    if not "".join(words).isalnum():  # a sign would mean something else inside of brackets
+        return []
+    starts = sorted({word[:end] for word in words for end in range(len(word) + 1)})
+    for start in starts:
+        if start not in words:
+            found.append(prefix + start)
+        nexts = sorted({word[len(start)] for word in words if word.startswith(start) and len(word) > len(start)})
+        found.append(f"{prefix}{start}[!{''.join(nexts)}]*" if nexts else f"{prefix}{start}?*")
+    return found

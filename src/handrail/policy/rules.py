@@ -1,0 +1,235 @@
+"""One rule: an action on a resource, the tier, and why. As a table of TOML, or in one line as Claude Code writes it.
+
+[[rules]]                                         rules = [
+action = ["write", "delete"]                          "deny Edit(migrations/**)",
+path = "migrations/**"                                "ask Bash(git push:*)",
+tier = "deny"                                     ]
+why = "migrations are made by `make migration`"
+match = ["migrations/0001.sql"]
+not_match = ["src/migrations.py"]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, cast, get_args
+
+from handrail.nouns import Action, Decision
+from handrail.policy.commands import BadCommandPattern, CommandPattern, parsed
+from handrail.policy.paths import PathPattern, PathSet
+from handrail.text.globs import BadGlob, Glob
+from handrail.text.shown import shown
+
+FILE_ACTIONS: tuple[Action, ...] = ("read", "write", "delete")
+_KEYS = ["action", "path", "command", "host", "tier", "why", "match", "not_match"]
+_LINE = re.compile(r"\s*(\w+)\s+(.*?)\s*", re.DOTALL)
+_TOOL = re.compile(r"([A-Za-z_]\w*)(?:\((.*)\))?", re.DOTALL)
+_READS = ("Read", "Grep", "Glob", "LS", "NotebookRead")
+_WRITES = ("Edit", "Write", "MultiEdit", "NotebookEdit")
+_TOOLS = (*_READS, *_WRITES, "Delete", "Bash", "Network")
+
+
+class BadRule(ValueError):
+    """A rule that cannot be used; `key` is the part of it that is wrong."""
+
+    def __init__(self, what: str, key: str | None = None) -> None:
+        super().__init__(what)
+        self.key = key
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a rule says, and where it stands."""
+
+    actions: frozenset[Action]
+    tier: Decision
+    text: str
+    """As it is shown: one line."""
+    why: str = ""
+    paths: tuple[PathPattern, ...] = ()
+    """Without any it speaks of all paths."""
+    command: CommandPattern | None = None
+    host: str = ""
+    match: tuple[str, ...] = ()
+    not_match: tuple[str, ...] = ()
+    source: str = ""
+    """`file:line`; empty for a built-in one."""
+    loosens: bool = True
+    """Whether it may loosen anything: not in a project's file that nobody has trusted."""
+    locked: bool = False
+    """Whether it is of the system's file, which nothing loosens."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether it spells out what it speaks of; only such a rule opens what is guarded by a built-in one."""
+        if self.command:
+            return not self.command.open
+        return bool(self.paths) and all(path.spelled_out for path in self.paths if not path.except_)
+
+    def speaks_of_command(self, command: str) -> bool:
+        if self.command is None:
+            return True
+        return self.command.allows(command) if self.tier == "allow" else self.command.refuses(command)
+
+    def speaks_of_host(self, host: str) -> bool:
+        return not self.host or Glob(self.host.lower(), hidden=True).match(host.lower())
+
+
+def from_table(table: Mapping[str, Any]) -> Rule:
+    """A rule from its table; raises `BadRule`."""
+    for key in table:
+        if key not in _KEYS:
+            near = get_close_matches(key, _KEYS, n=1)
+            mend = f"did you mean {near[0]}?" if near else f"known are {', '.join(_KEYS)}"
+            raise BadRule(f"there is no such key; {mend}", key)
+    actions = _actions(table)
+    tier = table.get("tier")
+    if tier not in get_args(Decision):
+        raise BadRule('must be "allow", "ask" or "deny"', "tier")
+    paths = tuple(_path(text) for text in _texts(table, "path"))
+    command, host = _text(table, "command"), _text(table, "host")
+    _fits(actions, paths, command, host)
+    pattern = _command(command, "command") if command else None
+    if host:
+        _glob(host, "host")
+    what = ", ".join(p.text for p in paths) or command or host
+    text = f"{tier} {' '.join(sorted(actions))}" + (f" {what}" if what else "")
+    examples = (tuple(_texts(table, "match")), tuple(_texts(table, "not_match")))
+    rule = Rule(actions, cast("Decision", tier), shown(text), _text(table, "why"), paths, pattern, host, *examples)
+    if any(examples) and not (paths or command):
+        raise BadRule("examples need a path or a command that they are examples of", "match")
+    return rule
+
+
+def from_line(line: str, tier: str = "", *, project: bool = True) -> Rule:
+    """A rule in one line, `deny Read(.env)`; the tier may be given apart. Raises `BadRule`.
+
+    ``project``: it stands in a project, where `/x` starts from.
+    """
+    call = line.strip()
+    if not tier:
+        found = _LINE.fullmatch(line)
+        tier, call = (found[1], found[2]) if found else ("", call)
+    if tier not in get_args(Decision):
+        raise BadRule(f'"{shown(line)}" must begin with allow, ask or deny: such as "deny Read(.env)"')
+    found = _TOOL.fullmatch(call)
+    if not found:
+        raise BadRule(f'"{shown(call)}" is not of the form Tool(pattern): such as "Read(.env)"')
+    tool, inner = found[1], found[2]
+    if tool not in _TOOLS:
+        near = get_close_matches(tool, _TOOLS, n=1)
+        mend = f"did you mean {near[0]}?" if near else f"known are {', '.join(_TOOLS)}"
+        raise BadRule(f"there are no rules for {shown(tool)}; {mend}")
+    if inner is not None and not inner.strip():
+        raise BadRule(f"the pattern is empty; write {tool} without brackets to speak of all")
+    decision = cast("Decision", tier)
+    text = shown(f"{tier} {call}")
+    if tool == "Bash":
+        pattern = _command(_claude_command(inner)) if inner else None
+        return Rule(frozenset({"run"}), decision, text, command=pattern)
+    if tool == "Network":
+        if inner:
+            _glob(inner)
+        return Rule(frozenset({"network"}), decision, text, host=inner or "")
+    actions: frozenset[Action] = frozenset({"read"}) if tool in _READS else frozenset({"delete"})
+    if tool in _WRITES:  # a refusal to edit is one to delete; leave to edit is not leave to delete
+        actions = frozenset({"write"}) if decision == "allow" else frozenset({"write", "delete"})
+    return Rule(actions, decision, text, paths=(_path(_claude_path(inner, project)),) if inner else ())
+
+
+def _claude_path(text: str, project: bool) -> str:
+    """`//x` is absolute, `/x` starts from where the file stands, which is only of use in a project."""
+    if text.startswith("//"):
+        return text[1:]
+    if text.startswith("/") and not project:
+        raise BadRule(f"{shown(text)}: write /{shown(text)} for the absolute path, or .{shown(text)} for a workspace's")
+    return "./" + text[1:] if text.startswith("/") else text
+
+
+def _claude_command(text: str) -> str:
+    return text[:-2] + " *" if text.endswith(":*") else text
+
+
+def _actions(table: Mapping[str, Any]) -> frozenset[Action]:
+    found = _texts(table, "action")
+    wrong = [action for action in found if action not in get_args(Action)]
+    if wrong or not found:
+        raise BadRule('must be "read", "write", "delete", "run" or "network", or a list of them', "action")
+    return frozenset(cast("list[Action]", found))
+
+
+def _fits(actions: frozenset[Action], paths: Sequence[PathPattern], command: str, host: str) -> None:
+    """Whether the resource is one that the actions can be done to."""
+    files = actions & frozenset(FILE_ACTIONS)
+    if paths and files != actions:
+        raise BadRule("a path goes with read, write and delete; run goes with command, network with host", "path")
+    if command and actions != {"run"}:
+        raise BadRule("a command goes with run alone; files go with path", "command")
+    if host and actions != {"network"}:
+        raise BadRule("a host goes with network alone; files go with path", "host")
+
+
+def _path(text: str) -> PathPattern:
+    except_ = text.startswith("!")
+    body = text.removeprefix("!")
+    if body == "~":
+        body = "~/"
+    if body.startswith("~") and not body.startswith("~/"):
+        raise BadRule(f"{shown(text)}: `~` means your own home, as in ~/{shown(body[1:])}", "path")
+    if body.startswith("../") or "/../" in body or body.endswith("/.."):
+        raise BadRule(f"{shown(text)}: `..` is not understood here; write the absolute path", "path")
+    pattern = PathPattern(body, except_)
+    if body.strip("/~.") == "":
+        raise BadRule(f"{shown(text)} names nothing; write ** for everything in the workspace", "path")
+    _glob(body, "path")
+    return pattern
+
+
+def _glob(text: str, key: str | None = None) -> None:
+    try:
+        Glob(text.removeprefix("~"), hidden=True)
+    except BadGlob as error:
+        raise BadRule(f"{shown(text)}: {error}", key) from None
+
+
+def _command(text: str, key: str | None = None) -> CommandPattern:
+    try:
+        return parsed(text)
+    except BadCommandPattern as error:
+        raise BadRule(f"{shown(text)}: {error}", key) from None
+
+
+def _text(table: Mapping[str, Any], key: str) -> str:
+    value = table.get(key, "")
+    if not isinstance(value, str) or (key in table and not value.strip()):
+        raise BadRule("must be a text that is not empty", key)
+    return value
+
+
+def _texts(table: Mapping[str, Any], key: str) -> list[str]:
+    value = table.get(key, [])
+    values = [value] if isinstance(value, str) else value
+    good = isinstance(values, list) and all(isinstance(one, str) and one.strip() for one in values)
+    if not good or (key in table and not values):
+        raise BadRule("must be a text, or a list of texts, none of them empty", key)
+    return cast("list[str]", values)
+
+
+def failing_example(rule: Rule, root: str, home: str) -> tuple[str, str] | None:
+    """The first example of a rule that is not as it says: what is wrong, and the key that it stands under."""
+    found = PathSet([rule.paths], [root], home, deep=rule.tier != "allow") if rule.paths else None
+    for key, wanted in (("match", True), ("not_match", False)):
+        for example in getattr(rule, key):
+            spoken = found.find(_at(example, root, home)) != [] if found else rule.speaks_of_command(example)
+            if spoken != wanted:
+                return f"{shown(example)} is {'not ' if wanted else ''}matched; mend the rule or the example", key
+    return None
+
+
+def _at(example: str, root: str, home: str) -> str:
+    if example.startswith("~/"):
+        return f"{home}/{example[2:]}"
+    return example if example.startswith("/") else f"{root.rstrip('/')}/{example.removeprefix('./')}"

@@ -1,0 +1,45 @@
+"""Fixtures for the journal: a project, a journal beside it, and sessions that write to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail.journal.reading import Reader
+from handrail.journal.store import SqliteJournal
+from tests.journal.wired import Wired
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[SqliteJournal]:
+    made = SqliteJournal(str(tmp_path / "kept" / "journal.db"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def wired(project: Path, journal: SqliteJournal) -> Iterator[Callable[..., Wired]]:
+    made: list[Wired] = []
+
+    def make(journal: SqliteJournal = journal, **options: Any) -> Wired:
+        made.append(Wired(project, journal, **options))
+        return made[-1]
+
+    yield make
+    for session in made:
+        session.close()
+
+
+@pytest.fixture
+def reader(journal: SqliteJournal) -> Callable[[], Reader]:
+    return lambda: Reader(journal.path)

@@ -1,0 +1,130 @@
+"""A journal that cannot be written stops changes, or is told of, as configured; the project is never harmed."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from handrail.journal import JournalFailed, Opening
+from handrail.journal.reading import Reader
+from handrail.journal.store import SqliteJournal
+from handrail.nouns import Call
+from tests.journal.wired import Wired
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(b"this is no database at all, but it is long enough to look at" * 50)
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+
+
+def other_format(path: Path) -> None:
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+
+
+@pytest.mark.parametrize("spoil", [garbage, folder, other_format])
+def test_an_unusable_journal_is_told_of_and_calls_go_on(
+    wired: Callable[..., Wired], project: Path, tmp_path: Path, spoil: Callable[[Path], None]
+) -> None:
+    spoil(tmp_path / "bad.db")
+    session = wired(journal=SqliteJournal(str(tmp_path / "bad.db")))
+    result = session.call("Write", {"file_path": "f", "content": "x"})
+    assert result.status == "partial" and "journal" in {note.code for note in result.notes}
+    assert session.both.warning
+    assert (project / "f").read_text(encoding="utf-8") == "x"
+
+
+@pytest.mark.parametrize("spoil", [garbage, folder, other_format])
+def test_an_unusable_journal_stops_changes_where_it_is_required(
+    wired: Callable[..., Wired], project: Path, tmp_path: Path, spoil: Callable[[Path], None]
+) -> None:
+    spoil(tmp_path / "bad.db")
+    (project / "g").write_text("x\n", encoding="utf-8")
+    session = wired(journal=SqliteJournal(str(tmp_path / "bad.db"), required=True))
+    result = session.call("Write", {"file_path": "f", "content": "x"})
+    assert result.error
+    assert result.error.code == "journal_failed"
+    assert not (project / "f").exists()
+    assert session.call("Read", {"file_path": "g"}).ok
+
+
+@pytest.mark.parametrize("spoil", [garbage, folder, other_format])
+def test_an_unusable_journal_cannot_be_read_and_is_left_as_it_is(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
+    bad = tmp_path / "bad.db"
+    spoil(bad)
+    was = bad.read_bytes() if bad.is_file() else None
+    SqliteJournal(str(bad)).begin(Opening(Call("Write", {}), (), None, []))
+    with pytest.raises(JournalFailed) as raised:
+        Reader(str(bad)).calls()
+    assert raised.value.facts["journal"] == str(bad)
+    assert (bad.read_bytes() if bad.is_file() else None) == was
+
+
+def test_a_journal_below_a_file_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    journal = SqliteJournal(str(tmp_path / "file" / "journal.db"), required=True)
+    with pytest.raises(JournalFailed, match="journal_failed"):
+        journal.begin(Opening(Call("Write", {}), (), None, []))
+
+
+def test_a_journal_that_is_removed_under_a_running_session_is_begun_anew(
+    wired: Callable[..., Wired], journal: SqliteJournal, project: Path
+) -> None:
+    session = wired()
+    session.call("Write", {"file_path": "a", "content": "x"})
+    for file in Path(journal.path).parent.iterdir():
+        file.unlink()
+    session.call("Write", {"file_path": "b", "content": "x"})
+    assert session.both.warning == ""
+    assert [row.arguments["file_path"] for row in session.rows()] == ["b"]
+
+
+def test_a_forked_child_opens_the_journal_for_itself(journal: SqliteJournal, wired: Callable[..., Wired]) -> None:
+    session = wired()
+    session.call("Read", {"file_path": "a"})
+    child = os.fork()
+    if child == 0:
+        session.call("Read", {"file_path": "b"})
+        os._exit(0 if not session.both.warning else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    session.call("Read", {"file_path": "c"})
+    assert [row.arguments["file_path"] for row in session.rows()] == ["a", "b", "c"]
+    with Reader(journal.path) as reader:
+        assert reader.verify() is None
+
+
+@pytest.mark.parametrize("how", ["warn", "required"])
+def test_a_full_disk_harms_neither_the_project_nor_the_journal(
+    project: Path, journal: SqliteJournal, how: str, wired: Callable[..., Wired]
+) -> None:
+    command = [sys.executable, "-m", "tests.journal.full_driver", str(project), journal.path, how]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=120)
+    assert run.returncode == 0, run.stderr
+    ends = json.loads(run.stdout)
+    full = next(number for number, (_, warning, _) in enumerate(ends) if warning)
+    assert full > 0
+    for code, warning, stands in ends:
+        assert (code == "ok") == stands
+        assert stands or (how == "required" and code == "journal_failed"), warning
+    if how == "required":
+        assert ends[-1][0] == "journal_failed"
+    with Reader(journal.path) as reader:
+        assert reader.verify() is None
+        rows = len(reader.calls())
+    wired().call("Read", {"file_path": "f"})  # there is room again
+    with Reader(journal.path) as reader:
+        assert reader.verify() is None
+        assert len(reader.calls()) == rows + 1

@@ -1,0 +1,174 @@
+"""One row a call: what was asked, what was decided, what came of it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from handrail.files.stored import digest_of
+from handrail.journal import Kept, Opening, Record, images
+from handrail.journal.reading import Reader
+from handrail.journal.store import SqliteJournal
+from handrail.nouns import Call, Result
+from tests.journal.wired import Wired
+
+Make = Callable[..., Wired]
+
+
+def test_a_change_is_written_down_with_hashes_modes_diff_and_verdict(wired: Make, project: Path) -> None:
+    (project / "a").write_bytes(b"one\n")
+    (project / "a").chmod(0o604)
+    session = wired()
+    session.call("Read", {"file_path": "a"})
+    session.call("Edit", {"file_path": "a", "old_string": "one", "new_string": "two"}, id="toolu_1")
+    with Reader(session.kept.path) as reader:
+        row = reader.one("toolu_1")
+        assert row
+        (file,) = reader.files(row.seq)
+    assert (row.seq, row.tool, row.session, row.dialect, row.status, row.error) == (
+        2,
+        "Edit",
+        "s",
+        "native",
+        "ok",
+        None,
+    )
+    assert row.workspace == os.path.realpath(project)
+    assert row.arguments == {"file_path": "a", "old_string": "one", "new_string": "two"}
+    assert row.touches == [["write", "a", str(project / "a")]]
+    assert (row.decision, row.rule) == ("allow", "workspace")
+    assert row.diff
+    assert "-one\n+two\n" in row.diff
+    assert row.duration is not None
+    assert row.output
+    assert (file.path, file.before, file.after) == (str(project / "a"), digest_of(b"one\n"), digest_of(b"two\n"))
+    assert (file.before_mode, file.after_mode) == (0o604, 0o604)
+
+
+def test_refusals_and_failures_are_written_down_too(wired: Make) -> None:
+    session = wired()
+    session.call("Read", {"file_path": "../outside"})
+    session.call("Read", {"file_path": "missing"})
+    session.call("Nothing", {"x": 1})
+    session.call("Read", "{not json")
+    session.call("Read", {"file_path": "a\ud800b"})
+    rows = session.rows()
+    assert [(row.status, row.error) for row in rows] == [
+        ("denied", "outside_workspace"),
+        ("error", "not_found"),
+        ("error", "unknown_tool"),
+        ("error", "bad_json"),
+        ("error", "bad_path"),
+    ]
+    assert rows[0].arguments == {"file_path": "../outside"}
+    assert session.both.warning == ""
+
+
+def test_deep_and_odd_arguments_are_written_down_somehow(wired: Make) -> None:
+    session = wired()
+    deep: object = "x"
+    for _ in range(3000):
+        deep = [deep]
+    for odd in (deep, float("nan"), b"bytes", {1, 2}, {"k": object()}, "\x00", 10**400):
+        session.call("Read", {"file_path": "a", "odd": odd})
+        assert session.both.warning == ""
+    assert len(session.rows()) == 7
+
+
+def test_the_journal_is_for_its_owner_alone(wired: Make, journal: SqliteJournal) -> None:
+    old = os.umask(0)
+    try:
+        session = wired()
+        session.call("Write", {"file_path": "a", "content": "x"})
+        session.undo()
+        for file in Path(journal.path).parent.iterdir():
+            assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0, file
+        assert stat.S_IMODE(Path(journal.path).parent.stat().st_mode) == 0o700
+    finally:
+        os.umask(old)
+
+
+def test_a_content_is_kept_once_and_compressed(wired: Make, journal: SqliteJournal, project: Path) -> None:
+    raw = b"the same line\n" * 1000
+    session = wired()
+    for name in ("a", "b"):
+        (project / name).write_bytes(raw)
+        session.call("Read", {"file_path": name})
+        assert session.call("Write", {"file_path": name, "content": "new\n"}).status == "ok"
+    with Reader(journal.path) as reader:
+        use = reader.use()
+        assert (use.count, use.size) == (1, len(raw))
+        assert use.stored < 500
+        assert reader.images([digest_of(raw)]) == {digest_of(raw): raw}
+
+
+def test_images_stay_within_their_budget_and_the_newest_stay(wired: Make, project: Path, tmp_path: Path) -> None:
+    small = SqliteJournal(str(tmp_path / "small.db"), budget=20_000)
+    session = wired(journal=small)
+    (project / "f").write_bytes(b"start")
+    for number in range(20):
+        text = os.urandom(2_000).hex() + f" {number}"
+        session.call("Read", {"file_path": "f"})
+        assert session.call("Write", {"file_path": "f", "content": text}).status == "ok"
+        with Reader(small.path) as reader:
+            assert reader.use().stored <= 20_000
+    was = (project / "f").read_bytes()
+    session.call("Read", {"file_path": "f"})
+    session.call("Write", {"file_path": "f", "content": "last"})
+    assert not session.undo().missing
+    assert (project / "f").read_bytes() == was
+    first = next(row.seq for row in session.rows() if row.tool == "Write")
+    assert session.undo(since=first).missing == (str(project / "f"),)
+    small.close()
+
+
+def test_an_image_that_rotted_is_not_given_out(wired: Make, journal: SqliteJournal, project: Path) -> None:
+    import sqlite3
+
+    (project / "f").write_bytes(b"start")
+    session = wired()
+    session.call("Read", {"file_path": "f"})
+    session.call("Write", {"file_path": "f", "content": "x"})
+    with sqlite3.connect(journal.path) as db:
+        db.execute("UPDATE images SET data = x'00'")
+        assert images.load(db, [digest_of(b"start")]) == {}
+    db.close()
+    assert session.undo().missing == (str(project / "f"),)
+
+
+def test_figures_are_counted_for_each_tool(wired: Make, journal: SqliteJournal, project: Path) -> None:
+    (project / "f").write_text("äöü\n", encoding="utf-8")
+    session = wired()
+    said = [session.call("Read", {"file_path": name}).text for name in ("f", "missing", "../x", "f")]
+    with Reader(journal.path) as reader:
+        (one,), codes = reader.stats()
+        assert reader.stats(session="other") == ([], {})
+    assert (one.tool, one.calls, one.failures, one.refusals) == ("Read", 4, 1, 1)
+    assert one.chars_out == sum(map(len, said))
+    assert one.bytes_out == sum(len(text.encode("utf-8")) for text in said)
+    assert codes == {"not_found": 1, "outside_workspace": 1}
+
+
+def test_a_change_that_is_tried_again_has_one_row_with_what_was_tried_last(
+    journal: SqliteJournal, tmp_path: Path
+) -> None:
+    call, path = Call("Write", {"file_path": "f"}), tmp_path / "f"
+    token = None
+    for text in (b"first", b"second"):
+        token = journal.begin(Opening(call, (), None, [Kept(str(path), text, 0o644)]), token)
+    path.write_bytes(b"after")
+    assert journal.record(Record(call, (), None, Result("Write", "ok", ""), token=token)) == ""
+    with Reader(journal.path) as reader:
+        (row,) = reader.calls()
+        (file,) = reader.files(row.seq)
+        assert (file.before, file.after) == (digest_of(b"second"), digest_of(b"after"))
+        assert reader.verify() is None
+
+
+def test_contents_that_are_too_big_to_keep_are_named_at_once(tmp_path: Path) -> None:
+    journal = SqliteJournal(str(tmp_path / "small.db"), budget=1_000)
+    items = [Kept("/a", os.urandom(2_000), 0o644), Kept("/b", b"small", 0o644)]
+    assert journal.begin(Opening(Call("Write", {}), (), None, items)).unkept == ("/a",)
+    journal.close()

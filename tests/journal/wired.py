@@ -1,0 +1,63 @@
+"""A session with a journal in a file, for tests of what is recorded and undone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from handrail import Session, Settings
+from handrail.files.commit import Saving, recover
+from handrail.files.locks import Locks
+from handrail.journal import Opening, Origin, Record, Token
+from handrail.journal.reading import CallRow, Reader
+from handrail.journal.store import SqliteJournal
+from handrail.journal.undo import Hands, UndoReport, undo
+
+
+class _Both:
+    """The journal as the session sees it: adds what the session does not say itself."""
+
+    def __init__(self, session: Wired, journal: SqliteJournal) -> None:
+        self.session, self.real = session, journal
+        self.warning = ""
+
+    def begin(self, opening: Opening, token: Token | None = None) -> Token:
+        return self.real.begin(opening, token)
+
+    def record(self, record: Record) -> str:
+        self.warning = self.real.record(record)
+        return self.warning
+
+    def close(self) -> None:
+        self.real.close()
+
+
+class Wired(Session):
+    """A session whose calls are recorded in two steps."""
+
+    def __init__(
+        self, root: Path, journal: SqliteJournal, name: str = "s", dialect: str = "native", **more: Any
+    ) -> None:
+        self.kept = journal
+        settings = Settings(durable=False, raise_bugs=True, **more)
+        self.both = _Both(self, journal)
+        super().__init__(root, dialect=dialect, journal=self.both, settings=settings)
+        self.origin = Origin(name, dialect, os.path.realpath(root))
+
+    def undo(self, **asked: Any) -> UndoReport:
+        plain = Locks(os.path.join(self._state, "locks"), recover, self.settings.lock_seconds)
+        hands = Hands(self.workspace, plain, Saving(durable=False), origin=self.origin)
+        return undo(self.kept, hands, **asked)
+
+    def rows(self) -> list[CallRow]:
+        with Reader(self.kept.path) as reader:
+            return reader.calls()
+
+
+def tree(root: Path) -> dict[str, tuple[int, bytes | None]]:
+    """Everything below a folder: modes, and the contents of files."""
+    return {
+        str(path.relative_to(root)): (path.lstat().st_mode, path.read_bytes() if path.is_file() else None)
+        for path in sorted(root.rglob("*"))
+    }

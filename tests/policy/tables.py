@@ -1,0 +1,33 @@
+"""What the tests of the policy share: a policy from a text of rules, and touches in short."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from handrail.nouns import Action, Touch
+from handrail.policy.files import Origin, PolicyFile, parse
+from handrail.policy.judge import RulePolicy
+from handrail.workspace import Root
+
+
+def rules(text: str, origin: Origin = "user", root: Path | None = None, *, trusted: bool = True) -> PolicyFile:
+    return parse(text, f"{origin}.toml", origin, str(root or "/"), trusted=trusted)
+
+
+def policy(
+    root: Path, mode: Any = "ask", *files: PolicyFile, confined: bool = False, home: Path | None = None
+) -> RulePolicy:
+    return RulePolicy([Root(str(root))], mode, files, lambda: confined, str(home or root.parent / "home"))
+
+
+def touch(root: Path, action: Action, target: str, **more: Any) -> Touch:
+    """A touch as the corridor hands it on: a path with what it really stands for."""
+    if action in ("run", "network"):
+        return Touch(action, target, **more)
+    return Touch(action, target, str((root / target).resolve()), **more)
+
+
+def decisions(judge: RulePolicy, touches: Sequence[Touch]) -> list[str]:
+    return [judge.judge([touch]).decision for touch in touches]

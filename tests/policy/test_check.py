@@ -1,0 +1,91 @@
+"""Rules that can never decide anything are found, and those that can are not complained of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from handrail.policy.check import idle
+from handrail.policy.secrets import Guards, guards
+from tests.policy.tables import rules
+
+ROOT, HOME = "/the {a,b} [root]*", "/the/home"
+
+
+def _idle(*lines: str, trusted: bool = True) -> list[str]:
+    file = rules(f"rules = {list(lines)!r}", "project", trusted=trusted)
+    return [why for _, why in idle([file], ROOT, HOME)]
+
+
+NEVER = [
+    (["deny Read(src/**)", "allow Read(src/a.py)"], "project.toml:1 decides first: deny Read(src/**)"),
+    (["allow Read(src/a.py)", "deny Read(src/**)"], "project.toml:1 decides first: deny Read(src/**)"),
+    (["deny Edit(*.sql)", "ask Edit(db/*.sql)"], "project.toml:1 decides first: deny Edit(*.sql)"),
+    (["ask Read(docs/**)", "allow Read(docs/*/x/**)"], "project.toml:1 decides first: ask Read(docs/**)"),
+    (["deny Read", "ask Read(x)"], "project.toml:1 decides first: deny Read"),
+    (["ask Bash(git:*)", "allow Bash(git diff:*)"], "project.toml:1 decides first: ask Bash(git:*)"),
+    (["deny Bash", "allow Bash(make)"], "project.toml:1 decides first: deny Bash"),
+    (["allow Bash(make)", "allow Bash(make)"], "project.toml:1 decides first: allow Bash(make)"),
+    (["deny Network", "allow Network(x.org)"], "project.toml:1 decides first: deny Network"),
+    (["deny Read([z-a].txt)"], "no path can match it"),
+    (["allow Read(*.pem)"], "the built-in guard of secrets stands before it; spell out the name of the file"),
+    (["allow Edit(.git/config)"], "the built-in guard of protected stands before it"),
+]
+
+
+@pytest.mark.parametrize(("lines", "why"), NEVER, ids=[" | ".join(row[0]) for row in NEVER])
+def test_a_rule_that_never_decides_is_found(lines: list[str], why: str) -> None:
+    assert _idle(*lines) == [why]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["deny Read(src/a*)", "allow Read(src/*.py)"],
+        ["deny Read(src/*.py)", "allow Read(src/**)"],
+        ["deny Read(?.txt)", "allow Read(*.txt)"],
+        ["deny Read(./x)", "allow Read(x)"],
+        ["deny Edit(x)", "allow Read(x)"],
+        ["deny Bash(git push:*)", "allow Bash(git:*)"],
+        ["deny Bash(git push)", "allow Bash(git push:*)"],
+        [
+            "allow Read(.env)",
+            "allow Read(certs/test.pem)",
+            "deny Read([!a]b)",
+            "ask Read(~/x/*)",
+            "deny Read(//etc/**)",
+        ],
+        ["allow Network(x.org)", "deny Network(y.org)"],
+    ],
+    ids=" | ".join,
+)
+def test_a_rule_that_may_decide_is_not_complained_of(lines: list[str]) -> None:
+    assert _idle(*lines) == []
+
+
+def test_rules_that_do_not_count_are_named() -> None:
+    assert _idle("allow Edit(src/**)", trusted=False) == [
+        "the file is not trusted; `handrail policy trust` makes it count"
+    ]
+    system = rules("locked = true", "system")
+    user = rules("rules = ['allow Edit(src/**)', 'deny Read(x)']", "user")
+    assert [why for _, why in idle([system, user], ROOT, HOME)] == [
+        "the system's file is locked: no other file loosens anything"
+    ]
+
+
+def test_the_examples_of_the_built_in_guards_hold() -> None:
+    asked = Guards([ROOT], HOME)
+    seen = 0
+    for guard in guards():
+        for examples, wanted in ((guard.match, True), (guard.not_match, False)):
+            for example in examples:
+                seen += 1
+                if guard.command:
+                    assert guard.speaks_of_command(example) is wanted, example
+                    continue
+                path = str(Path(HOME, example[2:]) if example.startswith("~/") else Path(ROOT, example))
+                for action in guard.actions:
+                    assert (guard in asked.all(action, path)) is wanted, (guard.text, example)
+    assert seen > 20

@@ -1,0 +1,152 @@
+"""What may not be read is not there to be found: searches, listings, ignore files, and the globs that hide it all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from handrail import Session
+from handrail.policy.paths import hiding
+from handrail.policy.rules import from_line
+from handrail.policy.secrets import guards
+from handrail.text.globs import filtered
+from tests.policy.tables import policy, rules, touch
+
+SECRETS = [
+    ".env",
+    ".env.local",
+    "a/.env.exam",
+    "a/key.pem",
+    ".ssh/config",
+    "a/secrets.yml",
+    "prod.env",
+    "a/.docker/config.json",
+]
+PLAIN = [".env.example", "a/.env.sample", "a/b.py", "example.env", "secrets.py", "a/.docker/Dockerfile"]
+
+NAMES = [
+    *(".env", ".env.", ".env.x", ".env.e", ".env.example", ".env.examples", ".env.exampl", ".env.template"),
+    *(".env.dist", ".env.distx", ".env.dis", ".env.sample", ".env.s", ".environment", "env", "x.pem", "x.pem.txt"),
+    *(".ssh", "secrets.yml", "secrets.txt", "id_rsa", "id_rsa.pub", "service-account-1.json", "credentials.json"),
+]
+
+
+def _fill(root: Path, names: list[str]) -> None:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"needle in {name}\n", encoding="utf-8")
+
+
+def _found(session: Session, engine: str, path: str = ".") -> list[str]:
+    result = session.call(
+        "Grep", {"pattern": "needle", "path": path, "include_hidden": True, "output_mode": "files_with_matches"}
+    )
+    assert result.status == "ok", (engine, result.text)
+    return sorted(name for name in SECRETS + PLAIN + ["x/y", "x/z", "kept", "hid"] if name in result.text.split("\n"))
+
+
+@pytest.mark.parametrize("engine", ["ripgrep", "plain"])
+def test_a_search_finds_no_secret_with_either_engine(
+    engine: str, tmp_path: Path, make_session: Callable[..., Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine == "plain":
+        monkeypatch.setenv("HANDRAIL_RG", "")
+    _fill(tmp_path, SECRETS + PLAIN)
+    session = make_session(policy=policy(tmp_path), durable=False)
+    assert _found(session, engine) == sorted(PLAIN)
+    assert _found(session, engine, "a") == sorted(name for name in PLAIN if name.startswith("a/"))
+
+
+@pytest.mark.parametrize("name", [".env", "link"])
+def test_reading_a_secret_says_no_and_shows_nothing(
+    name: str, tmp_path: Path, make_session: Callable[..., Session]
+) -> None:
+    (tmp_path / ".env").write_text("KEY=hunter2\n", encoding="utf-8")
+    (tmp_path / "link").symlink_to(".env")
+    result = make_session(policy=policy(tmp_path, "full")).call("Read", {"file_path": name})
+    assert result.status == "denied" and "hunter2" not in result.text
+    assert result.text.startswith(f"Not allowed: {name}: it looks like a secret (a key, a token, credentials).")
+
+
+def test_the_globs_hide_exactly_what_the_guard_of_secrets_denies_by_name(tmp_path: Path) -> None:
+    secrets = next(rule for rule in guards() if rule.text == "secrets")
+    globs = [filtered(glob)[0] for glob in hiding(secrets.paths, str(tmp_path))]
+    judge = policy(tmp_path)
+    for name in NAMES:
+        assert any(glob.match(f"a/{name}") for glob in globs) is not judge.readable(str(tmp_path / "a" / name)), name
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("deny Read(*.{csv,tsv})", ["*.csv", "*.tsv"]),
+        ("deny Read(a/b/**)", ["/a/b/**"]),
+        ("deny Read(private/)", ["private"]),
+        ("deny Read(//work space/x/y)", ["/x/y"]),
+        ("deny Read(//elsewhere/x)", []),
+        ("deny Read(~/x)", []),
+    ],
+)
+def test_rules_become_globs_where_that_can_be_said(line: str, wanted: list[str]) -> None:
+    assert hiding(from_line(line).paths, "/work space") == wanted
+    if any(glob.startswith("/") for glob in wanted):
+        assert hiding(from_line(line).paths, None) == []
+
+
+def test_a_secret_that_was_opened_is_not_hidden(tmp_path: Path, make_session: Callable[..., Session]) -> None:
+    _fill(tmp_path, [".env.local", ".env"])
+    judge = policy(tmp_path, "ask", rules("rules = ['allow Read(./.env.local)']"))
+    assert _found(make_session(policy=judge), "ripgrep") == [".env.local"]
+
+
+def test_what_would_be_asked_about_is_not_shown_by_a_search(tmp_path: Path) -> None:
+    judge = policy(tmp_path, "full", rules("rules = ['ask Read(private/**)']"))
+    assert not judge.readable(str(tmp_path / "private" / "x"))
+    assert judge.readable(str(tmp_path / "public" / "x"))
+    assert "/private/**" in judge.hides
+
+
+@pytest.mark.parametrize("engine", ["ripgrep", "plain"])
+@pytest.mark.parametrize("name", [".handrailignore", ".aiignore"])
+def test_an_ignore_file_hides_from_reads_and_searches(
+    name: str, engine: str, tmp_path: Path, make_session: Callable[..., Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if engine == "plain":
+        monkeypatch.setenv("HANDRAIL_RG", "")
+    _fill(tmp_path, ["x/y", "x/z", "hid", "kept"])
+    (tmp_path / name).write_text("# not for machines\n/hid\nx/y\n", encoding="utf-8")
+    session = make_session(policy=policy(tmp_path, "full"))
+    assert _found(session, engine) == ["kept", "x/z"]
+    result = session.call("Read", {"file_path": "hid"})
+    assert result.status == "denied" and result.text.startswith("Not allowed: hid is hidden by an ignore file (")
+
+
+def test_ignore_files_follow_git_and_stand_anywhere(tmp_path: Path) -> None:
+    for directory in ("a/b", "logs", "w/src/x"):
+        (tmp_path / directory).mkdir(parents=True)
+    (tmp_path / ".aiignore").write_text("*.log\n!keep.log\nlogs/\n", encoding="utf-8")
+    (tmp_path / "a" / ".aiignore").write_text("!b/fine.log\nsecret\n", encoding="utf-8")  # takes back its own only
+    (tmp_path / "w" / ".handrailignore").write_text("*\n!*/\n!*.py\n", encoding="utf-8")
+    judge = policy(tmp_path, "full")
+    wanted = {
+        "x.log": False, "keep.log": True, "logs": False, "logs/keep.log": False, "a/x.log": False,
+        "a/b/fine.log": False, "a/b/secret": False, "secret": True, "w/src/x/a.py": True, "w/src/x/a.txt": False,
+    }  # fmt: skip
+    assert {path: judge.readable(str(tmp_path.resolve() / path)) for path in wanted} == wanted
+    verdict = judge.judge([touch(tmp_path, "write", "a/b/secret")])
+    assert (verdict.decision, verdict.source) == ("deny", str(tmp_path.resolve() / "a" / ".aiignore"))
+
+
+def test_one_ignore_file_does_not_take_back_what_another_kind_says(tmp_path: Path) -> None:
+    (tmp_path / ".handrailignore").write_text("!x\n", encoding="utf-8")
+    (tmp_path / ".aiignore").write_text("x\n", encoding="utf-8")
+    assert not policy(tmp_path).readable(str(tmp_path.resolve() / "x"))
+
+
+def test_an_ignore_file_that_cannot_be_read_hides_everything_around_it(tmp_path: Path) -> None:
+    (tmp_path / "sub" / ".aiignore").mkdir(parents=True)
+    judge = policy(tmp_path)
+    assert not judge.readable(str(tmp_path.resolve() / "sub" / "x"))
+    assert judge.readable(str(tmp_path.resolve() / "x"))
