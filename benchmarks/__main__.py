@@ -8,13 +8,31 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import editing, machine, matching, overhead, reading, shares, startup
+from benchmarks import (
+    bash,
+    editing,
+    globbing,
+    grep,
+    huge,
+    journal,
+    machine,
+    matching,
+    overhead,
+    reading,
+    shares,
+    startup,
+)
 from benchmarks.measure import SMALL, Line, Scale, table
 
 PARTS = {
     "reading": reading.lines,
+    "huge": huge.lines,
+    "glob": globbing.lines,
+    "grep": grep.lines,
+    "bash": bash.lines,
     "editing": editing.lines,
     "matching": matching.lines,
+    "journal": journal.lines,
     "overhead": overhead.lines,
     "startup": startup.lines,
     "shares": shares.lines,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail import Session, dialects, tools
+from handrail import Session, dialects
 from handrail.dialects import DialectError, Entry, Rules
 from handrail.dialects.words import DialectWords
 
@@ -62,9 +62,10 @@ def test_the_example_shows_every_key_of_a_tools_file() -> None:
 
 def test_the_example_describes_its_tools_with_its_own_limits(example: Path) -> None:
     with Session(example / "project", dialect=str(example / "mine")) as session:
-        show, swap = session.specs()
+        show, swap, find = session.specs()
     assert "up to 2 lines" in show.description
-    assert set(show.schema["properties"]) == {"path", "from", "count", "column"}
+    assert set(show.schema["properties"]) == {"path", "from", "count", "column", "pages", "outline"}
+    assert {"text", "below", "exact"} <= set(find.schema["properties"])
     assert set(swap.schema["properties"]) == {"path", "old", "new", "all"}
 
 
@@ -88,14 +89,6 @@ def test_every_limit_of_the_table_is_the_one_in_force() -> None:
         and read["deepagents"].answer_chars == 80_000
     )
     assert "of 5000" in rows["a long line"][order.index("`deepagents`")] and read["deepagents"].split_chars == 5000
-
-
-def test_what_the_page_says_is_not_there_yet_is_not_there() -> None:
-    missing = {name for name in ("ls", "glob", "grep", "bash", "execute") if name not in tools.ids()}
-    for dialect, names in {"claw": ["bash"], "deepagents": ["ls", "glob", "grep", "execute"]}.items():
-        assert not set(names) & set(dialects.load(dialect).entries)
-        assert set(names) <= missing
-        assert "not there yet" in dialects.load(dialect).about
 
 
 def _readers() -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handrail import Session, Settings, dialects
-from handrail.nouns import as_json
+from handrail.nouns import Touch, Verdict, as_json
+from handrail.policy import WorkspacePolicy
 
 CALLS = [(tool, dialect) for dialect in ("native", "claude") for tool in dialects.load(dialect).entries]
 NAMES = {tool for tool, _ in CALLS}
@@ -61,6 +63,15 @@ def tree(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
+class NoCommands(WorkspacePolicy):
+    """No text of the fuzzer's is run as a command."""
+
+    def judge(self, touches: Sequence[Touch]) -> Verdict:
+        if any(touch.action == "run" for touch in touches):
+            return Verdict("deny", "test", "no commands here")
+        return super().judge(touches)
+
+
 def in_session(dialect: str, act: Any) -> None:
     with tempfile.TemporaryDirectory() as place:
         root = Path(place, "root")
@@ -68,7 +79,7 @@ def in_session(dialect: str, act: Any) -> None:
         for name, raw in FILES.items():
             (root / name).write_bytes(raw)
         options = Settings(durable=False, raise_bugs=True, state=str(Path(place, "state")), read_seconds=2.0)
-        with Session(root, dialect=dialect, settings=options) as session:
+        with Session(root, dialect=dialect, settings=options, policy=NoCommands()) as session:
             act(session, root)
         assert {path.name for path in Path(place).iterdir()} <= {"root", "state"}
 
@@ -85,6 +96,13 @@ def valid(tool: str, dialect: str) -> dict[str, Any]:
         "new_source": "x",
         "patch": "*** Begin Patch\n*** Add File: c.txt\n+new\n*** End Patch\n",
         "edits": [{"old_string": "one", "new_string": "1"}],
+        "pattern": "one",
+        "replacement": "1",
+        "command": "true",
+        "job": "job-1",
+        "bash_id": "job-1",
+        "shell_id": "job-1",
+        "path": ".",
     }
     return {name: wanted[name] for name in needed}
 
