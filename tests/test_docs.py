@@ -52,7 +52,8 @@ def test_the_commands_of_the_readme_run_in_the_order_given(project: Path) -> Non
         answers.append(done.stdout)
     assert "one" in answers[0] and "three" not in answers[0]
     assert json.loads(answers[1])["status"] == "ok"
-    assert (project / "hello.txt").read_text(encoding="utf-8") == "Goodbye\n"
+    assert "Goodbye" in answers[2] and any("hello.txt:1:Goodbye" in answer for answer in answers)
+    assert (project / "hello.txt").read_text(encoding="utf-8") == "Hello\n"  # the edit was taken back
     assert json.loads(answers[-1])["id"] == 1
 
 
