@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from handrail import Session, Settings
+
+# The same examples in every run, so that a change and not chance decides; HANDRAIL_RANDOM=1 looks for new ones.
+hypothesis.settings.register_profile("same", derandomize=True)
+if not os.environ.get("HANDRAIL_RANDOM"):
+    hypothesis.settings.load_profile("same")
 
 
 @pytest.fixture(autouse=True)

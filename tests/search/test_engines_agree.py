@@ -128,7 +128,6 @@ def answers(root: Path, query: Mapping[str, Any], state: str) -> tuple[Any, Any]
 @pytest.mark.skipif(find() is None, reason="ripgrep is not there")
 @settings(
     max_examples=int(os.environ.get("HANDRAIL_EXAMPLES", "120")),
-    derandomize="HANDRAIL_EXAMPLES" not in os.environ,  # the same trees each time, unless more are asked for
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -10,6 +10,7 @@ import contextlib
 import json
 import math
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -68,6 +69,7 @@ def ask(task: str, source: int | bytes, size: int, limits: Limits, **more: Any) 
     frames = list(_frames(said))
     if frames and "error" in frames[-1].head:
         raise _ERRORS[frames[-1].head["error"]](**frames[-1].head["facts"])
+    late = late or child.returncode == -signal.SIGXCPU  # its time may also be up by the kernel's clock
     return Answer(frames, "late" if late else "crashed" if child.returncode else "")
 
 
