@@ -37,7 +37,7 @@ format: $(READY)
 lock:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet pip-tools
-	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-header --no-annotate --upgrade \
+	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-header --no-annotate --all-extras --upgrade \
 		--output-file requirements-dev.txt requirements-dev.in pyproject.toml
 
 clean:

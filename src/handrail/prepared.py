@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from handrail.errors import BadJson
 from handrail.guard import Guard
 from handrail.nouns import Call, Touch, Verdict
-from handrail.text.diff import unified
+from handrail.text.diff import Hunk, unified
 from handrail.text.shown import readable, shown
 from handrail.tool import Arguments, Tool
 from handrail.workspace import WorkPath
@@ -29,9 +29,44 @@ class Prepared:
     verdict: Verdict
     preview: Callable[[], str]
     """A unified diff of what would change; raises what the run would raise."""
+    proposed: Callable[[], Sequence[Proposed]] = tuple
+    """What would change, file by file; empty for a command. Raises what the run would raise."""
 
 
-Approve = Callable[[Prepared], bool | Awaitable[bool]]
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """What a call would make of one file."""
+
+    path: str
+    """As the model named it."""
+    before: bytes | None
+    """None: the file is created."""
+    after: bytes | None
+    """None: the file is deleted."""
+    hunks: Sequence[Hunk]
+    parts: bool
+    """Whether single hunks can be chosen: not where a file is created, moved or deleted."""
+
+
+Lasting = Literal["once", "session", "always"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person who was asked says."""
+
+    yes: bool
+    reason: str = ""
+    """Why not; the model reads it."""
+    lasting: Lasting = "once"
+    """`session`: the same is not asked again in this session; `always`: nor later, the rule is written down."""
+    hunks: Mapping[str, Sequence[int]] | None = None
+    """By path, the numbers (from 0) of the hunks that are wanted; a path that is missing is wanted whole."""
+    arguments: Mapping[str, Any] | None = None
+    """The call as the person has rewritten it, in the dialect's names; it is prepared and judged anew."""
+
+
+Approve = Callable[[Prepared], bool | Answer | Awaitable[bool | Answer]]
 
 
 def as_mapping(arguments: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
@@ -61,15 +96,15 @@ def diff_of(guard: Guard) -> str:
     return readable("".join(parts))
 
 
-def answered(answer: bool | Awaitable[bool]) -> bool:
+def answered(answer: bool | Answer | Awaitable[bool | Answer]) -> Answer:
     """A host's answer, given at once or awaited: in a loop of its own, since this thread may be inside one."""
     if not isinstance(answer, Awaitable):
-        return answer
+        return answer if isinstance(answer, Answer) else Answer(bool(answer))
     import asyncio  # slow to import, and only needed here
     from concurrent.futures import ThreadPoolExecutor
 
-    async def awaited() -> bool:
+    async def awaited() -> bool | Answer:
         return await answer
 
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(lambda: asyncio.run(awaited())).result()
+        return answered(thread.submit(lambda: asyncio.run(awaited())).result())

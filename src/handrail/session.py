@@ -261,7 +261,7 @@ class Session:
         if verdict.decision == "ask":
             if self._approve is None:
                 raise NeedsApproval(**facts)
-            if not answered(self._approve(prepared)):
+            if not answered(self._approve(prepared)).yes:
                 raise Denied(**{**facts, "why": "the person who was asked said no"})
 
     def _run(self, prepared: Prepared, trail: _Trail) -> Outcome:
