@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from handrail import Result, Session
+from handrail import Result, Session, kernel
 from handrail.files import pages
 from handrail.files.pages import Indexes, LineIndex
 from handrail.files.stored import Version
@@ -152,7 +152,7 @@ def test_following_the_next_offset_shows_every_line_once(
     seen: dict[int, str] = {}
     with pytest.MonkeyPatch.context() as patch:
         blocks(patch, block)
-        patch.setattr(pages, "_TICK", -(10**18))  # remember the index at once
+        patch.setattr(kernel, "TICK", -(10**18))  # remember the index at once
         session = make_session(dialect=narrow, legacy_encoding=name if name in ("cp1252", "gbk", "cp932") else None)
         offset: int | None = 1 if text else None
         while offset:
@@ -218,7 +218,7 @@ def test_the_second_page_is_found_by_the_index(
     make_session: Callable[..., Session], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbered(tmp_path / "f", 400_000)
-    time.sleep(pages._TICK / 1e9 * 2)
+    time.sleep(kernel.TICK / 1e9 * 2)
     session = make_session()
     read = counted_reads(monkeypatch)
     session.call("Read", {"file_path": "f", "offset": 300_000, "limit": 100})
@@ -234,7 +234,7 @@ def test_the_second_page_is_found_by_the_index(
 
 def test_a_changed_file_is_indexed_anew(make_session: Callable[..., Session], tmp_path: Path) -> None:
     numbered(tmp_path / "f", 300_000)
-    time.sleep(pages._TICK / 1e9 * 2)
+    time.sleep(kernel.TICK / 1e9 * 2)
     session = make_session()
     session.call("Read", {"file_path": "f", "offset": 250_000, "limit": 1})
     raw = (tmp_path / "f").read_bytes()

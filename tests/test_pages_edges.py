@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Result, Session
+from handrail import Result, Session, kernel
 from handrail.files import pages
 from tests.paging import blocks, numbered, plain_lines, rows_without_gutter
 
@@ -128,7 +128,7 @@ def test_a_scan_that_takes_too_long_stops_and_goes_on_from_there(
 ) -> None:
     numbered(tmp_path / "f", 20_000)
     blocks(monkeypatch, size=64)
-    monkeypatch.setattr(pages, "_TICK", -(10**18))
+    monkeypatch.setattr(kernel, "TICK", -(10**18))
     session = make_session(read_seconds=0.002)
     reached = 0
     for _ in range(10_000):

@@ -17,9 +17,9 @@ import pytest
 from handrail import Prepared, Record, Result, Session, ToolError, Touch, Verdict
 from handrail.journal import NoJournal
 from handrail.nouns import as_json
-from handrail.session import _Trail
 from handrail.text.document import Splice
 from handrail.tool import Outcome
+from handrail.trail import Trail
 
 Make = Callable[..., Session]
 
@@ -381,5 +381,5 @@ def test_a_change_that_a_tool_did_not_declare_is_a_fault_and_is_not_made(make_se
 
     prepared = session.prepare("Read", {"file_path": "a.txt"})
     with pytest.raises(AssertionError, match="not declared"):
-        session._run(replace(prepared, tool=replace(prepared.tool, run=sly)), _Trail(prepared.call))
+        session._run(replace(prepared, tool=replace(prepared.tool, run=sly)), Trail(prepared.call))
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "one\n"

@@ -10,16 +10,19 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from handrail.dialects import Rules
 from handrail.errors import BinaryFile, CannotEncode, ChangedSince, IsDirectory, NotRegular, NotSeen, SameFile
 from handrail.files.commit import Change
 from handrail.files.pages import Indexes, TextFile
-from handrail.files.stored import Version, load
+from handrail.files.parcels import Parcel, require_free, require_movable, same_disk, scan, told
+from handrail.files.stored import Stored, Version, load
 from handrail.search.tree import Sight, Tree
 from handrail.search.walk import Listings
 from handrail.settings import Settings
+from handrail.text.chosen import chosen, replaced
 from handrail.text.codec import UTF8
 from handrail.text.diff import Hunk, hunks
 from handrail.text.document import NEW, Document, Splice, applied, document
@@ -30,6 +33,39 @@ from handrail.workspace import WorkPath, Workspace
 
 if TYPE_CHECKING:
     from handrail.shell.terminal import Terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """What a call would make of one file."""
+
+    path: str
+    """As the model named it."""
+    before: bytes | None
+    """None: the file is created."""
+    after: bytes | None
+    """None: the file is deleted."""
+    hunks: Sequence[Hunk]
+    text: str = ""
+    """What would stand there, to be edited by a person; empty where it cannot be."""
+    parts: bool = False
+    """Whether single hunks can be chosen: not where a file is created, moved or deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a person wants of the changes that were proposed."""
+
+    hunks: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """By path, the numbers (from 0) of the wanted hunks; a path that is missing is wanted whole."""
+    contents: Mapping[str, str] = field(default_factory=dict)
+    """By path, the text that the person wrote instead."""
+
+    def of(self, path: str, text: str, splices: Sequence[Splice]) -> Sequence[Splice]:
+        """What is left of a change."""
+        if path in self.contents:
+            return replaced(text, self.contents[path])
+        return chosen(text, splices, self.hunks[path]) if path in self.hunks else splices
 
 
 class Guard:
@@ -50,12 +86,16 @@ class Guard:
         call_id: str = "",
         cancel: threading.Event | None = None,
         dry: bool = False,
+        choice: Choice | None = None,
     ) -> None:
         self.limits = limits
         self.call_id = call_id
         self.cancel = cancel
         self.changes: list[Change] = []
         self.hunks: list[list[Hunk]] = []
+        self.proposed: list[Proposed] = []
+        """All that the tool asked for, also what a person did not want."""
+        self._choice = choice
         self._workspace = workspace
         self._tracker = tracker
         self._indexes = indexes
@@ -118,7 +158,12 @@ class Guard:
 
     def load(self, named: str, *, whole: bool = False, unseen: bool = False) -> Loaded:
         path = self._paths[named]
-        stored = load(self._workspace, path, self._settings.most_edit_bytes)
+        try:
+            stored = load(self._workspace, path, self._settings.most_edit_bytes)
+        except ToolError:
+            if self._rules.seen_first and not (unseen or self._tracker.knows(path.real)):
+                raise NotSeen(path=named) from None
+            raise
         moved = None if unseen else self._moved(path, stored.version, stored.raw)
         if moved is not None and (whole or self._rules.stale == "mtime"):
             raise ChangedSince(path=named, moved=moved)
@@ -145,14 +190,22 @@ class Guard:
     def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
         text = loaded.document if loaded else NEW
         after, found = _spliced(text, splices), hunks(text.text, splices)
-        changes = loaded is None or after != loaded.stored.raw
-        if changes:
-            self._add(Change(self._paths[named], loaded.stored if loaded else None, after), found)
-        return Staged(changes, found)
+        if loaded and after == loaded.stored.raw:
+            return Staged(False, found)
+        raw = loaded.stored.raw if loaded else None
+        self.proposed.append(Proposed(named, raw, after, found, applied(text.text, splices), loaded is not None))
+        if self._choice:
+            splices = self._choice.of(named, text.text, splices)
+            after, found = _spliced(text, splices), hunks(text.text, splices)
+            if after == raw:
+                return Staged(False, found)
+        self._add(Change(self._paths[named], loaded.stored if loaded else None, after), found)
+        return Staged(True, found)
 
     def remove(self, named: str, loaded: Loaded) -> Staged:
         path, text = self._itself(named), loaded.document.text
         found = hunks(text, [Splice(0, len(text), "")] if text else [])
+        self.proposed.append(Proposed(named, loaded.stored.raw, None, found))
         self._add(Change(path, loaded.stored, None), found)
         return Staged(True, found)
 
@@ -166,9 +219,41 @@ class Guard:
         text = applied(loaded.document.text, splices)
         # The preview has the new file in full: whoever is asked sees all that will stand there.
         whole = hunks("", [Splice(0, 0, text)] if text else [])
+        self.proposed.append(Proposed(target, over.stored.raw if over else None, after, whole))
         self._add(Change(path, over.stored if over else None, after, loaded.stored), whole)
         self.remove(named, loaded)
         return Staged(True, hunks(loaded.document.text, splices))
+
+    def parcel(self, named: str) -> Parcel:
+        path = self._itself(named)
+        require_movable(self._workspace, path)
+        split = self._settings.hard_links != "refuse"
+        return scan(self._workspace, path, self._settings.most_edit_bytes, split=split)
+
+    def take(self, named: str, parcel: Parcel, to: str | None = None) -> None:
+        base = named.rstrip("/")
+        inside = (f"{base}/{entry.inner}" for entry in parcel.entries if entry.inner and entry.kind != "link")
+        if any(name not in self._paths for name in inside):  # came since the call was judged
+            raise ChangedSince(path=named, moment="commit")
+        if to is not None:
+            self._carry(named, parcel, to)
+        elif parcel.is_directory:
+            self.proposed.append(Proposed(named, parcel.listing(), None, []))
+            gone = Stored(parcel.path, b"", parcel.version)
+            self._add(Change(parcel.path, gone, None, parcel=parcel, keep=True, told=told(parcel, named)), [])
+        else:
+            self.remove(named, self.load(named, whole=True, unseen=True))
+            self.changes[-1] = replace(self.changes[-1], keep=True)
+
+    def _carry(self, named: str, parcel: Parcel, to: str) -> None:
+        target = self._paths[to]
+        require_free(self._workspace, parcel, target)
+        if not same_disk(parcel, target):
+            self.move(named, to, self.load(named, whole=True, unseen=True), [])
+            return
+        self.proposed.append(Proposed(named, parcel.listing(), None, []))
+        moved = Stored(parcel.path, b"", parcel.version)
+        self._add(Change(target, None, None, moved, parcel=parcel, told=told(parcel, named, to)), [])
 
     def _add(self, change: Change, found: list[Hunk]) -> None:
         for other in self.changes:

@@ -27,6 +27,9 @@ _NOREPLACE, _EXCHANGE = (1, 2) if _LINUX else (4, 2)  # RENAME_EXCL, RENAME_SWAP
 O_PATH = getattr(os, "O_PATH", os.O_RDONLY)
 DIRECTORY = O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
+TICK = 50_000_000
+"""Nanoseconds within which two changes may get the same change time; no file system in use is coarser."""
+
 
 class _How(ctypes.Structure):
     _fields_ = [("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64)]
@@ -98,14 +101,15 @@ def open_beneath(root: int, path: str, flags: int, mode: int = 0) -> int:
     return opener(root, path, flags, mode)
 
 
-def _rename(old: str, new: str, directory: int, flag: int) -> None:
+def _rename(old: str, new: str, directory: int, flag: int, to: int | None = None) -> None:
     a, b = os.fsencode(old), os.fsencode(new)
+    to = directory if to is None else to
     if not _LINUX:
-        done = _libc.renameatx_np(directory, a, directory, b, flag)
+        done = _libc.renameatx_np(directory, a, to, b, flag)
     elif hasattr(_libc, "renameat2"):
-        done = _libc.renameat2(directory, a, directory, b, flag)
+        done = _libc.renameat2(directory, a, to, b, flag)
     else:
-        done = _libc.syscall(_RENAMEAT2.get(os.uname().machine, -1), directory, a, directory, b, flag)
+        done = _libc.syscall(_RENAMEAT2.get(os.uname().machine, -1), directory, a, to, b, flag)
     if done != 0:
         _raise(new)
 
@@ -113,14 +117,18 @@ def _rename(old: str, new: str, directory: int, flag: int) -> None:
 _UNSUPPORTED = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
-def rename_new(old: str, new: str, directory: int) -> None:
-    """Rename within ``directory``; `FileExistsError` if ``new`` is there. ``old`` may stay as a second name."""
+def rename_new(old: str, new: str, directory: int, to: int | None = None) -> None:
+    """Rename within ``directory``, or into ``to``; `FileExistsError` if ``new`` is there.
+
+    ``old`` may stay as a second name.
+    """
     try:
-        _rename(old, new, directory, _NOREPLACE)
+        _rename(old, new, directory, _NOREPLACE, to)
     except OSError as error:
         if error.errno not in _UNSUPPORTED:
             raise
-        os.link(old, new, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
+        there = directory if to is None else to
+        os.link(old, new, src_dir_fd=directory, dst_dir_fd=there, follow_symlinks=False)
 
 
 def exchange(one: str, other: str, directory: int) -> bool:

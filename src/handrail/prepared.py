@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from handrail.errors import BadJson
-from handrail.guard import Guard
+from handrail.guard import Choice, Guard, Proposed
 from handrail.nouns import Call, Touch, Verdict
-from handrail.text.diff import Hunk, unified
+from handrail.text.diff import unified
 from handrail.text.shown import readable, shown
 from handrail.tool import Arguments, Tool
 from handrail.workspace import WorkPath
@@ -33,21 +33,6 @@ class Prepared:
     """What would change, file by file; empty for a command. Raises what the run would raise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proposed:
-    """What a call would make of one file."""
-
-    path: str
-    """As the model named it."""
-    before: bytes | None
-    """None: the file is created."""
-    after: bytes | None
-    """None: the file is deleted."""
-    hunks: Sequence[Hunk]
-    parts: bool
-    """Whether single hunks can be chosen: not where a file is created, moved or deleted."""
-
-
 Lasting = Literal["once", "session", "always"]
 
 
@@ -62,8 +47,16 @@ class Answer:
     """`session`: the same is not asked again in this session; `always`: nor later, the rule is written down."""
     hunks: Mapping[str, Sequence[int]] | None = None
     """By path, the numbers (from 0) of the hunks that are wanted; a path that is missing is wanted whole."""
+    contents: Mapping[str, str] | None = None
+    """By path, the text that the person wrote in the place of what was proposed."""
     arguments: Mapping[str, Any] | None = None
     """The call as the person has rewritten it, in the dialect's names; it is prepared and judged anew."""
+
+    @property
+    def choice(self) -> Choice | None:
+        """What is wanted of the changes; None: all of them."""
+        chosen = self.hunks is not None or self.contents is not None
+        return Choice(self.hunks or {}, self.contents or {}) if chosen else None
 
 
 Approve = Callable[[Prepared], bool | Answer | Awaitable[bool | Answer]]
@@ -90,7 +83,8 @@ def plainly(command: str) -> str:
 
 def diff_of(guard: Guard) -> str:
     parts = (
-        unified(shown(change.path.named), hunks, created=change.before is None, deleted=change.after is None)
+        change.told
+        or unified(shown(change.path.named), hunks, created=change.before is None, deleted=change.after is None)
         for change, hunks in zip(guard.changes, guard.hunks, strict=True)
     )
     return readable("".join(parts))

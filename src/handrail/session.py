@@ -8,8 +8,8 @@ Inside, failures are exceptions with facts; outside, every call ends in a `Resul
 
 from __future__ import annotations
 
+import json
 import os
-import secrets
 import threading
 import time
 import traceback
@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from handrail import dialects, outfit, tools
+from handrail.approval import Approvals, Unlike
 from handrail.arguments import parse
 from handrail.artefacts import ALIAS, Artefacts
 from handrail.bounds import bound
@@ -26,26 +27,26 @@ from handrail.errors import (
     BadCommand,
     Bug,
     ChangedSince,
-    Denied,
-    NeedsApproval,
     ReadOnlyRoot,
     Refusal,
     ToolError,
     from_os,
 )
-from handrail.files.commit import Change, Saving, commit, recover
+from handrail.files.commit import Saving, commit, recover
 from handrail.files.locks import Locks, state_directory
 from handrail.files.pages import Indexes
-from handrail.guard import Guard
-from handrail.journal import Journal, NoJournal, Opening, Origin, Record, Token
-from handrail.nouns import Call, Failure, Note, Result, Status, Touch, Verdict
+from handrail.guard import Choice, Guard
+from handrail.journal import Journal, NoJournal, Opening, Origin, Record
+from handrail.keeping import keep
+from handrail.nouns import Call, Failure, Note, Result, Status, Touch
 from handrail.policy import Policy
-from handrail.prepared import Approve, Prepared, answered, as_mapping, diff_of, plainly
+from handrail.prepared import Approve, Prepared, as_mapping, diff_of, plainly
 from handrail.search.walk import Listings
 from handrail.settings import Settings
 from handrail.text.shown import readable, shown
 from handrail.tool import Arguments, Outcome, Remark, Tool
 from handrail.tracker import Tracker
+from handrail.trail import Trail, require_declared
 from handrail.workspace import Root, WorkPath, Workspace
 
 if TYPE_CHECKING:
@@ -56,9 +57,6 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 20
 _ON_FILES = ("read", "write", "delete")
-
-
-Blocks = tuple[Mapping[str, Any], ...]
 
 
 class Session:
@@ -85,9 +83,9 @@ class Session:
         self.workspace = Workspace([Root(os.fspath(root)), *roots, kept])
         self.tracker = Tracker()
         self.policy = policy or outfit.policy(self.workspace, self.settings, mode, rules, self.terminal)
-        self.origin = Origin(secrets.token_hex(4), self.dialect.name, os.path.realpath(self.workspace.home))
+        self.origin = Origin(os.urandom(4).hex(), self.dialect.name, os.path.realpath(self.workspace.home))
         self.journal = journal or NoJournal()
-        self._approve = approve
+        self._approvals = Approvals(self.policy, approve)
         self._indexes = Indexes()
         self._listings = Listings()
         self._sight = outfit.sight(self.policy)
@@ -132,12 +130,10 @@ class Session:
         Who sets ``cancel`` from another thread gets an answer soon; a command is ended.
         """
         started = time.perf_counter()
-        trail = _Trail(Call(tool, {}, id), cancel)
+        trail = Trail(Call(tool, {}, id), cancel)
         try:
             trail.call = Call(tool, as_mapping(arguments), id)
-            prepared = self._prepare(trail)
-            self._approved(prepared)
-            outcome = self._run(prepared, trail)
+            prepared, outcome = self._made(trail)
             result = self._said(prepared, outcome, trail)
         except ToolError as error:
             result = self._failed(error, trail)
@@ -185,11 +181,26 @@ class Session:
 
     def prepare(self, tool: str, arguments: Mapping[str, Any] | str | None = None) -> Prepared:
         """A call as far as it goes without changing anything; raises `ToolError`."""
-        return self._prepare(_Trail(Call(tool, as_mapping(arguments))))
+        return self._prepare(Trail(Call(tool, as_mapping(arguments))))
 
     # The corridor, step by step.
 
-    def _prepare(self, trail: _Trail) -> Prepared:
+    def _made(self, trail: Trail) -> tuple[Prepared, Outcome]:
+        """Prepared, approved and run; again from the start if what the person saw is not what would be done."""
+        for _ in range(_ATTEMPTS):
+            prepared = self._prepare(trail)
+            trail.consent = self._approvals.consent(prepared, trail.rewritten)
+            if trail.consent and trail.consent.answer.arguments is not None:
+                trail.call = replace(trail.call, arguments=trail.consent.answer.arguments)
+                trail.rewritten = True
+                continue
+            try:
+                return prepared, self._run(prepared, trail)
+            except Unlike:
+                continue
+        raise ChangedSince(path=trail.touches[0].target if trail.touches else "", moved="")
+
+    def _prepare(self, trail: Trail) -> Prepared:
         call = trail.call
         if not self._swept.is_set():
             self._locks.sweep()
@@ -208,7 +219,7 @@ class Session:
             prepared = self._judged(trail, tool, args, [*prepared.touches, *found])
         return prepared
 
-    def _judged(self, trail: _Trail, tool: Tool, args: Arguments, declared: Sequence[Touch]) -> Prepared:
+    def _judged(self, trail: Trail, tool: Tool, args: Arguments, declared: Sequence[Touch]) -> Prepared:
         """What the touches stand for, and whether they may be."""
         trail.touches = tuple(declared)
         ours = [t for t in declared if t.action in _ON_FILES and not t.by_command]
@@ -217,10 +228,18 @@ class Session:
         for touch in ours:
             if touch.action in ("write", "delete") and not paths[touch.target].root.writable:
                 raise ReadOnlyRoot(path=touch.target, root=paths[touch.target].root.path)
-        trail.verdict = self.policy.judge(trail.touches)
+        trail.verdict = self._approvals.verdict(trail.touches)
         limits = self.dialect.limits(trail.call.tool)
         prepared = Prepared(
-            trail.call, tool, args, limits, trail.touches, paths, trail.verdict, lambda: self._preview(prepared)
+            trail.call,
+            tool,
+            args,
+            limits,
+            trail.touches,
+            paths,
+            trail.verdict,
+            lambda: self._preview(prepared),
+            lambda: self._proposed(prepared).proposed,
         )
         return prepared
 
@@ -246,25 +265,18 @@ class Session:
         command = next((touch.target for touch in prepared.touches if touch.action == "run"), None)
         if command is not None:  # what a command changes is known when it is done
             return f"$ {plainly(command)}\n"
+        return diff_of(self._proposed(prepared))
+
+    def _proposed(self, prepared: Prepared) -> Guard:
+        """What a call would do to files, without doing it."""
         guard = self._guard(prepared, dry=True)
         try:
             prepared.tool.run(prepared.args, guard)
-            return diff_of(guard)
         finally:
             guard.close()
+        return guard
 
-    def _approved(self, prepared: Prepared) -> None:
-        verdict = prepared.verdict
-        facts = {name: getattr(verdict, name) for name in ("rule", "why", "source", "allow")}
-        if verdict.decision == "deny":
-            raise Denied(**facts)
-        if verdict.decision == "ask":
-            if self._approve is None:
-                raise NeedsApproval(**facts)
-            if not answered(self._approve(prepared)).yes:
-                raise Denied(**{**facts, "why": "the person who was asked said no"})
-
-    def _run(self, prepared: Prepared, trail: _Trail) -> Outcome:
+    def _run(self, prepared: Prepared, trail: Trail) -> Outcome:
         changed = [t for t in prepared.touches if t.action in ("write", "delete") and not t.by_command]
         writes = [prepared.paths[touch.target].real for touch in changed]
         if not writes:
@@ -278,16 +290,20 @@ class Session:
                     raise
         raise AssertionError("unreachable")
 
-    def _once(self, prepared: Prepared, trail: _Trail, writes: Sequence[str] = ()) -> Outcome:
-        guard = self._guard(prepared, trail.cancel)
+    def _once(self, prepared: Prepared, trail: Trail, writes: Sequence[str] = ()) -> Outcome:
+        consent = trail.consent
+        guard = self._guard(prepared, trail.cancel, choice=consent.answer.choice if consent else None)
         try:
             if not writes:
+                keep(trail, self.journal, self.workspace, self.origin)
                 outcome = prepared.tool.run(prepared.args, guard)
-                _require_declared(guard.changes, writes)
+                require_declared(guard.changes, writes)
                 return outcome
             with self._locks.hold(writes) as held:
                 outcome = prepared.tool.run(prepared.args, guard)
-                _require_declared(guard.changes, writes)
+                require_declared(guard.changes, writes)
+                if consent:
+                    consent.require_same(guard)
                 if guard.changes:
                     saving = Saving(self.settings.durable, self.settings.hard_links)
                     opening = Opening(trail.call, trail.touches, trail.verdict, guard.changes, self.origin)
@@ -297,13 +313,21 @@ class Session:
                     for change, hunks, version in zip(guard.changes, guard.hunks, versions, strict=True):
                         self.tracker.wrote(change.path.real, version, hunks, change.after)
                         outcome.data.setdefault("mtime_ms", version.mtime_ns // 1_000_000)
+                if self.dialect.entry(prepared.call.tool).forgets:
+                    self.tracker.forget(*writes)
                 outcome.data["diff"] = diff_of(guard)
                 outcome.data.setdefault("applied", bool(guard.changes))
                 return outcome
         finally:
             guard.close()
 
-    def _guard(self, prepared: Prepared, cancel: threading.Event | None = None, dry: bool = False) -> Guard:
+    def _guard(
+        self,
+        prepared: Prepared,
+        cancel: threading.Event | None = None,
+        dry: bool = False,
+        choice: Choice | None = None,
+    ) -> Guard:
         rules, limits = self.dialect.rules, prepared.limits
         return Guard(
             self.workspace,
@@ -319,11 +343,15 @@ class Session:
             prepared.call.id,
             cancel,
             dry,
+            choice,
         )
 
-    def _said(self, prepared: Prepared, outcome: Outcome, trail: _Trail) -> Result:
+    def _said(self, prepared: Prepared, outcome: Outcome, trail: Trail) -> Result:
         words = self.dialect.words
-        remarks = [*outcome.remarks]
+        remarks = [*outcome.remarks, *trail.remarks]
+        if trail.rewritten:
+            remarks.append(Remark("rewritten", {"arguments": shown(json.dumps(dict(trail.call.arguments)))}))
+        remarks += trail.consent.remarks() if trail.consent else []
         if trail.token and trail.token.warning:
             remarks.append(Remark("journal", {"why": trail.token.warning}))
         if trail.token and trail.token.unkept:
@@ -342,11 +370,11 @@ class Session:
             text += "\n" + notes[-1].text
         data |= {new: data[old] for new, old in self.dialect.data_names.items() if old in data}
         if outcome.failed:
-            return _result(trail, "error", text, outcome.blocks, data=data, error=Failure("command_failed", text))
+            return trail.result("error", text, outcome.blocks, data=data, error=Failure("command_failed", text))
         status: Status = "partial" if notes else "ok"
-        return _result(trail, status, text, outcome.blocks, data=data, notes=tuple(notes))
+        return trail.result(status, text, outcome.blocks, data=data, notes=tuple(notes))
 
-    def _failed(self, error: ToolError, trail: _Trail) -> Result:
+    def _failed(self, error: ToolError, trail: Trail) -> Result:
         error.facts.setdefault("tool", trail.call.tool)
         error.facts.setdefault("verb", trail.tool_id)
         error.facts.setdefault("path", trail.touches[0].target if trail.touches else "")
@@ -358,30 +386,4 @@ class Session:
             error = Bug(what=f"the message for {error.code} cannot be said: {fault!r}")
             text = str(error)
         status: Status = "denied" if isinstance(error, Refusal) else "error"
-        return _result(trail, status, text, error=Failure(error.code, text))
-
-
-class _Trail:
-    """What is known of a call so far, for its result and its record, however it ends."""
-
-    def __init__(self, call: Call, cancel: threading.Event | None = None) -> None:
-        self.call = call
-        self.cancel = cancel
-        self.tool_id = ""
-        self.touches: tuple[Touch, ...] = ()
-        self.verdict: Verdict | None = None
-        self.changes: Sequence[Change] = ()
-        self.traceback = ""
-        self.token: Token | None = None
-
-
-def _result(trail: _Trail, status: Status, text: str, more: Blocks = (), **rest: Any) -> Result:
-    blocks = ({"type": "text", "text": text}, *more)
-    return Result(trail.call.tool, status, text, blocks, touches=trail.touches, id=trail.call.id, **rest)
-
-
-def _require_declared(changes: Sequence[Change], writes: Sequence[str]) -> None:
-    """What a tool did not declare was neither judged nor locked: a fault of the tool, and nothing is done."""
-    for change in changes:
-        if change.path.real not in writes:
-            raise AssertionError(f"a change of {change.path.named!r} was staged, but not declared")
+        return trail.result(status, text, error=Failure(error.code, text))

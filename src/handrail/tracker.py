@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from handrail.errors import BinaryFile
-from handrail.files.stored import Version
+from handrail.files.stored import Version, version_of
 from handrail.text import lines
 from handrail.text.diff import Hunk
 from handrail.text.document import document
@@ -77,10 +77,16 @@ class Tracker:
             paths = list(self._paths)[-_WATCHED:]
         return {path: stamp_of(path) for path in paths}
 
-    def forget(self, path: str) -> None:
-        """As if the file had never been seen."""
+    def knows(self, path: str) -> bool:
+        """Whether something was seen at ``path``, whatever stands there now."""
         with self._lock:
-            self._drop(path)
+            return path in self._paths
+
+    def forget(self, *paths: str) -> None:
+        """As if the files had never been seen."""
+        with self._lock:
+            for path in paths:
+                self._drop(path)
 
     def _put(self, path: str, seen: Seen) -> None:
         self._drop(path)
@@ -108,10 +114,9 @@ class Tracker:
 def stamp_of(path: str) -> tuple[int, ...] | None:
     """What tells that a file was changed; None if there is none."""
     try:
-        found = os.stat(path)
+        return version_of(os.stat(path)).stamp
     except OSError:
         return None
-    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def _merged(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from handrail import kernel
 from handrail.errors import PastEnd, TimedOut
 from handrail.files.stored import Version, digest_of, read_all, version_of
 from handrail.text import lines
@@ -30,8 +31,6 @@ _COUNTED = 64 << 20
 """Up to this size the lines of a file are counted before its tail is shown, so that the rows get their numbers."""
 _KEPT = 256
 _ENDLESS = 64 << 20
-_TICK = 50_000_000
-"""Nanoseconds within which two writes may get the same change time; no file system in use is coarser."""
 
 
 class Row(NamedTuple):
@@ -91,7 +90,7 @@ class Indexes:
         with self._lock:
             index = self._known.pop(version.stamp, None) or LineIndex.new(start)
             # A file that was changed just now can be changed again without a trace in its times: nothing is kept of it.
-            if time.time_ns() - version.ctime_ns > _TICK:
+            if time.time_ns() - version.ctime_ns > kernel.TICK:
                 self._known[version.stamp] = index
             if len(self._known) > _KEPT:
                 self._known.popitem(last=False)

@@ -2,6 +2,7 @@
 
     /etc/handrail/policy.toml          owned by root; `locked = true`: no other file loosens anything
     ~/.config/handrail/policy.toml     the user's
+    ~/.config/handrail/approved.toml   what the user has approved for good, when asked
     handrail.toml                      the project's: it tightens freely, and loosens nothing until it is trusted
 
 A missing file is fine. A mistake in one is named with file, line and mend, and no session is opened: never "no policy".
@@ -53,6 +54,11 @@ def user_file(environ: Mapping[str, str]) -> str:
     return os.path.join(base, "handrail", "policy.toml")
 
 
+def approved_file(environ: Mapping[str, str]) -> str:
+    """Where the rules are written down that were approved for good."""
+    return os.path.join(os.path.dirname(user_file(environ)), "approved.toml")
+
+
 def load(
     root: str, environ: Mapping[str, str], state: str, *, system: str = SYSTEM, owner: int = 0
 ) -> tuple[PolicyFile, ...]:
@@ -60,6 +66,7 @@ def load(
     places: list[tuple[Origin, str]] = [
         ("system", system),
         ("user", user_file(environ)),
+        ("user", approved_file(environ)),
         ("project", os.path.join(root, PROJECT)),
     ]
     found = [_file(origin, path, root, state, owner) for origin, path in places]

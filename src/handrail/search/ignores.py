@@ -17,9 +17,6 @@ import stat
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from pathspec.patterns.gitignore import GitIgnorePatternError
-from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
-
 from handrail.text.globs import compiled
 
 NAMES = (".gitignore", ".ignore", ".rgignore")
@@ -64,6 +61,9 @@ class Rules:
 
 
 def _rule(line: str) -> Rule | None:
+    from pathspec.patterns.gitignore import GitIgnorePatternError  # slow to import, and only needed for a line
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
     try:
         pattern = GitIgnoreSpecPattern(line)
     except GitIgnorePatternError:  # as git does: a line that means nothing ignores nothing

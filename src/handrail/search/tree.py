@@ -51,15 +51,19 @@ class Tree:
 
     def above(self) -> Sequence[str]:
         """The lines of ignore files that hold here, from the directories above."""
-        root = self.path.real if self.path.inner == "." else self.path.real[: -len(self.path.inner) - 1]
-        return ignores.above(root, os.path.dirname(self.path.real) if self.is_file else self.path.real)
+        return ignores.above(self._root, os.path.dirname(self.path.real) if self.is_file else self.path.real)
+
+    @property
+    def _root(self) -> str:
+        """The real path of the root that this lies in."""
+        return self.path.real if self.path.inner == "." else self.path.real[: -len(self.path.inner) - 1]
 
     @property
     def _shows(self) -> Callable[[str], bool] | None:
         readable = self.sight.readable
         if readable is None:
             return None
-        root = self.path.real if self.path.inner == "." else self.path.real[: -len(self.path.inner) - 1]
+        root = self._root
         return lambda inner: readable(os.path.join(root, inner))
 
     def look(self, *, hidden: bool, ignored: bool, obey: bool = True, skip: Sequence[str] = ()) -> Look:

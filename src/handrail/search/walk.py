@@ -22,8 +22,6 @@ from handrail.search.ignores import NAMES, Ignores, Rules, read
 from handrail.search.receipt import Budget, Receipt
 from handrail.text.globs import Glob, Places
 
-_TICK = 50_000_000
-"""Nanoseconds within which two changes of a directory may get the same time; no file system in use is coarser."""
 _KEPT = 200_000
 """Names kept for a session at the most."""
 _WALKS = 4
@@ -118,7 +116,9 @@ class Listings:
             if old := self._known.pop(number, None):
                 self._names -= old.size
             # A directory that was changed just now can be changed again without a trace in its times.
-            if now - max(stamp[1:]) > _TICK and all(now - max(was[1:]) > _TICK for was in fresh.rule_stamps if was):
+            if now - max(stamp[1:]) > kernel.TICK and all(
+                now - max(was[1:]) > kernel.TICK for was in fresh.rule_stamps if was
+            ):
                 fresh = self._known[number] = fresh._replace(proven=True)
                 self._names += fresh.size
             while self._names > _KEPT:

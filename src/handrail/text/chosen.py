@@ -1,0 +1,64 @@
+"""What a person makes of a proposed change: some hunks and not the others, or a text of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from handrail.text import lines
+from handrail.text.diff import Hunk, hunks
+from handrail.text.document import Splice
+
+_ALL = 1 << 40
+
+
+def chosen(text: str, splices: Sequence[Splice], numbers: Collection[int]) -> list[Splice]:
+    """Of a change of ``text``, what the hunks with these numbers (from 0) stand for; the other lines stay.
+
+    The rest of a very long diff, which is shown as one hunk without rows, goes with its own number.
+    """
+    shown, whole = hunks(text, splices), hunks(text, splices, _ALL)
+    if shown and shown[-1].left_out:
+        last = len(shown) - 1
+        rest = range(last, len(whole)) if last in numbers else ()
+        numbers = {*(number for number in numbers if number < last), *rest}
+    starts = _starts(text)
+    return [splice for number, hunk in enumerate(whole) if number in numbers for splice in _splices(hunk, starts)]
+
+
+def replaced(text: str, new: str) -> list[Splice]:
+    """The splice that makes ``new`` of ``text``; the lines at both ends that are the same stay as they are."""
+    if text == new:
+        return []
+    old_lines, new_lines = lines.split(text), lines.split(new)
+    most = min(len(old_lines), len(new_lines))
+    head = next((n for n in range(most) if old_lines[n] != new_lines[n]), most)
+    tail = next((n for n in range(most - head) if old_lines[-1 - n] != new_lines[-1 - n]), most - head)
+    start, end = sum(map(len, old_lines[:head])), sum(map(len, old_lines[: len(old_lines) - tail]))
+    return [Splice(start, end, "".join(new_lines[head : len(new_lines) - tail]))]
+
+
+def _starts(text: str) -> list[int]:
+    """Where each line begins, and where the text ends."""
+    found = [0]
+    for line in lines.split(text):
+        found.append(found[-1] + len(line))
+    return found
+
+
+def _splices(hunk: Hunk, starts: Sequence[int]) -> list[Splice]:
+    found: list[Splice] = []
+    line = hunk.old_first - 1
+    first, new, changing = line, "", False
+    for sign, row in (*hunk.rows, (" ", "")):
+        if sign == " ":
+            if changing:
+                found.append(Splice(starts[first], starts[line], new))
+            line += 1
+            first, new, changing = line, "", False
+            continue
+        changing = True
+        if sign == "-":
+            line += 1
+        else:
+            new += row
+    return found

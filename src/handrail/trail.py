@@ -1,0 +1,46 @@
+"""A call on its way through the corridor: what is known of it so far, for its result and its record."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from handrail.approval import Consent
+from handrail.files.commit import Change
+from handrail.journal import Token
+from handrail.nouns import Call, Result, Status, Touch, Verdict
+from handrail.tool import Remark
+
+Blocks = tuple[Mapping[str, Any], ...]
+
+
+class Trail:
+    """What is known of a call, however it ends."""
+
+    def __init__(self, call: Call, cancel: threading.Event | None = None) -> None:
+        self.call = call
+        self.cancel = cancel
+        self.tool_id = ""
+        self.touches: tuple[Touch, ...] = ()
+        self.verdict: Verdict | None = None
+        self.consent: Consent | None = None
+        self.rewritten = False
+        """Whether a person has put other arguments in the place of the model's."""
+        self.changes: Sequence[Change] = ()
+        self.remarks: list[Remark] = []
+        """What happened on the way, and the model must know."""
+        self.traceback = ""
+        self.token: Token | None = None
+
+    def result(self, status: Status, text: str, more: Blocks = (), **rest: Any) -> Result:
+        """What the call came to."""
+        blocks = ({"type": "text", "text": text}, *more)
+        return Result(self.call.tool, status, text, blocks, touches=self.touches, id=self.call.id, **rest)
+
+
+def require_declared(changes: Sequence[Change], writes: Sequence[str]) -> None:
+    """What a tool did not declare was neither judged nor locked: a fault of the tool, and nothing is done."""
+    for change in changes:
+        if change.path.real not in writes:
+            raise AssertionError(f"a change of {change.path.named!r} was staged, but not declared")
