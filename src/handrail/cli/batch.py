@@ -20,6 +20,7 @@ from handrail.cli.common import (
     kind_of,
     open_session,
     parse_json,
+    person,
     verb_parser,
     written_json,
 )
@@ -66,11 +67,15 @@ def parser() -> argparse.ArgumentParser:
     add_workspace(made)
     add_mode(made)
     add_dialect(made)
+    made.add_argument("--ask", action="store_true", help="ask at the terminal where the rules want a person")
     return made
 
 
 def run(options: argparse.Namespace) -> int:
-    with _input(options.file) as stream, open_session(options) as session:
+    asker = person() if options.ask else None
+    if options.ask and asker is None:
+        raise UsageError("--ask: there is no terminal to ask at; leave it out, and such calls are refused")
+    with _input(options.file) as stream, open_session(options, asker) as session:
         for line in _lines(stream, options.file):
             if not write(_too_long() if line is None else _answer(session, line)):
                 break

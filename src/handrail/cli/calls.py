@@ -16,6 +16,7 @@ from handrail.cli.common import (
     kind_of,
     open_session,
     parse_json,
+    person,
     verb_parser,
 )
 from handrail.cli.output import UsageError, as_document, on_terminal, safe, show_diff, warn, write
@@ -33,7 +34,10 @@ Make one tool call, and print what a model would read.
 A call is a session of its own: it has read nothing yet. A file that exists is changed only after it was read in
 the same session, so a lone Edit is refused, just as a model's would be. If you know what the file holds, say so
 with --read-first: the file is then read just before, in the same session, and the call goes ahead.
-For several calls in one session use `handrail batch`."""
+For several calls in one session use `handrail batch`.
+
+What the rules ask about is asked at the terminal: the diff or the command is shown, and one key answers. Without a
+terminal such a call is refused."""
 
 _EXAMPLES = """\
 examples:
@@ -68,7 +72,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    with open_session(options) as session:
+    attended = on_terminal(sys.stdin) and on_terminal(sys.stderr)
+    with open_session(options, person() if attended else None) as session:
         _require_tool(session.dialect, options.tool)
         arguments = _arguments(options.words, session.dialect, options.tool)
         if options.read_first:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from handrail.dialects import Dialect
     from handrail.journal import Journal
     from handrail.policy.files import PolicyFile
+    from handrail.prepared import Approve
     from handrail.session import Session
     from handrail.settings import Settings
 
@@ -90,7 +91,7 @@ def open_config() -> Config:
         raise UsageError(str(error)) from None
 
 
-def open_session(options: argparse.Namespace) -> Session:
+def open_session(options: argparse.Namespace, approve: Approve | None = None) -> Session:
     """A session as the options and the user's configuration ask for it."""
     config = open_config()
     dialect = open_dialect(options.dialect)
@@ -116,6 +117,7 @@ def open_session(options: argparse.Namespace) -> Session:
             settings=config.settings,
             mode=getattr(options, "mode", None) or "accept-edits",
             rules=open_rules(options.workspace, config.settings),
+            approve=approve,
             journal=open_journal(config.settings),
         )
     except ToolError as error:
@@ -130,6 +132,15 @@ def add_mode(parser: argparse.ArgumentParser) -> None:
 
     about = "what may be done without asking (default: accept-edits)"
     parser.add_argument("--mode", choices=MODES, default="accept-edits", help=about)
+
+
+def person() -> Approve | None:
+    """Somebody who can be asked: the person at the terminal, if there is one."""
+    from handrail.cli.asking import Asker
+    from handrail.cli.tty import Tty
+
+    tty = Tty.open()
+    return Asker(tty) if tty else None
 
 
 def open_rules(workspace: str, settings: Settings) -> tuple[PolicyFile, ...]:

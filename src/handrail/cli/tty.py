@@ -1,0 +1,72 @@
+"""The terminal in front of a person: single keys, lines, and text, whatever stdin and stdout are used for."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import TextIO
+
+
+class Tty:
+    """An open terminal."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.out: TextIO = os.fdopen(os.dup(fd), "w", encoding="utf-8", errors="backslashreplace")
+
+    @classmethod
+    def open(cls) -> Tty | None:
+        """The terminal of this process; None if there is none."""
+        try:
+            return cls(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self.out.close()
+        os.close(self.fd)
+
+    def write(self, text: str) -> None:
+        self.out.write(text)
+        self.out.flush()
+
+    def key(self, prompt: str) -> str:
+        """One key, taken without Enter; Ctrl-C is a `KeyboardInterrupt`. What was typed before does not count."""
+        with self._single():
+            self.write(prompt)
+            found = os.read(self.fd, 1)
+            if found == b"\x1b":  # the rest of an arrow key is not an answer of its own
+                self._forget()
+        key = found.decode("latin-1") or "\x04"
+        self.write((key if key.isprintable() else "") + "\n")
+        return key
+
+    def line(self, prompt: str) -> str:
+        """A line, as the person has edited it; empty at the end of the input."""
+        self.write(prompt)
+        taken = bytearray()
+        while not taken.endswith(b"\n"):
+            more = os.read(self.fd, 4096)
+            if not more:
+                break
+            taken += more
+        return taken.decode("utf-8", "replace").strip()
+
+    @contextlib.contextmanager
+    def _single(self) -> Iterator[None]:
+        import termios
+        import tty
+
+        before = termios.tcgetattr(self.fd)
+        tty.setcbreak(self.fd, termios.TCSAFLUSH)  # which forgets what was typed so far
+        try:
+            yield
+        finally:
+            termios.tcsetattr(self.fd, termios.TCSADRAIN, before)
+
+    def _forget(self) -> None:
+        import termios
+
+        termios.tcflush(self.fd, termios.TCIFLUSH)
