@@ -1,0 +1,112 @@
+"""The calls of one reply: at the same time where they do not touch the same, in the model's order where they do."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from handrail.agent.talk import Began, Ended, Event, Given, Use
+from handrail.errors import ToolError
+from handrail.nouns import Result
+from handrail.session import Session
+
+_THREADS = 8
+_TIMES = 3
+"""After so many failures of the very same call the model is told to try something else."""
+_AGAIN = (
+    "\n(This very call has failed {times} times now. It will fail again: look at what is there, and try another way.)"
+)
+_CANCELLED = "The person stopped this before it was made."
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a call will touch."""
+
+    use: Use
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    alone: bool = False
+    """A command may touch anything."""
+
+    def conflicts(self, other: _Plan) -> bool:
+        if self.alone or other.alone:
+            return True
+        mine, theirs = (*self.reads, *self.writes), (*other.reads, *other.writes)
+        return _meet(self.writes, theirs) or _meet(other.writes, mine)
+
+
+class Hands:
+    """Makes calls."""
+
+    def __init__(self, session: Session, notice: Callable[[Event], None]) -> None:
+        self._session = session
+        self._notice = notice
+        self._failed: Counter[tuple[str, str]] = Counter()
+
+    def make(self, uses: Sequence[Use], cancel: threading.Event) -> tuple[Given, ...]:
+        """The results, in the order of the calls. Ctrl-C ends what runs; every call has a result all the same."""
+        given: list[Given] = []
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="handrail-call") as pool:
+            for batch in self._batches(uses):
+                futures = [pool.submit(self._call, use, cancel) for use in batch]
+                for future in futures:
+                    while True:
+                        try:
+                            given.append(future.result())
+                            break
+                        except KeyboardInterrupt:  # the calls are told, and end soon
+                            cancel.set()
+        return tuple(given)
+
+    def _batches(self, uses: Sequence[Use]) -> list[list[Use]]:
+        """Calls that can be made together, batch after batch."""
+        batches: list[list[_Plan]] = []
+        for use in uses:
+            plan = self._plan(use) if len(uses) > 1 else _Plan(use)
+            if batches and not any(plan.conflicts(other) for other in batches[-1]):
+                batches[-1].append(plan)
+            else:
+                batches.append([plan])
+        return [[plan.use for plan in batch] for batch in batches]
+
+    def _plan(self, use: Use) -> _Plan:
+        try:
+            touches = self._session.prepare(use.name, use.arguments).touches
+        except (ToolError, OSError):  # the call itself will say why
+            return _Plan(use, alone=True)
+        reads = tuple(touch.path for touch in touches if touch.action == "read")
+        writes = tuple(touch.path for touch in touches if touch.action in ("write", "delete"))
+        runs = [touch for touch in touches if touch.action == "run"]
+        return _Plan(use, reads, writes, any(touch.tier != "read_only" or touch.doubt for touch in runs))
+
+    def _call(self, use: Use, cancel: threading.Event) -> Given:
+        if cancel.is_set():
+            return Given(use.id, use.name, _CANCELLED, ok=False)
+        self._notice(Began(use))
+        started = time.monotonic()
+        result = self._session.call(use.name, use.arguments, id=use.id, cancel=cancel)
+        text = result.text + self._hint(use, result)
+        diff = result.data.get("diff")
+        seconds = time.monotonic() - started
+        self._notice(Ended(use, result.status, text, seconds, diff if isinstance(diff, str) else ""))
+        pictures = tuple(block for block in result.blocks if block["type"] == "image")
+        return Given(use.id, use.name, text, result.ok, pictures)
+
+    def _hint(self, use: Use, result: Result) -> str:
+        key = use.name, use.arguments
+        if result.ok:
+            self._failed.pop(key, None)
+            return ""
+        self._failed[key] += 1
+        times = self._failed[key]
+        return _AGAIN.format(times=times) if times >= _TIMES else ""
+
+
+def _meet(some: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether a path of one list is, or holds, or lies in one of the other."""
+    return any(a == b or a.startswith(b + "/") or b.startswith(a + "/") for a in some for b in others)

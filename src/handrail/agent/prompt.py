@@ -1,0 +1,72 @@
+"""What a model is told before anything else: how to use these tools, where it works, and what the project asks for."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import platform
+from pathlib import Path
+
+from handrail.session import Session
+
+_MOST_CHARS = 40_000
+_PROJECT = ("AGENTS.md", "CLAUDE.md")
+_WHO = (
+    "You are a coding agent at work in a person's project. You reach it with the tools below and in no other way. "
+    "Do what is asked, check what you did, and say plainly what came of it, also if it failed."
+)
+_GUIDANCE = (
+    (("edit", "write"), "Change a file with {edit}; use {write} only for a new file or one that changes as a whole."),
+    (
+        ("read", "edit"),
+        "Read a file with {read} before you change it. Copy the text to replace exactly, indentation and "
+        "all, but without the line numbers and what separates them from the text.",
+    ),
+    (("bash", "grep"), "Search with {grep}, not with grep or rg in {bash}."),
+    (("bash", "glob"), "Find files with {glob}, not with find or ls in {bash}."),
+    (("bash", "read"), "Look at files with {read}, not with cat, head or tail in {bash}."),
+    (
+        ("bash",),
+        "Use {bash} to build, test and run. A command that a person must approve may be refused: then say what "
+        "you wanted and why, and do not look for a way around.",
+    ),
+    (("apply_patch",), "Give {apply_patch} a patch with enough lines of context that each place is the only one."),
+)
+_OFFLOADED = (
+    "When a tool result is too large, it may be offloaded into the filesystem instead of being returned inline. In "
+    "those cases, use {read} to inspect the saved result in chunks, or use {grep} within /large_tool_results/ if you "
+    "need to search across offloaded tool results."
+)
+
+
+def system_prompt(session: Session, today: dt.date | None = None) -> str:
+    """The whole of it, in the names of the session's dialect."""
+    names = {entry.id: f"`{name}`" for name, entry in reversed(session.dialect.entries.items())}
+    own = session.dialect.prompt
+    rules = [text.format(**names) for needs, text in _GUIDANCE if all(need in names for need in needs)]
+    if {"read", "grep", "bash"} <= names.keys():
+        bare = {tool: name.strip("`") for tool, name in names.items()}
+        rules.append(_OFFLOADED.format(**bare))
+    parts = [own or _WHO, "\n".join(f"- {rule}" for rule in rules), _facts(session, today)]
+    parts += [_quoted(session, name) for name in _PROJECT]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _facts(session: Session, today: dt.date | None) -> str:
+    home = os.path.realpath(session.workspace.home)
+    date = (today or dt.datetime.now(dt.UTC).date()).isoformat()
+    repository = "a git repository" if os.path.isdir(os.path.join(home, ".git")) else "not a git repository"
+    return f"The project is {home} ({repository}). The system is {platform.system()}; today is {date}."
+
+
+def _quoted(session: Session, name: str) -> str:
+    """What the project itself asks of agents, read like any file: inside the workspace, and bounded."""
+    path = Path(os.path.realpath(session.workspace.home), name)
+    try:
+        if path.is_symlink() or not path.is_file():
+            return ""
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    cut = "\n(The rest is left out.)" if len(text) > _MOST_CHARS else ""
+    return f"The project's {name} says:\n\n{text[:_MOST_CHARS].strip()}{cut}" if text.strip() else ""

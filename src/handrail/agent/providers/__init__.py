@@ -1,0 +1,97 @@
+"""Models: one way to ask them, whatever the API. The SDKs are imported where a model is first asked.
+
+A model's family is known by its name: it decides which API is spoken and which dialect fits. Both can be set.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Literal, Protocol
+
+from handrail.agent.talk import Reply, Turn
+from handrail.session import Session
+
+Api = Literal["chat", "responses", "anthropic"]
+APIS: tuple[Api, ...] = ("chat", "responses", "anthropic")
+Kind = Literal["auth", "rate", "server", "connection", "cut", "too_long", "refused", "empty", "missing"]
+WINDOW = 128_000
+"""Tokens of a model of which nothing else is known; `--window` sets it."""
+
+
+class ModelError(Exception):
+    """The model could not be asked, in a sentence with the mend."""
+
+    def __init__(self, text: str, kind: Kind, *, retry: bool = False, after: float | None = None) -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.retry = retry
+        self.after = after
+        """Seconds that the server wants us to wait."""
+
+
+class Cancelled(Exception):
+    """The person stopped it."""
+
+
+class Model(Protocol):
+    """Something that answers."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def window(self) -> int:
+        """How many tokens it takes."""
+
+    def reply(
+        self,
+        system: str,
+        turns: Sequence[Turn],
+        session: Session,
+        say: Callable[[str], None],
+        cancel: threading.Event,
+        *,
+        tools: bool = True,
+    ) -> Reply:
+        """Its answer, said piece by piece while it comes. Raises `ModelError` or `Cancelled`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What is known of models by the beginning of their names."""
+
+    prefix: str
+    api: Api
+    dialect: str
+    window: int
+
+
+FAMILIES = (
+    Family("claude", "anthropic", "claude", 200_000),
+    Family("codex", "responses", "codex", 272_000),
+    Family("gpt-4", "responses", "codex", 128_000),
+    Family("gpt-oss", "chat", "codex", 128_000),
+    Family("gpt", "responses", "codex", 272_000),
+    Family("gemini", "chat", "gemini", 1_000_000),
+    Family("", "chat", "native", WINDOW),
+)
+
+
+def family(model: str) -> Family:
+    """The family of a model; names such as `vendor/claude-x` count by their last part."""
+    name = model.rpartition("/")[2].casefold()
+    return next(one for one in FAMILIES if name.startswith(one.prefix))
+
+
+def open_model(model: str, environ: Mapping[str, str], api: Api | None = None, window: int | None = None) -> Model:
+    """A model by name; raises `ModelError` where no request could be made at all."""
+    known = family(model)
+    if api is None:
+        # Whoever sets another address runs a server that speaks the older, common protocol.
+        compatible = "OPENAI_BASE_URL" in environ
+        api = "chat" if compatible and known.api == "responses" else known.api
+    made: Model = import_module(f"handrail.agent.providers.{api}").open_model(model, environ, window or known.window)
+    return made

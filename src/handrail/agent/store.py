@@ -1,0 +1,156 @@
+"""Conversations that survive the program: one file of JSON lines each, written turn by turn as it is answered.
+
+The first line says what it is; each further line is a turn, or `{"replace": [...]}` where the conversation was made
+shorter. A line that was cut off by a crash is left out when the file is read again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from handrail.agent.talk import Turn, as_json, from_json
+
+_MOST_BYTES = 512 << 20
+
+
+class NoConversation(LookupError):
+    """There is none by that id, or it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A conversation on disk."""
+
+    id: str
+    workspace: str
+    model: str
+    dialect: str
+    when: float
+    first: str
+    """What the person asked for first."""
+
+
+class Conversation:
+    """Writes one conversation down."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.id = os.path.basename(path).removesuffix(".jsonl")
+
+    def add(self, turn: Turn) -> None:
+        self._write(as_json(turn))
+
+    def replace(self, turns: Sequence[Turn]) -> None:
+        self._write({"replace": [as_json(turn) for turn in turns]})
+
+    def _write(self, value: dict[str, Any]) -> None:
+        line = json.dumps(value, ensure_ascii=True) + "\n"
+        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            _all(fd, line.encode("ascii"))
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+class Store:
+    """The conversations of a state directory."""
+
+    def __init__(self, state: str) -> None:
+        self._folder = os.path.join(state, "conversations")
+
+    def new(self, workspace: str, model: str, dialect: str) -> Conversation:
+        """A conversation that begins now."""
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        name = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
+        made = Conversation(os.path.join(self._folder, f"{name}.jsonl"))
+        made._write({"workspace": workspace, "model": model, "dialect": dialect, "when": time.time()})
+        return made
+
+    def load(self, id: str) -> tuple[Conversation, Kept, list[Turn]]:
+        """A conversation to go on with; raises `NoConversation`."""
+        found = [name for name in self._names() if name.startswith(id)]
+        if len(found) != 1 or os.sep in id:
+            what = "there is no conversation" if not found else f"{len(found)} conversations begin with"
+            raise NoConversation(f"{what} {id}")
+        path = os.path.join(self._folder, f"{found[0]}.jsonl")
+        about, turns = _read(path)
+        _cut(path)
+        return Conversation(path), _kept(found[0], about, turns), turns
+
+    def last(self, workspace: str) -> str:
+        """The newest conversation in a workspace; raises `NoConversation`."""
+        for kept in self.all():
+            if kept.workspace == workspace and kept.first:
+                return kept.id
+        raise NoConversation(f"there is no conversation in {workspace} yet")
+
+    def all(self) -> Iterator[Kept]:
+        """All of them, the newest first; what cannot be read is left out."""
+        for name in sorted(self._names(), reverse=True):
+            try:
+                about, turns = _read(os.path.join(self._folder, f"{name}.jsonl"), most=2)
+            except NoConversation:
+                continue
+            yield _kept(name, about, turns)
+
+    def _names(self) -> list[str]:
+        try:
+            return [name.removesuffix(".jsonl") for name in os.listdir(self._folder) if name.endswith(".jsonl")]
+        except FileNotFoundError:
+            return []
+
+
+def _all(fd: int, raw: bytes) -> None:
+    while raw:
+        raw = raw[os.write(fd, raw) :]
+
+
+def _cut(path: str) -> None:
+    """Take away the rest of a line that a crash has left, so that the next one begins on its own."""
+    with open(path, "rb+") as file:
+        raw = file.read()
+        whole = raw.rfind(b"\n") + 1
+        if whole < len(raw):
+            file.truncate(whole)
+
+
+def _kept(id: str, about: dict[str, Any], turns: Sequence[Turn]) -> Kept:
+    first = next((turn.text for turn in turns if turn.role == "user"), "")
+    return Kept(
+        id,
+        str(about.get("workspace", "")),
+        str(about.get("model", "")),
+        str(about.get("dialect", "")),
+        float(about.get("when", 0.0)),
+        first,
+    )
+
+
+def _read(path: str, most: int | None = None) -> tuple[dict[str, Any], list[Turn]]:
+    turns: list[Turn] = []
+    about: dict[str, Any] = {}
+    try:
+        if os.path.getsize(path) > _MOST_BYTES:
+            raise NoConversation(f"{path} is too large to be read")
+        with open(path, encoding="utf-8") as file:
+            for number, line in enumerate(file):
+                if most is not None and number > most:
+                    break
+                if not line.endswith("\n"):  # cut off by a crash: it was not answered yet
+                    break
+                value = json.loads(line)
+                if number == 0:
+                    about = dict(value)
+                elif "replace" in value:
+                    turns = [from_json(turn) for turn in value["replace"]]
+                else:
+                    turns.append(from_json(value))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise NoConversation(f"{path} cannot be read: {error}") from None
+    return about, turns

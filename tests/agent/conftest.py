@@ -1,0 +1,67 @@
+"""An agent with real tools, and a scripted model behind a real HTTP server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail import Session, Settings
+from handrail.agent.compaction import Compaction
+from handrail.agent.history import History, Keeper
+from handrail.agent.loop import Agent, Limits
+from handrail.agent.prompt import system_prompt
+from handrail.agent.providers import Api, open_model
+from handrail.agent.scripted import Line, Script, ScriptedServer, in_order
+from handrail.agent.talk import Event
+
+
+@dataclass
+class Stage:
+    """An agent, what it works in, and what was seen of it."""
+
+    agent: Agent
+    server: ScriptedServer
+    project: Path
+    events: list[Event] = field(default_factory=list)
+
+    def saw(self, kind: type[Any]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+Setting = Callable[..., Stage]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Setting]:
+    project = tmp_path / "project"
+    project.mkdir()
+    with ExitStack() as stack:
+
+        def make(
+            script: Script | Sequence[Line],
+            *,
+            api: Api = "chat",
+            dialect: str = "native",
+            window: int = 100_000,
+            limits: Limits | None = None,
+            compaction: Compaction | None = None,
+            keeper: Keeper | None = None,
+            **session: Any,
+        ) -> Stage:
+            server = stack.enter_context(ScriptedServer(script if callable(script) else in_order(script)))
+            settings = Settings(state=str(tmp_path / "state"), durable=False, raise_bugs=True)
+            made = stack.enter_context(Session(project, dialect=dialect, settings=settings, **session))
+            environ = {"OPENAI_BASE_URL": server.url, "ANTHROPIC_BASE_URL": server.url}
+            model = open_model("scripted", environ, api, window)
+            history = History(system_prompt(made), keeper=keeper)
+            events: list[Event] = []
+            limits = limits or Limits(wait=0.001)
+            agent = Agent(made, model, history, events.append, limits, compaction)
+            return Stage(agent, server, project, events)
+
+        yield make

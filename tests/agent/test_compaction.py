@@ -1,0 +1,141 @@
+"""A conversation that grows far past the model's window is made shorter, and the work comes out right."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from handrail.agent.compaction import Compaction
+from handrail.agent.history import History, size
+from handrail.agent.providers import APIS, Api
+from handrail.agent.scripted import Line, Seen
+from handrail.agent.talk import Compacted, Given, Turn, Use
+from tests.agent.conftest import Setting
+
+WINDOW = 12_000
+FILES = 40
+
+
+def working(seen: Seen) -> Line:
+    """A model that works through many files and remembers nothing but what it is told: the conversation is its memory."""
+    body = json.dumps(seen.body)
+    if "notes that you need" in body:
+        done = max((n for n in range(FILES) if f"file {n} is done" in body), default=-1)
+        return Line(f"The person wants TODO replaced in every file. file {done} is done. Decision: keep the endings.")
+    done = max((n for n in range(FILES) if f"file {n} is done" in body), default=-1)
+    number = done + 1
+    if number >= FILES:
+        return Line("All files are done.")
+    last = seen.results[-1] if seen.results else ""
+    if f"f{number}.txt has been updated" in last or "Edited" in last or "updated" in last.lower():
+        return Line(f"file {number} is done", [("LS", {"path": "."})])
+    if "TODO" in last and f"number {number}," in last:
+        return Line("", [("Edit", {"file_path": f"f{number}.txt", "old_string": "TODO", "new_string": "DONE"})])
+    return Line("", [("Read", {"file_path": f"f{number}.txt"})])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("api", APIS)
+def test_a_window_filled_ten_times_over_ends_with_the_right_files(stage: Setting, api: Api) -> None:
+    at = stage(working, api=api, window=WINDOW, mode="accept-edits")
+    texts = {}
+    for number in range(FILES):
+        texts[number] = "".join(f"line {line} of file number {number}, as it is\n" for line in range(200)) + "TODO\n"
+        (at.project / f"f{number}.txt").write_text(texts[number], encoding="utf-8")
+    ending = at.agent.run("replace TODO by DONE in every file")
+    assert ending.text == "All files are done."
+    for number, text in texts.items():
+        assert (at.project / f"f{number}.txt").read_text(encoding="utf-8") == text.replace("TODO", "DONE")
+    told = sum(len(given) for seen in at.server.requests for given in seen.results) // 4
+    assert told > 10 * WINDOW
+    compacted = at.saw(Compacted)
+    assert {event.how for event in compacted} >= {"the earlier part was summarised"}
+    for seen in at.server.requests:
+        _require_paired(seen.body)
+
+
+def _require_paired(body: Any) -> None:
+    """Every call has its result, and every result its call, right behind."""
+    calls: list[str] = []
+    results: list[str] = []
+    for item in body.get("messages", body.get("input")):
+        calls += [call["id"] for call in item.get("tool_calls") or ()]
+        if item.get("role") == "tool":
+            results.append(item["tool_call_id"])
+        if item.get("type") == "function_call":
+            calls.append(item["call_id"])
+        if item.get("type") == "function_call_output":
+            results.append(item["call_id"])
+        for part in item.get("content") or () if isinstance(item.get("content"), list) else ():
+            calls += [part["id"]] if part.get("type") == "tool_use" else []
+            results += [part["tool_use_id"]] if part.get("type") == "tool_result" else []
+    assert sorted(calls) == sorted(results)
+
+
+def test_old_results_become_one_line_with_the_id_that_brings_them_back(stage: Setting) -> None:
+    lines = [Line("", [("Read", {"file_path": "a.txt"})], ids=[f"look-{n}"]) for n in range(6)]
+    at = stage([*lines, Line("enough")], window=9_000)
+    (at.project / "a.txt").write_text("some words on a line\n" * 250, encoding="utf-8")
+    at.agent.run("look six times")
+    assert [event.how for event in at.saw(Compacted)] == ["old results were left out"]
+    given = [one for turn in at.agent.history.turns for one in turn.given]
+    assert given[0].pruned and "handrail show look-0" in given[0].text and len(given[0].text) < 200
+    assert not given[-1].pruned
+
+
+def test_what_was_read_and_approved_survives(stage: Setting) -> None:
+    asked: list[str] = []
+
+    def approve(prepared: Any) -> Any:
+        from handrail.prepared import Answer
+
+        asked.append(prepared.call.tool)
+        return Answer(True, lasting="session")
+
+    edit = ("Edit", {"file_path": "a.txt", "old_string": "one", "new_string": "two"})
+    back = ("Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "one"})
+    at = stage(
+        [Line("", [("Read", {"file_path": "a.txt"})]), Line("", [edit]), Line("done")], mode="ask", approve=approve
+    )
+    (at.project / "a.txt").write_text("one\n" + "more\n" * 500, encoding="utf-8")
+    assert at.agent.run("change it").how == "done"
+    at.agent.history.replace([Turn("user", "[notes: a.txt was changed]"), Turn("assistant", "I see.")])
+    result = at.agent.session.call(*back)
+    assert result.ok and asked == ["Edit"]
+
+
+def test_the_threshold_lies_between_75_and_98_percent() -> None:
+    assert Compaction().threshold == 0.85
+    for wrong in (0.5, 0.99):
+        with pytest.raises(ValueError, match="75"):
+            Compaction(threshold=wrong)
+
+
+def test_nothing_happens_below_the_threshold(stage: Setting) -> None:
+    at = stage([Line("", [("LS", {"path": "."})]), Line("ok")])
+    at.agent.run("look")
+    assert not at.saw(Compacted)
+
+
+def test_a_person_can_ask_for_it(stage: Setting) -> None:
+    at = stage([Line("", [("Read", {"file_path": "a.txt"})]), Line("ok"), Line("notes: nothing is open"), Line("on")])
+    (at.project / "a.txt").write_text("some words\n" * 900, encoding="utf-8")
+    at.agent.run("look")
+    before = at.agent.history.tokens
+    at.agent.compact()
+    assert at.agent.history.tokens < before
+    assert at.agent.run("go on").how == "done"
+
+
+def test_a_conversation_that_was_cut_off_inside_a_call_gets_its_result() -> None:
+    turns = [Turn("user", "go"), Turn("assistant", "", (Use("1", "Bash", "{}"),))]
+    history = History("", turns)
+    assert history.turns[-1].given[0].id == "1" and "may have been made or not" in history.turns[-1].given[0].text
+
+
+def test_a_picture_counts_for_more_than_its_text() -> None:
+    plain = Turn("tools", given=(Given("1", "Read", "a picture"),))
+    shown = Turn("tools", given=(Given("1", "Read", "a picture", blocks=({"type": "image"},)),))
+    assert size(shown) > size(plain) + 1_000
