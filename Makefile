@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test check scoreboard bench format lock clean
+.PHONY: run test check test-conformance scoreboard bench specs format lock clean
 
 $(READY): pyproject.toml requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
@@ -24,11 +24,20 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Not in `make test`: needs npm, and installs the protocol's suite (and the Node.js it asks for) into a temporary folder.
+CONFORMANCE := @modelcontextprotocol/conformance@0.2.0-alpha.12 node@22
+test-conformance: $(READY)
+	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && npm install --silent --no-save --prefix "$$folder" $(CONFORMANCE) && \
+		HANDRAIL_CONFORMANCE="$$folder" $(BIN)/python -m pytest tests/mcp/test_http_conformance.py
+
 scoreboard: $(READY)
 	$(BIN)/python -m tests.seeds.scoreboard
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+specs: $(READY)
+	$(BIN)/python -m handrail.dialects.snapshot
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

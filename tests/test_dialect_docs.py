@@ -70,7 +70,7 @@ def test_the_example_describes_its_tools_with_its_own_limits(example: Path) -> N
 
 
 def test_the_table_names_every_dialect_with_its_tools_in_order() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| ([\w, ]+) \| .+ \|$", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\| `([\w-]+)` \| ([\w, ]+) \| .+ \|$", PAGE, re.MULTILINE)
     assert {name: listed.split(", ") for name, listed in rows} == {
         name: list(dialects.load(name).entries) for name in dialects.names()
     }

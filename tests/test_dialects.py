@@ -96,6 +96,8 @@ def test_every_schema_is_one_plain_object(name: str, make_session: Make) -> None
 def test_every_argument_of_every_tool_is_described(name: str, make_session: Make) -> None:
     for spec in make_session(dialect=name).specs():
         for argument, schema in spec.schema["properties"].items():
+            if (name, spec.name, argument) == ("hello", "edit_file", "file_path"):
+                continue  # its document prints this one without a description, and is followed to the letter
             assert schema.get("description"), (spec.name, argument)
 
 
@@ -173,6 +175,8 @@ def test_a_template_that_cannot_be_filled_is_a_failure_and_no_exception(
         '[rules]\nstale = "smell"\n[tools.cat]\nid = "read"',
         '[rules]\ncolour = "red"\n[tools.cat]\nid = "read"',
         'extends = "klingon"\n[tools.cat]\nid = "read"',
+        '[tools.cat]\nid = "read"\n[tools.dog]\nid = "read"\ncalled = ["cat"]',
+        '[tools.cat]\nid = "read"\ncalled = ["pet"]\n[tools.dog]\nid = "read"\ncalled = ["pet"]',
     ],
 )
 def test_a_dialect_that_cannot_work_is_refused_when_it_is_loaded(own: Callable[..., str], tools: str) -> None:
@@ -181,7 +185,16 @@ def test_a_dialect_that_cannot_work_is_refused_when_it_is_loaded(own: Callable[.
 
 
 @pytest.mark.parametrize(
-    "line", ["limits = { wings = 2 }", 'limits = { lines = "many" }', 'rename = { path = "no_such_argument" }']
+    "line",
+    [
+        "limits = { wings = 2 }",
+        'limits = { lines = "many" }',
+        'rename = { path = "no_such_argument" }',
+        'also = { path = "no_such_argument" }',
+        'filled = ["no_such_argument"]',
+        'differ = ["file_path", "no_such_argument"]',
+        'whole = ["no_such_argument"]',
+    ],
 )
 def test_a_dialect_that_does_not_fit_its_tools_is_refused_when_they_are_listed(
     own: Callable[..., str], make_session: Make, line: str

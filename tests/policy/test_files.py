@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handrail.policy.files import PolicyError, load, trust
-from handrail.policy.lines import lines_of
+from handrail.text.toml_lines import lines_of
 from tests.policy.tables import rules
 
 TABLE = '[[rules]]\naction = "{action}"\ntier = "{tier}"\n{more}\n'

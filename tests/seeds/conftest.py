@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Session
+from tests.agent.conftest import stage as stage  # an agent with a scripted model, for the items on the loop
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import add_dialect, open_dialect, verb_parser
-from handrail.cli.output import Screen, as_document, on_terminal, write
+from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
 from handrail.text.shown import shown
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ Show what a model is told of the tools: a list for people, or with --format the 
 _EXAMPLES = """\
 examples:
   handrail tools
+  handrail tools --tokens                               what each dialect weighs
+  handrail tools --tokens --dialect claude              what each of its tools weighs
   handrail tools --dialect claude --format anthropic > tools.json"""
 
 
@@ -64,12 +66,20 @@ _FORMATS: dict[str, Callable[[Spec], dict[str, Any]]] = {
 def parser() -> argparse.ArgumentParser:
     made = verb_parser("tools", _ABOUT, _EXAMPLES)
     add_dialect(made)
+    made.set_defaults(dialect=None)  # so that --tokens can tell whether one was asked for
+    made.add_argument(
+        "--tokens", action="store_true", help="the weight of each dialect, or with --dialect of each tool"
+    )
     made.add_argument("--format", choices=list(_FORMATS), help="print JSON of this form instead of a list")
     return made
 
 
 def run(options: argparse.Namespace) -> int:
-    dialect = open_dialect(options.dialect)
+    if options.tokens and options.format:
+        raise UsageError("--tokens is a list for people; leave out --format")
+    if options.tokens:
+        return _tokens(options.dialect)
+    dialect = open_dialect(options.dialect or "native")
     specs = [dialect.spec(name) for name in dialect.entries]
     if options.format:
         write(as_document([_FORMATS[options.format](spec) for spec in specs]))
@@ -84,6 +94,28 @@ def run(options: argparse.Namespace) -> int:
         write("".join(screen.worded((name, "green"), (rest, "")) for name, rest in lines))
     else:
         write("".join([head, "\n", *(f"{name}{rest}\n" for name, rest in lines)]))
+    return 0
+
+
+def _tokens(name: str | None) -> int:
+    """What models pay for knowing the tools: by tool for one dialect, else by dialect."""
+    from handrail import dialects
+
+    rows: list[tuple[str, int, str]] = []
+    for one in [name] if name else dialects.names():
+        dialect = open_dialect(one)
+        weights = {tool: weight(dialect.spec(tool)) for tool in dialect.entries}
+        core = sum(weights[tool] for tool in dialect.core)
+        if name:
+            rows += [
+                (shown(tool), tokens, "" if tool in dialect.core else "when asked for")
+                for tool, tokens in weights.items()
+            ]
+        more = len(weights) - len(dialect.core)
+        extra = f", all {len(weights)} of them {sum(weights.values())}" if more else ""
+        rows.append((shown(dialect.name), core, f"{len(dialect.core)} tools{extra}"))
+    wide = max(len(label) for label, _, _ in rows)
+    write("".join(f"{label:<{wide}}  {tokens:>5} tokens  {rest}".rstrip() + "\n" for label, tokens, rest in rows))
     return 0
 
 

@@ -11,12 +11,13 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from dataclasses import dataclass, fields, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from handrail import tools
+from handrail.dialects.entries import Entry as Entry
 from handrail.dialects.renderers import RENDERERS, Frame, Renderer
 from handrail.dialects.words import DialectWords
 from handrail.errors import ToolError, UnknownTool
@@ -37,6 +38,8 @@ class Rules:
     read_before_write: bool = True
     stale: Literal["content", "mtime"] = "content"
     """What tells that a file changed since it was seen."""
+    seen_first: bool = False
+    """Whether a file that was never read is refused as unread even if it does not exist, or is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +50,6 @@ class Spec:
     description: str
     schema: Mapping[str, Any]
     hints: Hints
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A tool's place in a dialect: its name there, and what the dialect sets."""
-
-    name: str
-    id: str
-    rename: Mapping[str, str] = field(default_factory=dict)
-    """The dialect's argument names -> ours."""
-    add: Mapping[str, int] = field(default_factory=dict)
-    """What to add to a number that the dialect counts from elsewhere: `offset = 1` if it counts lines from 0."""
-    scale: Mapping[str, float] = field(default_factory=dict)
-    """What to multiply a number with that the dialect gives in another unit."""
-    invert: Sequence[str] = ()
-    """Switches that the dialect asks the other way round."""
-    values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """For some arguments, what the dialect's words for a value mean: `path = { "/" = "." }`."""
-    preset: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of ours that are given unless the model gives them."""
-    data: Mapping[str, str] = field(default_factory=dict)
-    """For a renderer that shows data: its names -> ours."""
-    limits: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Dialect:
@@ -96,9 +76,18 @@ class Dialect:
             raise DialectError(
                 f"{folder / 'tools.toml'}: rules.stale is 'content' or 'mtime', not {self.rules.stale!r}"
             )
+        self.core: Sequence[str] = table.get("core", list(self.entries))
+        """The tools that are offered unless others are asked for by name; all of them if the dialect does not say."""
+        for name in self.core:
+            if name not in self.entries:
+                raise DialectError(f"{folder / 'tools.toml'}: core names {name!r}, which is no tool of this dialect")
         for entry in self.entries.values():
             if entry.id not in tools.ids() and not tools.outside(entry.id):
                 raise DialectError(f"{folder / 'tools.toml'}: {entry.name} has the unknown tool id {entry.id!r}")
+        self._called = {called: entry for entry in self.entries.values() for called in entry.called}
+        names = [*self.entries, *(called for entry in self.entries.values() for called in entry.called)]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise DialectError(f"{folder / 'tools.toml'}: two tools are called {', '.join(twice)}")
         if table.get("renderer", "text") not in RENDERERS:
             raise DialectError(f"{folder / 'tools.toml'}: renderer is one of {sorted(RENDERERS)}")
         self.render: Renderer = RENDERERS[table.get("renderer", "text")]
@@ -109,9 +98,15 @@ class Dialect:
             table.get("said_add", {}),
         )
 
+    @cached_property
+    def prompt(self) -> str:
+        """What an agent of this family is told to be, if the dialect has words of its own for that."""
+        own = self._folder / "prompt.md"
+        return own.read_text(encoding="utf-8").strip() if own.exists() else ""
+
     def entry(self, name: str) -> Entry:
         """The tool that a model calls ``name``."""
-        found = self.entries.get(name)
+        found = self.entries.get(name) or self._called.get(name)
         if found is None:
             raise UnknownTool(tool=name, known=list(self.entries))
         return found
@@ -138,13 +133,14 @@ class Dialect:
         """What a model is told of one tool."""
         entry = self.entry(name)
         tool = tools.load(entry.id)
-        for ours in (*entry.rename.values(), *(entry.rename.get(theirs, theirs) for theirs in entry.add)):
+        names = entry.renamed
+        for ours in (*names.values(), *(names.get(theirs, theirs) for theirs in entry.add)):
             if ours not in tool.args.model_fields:
                 raise DialectError(
                     f"dialect {self.name}: {name} has no argument {ours!r}, only {[*tool.args.model_fields]}"
                 )
         limits = self.limits(name)
-        own = self._folder / f"{name}.md"
+        own = self._folder / f"{entry.name}.md"
         if own.exists():
             words = own.read_text(encoding="utf-8").removesuffix("\n")
         else:
@@ -152,7 +148,11 @@ class Dialect:
             for limit in fields(limits):
                 value = getattr(limits, limit.name)
                 words = words.replace("{" + limit.name + "}", f"{value:g}" if isinstance(value, float) else str(value))
-        return Spec(name, words, self._schema(entry, tool), tool.hints)
+        schema = self._schema(entry, tool)
+        for theirs in (*entry.filled, *entry.differ, *entry.whole):
+            if theirs not in schema["properties"] and theirs not in entry.also:
+                raise DialectError(f"dialect {self.name}: {name} has no argument {theirs!r} to be checked")
+        return Spec(entry.name, words, schema, tool.hints)
 
     def _schema(self, entry: Entry, tool: Tool) -> Mapping[str, Any]:
         own = self._folder / f"{entry.name}.json"
@@ -166,24 +166,14 @@ class Dialect:
     def undress(self, name: str, arguments: Mapping[str, Any]) -> tuple[Entry, dict[str, Any], list[str]]:
         """A call in our names: the tool's entry, its arguments, and the names that the dialect does not know."""
         entry = self.entry(name)
-        known = self.spec(name).schema["properties"]
-        needed = self.spec(name).schema.get("required", ())
-        ours: dict[str, Any] = dict(entry.preset)
-        unknown = [theirs for theirs in arguments if theirs not in known]
-        for theirs, value in arguments.items():
-            if theirs in known and not (value is None and theirs not in needed):  # null: as if it had not been given
-                value = _scaled(_added(value, entry.add.get(theirs, 0)), entry.scale.get(theirs))
-                if theirs in entry.invert:
-                    value = _inverted(value)
-                if isinstance(value, str):
-                    value = entry.values.get(theirs, {}).get(value, value)
-                ours[entry.rename.get(theirs, theirs)] = value
+        schema = self.spec(name).schema
+        ours, unknown = entry.ours(arguments, schema["properties"], schema.get("required", ()))
         return entry, ours, unknown
 
     def rendered(self, result: Result, call: Call, home: str) -> Result:
         """A result in the shape that the dialect's models know."""
-        entry = self.entries.get(call.tool)
-        return self.render(result, Frame(call, home, entry.data if entry else {}, self.codes))
+        entry = self.entries.get(call.tool) or self._called.get(call.tool)
+        return self.render(result, Frame(call, home, entry.data if entry else {}, self.codes, self.quiet))
 
     def wording(self, error: ToolError) -> str:
         """A failure in the dialect's words: around what it is called anywhere, what it is called in this tool."""
@@ -192,30 +182,6 @@ class Dialect:
         if own in self.words.messages:
             text = self.words.say(own, **{**error.facts, "error": text})
         return self.words.say(error.wrap, **error.facts, error=text) if error.wrap else text
-
-
-def _added(value: Any, more: int) -> Any:
-    """A number counted from elsewhere; one below zero counts from the end and stays, and so does what is no number."""
-    if more and isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
-        value = int(value)  # a model's "12"
-    numeric = isinstance(value, int | float) and not isinstance(value, bool)
-    return value + more if numeric and value >= 0 else value
-
-
-def _scaled(value: Any, factor: float | None) -> Any:
-    """A number in our unit; what is no number stays, and is refused later."""
-    if factor is None or isinstance(value, bool):
-        return value
-    try:
-        return float(value) * factor if isinstance(value, int | float | str) else value
-    except (ValueError, OverflowError):
-        return value
-
-
-def _inverted(value: Any) -> Any:
-    """A switch the other way round; a model's "true" too; what is no switch stays, and is refused later."""
-    value = {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
-    return not value if isinstance(value, bool) else value
 
 
 def names() -> list[str]:

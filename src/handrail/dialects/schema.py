@@ -1,4 +1,4 @@
-"""JSON schemas for models, derived from a tool's arguments: inlined, without titles, without nulls."""
+"""JSON schemas for models, derived from arguments: inlined, without titles, nulls and what goes without saying."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
+
+_UNSAID = ("title", "minLength", "maxLength", "minimum", "exclusiveMinimum")
+"""What a model need not read: a text that is empty or a number below zero is refused with a sentence that says so."""
 
 
 def schema_of(args: type[BaseModel], rename: Mapping[str, str]) -> dict[str, Any]:
@@ -36,5 +39,5 @@ def _plain(node: Any, definitions: Mapping[str, Any]) -> Any:
         if named and key == "properties"
         else _plain(value, definitions)
         for key, value in node.items()
-        if key != "title" and not (key == "default" and value is None)
+        if key not in _UNSAID and not (key == "default" and not value)
     }

@@ -86,3 +86,19 @@ def _parts(template: str) -> list[_Part]:
         found += [_Part(template[last : match.start()]), part]
         last = match.end()
     return [*found, _Part(template[last:])]
+
+
+def facts_in(template: str) -> list[tuple[str, str]]:
+    """Every fact that a template names, with the format it is said in; raises `ValueError` with what is wrong in it."""
+    bare = _OPTIONAL.sub("", template)
+    if "[[" in bare or "]]" in bare or any("[[" in match[3] for match in _OPTIONAL.finditer(template)):
+        raise ValueError("[[ and ]] must come in pairs, one pair not inside another")
+    found = []
+    for part in _parts(template):
+        found += [(name, "") for name in (*part.needs, part.unless) if name]
+        for _, name, form, conversion in _formatter.parse(part.template):
+            if name is not None:
+                if conversion or not name.isidentifier():
+                    raise ValueError(f"{{{name}}} is no plain name of a fact")
+                found.append((name, form or ""))
+    return found

@@ -6,16 +6,18 @@ import posixpath
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from handrail.artefacts import ALIAS
 from handrail.errors import BadCommand, Dangerous, NotDirectory, TimeoutTooLong, TooManyJobs
 from handrail.nouns import Touch
-from handrail.shell.parse import PatchCall, as_patch
+from handrail.shell.parse import SHELLS, PatchCall, as_patch
 from handrail.shell.reading.danger import danger
 from handrail.shell.reading.effects import effects
-from handrail.shell.reading.script import checked, read
+from handrail.shell.reading.script import Script, checked, read
 from handrail.shell.running.orders import Ended
 from handrail.shell.running.output import WHOLE, View
 from handrail.shell.running.run import Run
@@ -24,7 +26,6 @@ from handrail.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Word
 from handrail.tools import apply_patch
 from handrail.tools.parts import patch_call
 
-_SHELLS = ("bash", "sh", "zsh")
 _PLACES = ("", "/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
 _MOST_CHARS = 190_000
 """Of output that could not be kept so much of the beginning and the end is shown."""
@@ -35,7 +36,7 @@ def _joined(command: Any) -> Any:
     if not isinstance(command, list | tuple) or not all(isinstance(word, str) for word in command):
         return command
     name = command[0].rpartition("/")[2] if command else ""
-    shell = name in _SHELLS and command[0].removesuffix(name) in _PLACES and command[1:2] in (["-c"], ["-lc"])
+    shell = name in SHELLS and command[0].removesuffix(name) in _PLACES and command[1:2] in (["-c"], ["-lc"])
     if len(command) == 3 and (shell or as_patch(command)):  # for a patch no shell is needed
         return command[2]
     return shlex.join(command)
@@ -43,10 +44,15 @@ def _joined(command: Any) -> Any:
 
 class Args(Arguments):
     command: Annotated[str, BeforeValidator(_joined), Field(min_length=1, description="What bash is to run")]
-    workdir: Annotated[str, Field(min_length=1, description="The directory to run it in")] = "."
-    timeout: Annotated[float | None, Field(gt=0, description="Seconds that it may take")] = None
-    background: Annotated[bool, Field(description="Return at once; read it later with BashOutput")] = False
-    keep: Annotated[bool, Field(description="When the time is up, let it go on in the background")] = False
+    workdir: Annotated[str, Field(min_length=1, description="Where to run it")] = "."
+    timeout: Annotated[float | None, Field(gt=0, description="Seconds")] = None
+    background: Annotated[bool, Field(description="Return at once; read it with BashOutput")] = False
+    keep: Annotated[bool, Field(description="After timeout, go on in background")] = False
+
+    @cached_property
+    def patch(self) -> PatchCall | None:
+        """The patch that this command is; None if it is any other command. Looked for once a call."""
+        return None if self.background else patch_call.found(self.command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +81,16 @@ class Limits(apply_patch.Limits):
 
 def touches(args: Args) -> list[Touch]:
     """A patch touches files. A command is run, each of its parts, and comes to files as far as that can be proven."""
-    call = _patch(args)
-    if call:
-        return patch_call.touches(call, args.workdir)
-    _require_harmless(args.command)
-    found = effects(args.command)
+    if args.patch:
+        return patch_call.touches(args.patch, args.workdir)
+    found = effects(_require_harmless(args.command))
     worst = next((one.why for one in found.commands if one.tier == found.tier), "")
     whole = Touch("run", args.command, tier=found.tier, why=worst, doubt="; ".join(found.doubts))
     parts = [Touch("run", one.text, tier=one.tier, why=one.why, doubt=one.doubt) for one in found.commands]
-    files = [Touch(file.action, _placed(args.workdir, file.path), by_command=True) for file in found.files]
+    files = [
+        Touch(file.action, _placed(args.workdir, file.path), "", True, file.glob, file.below, file.into, file.sees)
+        for file in found.files
+    ]
     out = [Touch("network", text, by_command=True) for text in found.network]
     several = parts if len(parts) > 1 else []
     return list(dict.fromkeys([whole, *several, *files, *out, Touch("read", args.workdir)]))
@@ -94,15 +101,10 @@ def _placed(workdir: str, path: str) -> str:
     return path if path.startswith("~") else posixpath.normpath(posixpath.join(workdir, path))
 
 
-def _patch(args: Args) -> PatchCall | None:
-    return None if args.background else patch_call.found(args.command)
-
-
 def run(args: Args, ctx: Context) -> Outcome:
     limits: Limits = ctx.limits
-    call = _patch(args)
-    if call:
-        outcome = patch_call.run(call, args.workdir, ctx)
+    if args.patch:
+        outcome = patch_call.run(args.patch, args.workdir, ctx)
         return Outcome("patch", outcome.facts, outcome.data, outcome.remarks)
     seconds = limits.seconds if args.timeout is None else args.timeout
     if seconds > limits.most_seconds:
@@ -138,8 +140,8 @@ def _number(seconds: float) -> float | int:
     return int(seconds) if seconds == int(seconds) else seconds
 
 
-def _require_harmless(command: str) -> None:
-    """What is refused everywhere, and what is no command at all."""
+def _require_harmless(command: str) -> Script:
+    """The command, read. What is refused everywhere, and what is no command at all, raises."""
     if "\0" in command:
         raise BadCommand(why="it holds a NUL character", line=None, near=None)
     if not command.strip():
@@ -152,6 +154,7 @@ def _require_harmless(command: str) -> None:
     found = danger(script)
     if found:
         raise Dangerous(part=found.text, why=found.why)
+    return script
 
 
 def _view(done: Run, limits: Limits, terminal: Terminal) -> View:
@@ -225,6 +228,7 @@ def _ended(
         "truncated": truncated,
         "log": log,
         "strays": [{"pid": stray.pid, "command": stray.command} for stray in ended.strays],
+        "swept": [{"pid": stray.pid, "command": stray.command} for stray in ended.swept],
         "changed": list(changed),
         "boundary": terminal.boundary.name,
     }
@@ -237,6 +241,13 @@ def _ended(
         remarks.append(Remark("too_much_output", {"bytes": ended.output_bytes}))
     if ended.cancelled:
         remarks.append(Remark("command_cancelled", {}))
+    if failed and (place := terminal.elsewhere(args.command)):
+        remarks.append(Remark("named_elsewhere", {"name": ALIAS, "place": place}))
+    if terminal.unmasked:
+        remarks.append(Remark("not_hidden", {"count": terminal.unmasked}))
+    if ended.swept:
+        names = [f"{stray.pid} ({stray.command[:60]})" for stray in ended.swept]
+        remarks.append(Remark("swept", {"processes": ", ".join(names)}))
     if ended.survivors:
         pids = ", ".join(str(stray.pid) for stray in ended.survivors)
         remarks.append(Remark("survivors", {"pids": pids}))

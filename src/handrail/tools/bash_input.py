@@ -7,7 +7,10 @@ from typing import Annotated
 
 from pydantic import Field
 
+from handrail.errors import Dangerous
 from handrail.nouns import Touch
+from handrail.shell.running.jobs import Job
+from handrail.shell.typed import obeys, typed_danger
 from handrail.tool import Arguments, Context, Hints, Outcome, Tool, Words
 
 
@@ -28,7 +31,12 @@ def touches(args: Args) -> list[Touch]:
 
 
 def run(args: Args, ctx: Context) -> Outcome:
-    sent = ctx.terminal.jobs.write(args.job, args.text, args.close)
+    def check(job: Job) -> None:
+        found = typed_danger(job.typed, args.text) if args.text and obeys(job.run.order.command) else None
+        if found:
+            raise Dangerous(part=found.text, why=found.why)
+
+    sent = ctx.terminal.jobs.write(args.job, args.text, args.close, check)
     wanted = len(args.text.encode("utf-8", "surrogateescape"))
     facts = {"job": args.job, "sent": sent, "wanted": wanted}
     return Outcome("sent", {**facts, "short": sent < wanted, "closed": args.close}, dict(facts))

@@ -14,10 +14,10 @@ _PAUSE = 0.05
 
 
 class Args(Arguments):
-    job: Annotated[str | None, Field(description="The job; without it all jobs are listed")] = None
-    filter: Annotated[str | None, Field(description="Only lines that this regular expression matches")] = None
-    all: Annotated[bool, Field(description="From the beginning, not only what is new")] = False
-    wait: Annotated[float, Field(ge=0, le=60, description="Seconds to wait for the end of it")] = 0
+    job: Annotated[str | None, Field(description="The job")] = None
+    filter: Annotated[str | None, Field(description="Regex for lines")] = None
+    all: Annotated[bool, Field(description="From the beginning")] = False
+    wait: Annotated[float, Field(ge=0, le=60, description="Seconds to wait for the end")] = 0
 
 
 @dataclass(frozen=True, slots=True)

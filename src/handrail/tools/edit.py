@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
-from handrail.errors import ChangedSince, EmptyOld, NoChange, NoMatch, ToolError
+from handrail.errors import ChangedSince, EmptyOld, NoChange, NoMatch, OtherCount, ToolError
 from handrail.text.diff import snippet
 from handrail.text.document import Splice, applied
 from handrail.text.ladder import Plan, plan
@@ -19,9 +20,11 @@ _PROSE = (".md", ".mdx", ".rst", ".txt", ".adoc")
 
 class Args(Arguments):
     file_path: Annotated[Writes, Field(description="The file to change")]
-    old_string: Annotated[str, Field(description="The text to replace, as Read shows it, without line numbers")]
+    old_string: Annotated[str, Field(description="The text to replace")]
     new_string: Annotated[str, Field(description="The text to put there")]
-    replace_all: Annotated[bool, Field(description="Replace every occurrence")] = False
+    replace_all: Annotated[bool, Field(description="Every occurrence")] = False
+    expected: SkipJsonSchema[Annotated[int | None, Field(ge=1)]] = None
+    """How many occurrences there must be; only for dialects that count them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +73,21 @@ def run(args: Args, ctx: Context) -> Outcome:
         ctx.stage(args.file_path, None, [Splice(0, 0, args.new_string)])
         return Outcome("created", facts, {"created": True})
     loaded = ctx.load(args.file_path)
+    every = args.replace_all or (args.expected or 1) > 1
     try:
         made = understood(
-            loaded.document.text,
-            args.old_string,
-            args.new_string,
-            args.replace_all,
-            ctx.limits.matching,
-            args.file_path,
+            loaded.document.text, args.old_string, args.new_string, every, ctx.limits.matching, args.file_path
         )
-    except NoMatch:
+    except NoMatch as error:
+        unmatched = {"unmatched": True, "one": not every, "all": every}
         if loaded.moved is not None:
-            raise ChangedSince(path=args.file_path, moved=loaded.moved) from None
+            raise ChangedSince(path=args.file_path, moved=loaded.moved, **unmatched) from None
+        error.facts |= unmatched
         raise
+    if args.expected not in (None, made.places):
+        raise OtherCount(path=args.file_path, found=made.places, expected=args.expected, files=1, searched=1)
     found = ctx.stage(args.file_path, loaded, made.splices).hunks
-    kind = "replaced_all" if args.replace_all else "done"
+    kind = "replaced_all" if every else "done"
     facts |= {"count": made.places, "snippet": snippet(found), "most": ctx.limits.snippet_lines, "how": how(made)}
     data = {"replaced": made.places, "rung": made.rung, "readings": list(made.readings)}
     return Outcome(kind, facts, data, elsewhere(args.file_path, loaded))

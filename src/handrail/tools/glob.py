@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import Annotated
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from handrail.errors import BadGlobPattern, SearchTimedOut
 from handrail.nouns import Touch
@@ -24,11 +26,13 @@ _KEPT = 20_000
 
 class Args(Arguments):
     pattern: Annotated[str, Field(min_length=1, max_length=4096, description="Such as **/*.py or src/*.{ts,tsx}")]
-    path: Annotated[str, Field(description="The directory that the pattern starts from")] = "."
+    path: Annotated[str, Field(description="Where the pattern starts")] = "."
     limit: Annotated[int | None, Field(ge=1, description="Most paths")] = None
     offset: Annotated[int, Field(ge=0, description="Paths to skip")] = 0
-    include_hidden: Annotated[bool, Field(description="Also names that begin with a dot")] = False
-    include_ignored: Annotated[bool, Field(description="Also what ignore files leave out")] = False
+    include_hidden: Annotated[bool, Field(description="Dot files too")] = False
+    include_ignored: Annotated[bool, Field(description="Ignored ones too")] = False
+    ignore_case: SkipJsonSchema[bool] = False
+    """Only for dialects that have such a switch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +64,31 @@ def _start(args: Args) -> tuple[str, str]:
     return fixed, posixpath.relpath(args.pattern, fixed) if fixed != "/" else args.pattern.lstrip("/")
 
 
+_LETTERS = re.compile(r"(\\.)|\[(!|\^)?(\]?[^\]/]*)\]|(.)", re.DOTALL)
+
+
+def _either_case(pattern: str) -> str:
+    """A pattern that matches capital and small letters alike: `a` becomes `[aA]`, and `[a-z]` becomes `[a-zA-Z]`."""
+
+    def folded(part: re.Match[str]) -> str:
+        escaped, negated, inside, char = part.groups()
+        if inside is not None:
+            core = inside.strip("-")  # a dash at the edge is no range, and must not become one
+            other = core.swapcase() if len(core.swapcase()) == len(core) else core
+            both = core if other == core else core + other
+            return f"[{negated or ''}{both}{'-' if core != inside else ''}]"
+        if escaped or char.swapcase() == char or len(char.swapcase()) != 1:
+            return part[0]
+        return f"[{char}{char.swapcase()}]"
+
+    return _LETTERS.sub(folded, pattern)
+
+
 def run(args: Args, ctx: Context) -> Outcome:
     limits: Limits = ctx.limits
     start, pattern = _start(args)
     try:
-        glob = compiled(pattern, args.include_hidden)
+        glob = compiled(_either_case(pattern) if args.ignore_case else pattern, args.include_hidden)
     except BadGlob as error:
         raise BadGlobPattern(pattern=args.pattern, why=str(error)) from None
     tree = ctx.tree(start)

@@ -19,12 +19,12 @@ from handrail.tools.parts.coverage import passed_over
 
 class Args(Arguments):
     path: Annotated[Reads, Field(description="The directory")] = "."
-    depth: Annotated[int, Field(ge=1, le=10, description="How many levels to show")] = 1
+    depth: Annotated[int, Field(ge=1, le=10, description="Levels to show")] = 1
     offset: Annotated[int, Field(ge=0, description="Entries to skip")] = 0
     limit: Annotated[int | None, Field(ge=1, description="Most entries")] = None
-    include_hidden: Annotated[bool, Field(description="Also names that begin with a dot")] = False
-    include_ignored: Annotated[bool, Field(description="Also what ignore files leave out")] = False
-    ignore: Annotated[Sequence[str], Field(description="Globs of what to leave out")] = ()
+    include_hidden: Annotated[bool, Field(description="Dot files too")] = False
+    include_ignored: Annotated[bool, Field(description="Ignored ones too")] = False
+    ignore: Annotated[Sequence[str], Field(description="Globs to leave out")] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import codecs
+import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
-from handrail.errors import BinaryFile, FileTooLarge, PageTooLarge, PastColumn, PastEnd
+from handrail.errors import BadArguments, BinaryFile, FileTooLarge, PageTooLarge, PastColumn, PastEnd
 from handrail.files.pages import Page, Row, TextFile
 from handrail.text import lines
 from handrail.text.shown import readable
 from handrail.tool import Arguments, Context, Hints, Outcome, Reads, Remark, Tool, Words
 from handrail.tools.parts import read_media
 
+_FEED = re.compile(r"\r?\n")
+
 
 class Args(Arguments):
     file_path: Annotated[Reads, Field(description="The file to read")]
     offset: Annotated[int | None, Field(description="First line, from 1; negative counts from the end")] = None
     limit: Annotated[int | None, Field(ge=1, description="Most lines")] = None
-    column: Annotated[int, Field(ge=1, description="First character of the first line, to go on in a long line")] = 1
-    pages: Annotated[str | None, Field(description="Pages of a PDF, such as 1-5")] = None
-    outline: Annotated[bool, Field(description="Only list the symbols of a source file")] = False
+    column: Annotated[int, Field(ge=1, description="First character, in a cut line")] = 1
+    pages: Annotated[str | None, Field(description="Of a PDF, such as 1-5")] = None
+    outline: Annotated[bool, Field(description="Only the symbols")] = False
+    last: SkipJsonSchema[Annotated[int | None, Field(ge=1)]] = None
+    """The last line that is wanted; only for dialects that say where to stop and not how much to read."""
+
+    @property
+    def most(self) -> int | None:
+        """How many lines are asked for, if that is said."""
+        wanted = self.last - (self.offset or 1) + 1 if self.last is not None else None
+        return min(filter(None, (wanted, self.limit)), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +69,9 @@ class Limits:
     """Whether pictures, PDF pages and notebooks are shown as such."""
     nul_bytes: int = 0
     """So many bytes at the beginning must be free of NULs."""
+    feeds: bool = False
+    """Whether lines end at a line feed alone, and what stands behind the last one is a row too, even if it is empty.
+    There is no page behind the end then, but an empty one, and what is over `answer_chars` is cut off."""
     only_utf8: bool = False
     """Whether other encodings are shown as broken UTF-8 rather than as what they are."""
 
@@ -73,14 +88,14 @@ class Shown(NamedTuple):
 
 def run(args: Args, ctx: Context) -> Outcome:
     limits: Limits = ctx.limits
+    if args.last is not None and not 0 <= (args.offset or 0) <= args.last:
+        raise BadArguments(problems=f"- the last line ({args.last}) must not lie before the first ({args.offset})")
     file = ctx.open(args.file_path)
     facts: dict[str, Any] = {"path": args.file_path, "size": file.size, "modified": ctx.moved(file)}
     if args.outline:
-        return read_media.outlined(file, ctx, facts, args.offset, args.limit)
+        return read_media.outlined(file, ctx, facts, args.offset, args.most)
     found = (
-        read_media.shown(file, ctx, facts, args.pages, args.offset, args.limit or limits.lines)
-        if limits.media
-        else None
+        read_media.shown(file, ctx, facts, args.pages, args.offset, args.most or limits.lines) if limits.media else None
     )
     if found:
         return found
@@ -91,9 +106,11 @@ def run(args: Args, ctx: Context) -> Outcome:
     except BinaryFile as error:
         ctx.saw(file)  # there is no more to see of it, so that it may be overwritten knowingly
         raise BinaryFile(**{**error.facts, **facts}) from None
-    if limits.whole_bytes and file.size > limits.whole_bytes and args.offset is None and args.limit is None:
+    if limits.whole_bytes and file.size > limits.whole_bytes and args.offset is None and args.most is None:
         raise FileTooLarge(**facts, kilobytes=file.size / 1024, most=limits.whole_bytes // 1024)
     first = 1 if args.offset is None or args.offset == 0 else args.offset
+    if limits.feeds:
+        return _by_feeds(file, ctx, facts, first, args.most)
     if file.size == len(file.codec.bom):
         ctx.saw(file)
         if limits.empty_is_error:
@@ -102,7 +119,7 @@ def run(args: Args, ctx: Context) -> Outcome:
 
     if limits.plain_bytes:
         return _plain(file, ctx, facts, limits.plain_bytes)
-    most = args.limit or limits.lines
+    most = args.most or limits.lines
     if limits.most_lines:
         most = min(most, limits.most_lines)
     page = _page(file, first, most, limits, args.column)
@@ -124,13 +141,13 @@ def run(args: Args, ctx: Context) -> Outcome:
         return Outcome("page", {**facts, "most": limits.answer_chars}, data, (remark,))
     last = rows[-1].row.number
     ctx.saw(file, rows[0].row.number, last)
-    asked = args.limit is not None and len(rows) == args.limit and not limits.cut_is_partial
+    asked = args.most is not None and len(rows) == args.most and not limits.cut_is_partial
     remarks = []
     if more and asked:
         facts["next"] = last + 1
     elif more:
         total = page.total or (file.count() if limits.most_lines else None)
-        within = args.limit if args.limit and not limits.cut_is_partial else None
+        within = args.most if args.most and not limits.cut_is_partial else None
         selected = min(total, rows[0].row.number + within - 1) if total and within else total
         remaining = selected - last if selected else None
         remarks.append(Remark("more_lines", {"next": last + 1, "remaining": remaining, "total": total}))
@@ -194,6 +211,40 @@ def _plain(file: TextFile, ctx: Context, facts: dict[str, Any], most: int) -> Ou
     return Outcome("page", {**facts, "text": text, "cut": most}, data, (remark,))
 
 
+def _by_feeds(file: TextFile, ctx: Context, facts: dict[str, Any], first: int, asked: int | None) -> Outcome:
+    """Rows as a split of the text at its line feeds gives them."""
+    limits: Limits = ctx.limits
+    room = limits.answer_chars or limits.page_chars
+    texts, more = _split(file, first, asked or limits.lines, room)
+    rows = [Shown(number, text, Row(number, text)) for number, text in enumerate(texts, start=first)]
+    ctx.saw(file, first if rows else 0, rows[-1].row.number if rows else 0)
+    remarks = []
+    if more and len(rows) != asked:
+        remarks.append(Remark("more_lines", {"next": first + len(rows), "remaining": None, "total": None}))
+    length = sum(max(limits.gutter_chars, len(str(row.label)) + 1) + len(row.text) + 1 for row in rows) - 1
+    facts = {**facts, "rows": rows, "next": None}
+    if length > room:
+        remarks.append(Remark("answer_cut", {"count": length - room}))
+        facts |= {"most": room, "besides": True}
+    data = _about(file, facts) | {"truncated": more or bool(remarks), "lines": len(rows), "encoding": file.codec.label}
+    return Outcome("page", facts, data, tuple(remarks))
+
+
+def _split(file: TextFile, first: int, most: int, room: int) -> tuple[list[str], bool]:
+    """The lines asked for, and whether more follow. A big file is not loaded, and a lone CR ends a line in it."""
+    if file.raw is not None:
+        texts = _FEED.split(file.codec.decode(file.raw))
+        return texts[first - 1 : first - 1 + most], len(texts) > first - 1 + most
+    try:
+        page = file.page(first, most, room + 1, 2 * room)
+    except PastEnd as error:
+        return [""] if first == error.facts["total"] + 1 and file.ended else [], False
+    texts = [row.text for row in page.rows]
+    if page.more or not file.ended:
+        return texts, page.more
+    return ([*texts, ""], False) if len(texts) < most else (texts, True)
+
+
 def _data(page: Page, rows: list[Shown], more: bool) -> dict[str, Any]:
     return {
         "truncated": more,
@@ -229,7 +280,8 @@ def say(outcome: Outcome, words: Words) -> str:
             text += words.say("read.cut_line", left=left, column=row.cut, endless=endless)
         rows.append((row.label, text))
     if "most" in facts:  # as much of the rows as the note leaves room for
-        return words.rows(rows)[: facts["most"] - len(facts["notes"])] + str(facts["notes"])
+        room = facts["most"] - (0 if "besides" in facts else len(facts["notes"]))
+        return words.rows(rows)[:room] + str(facts["notes"])
     return words.say("read.page", **{**facts, "cut": None, "rows": words.rows(rows)})
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import Field
 
 from handrail.text import lines
-from handrail.text.document import Splice
+from handrail.text.codec import UTF8
+from handrail.text.document import Document, Splice
 from handrail.text.splice import narrowed, with_endings
 from handrail.tool import Arguments, Context, Hints, Outcome, Tool, Words, Writes
 
@@ -20,23 +21,31 @@ class Args(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a dialect may set: nothing."""
+    """What a dialect may set."""
+
+    verbatim: bool = False
+    """Whether the contents are written as they are given and in UTF-8, whatever the file was in."""
 
 
 def run(args: Args, ctx: Context) -> Outcome:
     facts = {"path": args.file_path, "lines": lines.count(args.content)}
+    data = {"lines": facts["lines"], "bytes": len(args.content.encode("utf-8", "replace"))}
     if not ctx.exists(args.file_path):
         ctx.stage(args.file_path, None, [Splice(0, 0, args.content)])
-        return Outcome("created", facts, {"created": True, "lines": facts["lines"]})
+        return Outcome("created", facts, {"created": True, **data})
     loaded = ctx.load(args.file_path, whole=True)
+    if ctx.limits.verbatim and loaded.document.codec is not UTF8:
+        loaded = replace(loaded, document=Document(loaded.document.text.encode("utf-8", "replace"), UTF8))
     text, content = loaded.document.text, args.content
     if loaded.document.codec.bom:
         content = content.removeprefix("\ufeff")  # the file's own mark stays
-    if "\r" not in content:  # who does not spell out line endings wants those that the file has
+    if (
+        "\r" not in content and not ctx.limits.verbatim
+    ):  # who does not spell out line endings wants those that the file has
         content = with_endings(text, 0, len(text), content)
     change = narrowed(text, 0, len(text), content)
     staged = ctx.stage(args.file_path, loaded, [change] if change else [])
-    return Outcome("replaced" if staged.changes else "unchanged", facts, {"created": False, "lines": facts["lines"]})
+    return Outcome("replaced" if staged.changes else "unchanged", facts, {"created": False, **data})
 
 
 def say(outcome: Outcome, words: Words) -> str:

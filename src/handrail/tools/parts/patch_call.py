@@ -9,6 +9,7 @@ from typing import Any
 
 from handrail.errors import BadPath, IsDirectory, NotFound
 from handrail.files.pages import TextFile
+from handrail.files.parcels import Parcel
 from handrail.nouns import Touch
 from handrail.search.tree import Tree
 from handrail.shell.parse import PatchCall, as_patch
@@ -119,6 +120,12 @@ class _Below:
 
     def remove(self, named: str, loaded: Loaded) -> Staged:
         return self._ctx.remove(self._long(named), loaded)
+
+    def parcel(self, named: str) -> Parcel:
+        return self._ctx.parcel(self._long(named))
+
+    def take(self, named: str, parcel: Parcel, to: str | None = None) -> None:
+        self._ctx.take(self._long(named), parcel, None if to is None else self._long(to))
 
     def move(
         self, named: str, target: str, loaded: Loaded, splices: Sequence[Splice], over: Loaded | None = None

@@ -1,0 +1,53 @@
+"""Trash: a delete that can be taken back.
+
+The file need not have been read: all of it is kept, so nothing is lost that nobody has looked at. What cannot be kept
+is not deleted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from handrail.errors import NotFound, NotRegular
+from handrail.files.parcels import MOST_ENTRIES
+from handrail.nouns import Touch
+from handrail.tool import Arguments, Context, Hints, Names, Outcome, Tool, Words
+from handrail.tools.move import inside
+
+
+class Args(Arguments):
+    path: Annotated[str, Names("delete"), Field(description="The file or directory to delete")]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a model is told."""
+
+    entries: int = MOST_ENTRIES
+
+
+def seek(args: Args, ctx: Context) -> list[Touch]:
+    """Each file and directory inside of a directory."""
+    try:
+        names = inside(ctx.parcel(args.path))
+    except (NotFound, NotRegular):  # said by the run, when it is allowed
+        return []
+    return [Touch("delete", f"{args.path.rstrip('/')}/{name}") for name in names]
+
+
+def run(args: Args, ctx: Context) -> Outcome:
+    parcel = ctx.parcel(args.path)
+    ctx.take(args.path, parcel)
+    files = parcel.count("file")
+    facts = {"path": args.path, "files": files}
+    return Outcome("directory" if parcel.is_directory else "file", facts, {"files": files, "bytes": parcel.size})
+
+
+def say(outcome: Outcome, words: Words) -> str:
+    return words.say(f"trash.{outcome.kind}", **outcome.facts)
+
+
+TOOL = Tool(id="trash", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True), seek=seek)

@@ -1,0 +1,208 @@
+"""`dialects.check`: everything wrong with a dialect folder at once, with file, line and mend."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from handrail import dialects
+from handrail.dialects import check as checking
+from handrail.dialects.check import check
+
+SOUND = 'extends = "native"\n[tools.cat]\nid = "read"\nrename = { path = "file_path" }\n'
+
+Made = Callable[..., list[tuple[str, int, str]]]
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Made:
+    """`found(tools, messages, **files)`: what is wrong, as (file name, line, text)."""
+
+    def look(tools: str = SOUND, messages: str = "", **files: str) -> list[tuple[str, int, str]]:
+        folder = tmp_path / "mine"
+        folder.mkdir()
+        (folder / "tools.toml").write_text(tools, encoding="utf-8")
+        (folder / "messages.toml").write_text(messages, encoding="utf-8")
+        for name, text in files.items():
+            (folder / name.replace("__", ".")).write_text(text, encoding="utf-8")
+        return [(problem.file.name, problem.line, problem.text) for problem in check(folder)]
+
+    return look
+
+
+@pytest.mark.parametrize("name", dialects.names())
+def test_every_dialect_that_comes_along_is_sound(name: str) -> None:
+    assert [str(problem) for problem in check(dialects.HERE / name)] == []
+
+
+def test_a_sound_folder_has_no_problem(found: Made) -> None:
+    assert found(messages='[errors]\nnot_found = "no {path} here[[, perhaps {nearest}]]"\n') == []
+
+
+def test_all_mistakes_are_told_at_once_each_with_its_line_and_mend(found: Made) -> None:
+    tools = """\
+extends = "native"
+colour = "red"
+core = ["cat", "dgo"]
+quiet_notes = ["more_line"]
+renderer = "envelop"
+gutter = "{line} "
+
+[rules]
+stale = "never"
+read_befor_write = true
+
+[codes]
+not_fond = "X"
+
+[limits]
+lins = 3
+
+[tools.cat]
+id = "read"
+rename = { path = "file_pth" }
+preset = { offst = 3 }
+limits = { lines = "many", line_char = 3 }
+add = { ofset = 1 }
+nickname = "kitty"
+
+[tools.dog]
+id = "reed"
+"""
+    told = found(tools)
+    wanted = [
+        (2, "colour", "core"),
+        (3, "dgo", "dog"),
+        (4, "more_line", "more_lines"),
+        (5, "envelop", "envelope"),
+        (6, "gutter", "number"),
+        (9, "never", "'content' or 'mtime'"),
+        (10, "read_befor_write", "read_before_write"),
+        (13, "not_fond", "not_found"),
+        (16, "lins", "lines"),
+        (20, "file_pth", "file_path"),
+        (21, "offst", "offset"),
+        (22, "line_char", "line_chars"),
+        (22, "'many'", "int"),
+        (23, "ofset", "offset"),
+        (24, "nickname", "rename"),
+        (27, "reed", "read"),
+    ]
+    assert {file for file, _, _ in told} == {"tools.toml"}
+    assert sorted(line for _, line, _ in told) == sorted(line for line, _, _ in wanted)
+    for line, wrong, mend in wanted:
+        assert any(at == line and wrong in text and mend in text for _, at, text in told), (line, wrong, told)
+
+
+def test_messages_may_only_say_what_there_is_and_name_what_is_told(found: Made) -> None:
+    messages = """\
+[errors]
+not_found = "no {pth} here"
+not_fond = "x"
+no_match = "[[{path}"
+past_end = "{total:zz} lines"
+is_directory = 3
+
+[read]
+pge = "{rows}"
+page = "{rowss}"
+
+[read.errors]
+not_found = "{error}"
+nope = "x"
+"""
+    told = found(messages=messages)
+    wanted = [
+        (2, "{pth}", "path"),
+        (3, "errors.not_fond", "errors.not_found"),
+        (4, "[[", "pairs"),
+        (5, "{total:zz}", "format"),
+        (6, "is_directory", "text"),
+        (9, "read.pge", "read.page"),
+        (10, "{rowss}", "rows"),
+        (14, "read.errors.nope", "?"),
+    ]
+    assert {file for file, _, _ in told} == {"messages.toml"}
+    assert [line for _, line, _ in told] == [line for line, _, _ in wanted]
+    for (_, _, text), (_, wrong, mend) in zip(told, wanted, strict=True):
+        assert wrong in text and mend in text
+
+
+def test_one_passage_inside_another_is_a_mistake(found: Made) -> None:
+    ((_, line, text),) = found(messages='[errors]\nnot_found = "[[!nearest?no [[{path}]] here]]"\n')
+    assert line == 2 and "inside another" in text
+
+
+@pytest.mark.parametrize("fact", ["old", "near", "theirs", "unmatched"])
+def test_a_fact_that_only_some_dialects_say_may_be_said(found: Made, fact: str) -> None:
+    assert found(messages=f'[errors]\nno_match = "[[{{{fact}}}]]"\n') == []
+
+
+def test_broken_toml_and_json_are_told_with_their_line(found: Made) -> None:
+    told = found(messages='[errors]\nnot_found = "x\n', cat__json='{\n "properties": {,}\n}')
+    assert [(file, line) for file, line, _ in told] == [("cat.json", 2), ("messages.toml", 2)]
+
+
+def test_a_schema_may_only_show_parameters_that_the_tool_has(found: Made) -> None:
+    schema = '{\n "type": "object",\n "properties": {\n  "path": {},\n  "pth": {}\n },\n "required": ["wher"]\n}\n'
+    told = found(cat__json=schema)
+    assert [(file, line) for file, line, _ in told] == [("cat.json", 5), ("cat.json", 7)]
+    assert "did you mean path?" in told[0][2] and "required" in told[1][2]
+
+
+@pytest.mark.parametrize("text", ["[]", "3", '{"type": "object"}', '{"properties": 3}'])
+def test_what_is_no_schema_is_told(found: Made, text: str) -> None:
+    ((file, line, said),) = found(cat__json=text)
+    assert (file, line) == ("cat.json", 1) and "properties" in said
+
+
+def test_words_for_a_tool_that_does_not_exist_are_told(found: Made) -> None:
+    ((file, _, text),) = found(cta__md="Reads.\n", README__md="About this dialect.\n", specs__json="{}")
+    assert file == "cta.md" and "did you mean cat?" in text
+
+
+def test_without_extends_every_sentence_is_needed(found: Made) -> None:
+    ((file, _, text),) = found(SOUND.replace('extends = "native"\n', ""))
+    assert file == "messages.toml" and "read.page" in text and 'extends = "native"' in text
+
+
+@pytest.mark.parametrize(
+    ("tools", "line"),
+    [
+        ('extends = "native"\n', 1),
+        ('extends = "native"\ntools = 3\n', 2),
+        ('extends = "native"\n[tools]\ncat = 3\n', 3),
+        ('extends = "native"\n[tools.cat]\nlimits = {}\n', 2),
+        ('extends = "native"\n[tools.cat]\nid = "read"\nrename = ["path"]\n', 4),
+        ('extends = "native"\n[tools.cat]\nid = "read"\ninvert = "outline"\n', 4),
+        ('extends = "nativ"\n[tools.cat]\nid = "read"\n', 1),
+    ],
+)
+def test_values_of_the_wrong_kind_are_told_and_never_a_crash(found: Made, tools: str, line: int) -> None:
+    told = found(tools)
+    assert told and all(file == "tools.toml" for file, _, _ in told)
+    assert line in [at for _, at, _ in told]
+
+
+def test_a_folder_without_its_files_is_told(tmp_path: Path) -> None:
+    told = check(tmp_path)
+    assert [problem.file.name for problem in told] == ["messages.toml", "tools.toml"]
+    assert all("No such file" in problem.text for problem in told)
+
+
+def test_the_checker_knows_every_key_that_a_dialect_reads() -> None:
+    read = set()
+    for node in ast.walk(ast.parse(inspect.getsource(dialects))):
+        if (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func) == "table.get"
+            and isinstance(node.args[0], ast.Constant)
+        ):
+            read.add(node.args[0].value)
+        elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "table":
+            read.add(ast.literal_eval(node.slice))
+    assert read == set(checking.KEYS)
