@@ -22,6 +22,8 @@ SHELLS = {
     "deepagents": "execute",
     "envelope": "Bash",
     "codex": "shell",
+    "gemini": "run_shell_command",
+    "hello": "bash",
 }
 
 

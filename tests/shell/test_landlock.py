@@ -28,7 +28,7 @@ def confine(tmp_path: Path) -> Iterator[Callable[..., Confined]]:
     tmp.mkdir()
 
     def confined(fence: Fence, threads: int = 2) -> Confined:
-        made.append(Confined(Rules(fence, tmp=str(tmp), tools=True), threads))
+        made.append(Confined(lambda: Rules(fence, tmp=str(tmp), tools=True), threads))
         return made[-1]
 
     yield confined
@@ -103,6 +103,35 @@ def test_work_that_asks_for_a_confined_thread_again_does_not_wait_for_itself(
 ) -> None:
     confined = confine(Fence(writable=(str(tmp_path),)), threads=1)
     assert confined.run(lambda: confined.run(lambda: threading.current_thread().name)).startswith("handrail-confined")
+
+
+@needs_landlock
+def test_a_workspace_that_was_removed_and_made_anew_can_be_written_again(
+    tmp_path: Path, confine: Callable[..., Confined]
+) -> None:
+    inside, outside = folders(tmp_path)
+    confined = confine(Fence(writable=(str(inside), str(tmp_path / "later"))))
+    confined.run((inside / "a").touch)
+    os.rename(inside, tmp_path / "old")
+    inside.mkdir()
+    (tmp_path / "later").mkdir()
+    confined.run((inside / "b").touch)
+    confined.run((tmp_path / "later" / "c").touch)
+    for place in (outside / "d", tmp_path / "old" / "d"):
+        with pytest.raises(PermissionError):
+            confined.run(place.touch)
+
+
+@needs_landlock
+def test_more_work_than_threads_is_all_done(tmp_path: Path, confine: Callable[..., Confined]) -> None:
+    confined = confine(Fence(writable=(str(tmp_path),)), threads=2)
+    names = [str(number) for number in range(20)]
+    work = [threading.Thread(target=confined.run, args=((tmp_path / name).touch,)) for name in names]
+    for thread in work:
+        thread.start()
+    for thread in work:
+        thread.join()
+    assert all((tmp_path / name).exists() for name in names)
 
 
 @needs_landlock

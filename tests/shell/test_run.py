@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from handrail.shell.running.manners import environment, interactive, meaning
-from handrail.shell.running.orders import Ended, Order, plain
+from handrail.shell.running.orders import Ended, Order
 from handrail.shell.running.runs import Runs
+from handrail.shell.starting import plain
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="what a command leaves behind is known on Linux only")
 Go = Callable[..., Ended]

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 NAMES = ("apply_patch", "applypatch")
-_SHELLS = ("bash", "sh", "zsh")
+SHELLS = ("bash", "sh", "zsh")
+"""What may stand before `-c` and a script, where a command comes as a list of words."""
 _FLAGS = ("-lc", "-c")
 _ACTIVE = re.compile(rb"[\\$`]")
 _OPENS = b"$`"
@@ -47,7 +48,7 @@ def as_patch(argv: Sequence[str]) -> PatchCall | None:
         return None
     if len(argv) == 2 and argv[0] in NAMES:
         return PatchCall(argv[1], "")
-    if len(argv) == 3 and argv[0].rpartition("/")[2] in _SHELLS and argv[1] in _FLAGS:
+    if len(argv) == 3 and argv[0].rpartition("/")[2] in SHELLS and argv[1] in _FLAGS:
         try:
             return _script(argv[2].encode("utf-8"))
         except (UnicodeEncodeError, _Expanded):

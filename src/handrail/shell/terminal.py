@@ -8,14 +8,16 @@ import secrets
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from handrail.artefacts import Artefacts
+from handrail.artefacts import ALIAS, Artefacts
 from handrail.errors import BadCommand
 from handrail.shell.fencing.environment import scrubbed
-from handrail.shell.fencing.fence import Fence, Limits, Mode, Network, usual_protected
+from handrail.shell.fencing.fence import MOST_MASKED, Fence, Limits, Mode, Network, maskable, usual_protected
 from handrail.shell.fencing.sandbox import Boundary, choose
+from handrail.shell.reading.respelled import respelled
+from handrail.shell.reading.script import read
 from handrail.shell.running.jobs import Job, Jobs
 from handrail.shell.running.manners import environment
 from handrail.shell.running.orders import Ended, Order, find_shell
@@ -31,8 +33,9 @@ class Options:
     required: bool = False
     network: Network = "off"
     keep_env: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
-    """What commands may not read."""
+    hidden: Callable[[], Sequence[str]] | None = None
+    """What commands may not read, asked for at each start: real paths of files and directories, at most 200. Held under
+    bubblewrap; elsewhere only what a command names is judged, by policy."""
     own: tuple[str, ...] = ()
     """Handrail's own directories: not for commands."""
     log_bytes: int = 4 << 30
@@ -53,6 +56,8 @@ class Terminal:
         self._called: dict[str, str] = {}
         self._written: dict[str, Run] = {}
         self._spare = self._shell = ""
+        self.unmasked = 0
+        """Paths that the last command could have read although they are to be hidden: there were too many."""
         self.jobs = Jobs(self._runs)
 
     @property
@@ -65,7 +70,8 @@ class Terminal:
                 options = self._options
                 fence = Fence(
                     self._roots,
-                    hidden=options.hidden,
+                    masked=self._masked if options.hidden else None,
+                    aliases=((ALIAS, self._artefacts.directory),),
                     protected=usual_protected(self._roots),
                     own=options.own,
                     network=options.network,
@@ -78,6 +84,14 @@ class Terminal:
     def confined(self) -> bool:
         """Whether a kernel boundary holds commands."""
         return self.boundary.name != "none"
+
+    @property
+    def hides(self) -> bool:
+        """Whether commands cannot read what they are not to read, all of it."""
+        if not self._options.hidden or not self.boundary.namespaced:
+            return False
+        self._masked()
+        return self.unmasked == 0
 
     def run(
         self, command: str, cwd: str, timeout: float, name: str, cancel: threading.Event | None, keep: bool = False
@@ -112,10 +126,12 @@ class Terminal:
         return started[0]
 
     def _begin(self, start: Callable[[Order], Run], command: str, cwd: str, name: str, stdin: bool = False) -> Run:
-        spawn, budget = self.boundary.spawn, self._options.log_bytes
+        boundary, budget = self.boundary, self._options.log_bytes
         env = environment(scrubbed(keep=self._options.keep_env))
         self._shell = self._shell or find_shell()
-        order = Order(command, "", env, cwd, spawn, self._shell, stdin, budget)
+        if ALIAS in command and not boundary.namespaced:
+            command = respelled(read(command), ALIAS, self._artefacts.directory) or command
+        order = Order(command, "", env, cwd, boundary.spawn, self._shell, stdin, boundary.namespaced, budget)
         try:
             try:
                 real, called = self._artefacts.path(name)
@@ -134,6 +150,12 @@ class Terminal:
             self._written[run.order.log] = run
         return run
 
+    def _masked(self) -> Sequence[str]:
+        """What the host has to hide, as far as it can be; the rest is counted."""
+        found = maskable(self._options.hidden() if self._options.hidden else (), map(os.path.realpath, self._roots))
+        self.unmasked = max(0, len(found) - MOST_MASKED)
+        return found[:MOST_MASKED]
+
     def _elsewhere(self) -> str:
         with self._lock:
             if self._closed:
@@ -146,6 +168,18 @@ class Terminal:
         with self._lock:
             if not self._closed and self._boundary:
                 self._boundary.tidy()
+
+    def elsewhere(self, command: str) -> str | None:
+        """The real place of the artefacts, if a command names them by what only the file tools know."""
+        if ALIAS not in command or self.boundary.namespaced:
+            return None
+        real = self._artefacts.directory
+        return None if respelled(read(command), ALIAS, real) else real
+
+    def running(self) -> list[Run]:
+        """The commands that have not ended, for whoever shows what they print meanwhile."""
+        with self._lock:
+            return [run for run in self._written.values() if run.ended is None]
 
     def called(self, log: str) -> str:
         """What the log of a command is called in answers."""

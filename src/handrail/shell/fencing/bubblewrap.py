@@ -19,15 +19,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 from handrail.shell.fencing import seccomp
 from handrail.shell.fencing.environment import placed
-from handrail.shell.fencing.fence import Fence, inside, is_directory
-from handrail.shell.fencing.gate import File, Gate, limit, require_program
+from handrail.shell.fencing.fence import MOST_MASKED, Fence, TooWide, inside, is_directory, maskable
+from handrail.shell.fencing.gate import Gate, limit, require_program
 from handrail.shell.fencing.landlock import LEAST, Confined, Rules, version
+from handrail.shell.starting import Starting, plain
 
 T = TypeVar("T")
 
@@ -40,11 +41,14 @@ _KEPT_IN_RUN = (  # of a directory that is full of sockets: programs (NixOS) and
     "/run/NetworkManager",
     "/run/resolvconf",
 )
+_OVERLAID = ("/dev", "/proc", "/run", "/tmp")  # noqa: S108 - a private one stands there
 _FOR_ROOT = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID")
 
 
 class BubblewrapBoundary:
     """Commands in namespaces, file tools under landlock where there is one."""
+
+    namespaced = True
 
     def __init__(self, fence: Fence) -> None:
         found = shutil.which("bwrap")
@@ -63,8 +67,9 @@ class BubblewrapBoundary:
             self._thread = undo.enter_context(ThreadPoolExecutor(1, "handrail-bwrap"))
             self._try()
             if version() >= LEAST:
-                self._tools = Confined(Rules(fence, tmp=self.tmp, tools=True))
-                undo.callback(self._tools.close)
+                with contextlib.suppress(TooWide):  # commands are held all the same, and the description says the rest
+                    self._tools = Confined(lambda: Rules(fence, tmp=self.tmp, tools=True))
+                    undo.callback(self._tools.close)
             self._close = undo.pop_all()
         self.name = "bwrap" + ("+seccomp" if self._filter else "") + ("+landlock" if self._tools else "")
         self.description = _describe(fence, self._filter is not None, self._tools is not None)
@@ -87,21 +92,11 @@ class BubblewrapBoundary:
     def run(self, work: Callable[[], T]) -> T:
         return self._tools.run(work) if self._tools else work()
 
-    def spawn(
-        self,
-        args: Sequence[str],
-        *,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        stdin: File = None,
-        stdout: File = None,
-        stderr: File = None,
-        pass_fds: Sequence[int] = (),
-        start_new_session: bool = False,
-    ) -> subprocess.Popen[bytes]:
-        given = placed(env, self.tmp)
+    def spawn(self, args: Sequence[str], **how: Unpack[Starting]) -> subprocess.Popen[bytes]:
+        given = placed(how.get("env"), self.tmp)
         require_program(args[0], given)
-        where = cwd or os.getcwd()
+        where = how.get("cwd") or os.getcwd()
+        named = [alias for alias in self.fence.aliases if any(alias[0] in arg for arg in args)]
         gate, (info, told) = Gate(), os.pipe()
         ours = [told]
         options = ["--block-fd", str(gate.entry), "--info-fd", str(told), "--chdir", os.path.realpath(where)]
@@ -112,18 +107,10 @@ class BubblewrapBoundary:
                 os.write(filled, self._filter)  # well below what a pipe holds
                 os.close(filled)
                 options += ["--seccomp", str(code)]
+            how |= {"cwd": where, "env": given, "pass_fds": (*how.get("pass_fds", ()), gate.entry, *ours)}
 
             def start() -> subprocess.Popen[bytes]:
-                started = subprocess.Popen(  # noqa: S603 - what may be run was judged before
-                    [self._program, *self._mounts(), *options, "--", *args],
-                    cwd=where,
-                    env=given,
-                    stdin=stdin,
-                    stdout=stdout,
-                    stderr=stderr,
-                    pass_fds=(*pass_fds, gate.entry, *ours),
-                    start_new_session=start_new_session,
-                )
+                started = plain([self._program, *self._mounts(named), *options, "--", *args], **how)
                 self._started = [*(each for each in self._started if each.returncode is None), started]
                 return started
 
@@ -145,15 +132,19 @@ class BubblewrapBoundary:
             for fd in (*ours, info):
                 os.close(fd)
 
-    def _mounts(self) -> Iterator[str]:
+    def _mounts(self, aliases: Sequence[tuple[str, str]] = ()) -> Iterator[str]:
         fence = self.fence
+        # A name at the top needs a place to be mounted on, and the real top must not get one: here it is made anew.
+        anew = bool(aliases) and "/" in fence.readable and "/" not in fence.writable
         yield from ("--unshare-pid", "--unshare-ipc", "--die-with-parent", "--cap-drop", "ALL")
         if os.geteuid() == 0:  # who keeps all of root's powers can mount everything writable again
             for capability in _FOR_ROOT:
                 yield from ("--cap-add", capability)
         if fence.network != "on":
             yield "--unshare-net"
-        if "/" in (*fence.readable, *fence.writable):
+        if anew:
+            yield from _tops()
+        elif "/" in (*fence.readable, *fence.writable):
             yield from ("--bind" if "/" in fence.writable else "--ro-bind", "/", "/")
         else:
             yield from _links(fence.readable)
@@ -169,12 +160,26 @@ class BubblewrapBoundary:
         for path in sorted(set(trees) - {"/"}):  # what lies deeper comes later, and is on top
             yield from (trees[path], path, path)
         yield from self._protections()
-        for path in fence.hidden:
+        for path in self._hidden(trees):
             directory = is_directory(path)
             if directory:
                 yield from ("--perms", "0000", "--tmpfs", path, "--remount-ro", path)
             elif directory is not None:
                 yield from ("--ro-bind", "/dev/null", path)
+        if anew:
+            for alias, real in aliases:
+                yield from ("--ro-bind-try", real, alias)
+            yield from ("--remount-ro", "/")
+
+    def _hidden(self, trees: Iterable[str]) -> Iterator[str]:
+        """What is to be hidden and would be there to be seen."""
+        fence = self.fence
+        masked = fence.masked() if fence.masked else ()
+        bound = [tree for tree in trees if tree != "/"]
+        for path in maskable((*fence.hidden, *list(masked)[:MOST_MASKED]), fence.writable):
+            elsewhere = any(inside(path, os.path.realpath(top)) for top in _OVERLAID)
+            if not elsewhere or any(inside(path, tree) for tree in bound):
+                yield path
 
     def _protections(self) -> Iterator[str]:
         pinned: list[str] = []
@@ -221,6 +226,16 @@ class BubblewrapBoundary:
         self._close.close()
 
 
+def _tops() -> Iterator[str]:
+    """Everything at the top of the tree, one by one."""
+    with os.scandir("/") as found:
+        for entry in sorted(found, key=lambda entry: entry.name):
+            if entry.is_symlink():
+                yield from ("--symlink", os.readlink(entry.path), entry.path)
+            elif entry.path not in _OVERLAID:
+                yield from ("--ro-bind-try", entry.path, entry.path)
+
+
 def _links(readable: Sequence[str]) -> Iterator[str]:
     """The links at the top, such as `/bin`, which lead into what is readable."""
     with os.scandir("/") as found:
@@ -253,8 +268,8 @@ def _describe(fence: Fence, filtered: bool, landlock: bool) -> str:
         lacks.append("the network is open")
     else:
         holds.append("the network" + ("" if fence.network == "off" else " but for a loopback of its own"))
-    if fence.hidden:
-        holds.append("hidden paths")
+    if fence.hidden or fence.masked:
+        holds.append("hidden paths" + (f" (at most {MOST_MASKED})" if fence.masked else ""))
     if fence.protected:
         holds.append("changes of protected files")
     if fence.network != "off":
@@ -262,7 +277,7 @@ def _describe(fence: Fence, filtered: bool, landlock: bool) -> str:
     if not filtered:
         lacks.append("system calls are not filtered")
     if not landlock:
-        lacks.append("file tools are held by Handrail alone, since the kernel has no usable Landlock")
+        lacks.append("file tools are held by Handrail alone, since Landlock cannot be used for them")
     held = "Bubblewrap" + (" and seccomp" if filtered else "") + f" keep commands from {', '.join(holds)}"
     tools = "; Landlock confines the file tools" if landlock else ""
     return held + tools + (f"; not held: {', '.join(lacks)}." if lacks else ".")

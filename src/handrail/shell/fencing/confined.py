@@ -9,15 +9,16 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import TypeVar, Unpack
 
 from handrail.shell.fencing import seccomp
 from handrail.shell.fencing.environment import placed
 from handrail.shell.fencing.fence import Fence, inside
-from handrail.shell.fencing.gate import File, Gate, has_gate, limit, require_program
+from handrail.shell.fencing.gate import Gate, has_gate, limit, require_program
 from handrail.shell.fencing.landlock import Confined, Rules, drop_capabilities
+from handrail.shell.starting import File, Starting, plain
 
 T = TypeVar("T")
 
@@ -28,6 +29,7 @@ class LandlockBoundary:
     """File tools and commands, held by the kernel without namespaces."""
 
     name = "landlock+seccomp"
+    namespaced = False
 
     def __init__(self, fence: Fence) -> None:
         if not seccomp.supported():
@@ -42,7 +44,7 @@ class LandlockBoundary:
             undo.callback(shutil.rmtree, self.tmp, ignore_errors=True)
             self._rules = Rules(fence, tmp=self.tmp, tools=False)
             undo.callback(self._rules.close)
-            self._tools = Confined(Rules(fence, tmp=self.tmp, tools=True))
+            self._tools = Confined(lambda: Rules(fence, tmp=self.tmp, tools=True))
             undo.callback(self._tools.close)
             self._tools.run(lambda: None)
             self._close = undo.pop_all()
@@ -51,43 +53,32 @@ class LandlockBoundary:
     def run(self, work: Callable[[], T]) -> T:
         return self._tools.run(work)
 
-    def spawn(
-        self,
-        args: Sequence[str],
-        *,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        stdin: File = None,
-        stdout: File = None,
-        stderr: File = None,
-        pass_fds: Sequence[int] = (),
-        start_new_session: bool = False,
-    ) -> subprocess.Popen[bytes]:
-        given = placed(env, self.tmp)
+    def spawn(self, args: Sequence[str], **how: Unpack[Starting]) -> subprocess.Popen[bytes]:
+        given, pass_fds = placed(how.get("env"), self.tmp), how.get("pass_fds", ())
         require_program(args[0], given)
-        written = [file for file in map(_number, (stdout, stderr)) if file is not None and file >= 0]
+        outputs = map(_number, (how.get("stdout"), how.get("stderr")))
+        written = [file for file in outputs if file is not None and file >= 0]
         waits = has_gate(args, given, pass_fds)
         gate = Gate()
+        how |= {"env": given, "pass_fds": tuple(pass_fds) if waits else (*pass_fds, gate.entry)}
 
-        def start() -> tuple[subprocess.Popen[bytes], int]:
-            drop_capabilities()
-            self._rules.restrict(written)
-            seccomp.install(self._filter)
-            started = subprocess.Popen(  # noqa: S603 - what may be run was judged before
-                args if waits else gate.before(args, self._shell or "bash"),
-                cwd=cwd,
-                env=given,
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
-                pass_fds=tuple(pass_fds) if waits else (*pass_fds, gate.entry),
-                start_new_session=start_new_session,
-            )
-            return started, threading.get_native_id()
+        outcome: Future[subprocess.Popen[bytes]] = Future()
+
+        def start() -> None:
+            try:
+                drop_capabilities()
+                self._rules.restrict(written)
+                seccomp.install(self._filter)
+                outcome.set_result(plain(args if waits else gate.before(args, self._shell or "bash"), **how))
+            except BaseException as error:  # noqa: BLE001 - handed to who waits
+                outcome.set_exception(error)
 
         try:
-            with ThreadPoolExecutor(1, "handrail-start") as one:
-                started, thread = one.submit(start).result()
+            starter = threading.Thread(target=start, name="handrail-start", daemon=True)
+            starter.start()
+            thread = starter.native_id or 0
+            started = outcome.result()
+            starter.join()
             try:
                 limit(started.pid, self.fence.limits)
                 _wait_for_end(thread)
@@ -137,6 +128,8 @@ def _describe(fence: Fence, version: int) -> str:
     changed = [path for path in fence.readable if any(inside(path, root) for root in fence.writable)]
     if changed:
         lacks.append(f"{', '.join(changed)} can be changed, being inside a writable tree")
+    if fence.masked:
+        lacks.append("what policy denies to read is refused where the command names it, and open to its programs")
     if fence.protected:
         lacks.append("git hooks, git configuration and the like are not read-only inside the workspace")
     if version < 6:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 _NAMES = """
 PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TERM COLORTERM NO_COLOR FORCE_COLOR CLICOLOR COLUMNS LINES
@@ -53,20 +54,23 @@ def scrubbed(
     named = [name for name in keep if not name.endswith("*")]
     prefixes = (*_KEPT_PREFIXES, *(name[:-1] for name in keep if name.endswith("*")))
     kept = {
-        name: value
-        for name, value in source.items()
-        if name in named or ((name in _KEPT or name.startswith(prefixes)) and harmless(name, value))
+        name: source[name]
+        for name in source
+        if name in named or ((name in _KEPT or name.startswith(prefixes)) and harmless(name, source[name]))
     }
     return {**kept, **(set or {})}
 
 
 def harmless(name: str, value: str = "") -> bool:
     """Whether a variable smells neither of a secret nor of something that runs by itself."""
+    return _harmless_name(name) and not value.startswith("() {")  # a function that an old bash would take over
+
+
+@lru_cache(maxsize=512)
+def _harmless_name(name: str) -> bool:
     if name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "NIX_SSL_CERT_FILE"):
         return True
-    if _SECRET.search(name) or _UNASKED.match(name):
-        return False
-    return not value.startswith("() {")  # a function that an old bash would take over
+    return not (_SECRET.search(name) or _UNASKED.match(name))
 
 
 def placed(env: Mapping[str, str] | None, tmp: str) -> dict[str, str]:

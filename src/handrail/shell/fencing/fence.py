@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
 Network = Literal["off", "loopback", "on"]
 Mode = Literal["auto", "bwrap", "landlock", "off"]
+
+MOST_MASKED = 200
+"""Paths that are hidden by a mount of their own, which costs time at every start."""
 
 START_UP_FILES = (
     ".bashrc",
@@ -61,6 +64,10 @@ class Fence:
     """Not to be changed, though inside a writable tree. An end of `/` says directory, for what is not there yet."""
     own: tuple[str, ...] = ()
     """Trees that the file tools write beside (locks, journal, artefacts), and commands do not."""
+    masked: Callable[[], Sequence[str]] | None = None
+    """Further paths not to be read, asked for at each start. Only bubblewrap can hold these."""
+    aliases: tuple[tuple[str, str], ...] = ()
+    """Directories to be read by another name too: the name at the top of the tree, and the real path."""
     network: Network = "off"
     shared_memory: bool = False
     """Whether commands may use `/dev/shm` where it is shared with other programs (under bubblewrap it is private)."""
@@ -100,6 +107,15 @@ def usual_protected(writable: Iterable[str], home: str | None = None) -> tuple[s
     found += [os.path.join(home, name) for name in START_UP_FILES]
     roots = [os.path.realpath(root) for root in writable]
     return tuple(path for path in found if any(inside(os.path.realpath(path), root) for root in roots))
+
+
+def maskable(paths: Iterable[str], writable: Iterable[str]) -> list[str]:
+    """Real paths that can be hidden: none that holds a writable tree, and none that lies inside another one of them."""
+    roots, kept = tuple(writable), list[str]()
+    for path in sorted(set(map(os.path.realpath, paths))):
+        if not any(inside(root, path) for root in roots) and not any(inside(path, other) for other in kept):
+            kept.append(path)
+    return kept
 
 
 class TooWide(ValueError):

@@ -13,34 +13,40 @@ import resource
 import shutil
 import stat
 from collections.abc import Mapping, Sequence
-from typing import IO
 
 from handrail.shell.fencing.fence import Limits
-
-File = int | IO[bytes] | None
 
 # `-p` makes this shell ignore what the environment would have it do first.
 _WAIT = 'gate=$1; shift; read -r -u "$gate" _ || exit 126; exec {gate}<&-; exec "$@"'
 
 
 class Gate:
-    """A pipe that a started program waits at. `entry` is the end to hand over."""
+    """A pipe that a started program waits at; there is none until somebody asks for the end to hand over."""
 
     def __init__(self) -> None:
-        self.entry, self._exit = os.pipe()
+        self._ends: tuple[int, int] | None = None
+
+    @property
+    def entry(self) -> int:
+        """The end to hand over."""
+        if self._ends is None:
+            self._ends = os.pipe()
+        return self._ends[0]
 
     def before(self, args: Sequence[str], shell: str) -> list[str]:
         """``args``, run by a shell once the gate opens. That costs one exec, and no helper program."""
         return [shell, "-p", "-c", _WAIT, "handrail", str(self.entry), *args]
 
     def open(self) -> None:
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self._exit, b"\n")
+        if self._ends:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._ends[1], b"\n")
 
     def close(self) -> None:
         """A gate that closes without having opened lets nobody through."""
-        for fd in (self.entry, self._exit):
+        for fd in self._ends or ():
             os.close(fd)
+        self._ends = None
 
 
 def has_gate(args: Sequence[str], env: Mapping[str, str], pass_fds: Sequence[int]) -> bool:

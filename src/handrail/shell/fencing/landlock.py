@@ -116,6 +116,9 @@ class Rules:
         closed = tools or fence.network != "on"
         self._handled = _Ruleset(known, 3 if self.version >= 4 and closed else 0, 3 if self.version >= 6 else 0)
         self._places: list[tuple[int, int]] = []
+        self._written: dict[str, int] = {}
+        self._made = -1
+        self._making = threading.Lock()
         try:
             # Raw disks are files too, so of the devices only the harmless ones are allowed.
             trees, split = spread(fence.readable, {*fence.hidden, "/dev"})
@@ -129,26 +132,58 @@ class Rules:
             if fence.shared_memory:
                 self._allow("/dev/shm", READ_FILE | READ_DIR | WRITE_FILE | REMOVE_FILE | MAKE_REG | TRUNCATE)  # noqa: S108
             for tree in (*fence.writable, tmp, *(fence.own if tools else ())):
-                self._allow(tree, _READING | _WRITING)
+                self._written[tree] = self._allow(tree, _READING | _WRITING)
         except BaseException:
             self.close()
             raise
 
-    def _allow(self, path: str, rights: int) -> None:
+    def _allow(self, path: str, rights: int) -> int:
         try:
             fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:  # what is not there, or not for us, needs no right
-            return
+            return -1
         self._places.append((fd, rights))
+        return fd
+
+    def outdated(self) -> bool:
+        """Whether another directory stands where one may be written: rights belong to files, not to names."""
+        for tree, fd in self._written.items():
+            try:
+                now = os.stat(tree)
+            except OSError:
+                continue  # there is none: nothing can be written there, whatever the rights
+            if fd < 0 or not os.path.samestat(now, os.fstat(fd)):
+                return True
+        return False
 
     def close(self) -> None:
-        for fd, _ in self._places:
+        for fd in (*(fd for fd, _ in self._places), *((self._made,) if self._made >= 0 else ())):
             os.close(fd)
         self._places.clear()
+        self._made = -1
 
     def restrict(self, open_files: Iterable[int] = ()) -> None:
-        """Put the rules on this thread, for good. ``open_files`` may be opened again, as `/dev/stdout` does."""
-        ruleset = _call(
+        """Put the rules on this thread, for good. ``open_files`` may be opened again, as `/dev/stdout` does.
+
+        The rules are made once; each restriction is one of its own all the same, whatever was restricted before.
+        """
+        files = [fd for fd in open_files if stat.S_ISREG(os.fstat(fd).st_mode)]
+        if files:
+            ruleset = self._ruleset(files)
+        else:
+            with self._making:
+                if self._made < 0:
+                    self._made = self._ruleset(())
+                ruleset = self._made
+        try:
+            forgo_privileges()
+            _call("landlock_restrict_self", _RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
+        finally:
+            if files:
+                os.close(ruleset)
+
+    def _ruleset(self, files: Iterable[int]) -> int:
+        made = _call(
             "landlock_create_ruleset",
             _CREATE_RULESET,
             ctypes.byref(self._handled),
@@ -157,14 +192,13 @@ class Rules:
         )
         try:
             for fd, rights in self._places:
-                self._add(ruleset, fd, rights)
-            for fd in open_files:
-                if stat.S_ISREG(os.fstat(fd).st_mode):
-                    self._add(ruleset, fd, READ_FILE | WRITE_FILE | TRUNCATE)
-            forgo_privileges()
-            _call("landlock_restrict_self", _RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
-        finally:
-            os.close(ruleset)
+                self._add(made, fd, rights)
+            for fd in files:
+                self._add(made, fd, READ_FILE | WRITE_FILE | TRUNCATE)
+        except BaseException:
+            os.close(made)
+            raise
+        return made
 
     def _add(self, ruleset: int, fd: int, rights: int) -> None:
         if not stat.S_ISDIR(os.fstat(fd).st_mode):
@@ -181,24 +215,42 @@ class Rules:
 
 
 class Confined:
-    """A few threads that have given up all but what a fence allows, and run what they are handed."""
+    """Threads that have given up all but what a fence allows, and run what they are handed.
 
-    def __init__(self, rules: Rules, threads: int = 4) -> None:
-        self._rules = rules
+    They are made as they are needed, and made anew when a directory that may be written is another one by now.
+    What ``work`` starts is confined for good, threads too: it must not be the first to use a pool that others share.
+    """
+
+    def __init__(self, make: Callable[[], Rules], threads: int = 32) -> None:
+        self._make = make
+        self._most = threads
         self._here = threading.local()
-        self._threads = ThreadPoolExecutor(threads, "handrail-confined", initializer=self._restrict)
+        self._lock = threading.Lock()
+        self._past = contextlib.ExitStack()
+        self._rules, self._threads = self._begun()
 
-    def _restrict(self) -> None:
-        self._rules.restrict()
+    def _begun(self) -> tuple[Rules, ThreadPoolExecutor]:
+        rules = self._make()
+        self._past.callback(rules.close)
+        pool = ThreadPoolExecutor(self._most, "handrail-confined", self._restrict, (rules,))
+        self._past.callback(pool.shutdown, wait=True, cancel_futures=True)  # before its rules are closed
+        return rules, pool
+
+    def _restrict(self, rules: Rules) -> None:
+        rules.restrict()
         self._here.confined = True
 
     def run(self, work: Callable[[], T]) -> T:
         """The outcome of ``work``, done inside; a thread that could not be confined runs nothing."""
         if getattr(self._here, "confined", False):
             return work()
-        return self._threads.submit(copy_context().run, work).result()
+        with self._lock:
+            if self._rules.outdated():
+                self._threads.shutdown(wait=False)  # what runs there goes on to its end
+                self._rules, self._threads = self._begun()
+            waiting = self._threads.submit(copy_context().run, work)
+        return waiting.result()
 
     def close(self) -> None:
-        with contextlib.suppress(RuntimeError):
-            self._threads.shutdown(wait=True, cancel_futures=True)
-        self._rules.close()
+        with self._lock:
+            self._past.close()

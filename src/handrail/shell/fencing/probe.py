@@ -101,7 +101,10 @@ def _landlock() -> Layer:
         )
         return Layer("landlock", False, why, mend)
     proven = _layer("landlock", LandlockBoundary, ("outside", "truncate", "hidden", "environ"), mend)
-    return Layer(proven.name, proven.works, f"version {found} of the kernel's interface; {proven.why}", proven.mend)
+    why = f"version {found} of the kernel's interface; {proven.why}"
+    if proven.works:
+        why += "; inside the workspace it hides nothing from programs: what may not be read there is up to policy"
+    return Layer(proven.name, proven.works, why, proven.mend)
 
 
 def _seccomp() -> Layer:

@@ -11,18 +11,19 @@ import resource
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, Unpack
 
 from handrail.errors import NoSandbox
 from handrail.shell.fencing.bubblewrap import BubblewrapBoundary
 from handrail.shell.fencing.confined import LandlockBoundary
 from handrail.shell.fencing.environment import scrubbed
 from handrail.shell.fencing.fence import Fence, Mode, TooWide
-from handrail.shell.fencing.gate import File, Gate, has_gate, limit, require_program
+from handrail.shell.fencing.gate import Gate, has_gate, limit, require_program
 from handrail.shell.fencing.probe import Layer as Layer
 from handrail.shell.fencing.probe import probe as probe
+from handrail.shell.starting import Starting, plain
 
 T = TypeVar("T")
 
@@ -35,19 +36,10 @@ class Boundary(Protocol):
     """One honest sentence: what it holds, and what it does not."""
     tmp: str
     """The private directory for temporary files; it goes when the boundary does."""
+    namespaced: bool
+    """Whether each command has a PID namespace of its own, which ends with it."""
 
-    def spawn(
-        self,
-        args: Sequence[str],
-        *,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        stdin: File = None,
-        stdout: File = None,
-        stderr: File = None,
-        pass_fds: Sequence[int] = (),
-        start_new_session: bool = False,
-    ) -> subprocess.Popen[bytes]:
+    def spawn(self, args: Sequence[str], **how: Unpack[Starting]) -> subprocess.Popen[bytes]:
         """Start a command inside, in the words of `subprocess.Popen`; without ``env`` it gets a scrubbed one."""
 
     def run(self, work: Callable[[], T]) -> T:
@@ -63,6 +55,7 @@ class Unconfined:
     """No boundary at all. Commands can do what this user can do."""
 
     name = "none"
+    namespaced = False
 
     def __init__(self, fence: Fence, why: str) -> None:
         self.fence = fence
@@ -73,18 +66,8 @@ class Unconfined:
     def run(self, work: Callable[[], T]) -> T:
         return work()
 
-    def spawn(
-        self,
-        args: Sequence[str],
-        *,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        stdin: File = None,
-        stdout: File = None,
-        stderr: File = None,
-        pass_fds: Sequence[int] = (),
-        start_new_session: bool = False,
-    ) -> subprocess.Popen[bytes]:
+    def spawn(self, args: Sequence[str], **how: Unpack[Starting]) -> subprocess.Popen[bytes]:
+        env, pass_fds = how.get("env"), how.get("pass_fds", ())
         given = dict(scrubbed() if env is None else env)
         limits = self.fence.limits
         asked = any((limits.processes, limits.file_bytes, limits.memory_bytes))
@@ -93,16 +76,8 @@ class Unconfined:
         gate = Gate()
         try:
             require_program(args[0], given)
-            started = subprocess.Popen(  # noqa: S603 - what may be run was judged before
-                gate.before(args, self._shell) if waits else args,
-                cwd=cwd,
-                env=given,
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
-                pass_fds=(*pass_fds, gate.entry) if waits else tuple(pass_fds),
-                start_new_session=start_new_session,
-            )
+            how |= {"env": given, "pass_fds": (*pass_fds, gate.entry) if waits else tuple(pass_fds)}
+            started = plain(gate.before(args, self._shell) if waits else args, **how)
             if limited:
                 limit(started.pid, limits)
                 gate.open()

@@ -28,6 +28,7 @@ from handrail.shell.reading.lookers import find_starts, looker
 from handrail.shell.reading.network import goes_out, is_socket
 from handrail.shell.reading.ruling import READ_ONLY, CommandTier, FileEffect, Ruling
 from handrail.shell.reading.script import read
+from handrail.shell.reading.seeing import seen
 from handrail.shell.reading.wrapping import LISTERS, MAKES_NAMES, NARROWERS, runs_input, runs_words, wrapper
 from handrail.shell.reading.writers import writer
 
@@ -52,6 +53,8 @@ class CommandEffect:
     tier: CommandTier
     why: str = ""
     doubt: str = ""
+    told: bool = False
+    """Whether it changes nothing but the files that are told of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +74,10 @@ class Effects:
         return "ordinary" if self.doubts and worst == "read_only" else worst
 
 
-def effects(command: str) -> Effects:
-    """What this command line would do, as far as its text tells."""
-    return _Judge(command, read(command)).judged()
+def effects(command: str | Script) -> Effects:
+    """What this command line, or one that was read already, would do, as far as its text tells."""
+    script = read(command) if isinstance(command, str) else command
+    return _Judge(script.source, script).judged()
 
 
 class _Judge:
@@ -87,7 +91,7 @@ class _Judge:
         self.variables = Variables.of(source, script.runs)
         self.directories = Directories(source, script.runs)
         self.inputs: dict[tuple[str, ...], tuple[Value, ...] | None] = {}
-        self.files: dict[FileEffect, None] = {}
+        self.files: dict[FileEffect, FileEffect] = {}
         self.network: list[str] = []
         self.outward: list[tuple[str, ...]] | None = None
 
@@ -106,7 +110,7 @@ class _Judge:
             if not commands:
                 commands.append(CommandEffect(self.source[:200], (), "ordinary", doubts[0], doubts[0]))
             commands = [_demoted(command, doubts[0]) for command in commands]
-        return Effects(tuple(commands), tuple(self.files), doubts, tuple(dict.fromkeys(self.network)))
+        return Effects(tuple(commands), tuple(self.files.values()), doubts, tuple(dict.fromkeys(self.network)))
 
     def _command(self, index: int, run: Simple, refused: str) -> CommandEffect:
         places = self.directories.of(index)
@@ -121,6 +125,9 @@ class _Judge:
             ruling = _stricter(ruling, Ruling(why="it goes out to the network"))
         if remote:
             ruling = replace(ruling, files=())
+        sees = seen(base, args)
+        if sees != "contents" and ruling.tier == "read_only":
+            ruling = replace(ruling, files=tuple(replace(file, sees=sees) for file in ruling.files))
         ruling = self._with_files(ruling, places)
         destructive = refused or (harm(run, base, args, places) if base else "") or self._runs_download(run)
         if base == "alias" and any(effects((arg.text or "").partition("=")[2]).tier == "destructive" for arg in args):
@@ -128,7 +135,9 @@ class _Judge:
         if destructive:
             ruling = replace(ruling, tier="destructive", why=destructive)
         self.variables.see(run)
-        return CommandEffect(text, _fixed_words(run), ruling.tier, ruling.why, ruling.doubt)
+        known = base is not None and (looker(base, args) or writer(base, args)) is not None
+        told = ruling.tier == "read_only" or (known and any(file.action != "read" for file in ruling.files))
+        return CommandEffect(text, _fixed_words(run), ruling.tier, ruling.why, ruling.doubt, told)
 
     def _ruling(self, index: int, run: Simple, base: str | None, args: list[Arg], places: Places) -> Ruling:
         if base is None:
@@ -255,15 +264,21 @@ class _Judge:
         """The files as they are seen from where the script starts."""
         for file in ruling.files:
             if file.path.startswith(("/", "~")):
-                self.files[file] = None
+                self._add(file)
             elif places is None:
                 doubt = "it cannot be told in which directory this runs"
                 tier: CommandTier = "destructive" if ruling.tier == "destructive" else "ordinary"
                 ruling = replace(ruling, doubt=ruling.doubt or doubt, tier=tier, why=ruling.why or doubt)
             else:
                 for place in sorted(places):
-                    self.files[replace(file, path=joined(place, file.path))] = None
+                    self._add(replace(file, path=joined(place, file.path)))
         return ruling
+
+    def _add(self, file: FileEffect) -> None:
+        """A file once, with the most that any command sees of it."""
+        known = self.files.setdefault(file, file)
+        if known.sees != file.sees and (known.sees == "names" or file.sees == "contents"):
+            self.files[file] = file
 
     def _runs_download(self, run: Simple) -> str:
         """`curl x | sh`, `bash <(curl x)`, `eval "$(curl x)"`."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
+
+from handrail.shell.reading.seeing import Sees
 
 CommandTier = Literal["read_only", "ordinary", "destructive"]
 FileAction = Literal["read", "write", "delete"]
@@ -25,6 +27,8 @@ class FileEffect:
     """If it is a directory, everything below it is meant too."""
     into: str = ""
     """If it is a directory, the file of this name in it is meant."""
+    sees: Sees = field(default="contents", compare=False)
+    """What is shown of it, if it is read."""
 
 
 @dataclass(frozen=True, slots=True)

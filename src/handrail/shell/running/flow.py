@@ -26,6 +26,8 @@ class Flow:
         """Whether nothing more can come."""
         self.wide = False
         """Whether it is much: then the pipe is larger, and the kernel moves the blocks."""
+        self.last = 0
+        """The size of the last block of many: a small one says that the writer is the slower."""
 
     def move(self) -> bool:
         """Move a block; False if there is none now."""
@@ -58,6 +60,7 @@ class Flow:
         except OSError:  # nothing there now, a file system that cannot, a full disk: whoever reads will see
             return False
         self.bytes += moved
+        self.last = moved
         return moved > 0
 
     def _keep(self, block: bytes) -> None:

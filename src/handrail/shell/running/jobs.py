@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ MOST_KEPT = 64
 WRITE_SECONDS = 2.0
 FILTER_SECONDS = 5.0
 _HELD_BACK = 256
+_TYPED = 20_000
 
 
 @dataclass(slots=True)
@@ -36,6 +37,9 @@ class Job:
     offset: int = 0
     """Where the next reading begins."""
     asking: threading.Lock = field(default_factory=threading.Lock)
+    typed: str = ""
+    """What was written to its stdin of late."""
+    typing: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def ended(self) -> Ended | None:
@@ -135,16 +139,23 @@ class Jobs:
             job.offset = reading.end
             return reading
 
-    def write(self, id: str, text: str, close: bool = False) -> int:
-        """Write to the stdin of a job and, with ``close``, end it. Returns how many bytes the job took in time."""
+    def write(self, id: str, text: str, close: bool = False, check: Callable[[Job], None] | None = None) -> int:
+        """Write to the stdin of a job and, with ``close``, end it. Returns how many bytes the job took in time.
+
+        ``check`` may refuse by raising; nothing else is written to the job between it and the writing.
+        """
         job, data = self.get(id), text.encode("utf-8", "surrogateescape")
-        try:
-            sent = job.run.feed(data, WRITE_SECONDS)
-        except BrokenPipeError:
-            raise StdinClosed(job=id, running=job.running, wanted=job.run.order.stdin) from None
-        if close and sent == len(data):
-            job.run.close_stdin()
-        return sent
+        with job.typing:
+            if check is not None:
+                check(job)
+            try:
+                sent = job.run.feed(data, WRITE_SECONDS)
+            except BrokenPipeError:
+                raise StdinClosed(job=id, running=job.running, wanted=job.run.order.stdin) from None
+            job.typed = (job.typed + data[:sent].decode("utf-8", "surrogateescape"))[-_TYPED:]
+            if close and sent == len(data):
+                job.run.close_stdin()
+            return sent
 
     def kill(self, id: str) -> Ended:
         """End a job, all that it started included. A job that has ended keeps the end it had."""

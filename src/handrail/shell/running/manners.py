@@ -31,6 +31,8 @@ UNATTENDED: dict[str, str] = {
     "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
     "DEBIAN_FRONTEND": "noninteractive",
     "PIP_NO_INPUT": "1",
+    # `git status` leaves the index alone, so that it never stands in the way of another git.
+    "GIT_OPTIONAL_LOCKS": "0",
     # No colours and no cursor games. CI is left alone: it changes what programs do, not only how they talk.
     "TERM": "dumb",
     "NO_COLOR": "1",

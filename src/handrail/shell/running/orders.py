@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
+
+from handrail.shell.starting import Spawn, plain
 
 BUDGET = 4 << 30
 """Bytes of output; a command that prints more is ended."""
@@ -15,47 +16,6 @@ GRACE = 2.0
 """Seconds between TERM and KILL."""
 
 Reason = Literal["", "timeout", "cancelled", "closed", "output"]
-
-
-class Spawn(Protocol):
-    """How a process is started: `subprocess.Popen`, or something that puts a sandbox around it."""
-
-    def __call__(
-        self,
-        args: Sequence[str],
-        *,
-        cwd: str | None,
-        env: Mapping[str, str],
-        stdin: int,
-        stdout: int,
-        stderr: int,
-        pass_fds: Sequence[int],
-        start_new_session: bool,
-    ) -> subprocess.Popen[bytes]: ...
-
-
-def plain(
-    args: Sequence[str],
-    *,
-    cwd: str | None,
-    env: Mapping[str, str],
-    stdin: int,
-    stdout: int,
-    stderr: int,
-    pass_fds: Sequence[int],
-    start_new_session: bool,
-) -> subprocess.Popen[bytes]:
-    """No sandbox."""
-    return subprocess.Popen(  # noqa: S603
-        args,
-        cwd=cwd,
-        env=env,
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
-        pass_fds=pass_fds,
-        start_new_session=start_new_session,
-    )
 
 
 def find_shell() -> str:
@@ -90,6 +50,8 @@ class Ended:
     log: str
     strays: tuple[Stray, ...] = ()
     """Left running in the background."""
+    swept: tuple[Stray, ...] = ()
+    """Were still running when the shell ended, and ended with it, as the sandbox has it; by their numbers inside."""
     survivors: tuple[Stray, ...] = ()
     """Could not be ended: not ours to signal, or stuck in the kernel."""
     meaning: str = ""
@@ -125,5 +87,7 @@ class Order:
     shell: str = "bash"
     stdin: bool = False
     """Whether something will be written to it; otherwise its stdin is empty."""
+    namespaced: bool = False
+    """Whether it is started in a PID namespace of its own, which ends with the shell."""
     budget: int = BUDGET
     grace: float = GRACE

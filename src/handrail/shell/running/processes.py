@@ -2,9 +2,9 @@
 
 A process group is not enough: `setsid`, a double fork or a daemon leaves it. What finds them all on Linux:
 
-1. This process adopts orphans (`PR_SET_CHILD_SUBREAPER`). Whatever a command started, however it forked, stays below
-   this process, so only our own descendants are ever looked at. What is below a child is its tree; the one question
-   left is whose a *direct* child is: a program of the host, a shell of ours, or an orphan that came to us.
+1. This process adopts orphans (`adoption`). Whatever a command started, however it forked, stays below this process,
+   so only our own descendants are looked at while a command is remembered. What is below a child is its tree; the one
+   question left is whose a *direct* child is: a program of the host, a shell of ours, or an orphan that came to us.
 2. A mark answers it, set on the shell and inherited by everything below: the soft limit of real-time CPU time, which
    nothing ordinary uses, is set to an absurdly large number that names the registry and the run. It outlives `fork`,
    `exec` with an empty environment, new sessions and closed descriptors, and anybody may read it, of dead ones too.
@@ -19,14 +19,14 @@ Where a process forks while it is being killed, all are stopped first and looked
 All processes are read one by one, which is no picture of one moment; that none is left is believed only when the list
 of our own children, which is read at once, says so too.
 
-The adoption holds for the whole process and stays. Orphans of other children of the host come to it, too; they are
-not touched. Elsewhere than on Linux only the process group is ended.
+The adoption holds for the whole process. Orphans of other children of the host come to it, too; they are not touched.
+At the end of a session all processes that are younger than it are asked for its mark, wherever they stand. Elsewhere
+than on Linux only the process group is ended.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import os
 import resource
@@ -39,7 +39,6 @@ from dataclasses import dataclass, field
 
 LINUX = sys.platform == "linux"
 VARIABLE = "HANDRAIL_RUN"
-_PR_SET_CHILD_SUBREAPER = 36
 _BASE = 1 << 61
 _RUNS = 1 << 24
 _LIMIT_LINE = b"Max realtime timeout"
@@ -80,6 +79,11 @@ def look(pid: int) -> Process | None:
     return Process(pid, int(rest[1]), int(rest[2]), int(rest[3]), int(rest[19]), rest[0] in (b"Z", b"X"))
 
 
+def clock() -> int:
+    """Now, as processes tell their start, or a little earlier."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")) - 2 if LINUX else 0
+
+
 def everything() -> dict[int, Process]:
     """All processes of the machine that can be seen."""
     if not LINUX:
@@ -103,13 +107,6 @@ def children(pid: int) -> list[int] | None:
             return [int(pid) for pid in (file.readall() or b"").split()]
     except OSError:
         return None
-
-
-def adopt_orphans() -> bool:
-    """From now on orphans below this process become its children; False where that is not to be had."""
-    if not LINUX:
-        return False
-    return int(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) == 0
 
 
 def command_line(pid: int) -> str:
@@ -237,6 +234,8 @@ class Tree:
     """Its pid; 0 for whatever carries the mark."""
     adopting: bool = True
     """Whether orphans come to us; otherwise all processes are asked for the mark."""
+    since: int = 0
+    """When the first of them can have started: older ones are not asked."""
     reaped: bool = False
     """Whether the shell's status was taken: from then on its number may belong to somebody else."""
     _ours: set[tuple[int, int]] = field(default_factory=set)
@@ -267,7 +266,7 @@ class Tree:
         if self.adopting:  # a parent that is not there has died while we looked: its children are coming to us
             asked = [process for process in now.values() if process.parent == own or process.parent not in now]
         else:
-            asked = [process for process in now.values() if process.pid != own]
+            asked = [process for process in now.values() if process.pid != own and process.start >= self.since]
         found = {process.pid: process for process in asked if self.owns(process)}
         # Those that were found before and now stand below a process that is not ours to ask.
         found.update((process.pid, process) for process in now.values() if process.key in self._ours)

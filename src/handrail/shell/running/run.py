@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from handrail.shell.running import manners, output, processes
 from handrail.shell.running.ending import together
 from handrail.shell.running.flow import Flow
+from handrail.shell.running.inside import Inside, filled
 from handrail.shell.running.orders import Ended, Order, Reason, Stray
 from handrail.shell.running.processes import Mark, Process, Tree
 
@@ -35,7 +36,8 @@ _GATE = 180  # the least number of the gate's descriptor: none that a script use
 _LONGEST_ARGUMENT = 120_000
 _MOST_STRAYS = 50
 _SLICE = 0.05
-_FILL = 0.0005
+_FILL = 0.0002
+_SMALL = 1 << 17
 
 
 class Run:
@@ -48,7 +50,8 @@ class Run:
         self._reason: Reason = ""
         self._survivors: tuple[Stray, ...] = ()
         self._closing = self._closed = self._followed = False
-        self._inside = 0
+        self._waiting = 0
+        self._namespace: Inside | None = None
         self._io = threading.Lock()
         self.ending = threading.RLock()
         self._done = threading.Event()
@@ -72,9 +75,9 @@ class Run:
             undo.pop_all()
         pid = self._popen.pid
         self.tree = Tree(mark, pid, adopting)
-        self._pidfd = -1
+        self._pidfd = self._namespace.end if self._namespace else -1
         with contextlib.suppress(OSError, AttributeError):  # an old or another kernel: asked again and again instead
-            self._pidfd = os.pidfd_open(pid)
+            self._pidfd = self._pidfd if self._namespace else os.pidfd_open(pid)
 
     @property
     def pid(self) -> int:
@@ -108,7 +111,8 @@ class Run:
                 ours.callback(os.close, key)
                 env["BASH_ENV"] = f"/proc/self/fd/{key}"
                 passed.append(key)
-                os.write(gate, f"unset BASH_ENV; exec {key}<&-".encode())
+                preamble = f"unset BASH_ENV; exec {key}<&-"
+                os.write(gate, filled(gate, preamble) if order.namespaced else preamble.encode())
             popen = order.spawn(
                 args,
                 cwd=order.cwd,
@@ -120,6 +124,8 @@ class Run:
                 start_new_session=True,
             )
             mark.set(popen.pid)
+            if order.namespaced and gate >= 0:
+                self._namespace = Inside.found(popen.pid, gate)
             return popen
 
     # Waiting.
@@ -139,12 +145,12 @@ class Run:
         """While somebody waits on the descriptors nobody else closes them: their numbers would be given away."""
         with self._io:
             entered = not self._closed
-            self._inside += entered
+            self._waiting += entered
         try:
             yield entered
         finally:
             with self._io:
-                self._inside -= entered
+                self._waiting -= entered
                 if self._closing:
                     self._shut()
 
@@ -220,7 +226,7 @@ class Run:
             poll.register(self._pidfd, select.POLLIN)
         ready = {fd for fd, _ in poll.poll(None if seconds is None else int(seconds * 1000) + 1)}
         if self._read in ready:
-            if self._flow.wide:
+            if self._flow.wide and self._flow.last < _SMALL:
                 time.sleep(_FILL)  # a fuller pipe is a larger block, and fewer of them
             self._pump()
         if self._reason and self.ended is None:
@@ -275,9 +281,12 @@ class Run:
             if self.ended is not None:
                 return
             duration = time.monotonic() - self.started
+            swept = self._namespace.leave(self.tree, SETTLE, self.idle) if self._namespace else ()
             self._settle()
             strays = self._strays()  # before the status is taken: so long the shell's number is its own
             code = self._popen.wait()
+            if self._namespace:
+                self._namespace.over()
             self.tree.reaped = True
             line, number = self.order.command, (code if code >= 0 else 128 - code)
             self.ended = Ended(
@@ -289,6 +298,7 @@ class Run:
                 lost_bytes=self._flow.lost,
                 log=self.order.log,
                 strays=strays,
+                swept=() if self._reason else swept,
                 survivors=self._survivors,
                 meaning=manners.meaning(line, number) if number and not self._reason else "",
                 interactive=manners.interactive(line),
@@ -308,7 +318,7 @@ class Run:
                 self.idle(min(left, 0.005))
 
     def _strays(self) -> tuple[Stray, ...]:
-        if not processes.LINUX or (self._eof and not self._left()):
+        if not processes.LINUX or (self._eof and (self._namespace or not self._left())):
             return ()
         return self._named([process for process in processes.living([self.tree]) if process.pid != self.pid])
 
@@ -319,7 +329,9 @@ class Run:
             return True
         skipped = self._shells() if orphans else ()
         found = (processes.look(pid) for pid in orphans if pid not in skipped and pid != self.pid)
-        return any(process is not None and self.tree.owns(process) for process in found)
+        ours = [process for process in found if process is not None and self.tree.owns(process)]
+        # What is dead has left nothing: its own orphans have come to us as well, and stand in the same list.
+        return not all(process.dead and processes.reap(process) for process in ours)
 
     def _named(self, found: Sequence[Process]) -> tuple[Stray, ...]:
         if not found:
@@ -351,7 +363,7 @@ class Run:
                 self._shut()
 
     def _shut(self) -> None:
-        if self._closed or self._inside:
+        if self._closed or self._waiting:
             return
         self._closed = True
         for fd in (self._log, self._read, self._waker, self._wake, self._pidfd, self.stdin):

@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 
-from handrail.shell.running import processes
+from handrail.shell.running import adoption, processes
 from handrail.shell.running.ending import together
 from handrail.shell.running.orders import Ended, Order
 from handrail.shell.running.processes import Mark, Tree
@@ -27,25 +27,29 @@ class Runs:
         self._count = 0
         self._held: dict[int, Run] = {}
         self._lock = threading.Lock()
-        self._adopting: bool | None = None
         self._tidied = time.monotonic()
-        self._close = weakref.finalize(self, _end_held, self._held, self._lock, self._registry, os.getpid())
+        everything = Tree(Mark(self._registry), adopting=False, since=processes.clock())
+        self._close = weakref.finalize(self, _end_held, self._held, self._lock, everything, os.getpid())
 
     def start(self, order: Order) -> Run:
         """Start a command. Somebody must then `wait` for it or let it `follow` itself."""
         with self._lock:
             if not self._close.alive:
                 raise RuntimeError("no command is started after the end of the session")
-            if self._adopting is None:
-                self._adopting = processes.adopt_orphans()
             self._count += 1
             number = self._count
-        run = Run(order, Mark(self._registry, number), self._adopting, self._shells)
+        adopting = adoption.hold()
+        try:
+            run = Run(order, Mark(self._registry, number), adopting, self._shells)
+        except BaseException:
+            adoption.release()
+            raise
         with self._lock:
             self._held[number] = run
             late = not self._close.alive
         if late:  # the session ended while it was being started
             run.end("closed")
+            self._forget(number)
         return run
 
     def run(
@@ -65,11 +69,18 @@ class Runs:
         """A command was waited for: forget it, unless it left something."""
         if not run.lingers():
             with self._lock:
-                for number in [number for number, other in self._held.items() if other is run]:
-                    del self._held[number]
+                numbers = [number for number, other in self._held.items() if other is run]
+            for number in numbers:
+                self._forget(number)
         elif run.ended is not None and not run.silent:
             run.follow()
         self._tidy()
+
+    def _forget(self, number: int) -> None:
+        with self._lock:
+            known = self._held.pop(number, None)
+        if known is not None:
+            adoption.release()
 
     def _shells(self) -> set[int]:
         with self._lock:
@@ -85,19 +96,21 @@ class Runs:
             ended = [(number, run) for number, run in self._held.items() if run.ended is not None and run.silent]
         for number, run in ended:
             if not processes.living([run.tree]):
-                with self._lock:
-                    self._held.pop(number, None)
+                self._forget(number)
 
     def close(self) -> None:
         """End everything that was ever started here. May be called again."""
         self._close()
 
 
-def _end_held(held: dict[int, Run], lock: threading.Lock, registry: int, owner: int) -> None:
+def _end_held(held: dict[int, Run], lock: threading.Lock, everything: Tree, owner: int) -> None:
     if os.getpid() != owner:  # a fork of the host: what it inherited belongs to its parent
         return
     with lock:
         runs = list(held.values())
         held.clear()
     # Whatever carries the mark of this registry, also where no run is remembered any more.
-    together(runs, "closed", [Tree(Mark(registry))])
+    try:
+        together(runs, "closed", [everything])
+    finally:
+        adoption.release(len(runs))

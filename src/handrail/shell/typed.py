@@ -1,0 +1,30 @@
+"""What is typed for a background command: text, or, if a shell sits there and obeys it, commands, refused like any.
+
+Only a job that may run its input is asked. What was typed before counts, since a command can be typed in pieces.
+"""
+
+from __future__ import annotations
+
+from handrail.shell.reading.danger import Danger, danger
+from handrail.shell.reading.script import read
+from handrail.shell.reading.wrappers import FOREIGN_SHELLS, SHELLS
+from handrail.shell.reading.wrapping import runs_input
+
+_OBEYING = (*SHELLS, *FOREIGN_SHELLS, "eval", "source", ".", "xargs", "parallel", "ssh", "at", "batch", "script")
+
+
+def obeys(command: str) -> bool:
+    """Whether a command may run what it reads from its input, as far as its text tells."""
+    script = read(command)
+    shells = any(run.base in _OBEYING and (runs_input(run) or run.base not in SHELLS) for run in script.runs)
+    return shells or not script.proven
+
+
+def typed_danger(before: str, text: str) -> Danger | None:
+    """What is refused everywhere and would be run if a shell read ``text`` after all that came ``before``."""
+    started = before[before.rfind("\n") + 1 :]
+    if before.endswith("\\\n"):  # a line that goes on
+        started = before[before.rfind("\n", 0, -1) + 1 :]
+    whole = read(before + text)
+    readings = [read(text), *([read(started + text)] if started else []), *([whole] if whole.error is None else [])]
+    return next((found for script in readings if (found := danger(script))), None)
