@@ -17,6 +17,7 @@ from benchmarks import (
     journal,
     machine,
     matching,
+    mcp,
     overhead,
     reading,
     shares,
@@ -35,6 +36,7 @@ PARTS = {
     "journal": journal.lines,
     "overhead": overhead.lines,
     "startup": startup.lines,
+    "mcp": mcp.lines,
     "shares": shares.lines,
 }
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"

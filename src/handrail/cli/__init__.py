@@ -7,13 +7,21 @@ What is heavy (the engine, pydantic, rich) is imported inside `run`, so that hel
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from importlib import import_module
+
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from handrail.cli.output import Stop
 
 VERBS = {
+    "chat": ("chat", "talk to a model that works in the project with these tools"),
+    "run": ("run", "give a model one task, and tell by the exit status how it ended"),
     "call": ("calls", "make one tool call, and print what a model would read"),
     "batch": ("batch", "one session over JSON lines: the contract for scripts in any language"),
     "tools": ("tools", "show what a model is told of the tools, for people or as JSON"),
+    "dialects": ("dialects", "list the dialects with their weight, or check one of your own"),
+    "mcp": ("mcp", "serve the tools over MCP, or write a client's entry for that"),
     "policy": ("policy", "say what the rules allow and why, test them, or trust a project's"),
     "log": ("log", "show the calls that were made, or verify that nobody has changed the journal"),
     "show": ("show", "show one call: arguments, verdict, files, diff and answer"),
@@ -48,18 +56,29 @@ exit codes: 0 done, 1 a tool said no, 2 wrong usage, 3 not allowed here, 130 int
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    from handrail.cli.output import Stop, warn
-
     words = list(sys.argv[1:] if argv is None else argv)
     try:
+        if words[:1] == ["mcp"]:  # whose clients do not wait: what the other verbs share is not imported first
+            from handrail.cli import mcp
+
+            return mcp.main(words[1:])
         return _verb(words)
     except SystemExit:  # argparse ends so when it has shown its help
         return 0
-    except Stop as stop:
-        warn(f"{' '.join(['handrail', *words[:1]]) if words and words[0] in VERBS else 'handrail'}: {stop}")
-        return stop.code
     except KeyboardInterrupt:
         return 130
+    except _stop() as stop:
+        from handrail.cli.output import warn
+
+        warn(f"{' '.join(['handrail', *words[:1]]) if words and words[0] in VERBS else 'handrail'}: {stop}")
+        return stop.code
+
+
+def _stop() -> type[Stop]:
+    """What ends a verb early; asked for only when something has ended it."""
+    from handrail.cli.output import Stop
+
+    return Stop
 
 
 def _verb(words: list[str]) -> int:
@@ -81,6 +100,10 @@ def _verb(words: list[str]) -> int:
         return 0
     if first not in VERBS:
         raise UsageError(_unknown(first))
+    if first == "mcp":
+        return main([first, *rest])
+    from importlib import import_module
+
     module = import_module(f"handrail.cli.{VERBS[first][0]}")
     options = module.parser().parse_intermixed_args(rest)
     code: int = module.run(options)

@@ -1,0 +1,161 @@
+"""`handrail mcp`: the tools for any client that speaks MCP.
+
+A client waits for the tool list, some not for long, so the usual command line is read here without argparse; only help
+and what is not understood go the long way. `handrail mcp install` and `--http` are doors of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from handrail.prepared import Approve
+    from handrail.session import Session
+
+_ABOUT = """\
+An MCP server on stdin and stdout: the tools of a dialect, for any client that speaks the Model Context Protocol
+(2024-11-05 to 2025-11-25, and 2026-07-28). Logs go to stderr.
+
+Where a rule says `ask`, the person is asked through the client if it can do that (elicitation); if it cannot, the call
+is refused and the answer names the rule that would allow it.
+
+`handrail mcp install CLIENT` writes the entry for a client; `handrail mcp --http HOST:PORT` serves over HTTP. Each has
+its own --help."""
+
+_EXAMPLES = """\
+examples:
+  handrail mcp path/to/project
+  handrail mcp path/to/project --dialect claude --mode ask
+  handrail mcp --tools Read,Grep,Glob --mode read-only
+  handrail mcp install claude --print
+
+exit codes: 0 when the client has gone, 2 wrong usage"""
+
+_DEFAULT_MODE = "accept-edits"
+_VALUED = {"--dialect": "dialect", "--mode": "mode", "--tools": "tools", "--root": "root", "--read-root": "read_root"}
+
+
+class Options:
+    """What was typed."""
+
+    def __init__(self) -> None:
+        self.workspace = "."
+        self.dialect = "native"
+        self.mode = _DEFAULT_MODE
+        self.tools = ""
+        self.root: list[str] = []
+        self.read_root: list[str] = []
+        self.structured = False
+
+
+def main(words: Sequence[str]) -> int:
+    """Run the verb with the words after it; returns the exit code."""
+    if words and words[0] == "install":
+        from handrail.mcp import install
+
+        return install.main(list(words[1:]))
+    if any(word == "--http" or word.startswith("--http=") for word in words):
+        from handrail.mcp import http
+
+        return http.main(list(words))
+    return run(quickly_read(words) or _read(words))
+
+
+def quickly_read(words: Sequence[str]) -> Options | None:
+    """The options of a command line without surprises; None if there is any doubt."""
+    options, given, rest = Options(), False, list(words)
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.partition("=")
+        if word == "--structured":
+            options.structured = True
+        elif name in _VALUED:
+            if not equals:
+                if not rest or rest[0].startswith("-"):
+                    return None
+                value = rest.pop(0)
+            field = _VALUED[name]
+            if field in ("root", "read_root"):
+                getattr(options, field).append(value)
+            else:
+                setattr(options, field, value)
+        elif word.startswith("-") or given:
+            return None
+        else:
+            options.workspace, given = word, True
+    # Every other mode is checked where the modes are known.
+    return options if options.mode == _DEFAULT_MODE or _is_mode(options.mode) else None
+
+
+def _is_mode(mode: str) -> bool:
+    return mode in ("read-only", "ask", "full", "deny-asks")
+
+
+def _read(words: Sequence[str]) -> Options:
+    options = Options()
+    parser().parse_args(list(words), namespace=options)
+    return options
+
+
+def parser() -> argparse.ArgumentParser:
+    from handrail.cli.common import add_dialect, add_mode, verb_parser
+
+    made = verb_parser("mcp", _ABOUT, _EXAMPLES)
+    made.add_argument("workspace", metavar="ROOT", nargs="?", default=".", help="the project (default: this directory)")
+    add_dialect(made)
+    add_mode(made)
+    about = "the tools to offer, separated by commas, or `all` (default: the core of the dialect)"
+    made.add_argument("--tools", metavar="NAMES", default="", help=about)
+    made.add_argument("--root", metavar="DIR", action="append", default=[], help="one more directory; repeatable")
+    about = "one more directory to read only; repeatable"
+    made.add_argument("--read-root", metavar="DIR", action="append", default=[], help=about)
+    about = "also send results as structuredContent; some clients then show the model nothing else"
+    made.add_argument("--structured", action="store_true", help=about)
+    return made
+
+
+def run(options: Options) -> int:
+    from handrail.mcp import offer, stdio
+    from handrail.mcp.channel import Channel
+
+    for option, place in (("ROOT", options.workspace), *(("--root", one) for one in options.root + options.read_root)):
+        if not os.path.isdir(place):
+            from handrail.cli.common import require_directory
+
+            require_directory(option, place)
+    wanted = [name.strip() for name in options.tools.split(",") if name.strip()]
+    try:
+        specs = offer.specs(options.dialect, wanted)
+    except offer.NoSuchOffer as error:
+        from handrail.cli.output import UsageError
+
+        raise UsageError(str(error)) from None
+    if os.isatty(0):
+        sys.stderr.write("(an MCP server: it waits for a client's messages on stdin; Ctrl-D ends it)\n")
+    try:
+        channel = Channel.of_process()
+    except OSError as error:
+        from handrail.cli.output import UsageError
+
+        raise UsageError(f"stdin and stdout must be open, for they are the client's: {error.strerror}") from None
+    opened = partial(_opened, options)
+    return stdio.Server(channel, specs, options.workspace, opened, options.structured).run()
+
+
+def _opened(options: Options, approve: Approve) -> Session:
+    import argparse
+
+    from handrail.cli.common import open_session
+    from handrail.cli.output import Stop
+    from handrail.mcp.sessions import CannotOpen
+
+    try:
+        return open_session(argparse.Namespace(**vars(options)), approve)
+    except Stop as stop:
+        raise CannotOpen(str(stop)) from None

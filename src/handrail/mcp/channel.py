@@ -1,0 +1,118 @@
+"""The two ends of the pipe: frames in, in bounded memory; frames out, one at a time and whole.
+
+The protocol moves to descriptors of its own. What anything else prints goes to stderr, and what anything else reads
+is empty, so that neither a library nor a command can put a byte into the conversation or take one out of it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _thread import allocate_lock
+
+from handrail.mcp.protocol import MOST_BYTES, encoded
+
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+_CHUNK = 1 << 16
+_WAKES = os.name == "posix"  # elsewhere a pipe cannot be waited for together with another
+
+
+class Channel:
+    """Frames from and to one client."""
+
+    def __init__(self, source: int, sink: int, most: int = MOST_BYTES) -> None:
+        self._source = source
+        self._sink = sink
+        self._most = most
+        self._lock = allocate_lock()
+        self._broken = False
+        self._woken = self._waker = -1
+        if _WAKES:
+            self._woken, self._waker = os.pipe()
+            os.set_blocking(self._waker, False)
+
+    @classmethod
+    def of_process(cls) -> Channel:
+        """On stdin and stdout of this process, which from now on are nobody else's."""
+        source, sink = os.dup(0), os.dup(1)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        try:
+            os.dup2(2, 1)
+        except OSError:  # there is no stderr; what is printed goes nowhere
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, 1)
+            os.close(nothing)
+        return cls(source, sink)
+
+    def wake(self) -> None:
+        """End the reading, from any thread or from a signal."""
+        if self._waker >= 0:
+            try:
+                os.write(self._waker, b"!")
+            except BlockingIOError:  # it is full, and will wake
+                return
+
+    def frames(self) -> Iterator[bytes | None]:
+        """Every line that is not blank; None for one that is too long. Ends when the client is gone, or when woken."""
+        held = bytearray()
+        dropping = False
+        while chunk := self._read():
+            start = 0
+            while (end := chunk.find(b"\n", start)) >= 0:
+                if dropping or len(held) + end - start > self._most:
+                    dropping = False
+                    held = bytearray()
+                    yield None
+                else:
+                    held += chunk[start:end]
+                    line, held = bytes(held), bytearray()
+                    if line.strip():
+                        yield line
+                start = end + 1
+            if not dropping:
+                held += chunk[start:]
+                if len(held) > self._most:
+                    dropping, held = True, bytearray()
+
+    def send(self, message: Mapping[str, Any], still: Callable[[], bool] | None = None) -> None:
+        """One frame, if it is ``still`` wanted when its turn comes; one that nobody reads is dropped."""
+        frame = memoryview(encoded(message))
+        with self._lock:
+            if self._broken or (still and not still()):
+                return
+            try:
+                while frame:
+                    frame = frame[os.write(self._sink, frame) :]
+            except OSError:  # the client has gone; what was to be said to it has no reader
+                self._broken = True
+        if self._broken:
+            self.wake()
+
+    def heard(self) -> bool:
+        """Whether anybody still reads what is sent: a script that has closed its end of the pipe waits for answers."""
+        if self._broken or not _WAKES:
+            return False
+        from select import POLLERR, poll
+
+        asked = poll()
+        asked.register(self._sink, 0)
+        return not any(event & POLLERR for _, event in asked.poll(0))
+
+    def _read(self) -> bytes:
+        try:
+            if self._woken >= 0:
+                from select import select
+
+                if self._woken in select([self._source, self._woken], [], [])[0]:
+                    return b""
+            return os.read(self._source, _CHUNK)
+        except OSError:
+            return b""

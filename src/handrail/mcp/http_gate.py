@@ -1,0 +1,99 @@
+"""The gate before the HTTP door: whose page, which host, whose token, how much, how many. In that order.
+
+foreign Host    421     a name that somebody else's DNS points here (rebinding)
+foreign Origin  403     a page in a browser that was not named with --allow-origin
+no good token   401
+too large       413
+too many calls  429     for one principal; what is not a call always comes through, so that calls can be cancelled
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection
+
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.transport_security import RequestBodyLimitMiddleware
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from handrail.mcp.http_principals import Principals
+
+MOST_BYTES = 8 << 20
+MOST_CALLS = 64
+PRINCIPAL = "handrail.principal"
+PATH = "/mcp"
+_CALL = b'"tools/call"'
+
+
+class Gate:
+    """Lets a request through to the SDK's application, or answers it."""
+
+    def __init__(
+        self, app: ASGIApp, principals: Principals, hosts: Collection[str], origins: Collection[str], most_calls: int
+    ) -> None:
+        self._app = app
+        self._principals = principals
+        self._hosts = {host.lower() for host in hosts}
+        self._origins = {origin.lower() for origin in origins}
+        self._most_calls = most_calls
+        self._calls: Counter[str] = Counter()
+        self._bounded = RequestBodyLimitMiddleware(self._counted, MOST_BYTES)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        headers = Headers(scope=scope)
+        refused = self._refused(headers)
+        if refused is None:
+            principal = self._principals.find(headers.get("authorization", ""))
+            if principal is None:
+                challenge = {"WWW-Authenticate": 'Bearer realm="handrail", error="invalid_token"'}
+                refused = _said(401, "a bearer token is needed: Authorization: Bearer TOKEN", challenge)
+            elif scope["path"].rstrip("/") != PATH:
+                refused = _said(404, f"the door is at {PATH}")
+            else:
+                # The SDK ties a session to the user who opened it; ours is the principal.
+                token = AccessToken(token="", client_id=principal.name, scopes=[])
+                scope = {**scope, "user": AuthenticatedUser(token), PRINCIPAL: principal, "path": PATH}
+        await (refused or self._bounded)(scope, receive, send)
+
+    def _refused(self, headers: Headers) -> Response | None:
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            return _said(421, "this Host is not served here")
+        if origins and (len(origins) > 1 or origins[0].lower() not in self._origins):
+            return _said(403, "this Origin is not allowed here")
+        return None
+
+    async def _counted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        first = await receive()
+
+        async def replayed() -> Message:
+            nonlocal first
+            if first:
+                message, first = first, {}
+                return message
+            return await receive()
+
+        if _CALL not in first.get("body", b""):
+            await self._app(scope, replayed, send)
+            return
+        name = scope[PRINCIPAL].name
+        if self._calls[name] >= self._most_calls:
+            await _said(429, "too many calls at once", {"Retry-After": "1"})(scope, receive, send)
+            return
+        self._calls[name] += 1
+        try:
+            await self._app(scope, replayed, send)
+        finally:
+            self._calls[name] -= 1
+
+
+def _said(status: int, why: str, headers: dict[str, str] | None = None) -> Response:
+    """A refusal that people and JSON-RPC clients can read."""
+    body = json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": why}})
+    return Response(body, status, headers, "application/json")

@@ -1,0 +1,186 @@
+"""Who may come in by HTTP, and to which project: tokens, and the file that names several principals.
+
+    # handrail mcp --http 127.0.0.1:8765 --principals principals.toml
+    [[principal]]
+    name = "ann"
+    token_sha256 = "..."       # printf %s "$TOKEN" | sha256sum; or `token`, in a file that only its owner can read
+    root = "/srv/ann"
+    mode = "read-only"         # accept-edits if left out
+    dialect = "claude"         # native if left out
+    tools = ["Read", "Grep"]   # the core of the dialect if left out
+
+Only digests are kept in memory, and all of them are compared on every request, each in constant time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import stat
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from handrail.files.locks import state_directory
+from handrail.policy.files import PolicyFile, parse
+from handrail.policy.secrets import MODES, Mode
+from handrail.text.shown import shown
+
+OWNER = "owner"
+_SHORTEST = 16
+_MOST_BYTES = 1 << 20
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class BadPrincipals(ValueError):
+    """Tokens or principals that cannot be used, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Somebody who has a token, and what it is good for."""
+
+    name: str
+    digest: bytes
+    root: str
+    mode: Mode = "accept-edits"
+    dialect: str = "native"
+    tools: tuple[str, ...] = ()
+
+
+class Principals:
+    """All who may come in."""
+
+    def __init__(self, known: Sequence[Principal]) -> None:
+        self.known = tuple(known)
+
+    def find(self, authorization: str) -> Principal | None:
+        """Whose `Authorization` header this is."""
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        given = digest_of(token.strip())
+        found = None
+        for one in self.known:  # all of them, whichever it is: the time tells nothing
+            if hmac.compare_digest(given, one.digest):
+                found = one
+        return found
+
+
+def digest_of(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+
+
+def checked_token(token: str, source: str) -> bytes:
+    """The digest of a token that is fit to be one."""
+    if len(token) < _SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+        raise BadPrincipals(f"{source}: a token has at least {_SHORTEST} characters, printable ASCII without spaces")
+    return digest_of(token)
+
+
+def from_file(path: str) -> bytes:
+    """The digest of the token in a file."""
+    return checked_token(_private(path).strip(), shown(path))
+
+
+def own_token() -> tuple[bytes, str, str]:
+    """The token of this machine's user: its digest, the file, and the token itself if it was made just now."""
+    path = os.path.join(state_directory(), "mcp-http-token")
+    with contextlib.suppress(FileExistsError):
+        made = secrets.token_urlsafe(32)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(fd, "w", encoding="ascii") as file:
+            file.write(made + "\n")
+        return digest_of(made), path, made
+    return from_file(path), path, ""
+
+
+def load(path: str) -> Principals:
+    """The principals of a file; every mistake is named."""
+    try:
+        table = tomllib.loads(_read(path))
+    except tomllib.TOMLDecodeError as error:
+        raise BadPrincipals(f"{shown(path)}: not valid TOML: {error}") from None
+    rows = table.pop("principal", None)
+    if table or not isinstance(rows, list) or not rows:
+        raise BadPrincipals(f"{shown(path)}: it holds one [[principal]] table for each principal, and nothing else")
+    known = [_principal(row, f"{shown(path)}: principal {number}") for number, row in enumerate(rows, 1)]
+    if any("token" in row for row in rows):
+        _private(path)
+    for what, values in (("name", [one.name for one in known]), ("token", [one.digest for one in known])):
+        if len(set(values)) < len(values):
+            raise BadPrincipals(f"{shown(path)}: two principals have the same {what}")
+    return Principals(known)
+
+
+def apart(principal: Principal, principals: Principals) -> tuple[PolicyFile, ...]:
+    """Rules by which no tool and no command of a principal touches the root of another."""
+    own = principal.root + os.sep
+    others = {one.root for one in principals.known if not own.startswith(one.root + os.sep)}
+    if not others:
+        return ()
+    paths = json.dumps([re.sub(r"[*?\[{]", r"[\g<0>]", root) for root in sorted(others)])
+    table = f"""[[rules]]
+action = ["read", "write", "delete"]
+path = {paths}
+tier = "deny"
+why = "it belongs to somebody else"
+"""
+    return (parse(table, "(principals)", "system"),)
+
+
+def _principal(row: dict[str, Any], where: str) -> Principal:
+    given = dict(row)
+    token, hashed = given.pop("token", None), given.pop("token_sha256", None)
+    allowed = {one.name: str for one in fields(Principal)} | {"tools": list}
+    del allowed["digest"]
+    for key, value in given.items():
+        if key not in allowed:
+            raise BadPrincipals(
+                f"{where}: unknown key {shown(key)}; there are token, token_sha256, {', '.join(allowed)}"
+            )
+        if not isinstance(value, allowed[key]):
+            raise BadPrincipals(f"{where}: {key} is not {'a list' if allowed[key] is list else 'a string'}")
+    if not given.get("name") or not given.get("root"):
+        raise BadPrincipals(f"{where}: name and root are needed")
+    if (token is None) == (hashed is None):
+        raise BadPrincipals(f"{where}: either token or token_sha256 is needed")
+    if hashed is not None and not (isinstance(hashed, str) and _DIGEST.fullmatch(hashed.lower())):
+        raise BadPrincipals(f"{where}: token_sha256 is 64 hexadecimal digits")
+    digest = bytes.fromhex(hashed) if hashed is not None else checked_token(str(token), where)
+    if given.get("mode", MODES[0]) not in MODES:
+        raise BadPrincipals(f"{where}: mode is one of {', '.join(MODES)}")
+    root = os.path.realpath(os.path.expanduser(given["root"]))
+    if not os.path.isdir(root):
+        raise BadPrincipals(f"{where}: root {shown(given['root'])} is not a directory")
+    tools = tuple(given.pop("tools", ()))
+    if not all(isinstance(name, str) for name in tools):
+        raise BadPrincipals(f"{where}: tools is a list of names")
+    return replace(Principal(**{**given, "digest": digest}), root=root, tools=tools)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(_MOST_BYTES + 1)
+        if len(raw) > _MOST_BYTES:
+            raise BadPrincipals(f"{shown(path)}: it is too large")
+        return raw.decode("utf-8")
+    except OSError as error:
+        raise BadPrincipals(f"{shown(path)}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadPrincipals(f"{shown(path)}: it is not UTF-8") from None
+
+
+def _private(path: str) -> str:
+    """A file with a secret in it, if nobody else can read it."""
+    text = _read(path)
+    if stat.S_IMODE(os.stat(path).st_mode) & 0o077:
+        raise BadPrincipals(f"{shown(path)}: others can read this secret; chmod 600 it first")
+    return text

@@ -1,0 +1,313 @@
+"""`handrail mcp install`: writes the server into a client's own configuration, and takes it out again.
+
+What is known of each client is data (`install_clients.toml`). Only the entry is put in or taken out; every other byte
+stays. What was put in is remembered in the state directory (not the file's contents), so that `--undo` gives the same
+bytes back, and the file is gone if it had been made for this. If the client has rewritten its file since, the entry is
+looked up and taken out where it stands now.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from handrail.errors import ToolError
+from handrail.mcp import install_json, install_toml
+from handrail.mcp.install_files import Config, Records, undoing
+from handrail.mcp.install_json import Broken
+from handrail.mcp.options import Parser, WrongUsage, say
+from handrail.text.document import Splice
+from handrail.text.shown import shown
+
+NAME = "handrail"
+
+_ABOUT = """\
+Write Handrail's MCP server into the configuration of a client. Every byte outside the entry stays; an older entry of
+Handrail's is replaced; --undo gives the file back as it was."""
+
+_EXAMPLES = """\
+examples:
+  handrail mcp install claude                        for all your projects
+  handrail mcp install vscode --scope project        into .vscode/mcp.json of this directory
+  handrail mcp install codex path/to/project --mode read-only
+  handrail mcp install opencode --print              show the entry, change nothing
+  handrail mcp install claude --undo
+
+exit codes: 0 done, 1 the file is left as it is, 2 wrong usage"""
+
+
+class InstallError(Exception):
+    """Nothing was changed; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the person is told: `out` for programs too, `aside` beside it."""
+
+    out: str
+    aside: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """What is known of one client; see `install_clients.toml`."""
+
+    name: str
+    user: Sequence[str]
+    project: Sequence[str]
+    keys: Sequence[str]
+    entry: Mapping[str, Any]
+    default: str = "user"
+    within: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    user_darwin: Sequence[str] = ()
+    user_win32: Sequence[str] = ()
+    root: str = ""
+    newer: Mapping[str, Any] = field(default_factory=dict)
+    note: Mapping[str, str] = field(default_factory=dict)
+
+    def places(self, scope: str, project: str, environ: Mapping[str, str]) -> list[str]:
+        """Where the file may be."""
+        if scope == "project":
+            return [os.path.join(project, one) for one in self.project]
+        for variable, names in self.within.items():
+            if environ.get(variable):
+                return [os.path.join(environ[variable], one) for one in names]
+        home = environ.get("HOME") or os.path.expanduser("~")
+        own = {"darwin": self.user_darwin, "win32": self.user_win32}.get(sys.platform)
+        return [os.path.join(home, one.removeprefix("~/")) for one in own or self.user]
+
+
+def clients() -> dict[str, Client]:
+    table = Path(__file__).with_name("install_clients.toml").read_text(encoding="utf-8")
+    return {name: Client(**facts) for name, facts in tomllib.loads(table).items()}
+
+
+def main(words: Sequence[str]) -> int:
+    """Run `handrail mcp install` with the words after it; returns the exit code."""
+    try:
+        told = run(parser().parse_intermixed_args(list(words)))
+    except (InstallError, WrongUsage) as error:
+        say(f"handrail mcp install: {error}")
+        return 2 if isinstance(error, WrongUsage) else 1
+    sys.stdout.write(told.out)
+    sys.stdout.flush()
+    if told.aside:
+        say(told.aside)
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    from handrail.policy.secrets import MODES
+
+    parser = Parser("handrail mcp install", _ABOUT, _EXAMPLES)
+    parser.add_argument("client", choices=list(clients()), help="whose configuration to write")
+    parser.add_argument(
+        "root", metavar="ROOT", nargs="?", help="the project; by default the one that the client works in"
+    )
+    parser.add_argument("--dialect", metavar="D", help="names, schemas and wording of the tools (default: native)")
+    parser.add_argument("--mode", choices=MODES, help="what may be done without asking (default: accept-edits)")
+    parser.add_argument("--scope", choices=["user", "project"], help="for all your projects, or for this one")
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--print", dest="show", action="store_true", help="show the entry, and change nothing")
+    either.add_argument("--undo", action="store_true", help="take out again what was put in")
+    return parser
+
+
+def run(options: argparse.Namespace, environ: Mapping[str, str] | None = None) -> Told:
+    """Install, show or undo; raises `InstallError`."""
+    environ = os.environ if environ is None else environ
+    if options.root is not None and not os.path.isdir(options.root):
+        raise InstallError(f"ROOT {shown(options.root) or repr('')} is not a directory")
+    client = clients()[options.client]
+    scope = options.scope or client.default
+    places = client.places(scope, os.path.abspath(options.root or "."), environ)
+    path = next((place for place in places if os.path.exists(place)), places[0])
+    wanted = _Wanted(client, scope, path, _command(options, client))
+    if options.show:
+        return wanted.shown()
+    try:
+        return wanted.taken_out() if options.undo else wanted.put_in()
+    except Broken as error:
+        raise InstallError(f"{shown(path)} is left as it is: {error}") from None
+    except OSError as error:
+        raise InstallError(f"{shown(error.filename or path)}: {error.strerror}") from None
+    except ToolError as error:
+        from handrail import dialects
+
+        raise InstallError(dialects.load("native").wording(error)) from None
+
+
+def _command(options: argparse.Namespace, client: Client) -> list[str]:
+    """What the client has to run."""
+    words = [*_executable(), "mcp"]
+    if options.root is not None:
+        words.append(os.path.abspath(options.root))
+    elif client.root:
+        words.append(client.root)
+    for option in ("dialect", "mode"):
+        if value := getattr(options, option):
+            words += [f"--{option}", value]
+    return words
+
+
+def _executable() -> list[str]:
+    """This very program, found again from any directory and with any PATH."""
+    if os.path.basename(sys.argv[0]) in (NAME, f"{NAME}.exe") and (found := shutil.which(sys.argv[0])):
+        return [os.path.abspath(found)]
+    # -P: the client starts this inside a project, and a folder `handrail` there must not be taken for the program.
+    return [sys.executable, "-P", "-m", NAME]
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """An entry of a client's file."""
+
+    client: Client
+    scope: str
+    path: str
+    command: Sequence[str]
+
+    def _layout(self, text: str) -> tuple[list[str], dict[str, Any]]:
+        """Where the entry goes, and what it says."""
+        keys, entry = self.client.keys, self.client.entry
+        newer = self.client.newer
+        if newer and not self._is_toml and install_json.find(install_json.parse(text), newer["keys"]):
+            keys, entry = newer["keys"], newer["entry"]
+        filled = {"{program}": self.command[0], "{arguments}": self.command[1:], "{command}": self.command}
+        made = {key: filled.get(one, one) if isinstance(one, str) else one for key, one in entry.items()}
+        return [*keys, NAME], {key: list(one) if isinstance(one, (list, tuple)) else one for key, one in made.items()}
+
+    @property
+    def _is_toml(self) -> bool:
+        return self.path.endswith(".toml")
+
+    def shown(self) -> Told:
+        keys, entry = self._layout("")
+        with contextlib.suppress(OSError, ValueError):  # the usual layout, if the file does not say
+            keys, entry = self._layout(Path(self.path).read_text(encoding="utf-8"))
+        room: Any = install_toml if self._is_toml else install_json
+        (splice,) = room.put("", keys, entry)
+        return Told(splice.new, f"this goes into {shown(self.path)} ({self.client.name})")
+
+    def put_in(self) -> Told:
+        with Config(self.path) as config, Records() as records:
+            known = records.get(config.real)
+            text = config.text
+            base = undoing(text, known) if known else None
+            start = text if base is None else base  # an older entry of ours makes room for the new one
+            keys, entry = self._layout(start)
+            self._require_ours(start, keys)
+            splices = self._put(start, keys, entry)
+            new = _applied(start, splices)
+            if new == text:
+                return Told(f"{self.client.name} has it already: {shown(self.path)}\n")
+            self._check(start, new, keys, entry)
+            made = _levels_made(self._data(start), keys)
+            directories = config.write(new)
+            remembered = known if known and base is None else None
+            record = {
+                "created": known["created"] if known else not config.existed,
+                "directories": known["directories"] if known else directories,
+                "made": remembered["made"] if remembered else made,
+                "splices": [] if remembered else [asdict(one) | {"old": start[one.start : one.end]} for one in splices],
+                "after": "" if remembered else config.digest(new),
+            }
+            records.put(config.real, record)
+        note = self.client.note.get(self.scope, "")
+        return Told(f"{self.client.name} can use Handrail now: {shown(self.path)}\n", note)
+
+    def taken_out(self) -> Told:
+        with Config(self.path) as config, Records() as records:
+            known = records.get(config.real)
+            text = config.text
+            new = undoing(text, known) if known else None
+            created = bool(known and known["created"])
+            if new is None:
+                keys, _ = self._layout(text)
+                self._require_ours(text, keys)
+                new = _applied(text, self._take(text, keys, known["made"] if known else 0))
+                if new == text:
+                    records.forget(config.real)
+                    return Told(f"{self.client.name} has nothing of Handrail: {shown(self.path)}\n")
+                self._check(text, new, keys, None)
+            if created and new.strip().strip("\ufeff") in ("", "{}"):
+                config.delete(known["directories"] if known else ())
+                said = f"removed {shown(self.path)}, which had been made for this\n"
+            else:
+                config.write(new)
+                said = f"taken out of {shown(self.path)}\n"
+            records.forget(config.real)
+        return Told(said)
+
+    def _put(self, text: str, keys: list[str], entry: dict[str, Any]) -> list[Splice]:
+        return install_toml.put(text, keys, entry) if self._is_toml else install_json.put(text, keys, entry)
+
+    def _take(self, text: str, keys: list[str], made: int) -> list[Splice]:
+        return install_toml.take(text, keys) if self._is_toml else install_json.take(text, keys, made)
+
+    def _data(self, text: str) -> dict[str, Any]:
+        if self._is_toml:
+            return install_toml.parse(text)
+        root = install_json.parse(text)
+        return dict(root.value) if root else {}
+
+    def _require_ours(self, text: str, keys: list[str]) -> None:
+        """An entry of this name that starts something else is not ours to replace."""
+        there = _at(self._data(text), keys)
+        if there is not None and not _is_ours(there):
+            raise Broken(f"it has a server named {NAME} that starts something else; rename or remove that one first")
+
+    def _check(self, before: str, after: str, keys: list[str], entry: dict[str, Any] | None) -> None:
+        """What comes out says the same as before, but for the entry."""
+        try:
+            new = self._data(after)
+        except Broken:
+            new = {}
+        if _at(new, keys) != entry or _without(new, keys) != _without(self._data(before), keys):
+            raise Broken(f"{'.'.join(keys)} cannot be changed there without touching other things; do it by hand")
+
+
+def _applied(text: str, splices: Sequence[Splice]) -> str:
+    for one in sorted(splices, key=lambda splice: splice.start, reverse=True):
+        text = text[: one.start] + one.new + text[one.end :]
+    return text
+
+
+def _at(data: Any, keys: Sequence[str]) -> Any:
+    for key in keys:
+        data = data.get(key) if isinstance(data, dict) else None
+    return data
+
+
+def _without(data: Any, keys: Sequence[str]) -> Any:
+    """The data without what stands at the keys, nor objects that are empty then."""
+    if not isinstance(data, dict) or not keys:
+        return data
+    left = {key: one for key, one in data.items() if key != keys[0]}
+    inner = _without(data.get(keys[0]), keys[1:]) if len(keys) > 1 else None
+    return left if inner in (None, {}) else left | {keys[0]: inner}
+
+
+def _levels_made(data: Any, keys: Sequence[str]) -> int:
+    """How many of the objects around the entry have to be made."""
+    return sum(1 for count in range(1, len(keys)) if _at(data, keys[:count]) is None)
+
+
+def _is_ours(entry: Any) -> bool:
+    """Whether a server's entry starts `handrail mcp`."""
+    try:
+        words = json.loads(json.dumps([entry.get("command"), entry.get("args")]))
+    except (AttributeError, TypeError, ValueError):
+        return False
+    flat = [str(one) for part in words for one in (part if isinstance(part, list) else [part])]
+    named = [number for number, one in enumerate(flat) if os.path.basename(one) in (NAME, f"{NAME}.exe")]
+    return any(flat[number + 1 : number + 2] == ["mcp"] for number in named)

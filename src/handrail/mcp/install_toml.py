@@ -1,0 +1,95 @@
+"""One table into a TOML file, or out of it, and every other byte stays.
+
+The table is found by its header line, and what comes out is parsed again and compared (`install.py` does that): a
+header that is really a line inside a string is never mistaken without being noticed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from handrail.mcp.install_json import Broken
+from handrail.text.document import Splice
+
+_HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
+
+
+def parse(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text.removeprefix("\ufeff"))
+    except tomllib.TOMLDecodeError as error:
+        raise Broken(str(error)) from None
+    except RecursionError:
+        raise Broken("it is nested too deeply") from None
+
+
+def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> list[Splice]:
+    """What to change so that ``value`` stands at ``keys``; nothing if it does already."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    table = newline.join([f"[{'.'.join(keys)}]", *(f"{key} = {_written(one)}" for key, one in value.items())]) + newline
+    there = _lookup(parse(text), keys)
+    if there == value:
+        return []
+    if there is not None:
+        start, end = _span(text, keys)
+        return [Splice(start, end, table if text[start:end].endswith("\n") else table.removesuffix(newline))]
+    gap = "" if not text.strip("\ufeff") else newline if text.endswith("\n") else newline * 2
+    if text.endswith(newline * 2):
+        gap = ""
+    return [Splice(len(text), len(text), gap + table)]
+
+
+def take(text: str, keys: Sequence[str]) -> list[Splice]:
+    """What to change so that nothing stands at ``keys``."""
+    if _lookup(parse(text), keys) is None:
+        return []
+    start, end = _span(text, keys)
+    before = text[:start]
+    if not text[end:].strip() or text[end:].startswith(("\n", "\r\n")):  # with the empty line that parted it
+        start -= 2 if before.endswith("\r\n\r\n") else 1 if before.endswith("\n\n") else 0
+    return [Splice(start, end, "")]
+
+
+def _lookup(data: Any, keys: Sequence[str]) -> Any:
+    for key in keys:
+        if not isinstance(data, dict):
+            raise Broken(f"{'.'.join(keys)} cannot stand in it, since what is above is no table")
+        data = data.get(key)
+        if data is None:
+            return None
+    return data
+
+
+def _span(text: str, keys: Sequence[str]) -> tuple[int, int]:
+    """From the header to the last line of the table and of the tables below it."""
+    parts = r"\s*\.\s*".join(rf"(?:{re.escape(key)}|\"{re.escape(key)}\"|'{re.escape(key)}')" for key in keys)
+    own = re.compile(rf"^[ \t]*\[\s*{parts}\s*(?:\]|\.)", re.MULTILINE)
+    first = own.search(text)
+    if not first:
+        raise Broken(f"{'.'.join(keys)} is there, but not as a table of its own: take it out by hand first")
+    end = len(text)
+    for header in _HEADER.finditer(text, first.end()):
+        if not own.match(text, header.start()):
+            end = header.start()
+            break
+    # Empty lines and comments before the next header belong to that one.
+    last = first.start()
+    at = first.start()
+    for line in text[first.start() : end].splitlines(keepends=True):
+        at += len(line)
+        if line.strip() and not line.lstrip().startswith("#"):
+            last = at
+    return first.start(), last
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_written, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    # A basic string of TOML takes the escapes of JSON, but for a delete character, which it wants escaped too.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,163 @@
+"""JSON-RPC and the two eras of MCP: what a line means, and which error the protocol has for one that means nothing.
+
+The era of the handshake (up to 2025-11-25) settles version and capabilities once, with `initialize`. The era of the
+envelope (2026-07-28) sends them along in `_meta` of every request. Pure: no I/O, and nothing heavy is imported.
+"""
+
+from __future__ import annotations
+
+import json
+
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+ENVELOPE = ("2026-07-28",)
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+UNSUPPORTED_VERSION = -32022
+BUSY = -32000
+
+VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+SERVER_KEY = "io.modelcontextprotocol/serverInfo"
+
+MOST_BYTES = 64 << 20
+"""The longest frame that is read."""
+
+
+class Fault(Exception):
+    """A request that cannot be answered: the protocol's code, a sentence, and data where the protocol wants some."""
+
+    def __init__(self, code: int, message: str, data: Any = None, id: int | str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+        self.id = id
+
+
+class Message:
+    """A request (it has an id), a notification (it has none), or an answer to a request of ours (it has no method)."""
+
+    __slots__ = ("answer", "error", "id", "method", "params")
+
+    def __init__(self, id: int | str | None, method: str, params: dict[str, Any], answer: Any, error: Any) -> None:
+        self.id = id
+        self.method = method
+        self.params = params
+        self.answer = answer
+        self.error = error
+
+
+class Client:
+    """What is known of who asks: the version that is spoken, the era, and what the client can do."""
+
+    __slots__ = ("capabilities", "enveloped", "version")
+
+    def __init__(self, version: str, capabilities: Mapping[str, Any], enveloped: bool = False) -> None:
+        self.version = version
+        self.capabilities = capabilities
+        self.enveloped = enveloped
+
+    @property
+    def shows_forms(self) -> bool:
+        """Whether a person can be asked through this client. An empty declaration means forms, as it did at first."""
+        declared = self.capabilities.get("elicitation")
+        return isinstance(declared, dict) and ("form" in declared or "url" not in declared)
+
+
+def parsed(line: bytes) -> Message:
+    """One frame; raises `Fault`, with the id of the request where it can be known."""
+    try:
+        value = json.loads(line.decode("utf-8"), parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise Fault(PARSE_ERROR, f"the frame is not UTF-8 (byte {error.start + 1})") from None
+    except RecursionError:
+        raise Fault(PARSE_ERROR, "the frame is nested too deeply") from None
+    except ValueError as error:
+        raise Fault(PARSE_ERROR, f"the frame is not JSON: {error}") from None
+    if isinstance(value, list):
+        raise Fault(INVALID_REQUEST, "a batch is no message of this protocol: send one object a line")
+    if not isinstance(value, dict):
+        raise Fault(INVALID_REQUEST, "the frame is not an object")
+    name = value.get("id")
+    if "id" in value and (not isinstance(name, int | str) or isinstance(name, bool)):
+        raise Fault(INVALID_REQUEST, "the id is neither a string nor an integer")
+    if value.get("jsonrpc") != "2.0":
+        raise Fault(INVALID_REQUEST, 'the message does not say "jsonrpc": "2.0"', id=name)
+    method = value.get("method")
+    if method is None and name is not None and ("result" in value or "error" in value):
+        return Message(name, "", {}, value.get("result"), value.get("error"))
+    if not isinstance(method, str) or not method:
+        raise Fault(INVALID_REQUEST, "the message has no method", id=name)
+    params = value.get("params", {})
+    if not isinstance(params, dict):
+        raise Fault(INVALID_PARAMS, "params is not an object", id=name)
+    return Message(name, method, params, None, None)
+
+
+def meta_of(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What was sent along with a request; nothing if it is no object."""
+    meta = params.get("_meta")
+    return meta if isinstance(meta, dict) else {}
+
+
+def enveloped(params: Mapping[str, Any]) -> bool:
+    """Whether a request belongs to the era without a handshake. The version alone tells, as nothing older sends it."""
+    return VERSION_KEY in meta_of(params)
+
+
+def client_of(params: Mapping[str, Any]) -> Client:
+    """Who sends a request with an envelope; raises `Fault` for one that is not whole, or a version not spoken here."""
+    meta = meta_of(params)
+    version, capabilities = meta.get(VERSION_KEY), meta.get(CAPABILITIES_KEY)
+    if not isinstance(version, str):
+        raise Fault(INVALID_PARAMS, f"_meta must carry {VERSION_KEY}, a string")
+    if version not in ENVELOPE:
+        data = {"supported": [*ENVELOPE, *HANDSHAKE], "requested": version}
+        raise Fault(UNSUPPORTED_VERSION, f"the protocol version {version[:40]!r} is not spoken here", data)
+    if not isinstance(capabilities, dict):
+        raise Fault(INVALID_PARAMS, f"_meta must carry {CAPABILITIES_KEY}, an object")
+    return Client(version, capabilities, True)
+
+
+def shaken(params: Mapping[str, Any]) -> Client:
+    """Who sends `initialize`; a version that is not spoken here is answered with the latest that is."""
+    asked, capabilities = params.get("protocolVersion"), params.get("capabilities", {})
+    if not isinstance(asked, str):
+        raise Fault(INVALID_PARAMS, "initialize needs protocolVersion, a string")
+    if not isinstance(capabilities, dict):
+        raise Fault(INVALID_PARAMS, "capabilities is not an object")
+    return Client(asked if asked in HANDSHAKE else HANDSHAKE[-1], capabilities)
+
+
+def result_frame(id: int | str, result: Mapping[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": id, "result": result}
+
+
+def fault_frame(id: int | str | None, fault: Fault) -> dict[str, Any]:
+    error: dict[str, Any] = {"code": fault.code, "message": fault.message}
+    if fault.data is not None:
+        error["data"] = fault.data
+    return {"jsonrpc": "2.0", "id": id, "error": error}
+
+
+def encoded(message: Mapping[str, Any]) -> bytes:
+    """A message as one line, in ASCII: no reader in any locale takes a character for the end of a line."""
+    text = json.dumps(message, allow_nan=False, separators=(",", ":"))
+    if "\\ud" in text:  # perhaps half a character, which strict readers refuse
+        from handrail.text.shown import readable
+
+        text = json.dumps(json.loads(readable(json.dumps(message, ensure_ascii=False))), separators=(",", ":"))
+    return text.encode("ascii") + b"\n"
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")

@@ -1,0 +1,157 @@
+"""The stdio door: a loop that has answered `initialize` and `tools/list` before anything heavy is imported.
+
+One line is one message. What can be said at once is said by the loop itself, so that a client is answered whatever
+the calls are doing; calls go to threads (`work.py`). Both eras of the protocol are spoken, request by request.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from handrail import __version__
+from handrail.mcp import protocol
+from handrail.mcp.channel import Channel
+from handrail.mcp.protocol import Fault, Message
+from handrail.mcp.wire import definition
+
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from handrail.mcp.calls import Running
+    from handrail.mcp.work import Work
+    from handrail.prepared import Approve
+    from handrail.session import Session
+
+_FRESH_MS = 300_000
+"""How long a client may keep the list of tools: it does not change while the server lives."""
+_SERVER = {"name": "handrail", "title": "Handrail", "version": __version__}
+_SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP")
+
+
+class Server:
+    """One client, its tools, and its calls once there are some."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        specs: Sequence[dict[str, Any]],
+        root: str,
+        opened: Callable[[Approve], Session],
+        structured: bool = False,
+    ) -> None:
+        self._channel = channel
+        self._tools = [definition(spec) for spec in specs]
+        self._names = [spec["name"] for spec in specs]
+        self._about = f"The workspace is {os.path.abspath(root)}; relative paths start there."
+        self._opened = opened
+        self._structured = structured
+        self._client: protocol.Client | None = None
+        self._work: Work | None = None
+
+    def run(self) -> int:
+        """Answer until the client has gone, or a signal ends it; the exit code."""
+        self._end_on_signals()
+        for line in self._channel.frames():
+            try:
+                if line is None:
+                    most = protocol.MOST_BYTES >> 20
+                    raise Fault(protocol.INVALID_REQUEST, f"the frame was longer than {most} MB and was dropped")
+                self._take(protocol.parsed(line))
+            except Fault as fault:
+                self._channel.send(protocol.fault_frame(fault.id, fault))
+        if self._work and not self._work.close():
+            sys.stderr.write("handrail mcp: a call does not end; it is left behind\n")
+            sys.stderr.flush()
+            os._exit(0)  # the interpreter would wait, or fall, over the thread that is still at work
+        return 0
+
+    def _end_on_signals(self) -> None:
+        import signal
+
+        for name in _SIGNALS:
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, lambda *_: self._channel.wake())
+
+    def _take(self, message: Message) -> None:
+        if not message.method:
+            if self._work:
+                self._work.answered(message)
+        elif message.id is None:
+            if message.method == "notifications/cancelled" and self._work:
+                self._work.cancel(message.params.get("requestId"))
+        else:
+            try:
+                result = self._answer(message, message.id)
+            except Fault as fault:
+                fault.id = message.id
+                raise
+            if result is not None:
+                self._channel.send(protocol.result_frame(message.id, result))
+            if message.method == "tools/list" and self._work is None:
+                self._work = self._made_work()
+
+    def _answer(self, message: Message, id: int | str) -> dict[str, Any] | None:
+        """The result; None if a call has begun and will be answered when it is done."""
+        method, params = message.method, message.params
+        if method == "initialize":
+            self._client = protocol.shaken(params)
+            return {"protocolVersion": self._client.version, **self._introduction(), "serverInfo": _SERVER}
+        client = protocol.client_of(params) if protocol.enveloped(params) else self._client
+        if method == "ping" and not (client and client.enveloped):
+            return {}
+        if method not in ("server/discover", "tools/list", "tools/call"):
+            raise Fault(protocol.METHOD_NOT_FOUND, f"there is no method {method[:80]!r} here", {"method": method[:80]})
+        if client is None or (method == "server/discover" and not client.enveloped):
+            wanted = f"send initialize first, or _meta with {protocol.VERSION_KEY} and {protocol.CAPABILITIES_KEY}"
+            raise Fault(protocol.INVALID_PARAMS, f"it is not known which version you speak: {wanted}")
+        if method == "tools/call":
+            self._call(id, params, client)
+            return None
+        if method == "server/discover":
+            spoken = [*protocol.ENVELOPE, *reversed(protocol.HANDSHAKE)]
+            return _whole({"supportedVersions": spoken, **self._introduction(), **_cached()})
+        if params.get("cursor") is not None:
+            raise Fault(protocol.INVALID_PARAMS, "the list has one page, and no cursor")
+        listed = {"tools": self._tools}
+        return _whole({**listed, **_cached()}) if client.enveloped else listed
+
+    def _call(self, id: int | str, params: dict[str, Any], client: protocol.Client) -> None:
+        name, arguments = params.get("name"), params.get("arguments")
+        if not isinstance(name, str):
+            raise Fault(protocol.INVALID_PARAMS, "tools/call needs name, a string")
+        if name not in self._names:
+            raise Fault(protocol.INVALID_PARAMS, f"there is no tool {name[:80]!r}; there are {', '.join(self._names)}")
+        if arguments is not None and not isinstance(arguments, dict):
+            raise Fault(protocol.INVALID_PARAMS, "arguments is not an object")
+        if self._work is None:
+            self._work = self._made_work()
+        from handrail.mcp.calls import Running
+
+        self._work.start(Running(id, params, client))
+
+    def _introduction(self) -> dict[str, Any]:
+        return {"capabilities": {"tools": {}}, "instructions": self._about}
+
+    def _made_work(self) -> Work:
+        from handrail.mcp.work import Work
+
+        return Work(self._channel, self._opened, _finished, self._structured)
+
+
+def _finished(call: Running, result: dict[str, Any]) -> dict[str, Any]:
+    return _whole(result) if call.client.enveloped else result
+
+
+def _whole(result: dict[str, Any]) -> dict[str, Any]:
+    """A result as the era of the envelope wants it: it says what it is and who made it."""
+    result.setdefault("resultType", "complete")
+    result["_meta"] = {**result.get("_meta", {}), protocol.SERVER_KEY: _SERVER}
+    return result
+
+
+def _cached() -> dict[str, Any]:
+    return {"ttlMs": _FRESH_MS, "cacheScope": "private"}

@@ -1,0 +1,100 @@
+"""The HTTP door as a process of its own, and the official client for it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from mcp.client.streamable_http import streamable_http_client
+
+from mcp import Client
+
+TOKEN = "a-token-for-tests-0123456789"
+
+
+class Served:
+    """A running door."""
+
+    def __init__(self, process: subprocess.Popen[str], url: str, said: list[str]) -> None:
+        self.process = process
+        self.url = url
+        self.said = said
+        self.port = int(url.rsplit(":", 1)[1].split("/")[0])
+
+    def post(self, body: Any, token: str = TOKEN, **headers: str) -> httpx2.Response:
+        """One raw request, as somebody sends it who knows what the protocol wants."""
+        usual = {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }
+        given = {"content": body} if isinstance(body, (bytes, Iterator)) else {"json": body}
+        sent = {**usual, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        return httpx2.post(self.url, headers=sent, timeout=30, **given)
+
+    @contextlib.asynccontextmanager
+    async def client(self, mode: str, token: str = TOKEN, **more: Any) -> AsyncIterator[Client]:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(30)) as http,
+            Client(streamable_http_client(self.url, http_client=http), mode=mode, **more) as client,
+        ):
+            yield client
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(how)
+        return self.process.wait(timeout=30)
+
+
+def call(tool: str, **arguments: Any) -> dict[str, Any]:
+    """A `tools/call` of the era without a handshake."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "0"},
+    }
+    return {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": arguments, "_meta": meta},
+    }
+
+
+def envelope(tool: str) -> dict[str, str]:
+    """The headers that go with `call`."""
+    return {"MCP_Protocol_Version": "2026-07-28", "Mcp_Method": "tools/call", "Mcp_Name": tool}
+
+
+@contextlib.contextmanager
+def serving(*words: str, cwd: Path, state: Path | None = None) -> Iterator[Served]:
+    """`handrail mcp --http` on a free port."""
+    command = [sys.executable, "-m", "handrail", "mcp", "--http", "127.0.0.1:0", *words]
+    environment = {**os.environ, "HANDRAIL_STATE": str(state)} if state else os.environ.copy()
+    process = subprocess.Popen(command, cwd=cwd, stderr=subprocess.PIPE, text=True, env=environment)
+    assert process.stderr
+    said: list[str] = []
+    try:
+        for line in process.stderr:
+            said.append(line)
+            if "serving MCP at " in line:
+                break
+        else:
+            raise AssertionError(f"the server did not start: {said}")
+        yield Served(process, said[-1].rsplit(" ", 1)[1].strip(), said)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        process.stderr.close()

@@ -1,0 +1,127 @@
+"""A client made of raw frames: what a test sends is exactly what the server gets, and the other way round."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any
+
+from tests.command import TIMEOUT, surroundings
+
+HANDRAIL = [sys.executable, "-m", "handrail"]
+VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+
+
+def envelope(**capabilities: Any) -> dict[str, Any]:
+    """`_meta` of a request in the era without a handshake."""
+    info = {"io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"}}
+    return {VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: capabilities, **info}
+
+
+class RawClient:
+    """Starts a server, and ends it whatever the test came to."""
+
+    def __init__(self, *words: str, cwd: Path, variables: Mapping[str, str] | None = None) -> None:
+        pipe = subprocess.PIPE
+        env = surroundings(variables)
+        self.process = subprocess.Popen(
+            [*HANDRAIL, "mcp", *words], cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe, env=env
+        )
+        self._number = 0
+        self._frames: SimpleQueue[bytes] = SimpleQueue()
+        self._reader = Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.aside: list[dict[str, Any]] = []
+        """Notifications and requests of the server that came while something else was waited for."""
+
+    def __enter__(self) -> RawClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(TIMEOUT)
+        self._reader.join(TIMEOUT)
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            with contextlib.suppress(BrokenPipeError):
+                if pipe:
+                    pipe.close()
+
+    def send(self, frame: bytes | Mapping[str, Any]) -> None:
+        assert self.process.stdin
+        self.process.stdin.write((frame if isinstance(frame, bytes) else json.dumps(frame).encode()) + b"\n")
+        self.process.stdin.flush()
+
+    def notify(self, method: str, **params: Any) -> None:
+        self.send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def begin(self, method: str, **params: Any) -> int:
+        """Send a request, and do not wait."""
+        self._number += 1
+        self.send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
+        return self._number
+
+    def next(self) -> dict[str, Any]:
+        """The next frame, of whatever kind."""
+        try:
+            line = self._frames.get(timeout=TIMEOUT)
+        except Empty:
+            raise AssertionError("the server says nothing") from None
+        message: dict[str, Any] = json.loads(line)
+        assert message["jsonrpc"] == "2.0"
+        return message
+
+    def answer_to(self, id: int | str | None) -> dict[str, Any]:
+        while True:
+            message = self.next()
+            if "method" not in message and message["id"] == id:
+                return message
+            self.aside.append(message)
+
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        return self.answer_to(self.begin(method, **params))
+
+    def shake(self, version: str = "2025-11-25", **capabilities: Any) -> dict[str, Any]:
+        info = {"name": "raw", "version": "1"}
+        answer = self.ask("initialize", protocolVersion=version, capabilities=capabilities, clientInfo=info)
+        self.notify("notifications/initialized")
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    def call(self, tool: str, meta: Mapping[str, Any] | None = None, **arguments: Any) -> dict[str, Any]:
+        params: dict[str, Any] = {"name": tool, "arguments": arguments}
+        answer = self.ask("tools/call", **(params | ({"_meta": meta} if meta else {})))
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    def end(self) -> tuple[int, str]:
+        """Close its stdin, as a client does that goes; its exit code, and what it has written to stderr."""
+        assert self.process.stdin and self.process.stderr
+        self.process.stdin.close()
+        code = self.process.wait(TIMEOUT)
+        return code, self.process.stderr.read().decode("utf-8")
+
+    def left_over(self) -> list[bytes]:
+        """Frames that nobody has taken; only after the end."""
+        self._reader.join(TIMEOUT)
+        found = []
+        while not self._frames.empty():
+            found.append(self._frames.get())
+        return found
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self._frames.put(line)
+
+
+def said(result: Mapping[str, Any]) -> str:
+    """The text that the model reads."""
+    return "\n".join(block["text"] for block in result["content"] if block["type"] == "text")

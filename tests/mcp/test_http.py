@@ -1,0 +1,255 @@
+"""The HTTP door: the official client in both eras, who comes in and who does not, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from handrail import Session
+from tests.mcp.http_server import TOKEN, Served, call, envelope, serving
+
+ERAS = ["legacy", "2026-07-28"]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
+    return root
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project of `served`; a test that uses a file of it writes that file first."""
+    return tmp_path_factory.mktemp("shared")
+
+
+@pytest.fixture(scope="module")
+def served(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One door for the tests that leave nothing behind: a start takes longer than most of them."""
+    state = tmp_path_factory.mktemp("state")
+    with serving(str(shared), "--token", TOKEN, cwd=shared, state=state) as door:
+        yield door
+
+
+def texts(result: Any) -> str:
+    return "".join(block.text for block in result.content if block.type == "text")
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_the_official_client_lists_and_calls_the_tools(
+    served: Served, shared: Path, era: str, make_session: Callable[..., Session]
+) -> None:
+    (shared / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
+
+    async def use() -> tuple[list[Any], Any, Any, Any]:
+        async with served.client(era) as client:
+            tools = (await client.list_tools()).tools
+            read = await client.call_tool("Read", {"file_path": "a.txt"})
+            edit = await client.call_tool("Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "2"})
+            wrong = await client.call_tool("Read", {"file_path": "missing.txt"})
+            return tools, read, edit, wrong
+
+    tools, read, edit, wrong = asyncio.run(use())
+    own = make_session(shared)
+    assert {tool.name for tool in tools} <= {spec.name for spec in own.specs()}
+    by_name = {tool.name: tool for tool in tools}
+    assert by_name["Read"].annotations.read_only_hint and not by_name["Bash"].annotations.read_only_hint
+    assert texts(read) == "     1\tone\n     2\ttwo" and not read.is_error and read.structured_content is None
+    assert not edit.is_error and (shared / "a.txt").read_text(encoding="utf-8") == "one\n2\n"
+    assert wrong.is_error and texts(wrong) == own.call("Read", {"file_path": "missing.txt"}).text
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_tool_that_is_not_offered_cannot_be_called(project: Path, era: str) -> None:
+    async def use(door: Served) -> None:
+        async with door.client(era) as client:
+            assert [tool.name for tool in (await client.list_tools()).tools] == ["Read"]
+            with pytest.raises(MCPError, match="Unknown tool: Write"):
+                await client.call_tool("Write", {"file_path": "b.txt", "content": "x"})
+
+    with serving(str(project), "--token", TOKEN, "--tools", "Read", cwd=project) as door:
+        asyncio.run(use(door))
+    assert not (project / "b.txt").exists()
+
+
+@pytest.mark.parametrize(
+    "given", ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}"]
+)
+def test_without_the_token_nothing_is_answered(served: Served, given: str) -> None:
+    for method in ("GET", "POST", "DELETE", "PUT"):
+        answer = httpx2.request(method, served.url, headers={"Authorization": given} if given else {})
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"].startswith("Bearer ")
+        assert "one" not in answer.text
+    assert served.post(call("LS"), **envelope("LS")).status_code == 200
+
+
+def test_a_foreign_host_is_refused_even_with_the_token(served: Served) -> None:
+    for host in ("evil.example", f"evil.example:{served.port}", "localhost:1", f"localhost:{served.port}.evil.example"):
+        assert served.post(call("LS"), Host=host, **envelope("LS")).status_code == 421
+    assert served.post(call("LS"), Host=f"LocalHost:{served.port}", **envelope("LS")).status_code == 200
+
+
+def test_a_foreign_origin_is_refused_even_with_the_token(served: Served) -> None:
+    for origin in ("http://evil.example", "null", f"https://127.0.0.1:{served.port}", "http://localhost:1"):
+        assert served.post(call("LS"), Origin=origin, **envelope("LS")).status_code == 403
+    assert served.post(call("LS"), Origin=f"http://localhost:{served.port}", **envelope("LS")).status_code == 200
+
+
+def test_a_page_that_was_named_may_ask_from_a_browser(project: Path) -> None:
+    page = "http://localhost:6274"
+    with serving(str(project), "--token", TOKEN, "--allow-origin", page, cwd=project) as door:
+        asked = {"Origin": page, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "a"}
+        before = httpx2.options(door.url, headers=asked)
+        assert before.status_code == 200 and before.headers["access-control-allow-origin"] == page
+        assert httpx2.options(door.url, headers={**asked, "Origin": "http://x.example"}).status_code == 400
+        answer = door.post(call("LS"), Origin=page, **envelope("LS"))
+        assert answer.status_code == 200 and answer.headers["access-control-allow-origin"] == page
+
+
+def test_a_body_that_is_too_large_is_refused_and_the_server_lives(served: Served) -> None:
+    assert served.post(b"x" * ((8 << 20) + 1)).status_code == 413
+    assert served.post(iter([b"x" * (1 << 20)] * 9)).status_code == 413  # a length that is not declared
+    large = call("Write", file_path="big.txt", content="y" * (5 << 20))
+    assert served.post(large, **envelope("Write")).json()["result"]["isError"] is False
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"nothing", b"\xff\xfe", b'{"jsonrpc":"2.0"}', b"[" * 100_000])
+def test_malformed_messages_get_the_protocols_error(served: Served, body: bytes) -> None:
+    for headers in ({}, envelope("LS")):
+        answer = served.post(body, **headers)
+        assert 400 <= answer.status_code < 500 and "error" in answer.json()
+    assert served.post(call("LS"), **envelope("LS")).status_code == 200
+
+
+def test_an_unknown_method_and_an_unknown_version_are_named_so(served: Served) -> None:
+    unknown = call("LS") | {"method": "tools/dance"}
+    answer = served.post(unknown, **{**envelope("LS"), "Mcp_Method": "tools/dance"})
+    assert answer.json()["error"]["code"] == -32601
+    wrong = served.post(call("LS"), **{**envelope("LS"), "MCP_Protocol_Version": "1999-01-01"})
+    assert wrong.status_code == 400 and "error" in wrong.json()
+
+
+# Several principals.
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[tuple[Served, Path, Path]]:
+    ann, bob = tmp_path / "ann", tmp_path / "bob"
+    for root in (ann, bob):
+        root.mkdir()
+        (root / "note.txt").write_text(f"the secret of {root.name}\n", encoding="utf-8")
+    file = tmp_path / "principals.toml"
+    digest = hashlib.sha256(b"token-of-bob-0123456789").hexdigest()
+    file.write_text(
+        f'[[principal]]\nname = "ann"\ntoken = "token-of-ann-0123456789"\nroot = "{ann}"\n\n'
+        f'[[principal]]\nname = "bob"\ntoken_sha256 = "{digest}"\nroot = "{bob}"\nmode = "read-only"\n'
+        'dialect = "claude"\n\n'
+        f'[[principal]]\nname = "carl"\ntoken = "token-of-carl-0123456789"\nroot = "{ann}"\n',
+        encoding="utf-8",
+    )
+    file.chmod(0o600)
+    with serving("--principals", str(file), cwd=tmp_path) as door:
+        yield door, ann, bob
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_principals_do_not_see_each_others_root(two: tuple[Served, Path, Path], era: str) -> None:
+    door, ann, bob = two
+
+    async def use() -> list[Any]:
+        found = []
+        for name, other in (("ann", bob), ("bob", ann)):
+            async with door.client(era, f"token-of-{name}-0123456789") as client:
+                own = {"ann": ann, "bob": bob}[name]
+                found.append(await client.call_tool("Read", {"file_path": str(own / "note.txt")}))
+                for tool, arguments in (
+                    ("Read", {"file_path": str(other / "note.txt")}),
+                    ("Read", {"file_path": f"{own}/../{other.name}/note.txt"}),
+                    ("Grep", {"pattern": "secret", "path": str(other)}),
+                    ("Bash", {"command": f"cat {other}/note.txt"}),
+                    ("Bash", {"command": f"cd {other} && cat *"}),
+                ):
+                    found.append(await client.call_tool(tool, arguments))
+        return found
+
+    found = asyncio.run(use())
+    assert [result.is_error for result in found] == [False, True, True, True, True, True] * 2
+    assert "the secret of ann" in texts(found[0]) and "the secret of bob" in texts(found[6])
+    assert not any("the secret of" in texts(result) for result in found if result.is_error)
+
+
+def test_each_principal_has_its_own_mode_and_dialect(two: tuple[Served, Path, Path]) -> None:
+    door, _, bob = two
+
+    async def use() -> tuple[set[str], set[str], Any]:
+        async with door.client("auto", "token-of-ann-0123456789") as client:
+            first = {tool.name for tool in (await client.list_tools()).tools}
+        async with door.client("auto", "token-of-bob-0123456789") as client:
+            second = {tool.name for tool in (await client.list_tools()).tools}
+            written = await client.call_tool("Write", {"file_path": str(bob / "b.txt"), "content": "x"})
+        return first, second, written
+
+    first, second, written = asyncio.run(use())
+    assert first != second and written.is_error and not (bob / "b.txt").exists()
+
+
+def test_what_one_principal_has_read_another_has_not_seen(two: tuple[Served, Path, Path]) -> None:
+    door, ann, _ = two
+
+    async def use() -> tuple[Any, Any]:
+        async with (
+            door.client("auto", "token-of-ann-0123456789") as first,
+            door.client("auto", "token-of-carl-0123456789") as second,
+        ):
+            await first.call_tool("Read", {"file_path": "note.txt"})
+            arguments = {"file_path": "note.txt", "content": "new\n"}
+            return await second.call_tool("Write", arguments), await first.call_tool("Write", arguments)
+
+    unseen, seen = asyncio.run(use())
+    assert unseen.is_error and not seen.is_error and (ann / "note.txt").read_text(encoding="utf-8") == "new\n"
+
+
+def test_a_session_of_the_protocol_belongs_to_who_opened_it(two: tuple[Served, Path, Path]) -> None:
+    door = two[0]
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}
+    opened = door.post(
+        {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}, token="token-of-ann-0123456789"
+    )
+    session = opened.headers["mcp-session-id"]
+    listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    for name, status in (("bob", 404), ("ann", 200)):
+        answer = door.post(listing, token=f"token-of-{name}-0123456789", Mcp_Session_Id=session)
+        assert answer.status_code == status
+
+
+def test_many_edits_of_one_file_at_once_are_all_there(served: Served, shared: Path) -> None:
+    (shared / "many.txt").write_text("".join(f"line {n}\n" for n in range(24)), encoding="utf-8")
+
+    async def use() -> list[Any]:
+        found: list[Any] = []
+        async with served.client("auto") as client:
+            await client.call_tool("Read", {"file_path": "many.txt"})
+
+            async def edit(n: int) -> None:
+                arguments = {"file_path": "many.txt", "old_string": f"line {n}\n", "new_string": f"LINE {n}\n"}
+                found.append(await client.call_tool("Edit", arguments))
+
+            async with anyio.create_task_group() as group:
+                for n in range(24):
+                    group.start_soon(edit, n)
+        return found
+
+    found = asyncio.run(use())
+    assert [texts(result) for result in found if result.is_error] == []
+    assert (shared / "many.txt").read_text(encoding="utf-8") == "".join(f"LINE {n}\n" for n in range(24))

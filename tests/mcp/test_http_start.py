@@ -1,0 +1,131 @@
+"""How the HTTP door starts: tokens, principals, addresses, and what is said of a mistake."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from handrail.mcp import http
+from tests.mcp.http_server import TOKEN, call, envelope, serving
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
+    return root
+
+
+Started = Callable[..., str]
+
+
+@pytest.fixture
+def refused(project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Started:
+    """What is said of a command line that cannot start a server."""
+    monkeypatch.chdir(project)
+
+    def refused(*words: str) -> str:
+        assert http.main(list(words)) == 2
+        return capfd.readouterr().err
+
+    return refused
+
+
+def test_a_token_is_made_once_and_kept_where_only_its_owner_reads(project: Path, refused: Started) -> None:
+    kept = Path(os.environ["HANDRAIL_STATE"]) / "mcp-http-token"
+    with serving(str(project), cwd=project) as door:
+        token = kept.read_text(encoding="ascii").strip()
+        assert len(token) >= 32 and any(token in line for line in door.said)
+        assert kept.stat().st_mode & 0o777 == 0o600
+        assert door.post(call("LS"), token=token, **envelope("LS")).status_code == 200
+    with serving(str(project), cwd=project) as door:
+        assert not any(token in line for line in door.said) and any(str(kept) in line for line in door.said)
+        assert door.post(call("LS"), token=token, **envelope("LS")).status_code == 200
+    kept.chmod(0o644)
+    said = refused("--http", "127.0.0.1:0")
+    assert "chmod 600" in said and token not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--http", "0.0.0.0:0"), "--allow-remote"),
+        (("--http", "[::]:0"), "--allow-remote"),
+        (("--http", "example.com:1"), "--allow-remote"),
+        (("--http", "8765"), "HOST:PORT"),
+        (("--http", "127.0.0.1:99999"), "HOST:PORT"),
+        (("--http", "127.0.0.1:0", "--token", "short"), "at least 16 characters"),
+        (("--http", "127.0.0.1:0", "--token", TOKEN, "missing"), "not a directory"),
+        (("--http", "127.0.0.1:0", "--token", TOKEN, "--dialect", "nobody"), "nobody"),
+        (("--http", "127.0.0.1:0", "--token", TOKEN, "--token-file", "x"), "not allowed with"),
+        (("--http", "127.0.0.1:0", "--principals", "none.toml"), "No such file"),
+        (("--http", "127.0.0.1:0", "--colour"), "--colour"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_in_one_line(refused: Started, words: tuple[str, ...], why: str) -> None:
+    said = refused(*words)
+    assert why in said and said.count("\n") == 1
+
+
+def test_an_address_that_others_can_reach_is_used_when_it_is_meant(project: Path) -> None:
+    command = ("--token", TOKEN, "--allow-remote", "--allow-host", "tools.example", "--http", "0.0.0.0:0")
+    with serving(str(project), *command, cwd=project) as door:
+        assert any("warning" in line for line in door.said)
+        url = f"http://127.0.0.1:{door.port}/mcp"
+        for host, status in (("tools.example", 200), ("evil.example", 421)):
+            headers = {name.replace("_", "-"): value for name, value in envelope("LS").items()}
+            headers |= {
+                "Authorization": f"Bearer {TOKEN}",
+                "Host": host,
+                "Accept": "application/json, text/event-stream",
+            }
+            assert httpx2.post(url, json=call("LS"), headers=headers).status_code == status
+
+
+ROW = '[[principal]]\nname = "a"\nroot = "."\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "one [[principal]] table"),
+        ("x = 1\n" + ROW, "nothing else"),
+        (ROW, "either token or token_sha256"),
+        (ROW + f'token = "{TOKEN}"\ntoken_sha256 = "{"0" * 64}"\n', "either token or token_sha256"),
+        (ROW + 'token = "short"\n', "at least 16 characters"),
+        (ROW + 'token_sha256 = "abc"\n', "64 hexadecimal digits"),
+        (ROW + f'token = "{TOKEN}"\ncolour = "red"\n', "unknown key colour"),
+        (ROW + f'token = "{TOKEN}"\nmode = "wild"\n', "mode is one of"),
+        (ROW + f'token = "{TOKEN}"\ntools = "Read"\n', "tools is not a list"),
+        (ROW + f'token = "{TOKEN}"\ntools = ["Dance"]\n', "Dance"),
+        (ROW.replace('"."', '"gone"') + f'token = "{TOKEN}"\n', "not a directory"),
+        (2 * (ROW + f'token = "{TOKEN}"\n'), "the same name"),
+        (ROW + f'token = "{TOKEN}"\n' + ROW.replace('"a"', '"b"') + f'token = "{TOKEN}"\n', "the same token"),
+        ("[[principal\n", "not valid TOML"),
+    ],
+)
+def test_a_mistake_in_the_file_of_principals_is_named(project: Path, refused: Started, text: str, why: str) -> None:
+    file = project / "principals.toml"
+    file.write_text(text, encoding="utf-8")
+    file.chmod(0o600)
+    said = refused("--http", "127.0.0.1:0", "--principals", "principals.toml")
+    assert why in said and TOKEN not in said
+
+
+def test_tokens_in_a_file_that_others_can_read_are_refused(project: Path, refused: Started) -> None:
+    file = project / "principals.toml"
+    file.write_text(ROW + f'token = "{TOKEN}"\n', encoding="utf-8")
+    file.chmod(0o644)
+    assert "chmod 600" in refused("--http", "127.0.0.1:0", "--principals", "principals.toml")
+
+
+def test_the_principals_of_the_docs_are_accepted(project: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
+    (project / "principals.toml").write_text(text.split("```toml\n")[1].split("```")[0], encoding="utf-8")
+    with serving("--principals", "principals.toml", cwd=project) as door:
+        assert door.post(call("LS"), token="test", **envelope("LS")).status_code == 200

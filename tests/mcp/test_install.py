@@ -1,0 +1,343 @@
+"""`handrail mcp install` on configuration files as the clients write them: put in, again, taken out, same bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail.mcp import install, install_json
+
+CLAUDE = (
+    '{\n  "numStartups": 41,\n  "tipsHistory": {"new-user-warmup": 3},\n  "projects": {\n    "/home/a/app": {\n'
+    '      "allowedTools": [],\n      "mcpServers": {}\n    }\n  },\n  "mcpServers": {\n    "github": {\n'
+    '      "type": "http",\n      "url": "https://example.com/mcp"\n    }\n  },\n  "userID": "\\u00e9\\/x"\n}'
+)
+CODEX = (
+    'model = "gpt-5"  # the usual one\napproval_policy = "on-request"\n\n[mcp_servers.docs]\ncommand = "npx"\n'
+    'args = [\n  "-y",\n  "docs-mcp",\n]\n\n[mcp_servers.docs.env]\nTOKEN = "x"\n\n# projects I trust\n'
+    '[projects."/home/a/app"]\ntrust_level = "trusted"\n'
+)
+GEMINI = '{\n\t"theme": "Default",\n\t// the key of the office\n\t"selectedAuthType": "gemini-api-key"\n}\n'
+OPENCODE = (
+    '{\n  "$schema": "https://opencode.ai/config.json",\n  /* tools */\n  "mcp": {\n    "everything": {\n'
+    '      "type": "local",\n      "command": ["npx", "-y", "server-everything"], // demo\n      "enabled": true,\n'
+    "    }, // last one\n  },\n}\n"
+)
+OPENCODE_2 = '{\n  "mcp": {\n    "servers": {}\n  }\n}\n'
+VSCODE = (
+    '{\r\n    // for the team\r\n    "inputs": [],\r\n    "servers": {\r\n        "fetch": {\r\n'
+    '            "type": "stdio",\r\n            "command": "uvx",\r\n            "args": ["mcp-server-fetch"]\r\n'
+    "        } // keep\r\n    }\r\n}\r\n"
+)
+# client, scope, where its file is (below HOME or the project), what is in it
+FILES = [
+    ("claude", "user", ".claude.json", CLAUDE),
+    ("claude", "project", ".mcp.json", '{"mcpServers":{"a":{"command":"a"}}}'),
+    ("codex", "user", ".codex/config.toml", CODEX),
+    ("codex", "project", ".codex/config.toml", "# nothing yet"),
+    ("gemini", "user", ".gemini/settings.json", GEMINI),
+    ("gemini", "project", ".gemini/settings.json", '{"theme": "Dark"}\n'),
+    ("qwen", "user", ".qwen/settings.json", '{\n    "mcpServers": {\n    }\n}\n'),
+    ("qwen", "project", ".qwen/settings.json", "{}"),
+    ("opencode", "user", ".config/opencode/opencode.jsonc", OPENCODE),
+    ("opencode", "project", "opencode.json", OPENCODE_2),
+    (
+        "copilot",
+        "user",
+        ".copilot/mcp-config.json",
+        '{\n  "mcpServers": { "x": { "type": "local", "command": "x" } }\n}',
+    ),
+    ("copilot", "project", ".mcp.json", "\ufeff{\n  // none\n}\n"),
+    ("cursor", "user", ".cursor/mcp.json", '{ "mcpServers": { /* none */ } }\n'),
+    ("cursor", "project", ".cursor/mcp.json", ""),
+    ("vscode", "user", ".config/Code/User/mcp.json", '{"servers":{}, "inputs": []}'),
+    ("vscode", "project", ".vscode/mcp.json", VSCODE),
+]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """HOME and the project are one fresh folder here; no variable of the outside leads elsewhere."""
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ask(client: str, *words: str) -> install.Told:
+    return install.run(install.parser().parse_intermixed_args([client, *words]))
+
+
+def entry_of(path: Path) -> tuple[list[str], dict[str, Any]]:
+    """Where the server stands in a file, and what it says."""
+    text = path.read_text(encoding="utf-8")
+    node = None if path.suffix == ".toml" else install_json.parse(text)
+    data = node.value if node else tomllib.loads(text)
+    keys: list[str] = []
+    while "handrail" not in data:
+        (key,) = [one for one in data if one in ("mcp", "mcpServers", "mcp_servers", "servers")]
+        keys.append(key)
+        data = data[key]
+    return keys, data["handrail"]
+
+
+@pytest.mark.parametrize(("client", "scope", "name", "text"), FILES)
+def test_a_configuration_comes_back_byte_for_byte(home: Path, client: str, scope: str, name: str, text: str) -> None:
+    path = home / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode("utf-8"))
+    ask(client, "--scope", scope)
+    once = path.read_bytes()
+    assert once != text.encode("utf-8")
+    assert "already" in ask(client, "--scope", scope).out
+    assert path.read_bytes() == once
+    _, entry = entry_of(path)
+    words = entry["command"] if isinstance(entry["command"], list) else [entry["command"], *entry["args"]]
+    assert words[:4] == [sys.executable, "-P", "-m", "handrail"] and words[4] == "mcp"
+    ask(client, "--scope", scope, "--dialect", "claude", "--mode", "read-only")
+    assert "read-only" in path.read_text(encoding="utf-8") and path.read_bytes().count(b'"-m"') == 1
+    ask(client, "--scope", scope, "--undo")
+    assert path.read_bytes() == text.encode("utf-8")
+
+
+@pytest.mark.parametrize(("client", "scope", "name", "text"), FILES)
+def test_everything_outside_the_entry_stays_where_it_is(
+    home: Path, client: str, scope: str, name: str, text: str
+) -> None:
+    path = home / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode("utf-8"))
+    ask(client, "--scope", scope)
+    left = iter(path.read_bytes().decode("utf-8"))
+    assert all(character in left for character in text)  # the old text, in order, with something in between
+    if text.count("\r\n"):
+        assert path.read_bytes().count(b"\n") == path.read_bytes().count(b"\r\n")
+
+
+@pytest.mark.parametrize(("client", "scope", "name", "text"), FILES)
+def test_a_file_that_the_client_has_rewritten_loses_only_the_entry(
+    home: Path, client: str, scope: str, name: str, text: str
+) -> None:
+    path = home / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode("utf-8"))
+    ask(client, "--scope", scope)
+    addition = b"\n# later\n[tui]\nx = 1\n" if name.endswith(".toml") else b"\n\n"
+    path.write_bytes(path.read_bytes() + addition)
+    ask(client, "--scope", scope, "--undo")
+    left = path.read_bytes()
+    assert b"handrail" not in left and left.endswith(addition)
+    if name.endswith(".toml"):
+        assert tomllib.loads(left.decode()) == tomllib.loads(text + addition.decode())
+    else:
+        before, after = install_json.parse(text), install_json.parse(left.decode("utf-8"))
+        assert (after.value if after else {}) == (before.value if before else {})
+    assert "nothing of Handrail" in ask(client, "--scope", scope, "--undo").out
+
+
+@pytest.mark.parametrize("client", list(install.clients()))
+@pytest.mark.parametrize("scope", ["user", "project"])
+def test_a_file_made_for_it_is_gone_afterwards_with_its_directories(home: Path, client: str, scope: str) -> None:
+    before = sorted(home.rglob("*"))
+    ask(client, "--scope", scope)
+    assert sorted(home.rglob("*")) != before
+    assert "removed" in ask(client, "--scope", scope, "--undo").out
+    assert sorted(home.rglob("*")) == before
+
+
+def test_the_entries_are_what_each_client_reads(home: Path) -> None:
+    root = str(home / "app")
+    (home / "app").mkdir()
+    program, arguments = sys.executable, ["-P", "-m", "handrail", "mcp", root]
+    plain = {"command": program, "args": arguments}
+    stdio = {"type": "stdio", **plain}
+    wanted: dict[str, tuple[str, list[str], dict[str, Any]]] = {
+        "claude": (".claude.json", ["mcpServers"], stdio),
+        "codex": (".codex/config.toml", ["mcp_servers"], plain),
+        "gemini": (".gemini/settings.json", ["mcpServers"], plain),
+        "qwen": (".qwen/settings.json", ["mcpServers"], plain),
+        "opencode": (
+            ".config/opencode/opencode.json",
+            ["mcp"],
+            {"type": "local", "command": [program, *arguments], "enabled": True},
+        ),
+        "copilot": (".copilot/mcp-config.json", ["mcpServers"], {**stdio, "tools": ["*"]}),
+        "cursor": (".cursor/mcp.json", ["mcpServers"], stdio),
+        "vscode": ("app/.vscode/mcp.json", ["servers"], stdio),
+    }
+    assert set(wanted) == set(install.clients())
+    for client, (name, keys, entry) in wanted.items():
+        ask(client, root)
+        assert entry_of(home / name) == (keys, entry), client
+
+
+def test_the_newer_layout_of_opencode_is_kept_where_it_is_used(home: Path) -> None:
+    (home / "opencode.json").write_text(OPENCODE_2, encoding="utf-8")
+    ask("opencode", "--scope", "project")
+    keys, entry = entry_of(home / "opencode.json")
+    assert keys == ["mcp", "servers"] and "enabled" not in entry
+
+
+def test_editors_fill_in_the_project_if_none_is_given(home: Path) -> None:
+    ask("cursor")
+    assert entry_of(home / ".cursor/mcp.json")[1]["args"][-1] == "${workspaceFolder}"
+
+
+@pytest.mark.parametrize(
+    ("client", "name", "text", "why"),
+    [
+        ("claude", ".claude.json", '{\n "a": 1\n "b": 2\n}', "line 3: a comma or '}' is expected"),
+        ("claude", ".claude.json", "[1]", "it is not an object"),
+        ("claude", ".claude.json", '{"mcpServers": []}', "mcpServers is not an object"),
+        ("claude", ".claude.json", '{"a": "\x00\xff', "Invalid control character"),
+        ("claude", ".claude.json", "{} {}", "there is more after the end"),
+        ("claude", ".claude.json", "[" * 100_000, "it is nested too deeply"),
+        ("codex", ".codex/config.toml", "model = \n", "Invalid value"),
+        ("codex", ".codex/config.toml", "mcp_servers = {}\n", "by hand"),
+        ("codex", ".codex/config.toml", "mcp_servers = 3\n", "no table"),
+        ("gemini", ".gemini/settings.json", '{"mcpServers": {"handrail": {"command": "other"}}}', "something else"),
+    ],
+)
+def test_a_file_that_cannot_be_understood_is_refused_and_left_alone(
+    home: Path, client: str, name: str, text: str, why: str
+) -> None:
+    path = home / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(install.InstallError, match=why.replace("}", r"\}")) as failure:
+        ask(client)
+    assert name.split("/")[-1] in str(failure.value)
+    assert path.read_text(encoding="utf-8") == text
+    assert sorted(path.parent.glob(".handrail-*")) == []
+
+
+def test_bytes_that_are_no_text_are_refused(home: Path) -> None:
+    (home / ".claude.json").write_bytes(b'{"a": "\xff"}')
+    with pytest.raises(install.InstallError, match="not UTF-8"):
+        ask("claude")
+
+
+def test_an_older_entry_that_another_version_wrote_is_replaced_and_comes_back(home: Path) -> None:
+    old = '{"mcpServers": {"handrail": {"command": "/old/bin/handrail", "args": ["mcp"]}, "b": {}}}'
+    path = home / ".claude.json"
+    path.write_text(old, encoding="utf-8")
+    ask("claude")
+    assert "/old/bin" not in path.read_text(encoding="utf-8")
+    ask("claude", "--undo")
+    assert path.read_text(encoding="utf-8") == old
+    ask("claude", "--undo")
+    assert json.loads(path.read_text(encoding="utf-8")) == {"mcpServers": {"b": {}}}
+
+
+def test_an_older_table_in_the_middle_of_toml_is_replaced_where_it_stands(home: Path) -> None:
+    path = home / ".codex" / "config.toml"
+    path.parent.mkdir()
+    old = '[mcp_servers.handrail]\ncommand = "/old/handrail"\nargs = ["mcp"]\n[mcp_servers.handrail.env]\nA = "1"\n'
+    rest = '\n# about the model\n[model]\nname = "x"\n'
+    path.write_text("a = 1\n\n" + old + rest, encoding="utf-8")
+    ask("codex")
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("a = 1\n\n[mcp_servers.handrail]\n") and text.endswith(rest) and "/old" not in text
+    ask("codex", "--undo")
+    assert path.read_text(encoding="utf-8") == "a = 1\n\n" + old + rest
+
+
+def test_a_link_to_the_file_stays_a_link_and_the_mode_stays(home: Path) -> None:
+    (home / "dotfiles").mkdir()
+    real = home / "dotfiles" / "claude.json"
+    real.write_text("{}\n", encoding="utf-8")
+    real.chmod(0o600)
+    (home / ".claude.json").symlink_to(real)
+    ask("claude")
+    assert (home / ".claude.json").is_symlink() and "handrail" in real.read_text(encoding="utf-8")
+    assert stat.S_IMODE(real.stat().st_mode) == 0o600
+    ask("claude", "--undo")
+    assert real.read_text(encoding="utf-8") == "{}\n"
+
+
+def test_print_shows_the_entry_and_changes_nothing(home: Path) -> None:
+    before = sorted(home.rglob("*"))
+    for client in install.clients():
+        told = ask(client, "--print", "--dialect", "codex")
+        data = tomllib.loads(told.out) if client == "codex" else json.loads(told.out)
+        assert "handrail" in json.dumps(data) and str(home) in told.aside
+    assert sorted(home.rglob("*")) == before
+
+
+def test_the_variables_that_move_a_configuration_are_heeded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(home / "elsewhere"))
+    ask("codex")
+    assert (home / "elsewhere" / "config.toml").exists() and not (home / ".codex").exists()
+
+
+def test_what_is_remembered_holds_nothing_of_the_file(home: Path) -> None:
+    path = home / ".claude.json"
+    path.write_text('{"oauthAccount": "hush-hush"}', encoding="utf-8")
+    ask("claude")
+    state = Path(os.environ["HANDRAIL_STATE"])
+    kept = [one.read_bytes() for one in state.rglob("*") if one.is_file()]
+    assert any(b"mcpServers" in one for one in kept) and not any(b"hush" in one for one in kept)
+
+
+def test_the_command_that_is_written_starts_the_server_though_the_project_holds_a_trap(home: Path) -> None:
+    trap = home / "handrail"
+    trap.mkdir()
+    (trap / "__init__.py").write_text("raise SystemExit('trapped')\n", encoding="utf-8")
+    (trap / "__main__.py").write_text("raise SystemExit('trapped')\n", encoding="utf-8")
+    ask("codex")
+    entry = entry_of(home / ".codex/config.toml")[1]
+    program = [entry["command"], *entry["args"]]
+    done = subprocess.run(
+        [*program[: program.index("mcp")], "--version"], cwd=home, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and done.stdout.startswith("handrail "), done.stderr
+
+
+def test_the_command_line_does_it_and_says_what_it_did(home: Path) -> None:
+    def typed(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "handrail", "mcp", "install", *words]
+        return subprocess.run(command, cwd=home, capture_output=True, text=True, check=False)
+
+    done = typed("claude", "--mode", "ask")
+    assert done.returncode == 0 and ".claude.json" in done.stdout, done.stderr
+    assert json.loads((home / ".claude.json").read_text())["mcpServers"]["handrail"]["args"][-2:] == ["--mode", "ask"]
+    assert typed("claude", "--undo").returncode == 0 and not (home / ".claude.json").exists()
+    shown = typed("codex", "--print")
+    assert tomllib.loads(shown.stdout) and "config.toml" in shown.stderr
+    wrong = typed("emacs")
+    assert wrong.returncode == 2 and "claude" in wrong.stderr and wrong.stderr.count("\n") == 1
+    assert typed("claude", "--undo", "--print").returncode == 2
+    (home / ".claude.json").write_text("{", encoding="utf-8")
+    broken = typed("claude")
+    assert broken.returncode == 1 and "left as it is" in broken.stderr
+    assert typed("--help").returncode == 0
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "mcp.md"
+
+
+def test_the_commands_of_the_docs_run(home: Path) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    commands = [line[2:] for line in DOCS.read_text(encoding="utf-8").splitlines() if line.startswith("$ ")]
+    assert len(commands) >= 3
+    for command in commands:
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=home, env={**os.environ, "PATH": path}, capture_output=True, check=False
+        )
+        assert done.returncode == 0, (command, done.stderr)
+
+
+def test_the_table_of_the_docs_is_what_is_done(home: Path) -> None:
+    text = DOCS.read_text(encoding="utf-8")
+    for name, client in install.clients().items():
+        assert f"| `{name}` | `{client.user[0]}` | `{client.project[0]}` |" in text

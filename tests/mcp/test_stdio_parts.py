@@ -1,0 +1,95 @@
+"""The threads and the sessions behind the stdio door."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from handrail import Session
+from handrail.mcp.crew import Crew
+from handrail.mcp.sessions import CannotOpen, Sessions
+
+
+def test_no_more_threads_than_allowed_do_all_that_is_to_be_done() -> None:
+    crew, lock, gate = Crew(most=3), threading.Lock(), threading.Event()
+    names: set[str] = set()
+    at_once = most = done = 0
+
+    def task() -> None:
+        nonlocal at_once, most, done
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+            names.add(str(threading.get_ident()))
+        gate.wait(60)
+        with lock:
+            at_once -= 1
+            done += 1
+
+    assert all(crew.submit(task) for _ in range(20))
+    gate.set()
+    assert crew.close(60)
+    assert done == 20
+    assert most <= 3
+
+
+def test_too_much_work_is_refused_and_not_kept() -> None:
+    crew, gate, begun = Crew(most=1, waiting=2), threading.Event(), threading.Event()
+
+    def task() -> None:
+        begun.set()
+        gate.wait(60)
+
+    assert crew.submit(task)
+    begun.wait(60)
+    assert [crew.submit(task) for _ in range(3)] == [True, True, False]
+    gate.set()
+    assert crew.close(60)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # the fault is what is tested
+def test_a_fault_in_one_task_does_not_stop_the_others() -> None:
+    crew, done = Crew(most=1), threading.Event()
+
+    def fault() -> None:
+        raise RuntimeError
+
+    crew.submit(fault)
+    crew.submit(done.set)  # waits behind it
+    assert done.wait(60)
+    assert crew.close(60)
+
+
+def test_a_task_that_does_not_end_does_not_hold_up_the_end() -> None:
+    crew, gate = Crew(), threading.Event()
+    crew.submit(lambda: bool(gate.wait(60)) and None)
+    assert crew.close(0.1) is False
+    gate.set()
+
+
+def test_the_longest_unused_session_is_closed_and_never_one_in_use(
+    tmp_path: Path, make_session: Callable[..., Session]
+) -> None:
+    made: list[Session] = []
+
+    def opened() -> Session:
+        made.append(make_session())
+        return made[-1]
+
+    sessions = Sessions(opened, most=2)
+    with sessions.use("a") as first:
+        for thread in ("b", "c", "d"):
+            with sessions.use(thread):
+                pass
+        with sessions.use("a") as again:
+            assert again is first
+    with sessions.use("d") as kept:
+        assert kept is made[3]
+    with sessions.use("b") as anew:
+        assert anew is made[4]
+    sessions.close()
+    with pytest.raises(CannotOpen), sessions.use("a"):
+        pass

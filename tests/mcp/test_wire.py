@@ -1,0 +1,189 @@
+"""Specs and results as MCP: the shapes that every door sends, checked against the SDK's own types."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail import dialects
+from handrail.mcp import offer, protocol, wire
+from handrail.mcp.asking import Seals
+from handrail.mcp.channel import Channel
+from handrail.nouns import Failure, Note, Result
+
+PICTURE = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
+
+
+def test_a_definition_says_what_the_spec_says() -> None:
+    hints = {"read_only": False, "destructive": True, "idempotent": True, "open_world": False}
+    schema = {"type": "object", "properties": {}}
+    spec = {"name": "MultiEdit", "id": "x", "core": False, "hints": hints, "description": "d", "inputSchema": schema}
+    assert wire.definition(spec) == {
+        "name": "MultiEdit",
+        "title": "Multi edit",
+        "description": "d",
+        "inputSchema": schema,
+        "annotations": {
+            "title": "Multi edit",
+            "readOnlyHint": False,
+            "destructiveHint": True,
+            "idempotentHint": True,
+            "openWorldHint": False,
+        },
+    }
+    assert wire.definition({**spec, "core": True})["_meta"] == {"anthropic/alwaysLoad": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("Read", "Read"),
+        ("LS", "LS"),
+        ("BashOutput", "Bash output"),
+        ("read_file", "Read file"),
+        ("str_replace_based_edit_tool", "Str replace based edit tool"),
+        ("apply-patch", "Apply patch"),
+        ("x", "X"),
+        ("", ""),
+    ],
+)
+def test_a_title_is_the_name_for_people(name: str, title: str) -> None:
+    assert wire.titled(name) == title
+
+
+@pytest.mark.parametrize("dialect", dialects.names())
+@pytest.mark.parametrize("version", ["2025_11_25", "2026_07_28"])
+def test_every_definition_of_every_dialect_is_one_by_the_sdks_types(dialect: str, version: str) -> None:
+    pytest.importorskip("mcp_types", reason="the official SDK is an extra")
+    from importlib import import_module
+
+    types = import_module(f"mcp_types._v{version}")
+    for spec in offer.specs(dialect, ["all"]):
+        made = wire.definition(spec)
+        found = types.Tool.model_validate(made)
+        assert found.name == spec["name"]
+        assert found.annotations.read_only_hint is spec["hints"]["read_only"]
+
+
+def test_the_file_and_the_loaded_dialect_offer_the_same() -> None:
+    for dialect in dialects.names():
+        assert offer.specs(dialect, ["all"]) == offer._loaded(dialect), f"specs.json of {dialect} is not current"
+
+
+def test_a_result_keeps_the_text_for_the_model_apart_from_the_data() -> None:
+    result = Result(
+        "Read", "partial", "text", ({"type": "text", "text": "text"},), {"lines": 3}, (Note("cut", "more"),)
+    )
+    made = wire.call_result(result)
+    assert made["content"] == [{"type": "text", "text": "text"}]
+    assert made["isError"] is False
+    assert "structuredContent" not in made
+    facts = made["_meta"]["handrail/result"]
+    assert facts["status"] == "partial"
+    assert facts["data"] == {"lines": 3}
+    assert facts["notes"] == [{"code": "cut", "text": "more"}]
+    assert facts["error"] is None
+    assert wire.call_result(result, structured=True)["structuredContent"] == facts
+
+
+@pytest.mark.parametrize("status", ["error", "denied"])
+def test_what_failed_is_an_error_with_our_text(status: Any) -> None:
+    made = wire.call_result(Result("Read", status, "no", error=Failure("not_found", "no")))
+    assert made["isError"] is True
+    assert made["content"] == [{"type": "text", "text": "no"}]
+    assert made["_meta"]["handrail/result"]["error"] == {"code": "not_found"}
+
+
+def test_a_text_always_stands_beside_an_image() -> None:
+    image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+    assert wire.content([{"type": "text", "text": "a picture"}, PICTURE], "") == [
+        {"type": "text", "text": "a picture"},
+        image,
+    ]
+    assert wire.content([PICTURE], "") == [{"type": "text", "text": "(an image)"}, image]
+    assert wire.content([{"type": "text", "text": " "}, PICTURE, PICTURE], "") == [
+        {"type": "text", "text": "(2 images)"},
+        image,
+        image,
+    ]
+    assert wire.content([], "said") == [{"type": "text", "text": "said"}]
+    assert wire.content([], "") == [{"type": "text", "text": ""}]
+
+
+def test_the_tool_that_does_not_exist_is_named_with_those_that_do() -> None:
+    with pytest.raises(offer.NoSuchOffer, match=r"'Fly'.*Read"):
+        offer.specs("native", ["Read", "Fly"])
+    with pytest.raises(offer.NoSuchOffer, match="klingon"):
+        offer.specs("klingon")
+    with pytest.raises(offer.NoSuchOffer):
+        offer.specs("../native")
+
+
+def test_a_users_file_that_is_older_than_the_rest_is_not_believed(tmp_path: Path) -> None:
+    import os
+
+    table = '[tools.Look]\nid = "read"\n'
+    (tmp_path / "specs.json").write_text('{"tools": [{"name": "Old", "core": true}]}', encoding="utf-8")
+    (tmp_path / "tools.toml").write_text(f'extends = "native"\n{table}', encoding="utf-8")
+    (tmp_path / "messages.toml").write_text("", encoding="utf-8")
+    os.utime(tmp_path / "specs.json", ns=(1, 1))
+    assert [spec["name"] for spec in offer.specs(str(tmp_path))] == ["Look"]
+    for name in ("tools.toml", "messages.toml"):
+        os.utime(tmp_path / name, ns=(1, 1))
+    assert [spec["name"] for spec in offer.specs(str(tmp_path))] == ["Old"]
+
+
+def test_a_frame_is_one_line_of_ascii_and_well_formed() -> None:
+    frame = protocol.encoded({"a": "é\n\u2028", "b": "\ud83d", "c": "😀"})
+    assert frame.isascii() and frame.count(b"\n") == 1 and frame.endswith(b"\n")
+    assert json.loads(frame) == {"a": "é\n\u2028", "b": "\ufffd", "c": "😀"}
+
+
+def test_frames_are_read_across_chunks_and_a_long_one_is_dropped() -> None:
+    import os
+
+    source, feed = os.pipe()
+    _, sink = os.pipe()
+    channel = Channel(source, sink, most=10)
+    for part in (
+        b"one\ntw",
+        b"o\n\n  \n",
+        b"x" * 11,
+        b"y" * 40,
+        b"\nthree\n",
+        b"0123456789\n",
+        b"01234567890\nend",
+        b"\n",
+    ):
+        os.write(feed, part)
+    os.write(feed, b"unfinished")
+    os.close(feed)
+    assert list(channel.frames()) == [b"one", b"two", None, b"three", b"0123456789", None, b"end"]
+    assert channel.heard() is True
+
+
+def test_a_channel_that_nobody_reads_says_so_and_ends() -> None:
+    import os
+
+    source, feed = os.pipe()
+    drain, sink = os.pipe()
+    channel = Channel(source, sink)
+    os.close(drain)
+    assert channel.heard() is False
+    channel.send({"a": 1})
+    assert list(channel.frames()) == []  # although the other end of stdin is open
+    os.close(feed)
+
+
+def test_a_seal_holds_once_and_only_for_what_it_was_made_for() -> None:
+    seals = Seals()
+    state = seals.seal("Bash", {"command": "a"})
+    assert not seals.holds(state, "Bash", {"command": "b"})
+    assert not Seals().holds(state, "Bash", {"command": "a"})
+    assert not seals.holds(None, "Bash", {"command": "a"})
+    assert not seals.holds("\ud800.\ud800", "Bash", {"command": "a"})
+    assert seals.holds(state, "Bash", {"command": "a"})
+    assert not seals.holds(state, "Bash", {"command": "a"})
