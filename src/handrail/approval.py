@@ -14,7 +14,7 @@ from handrail.errors import Denied, NeedsApproval, ToolError
 from handrail.guard import Guard, Proposed
 from handrail.nouns import Touch, Verdict
 from handrail.policy import Policy
-from handrail.prepared import Answer, Approve, Prepared, answered
+from handrail.prepared import Answer, Approve, Prepared, answered, command_of
 from handrail.text.shown import shown
 from handrail.tool import Remark
 
@@ -61,6 +61,10 @@ class Approvals:
         self._granted: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
 
+    def follow(self, policy: Policy) -> None:
+        """Judge by another policy from now on."""
+        self._policy = policy
+
     def verdict(self, touches: Sequence[Touch]) -> Verdict:
         """What the policy says, without what a person has allowed for this session. A deny is never loosened."""
         verdict = self._policy.judge(touches)
@@ -99,7 +103,7 @@ class Approvals:
 
     def _shown(self, prepared: Prepared) -> Sequence[Proposed] | None:
         """What the call would change. One that cannot be done bothers nobody, unless the reason tells too much."""
-        if any(touch.action == "run" for touch in prepared.touches):
+        if command_of(prepared) is not None:
             return None
         try:
             return prepared.proposed()

@@ -6,6 +6,9 @@
     [[roots]]                  # directories besides the workspace
     path = "~/notes"
     writable = true            # false if left out
+    [agent]                    # the fields of `handrail.settings.AgentSettings`, for chat and run
+    model = "gpt-5.2"
+    price_in = 1.25            # of a million tokens
 
 A missing file is fine. A mistake is named with its file, its key and what would be right, and nothing is done.
 """
@@ -14,13 +17,15 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from handrail.settings import Settings
+from handrail.settings import AgentSettings, Settings
 from handrail.text.shown import shown
 from handrail.workspace import Root
 
@@ -40,6 +45,7 @@ class Config:
     roots: tuple[Root, ...] = ()
     path: str = ""
     """The file that it comes from; empty if there is none."""
+    agent: AgentSettings = field(default_factory=AgentSettings)
 
 
 def place(environ: Mapping[str, str]) -> str:
@@ -67,7 +73,8 @@ def load(environ: Mapping[str, str]) -> Config:
     except RecursionError:
         raise ConfigError(f"{shown(path)}: not usable TOML: it is nested too deeply") from None
     checked = _Checked(path)
-    return Config(*checked.config(table), path)
+    settings, roots, agent = checked.config(table)
+    return Config(settings, roots, path, agent)
 
 
 def _read(path: str) -> bytes | None:
@@ -94,14 +101,14 @@ class _Checked:
     def wrong(self, key: str, what: str) -> ConfigError:
         return ConfigError(f"{shown(self._path)}: {shown(key)}: {what}")
 
-    def config(self, table: Mapping[str, Any]) -> tuple[Settings, tuple[Root, ...]]:
-        self._known("", table, ["settings", "roots"])
-        settings, roots = table.get("settings", {}), table.get("roots", [])
-        if not isinstance(settings, dict):
-            raise self.wrong("settings", f"must be a table, [settings], not {_kind(settings)}")
+    def config(self, table: Mapping[str, Any]) -> tuple[Settings, tuple[Root, ...], AgentSettings]:
+        self._known("", table, ["settings", "roots", "agent"])
+        roots = table.get("roots", [])
         if not isinstance(roots, list) or not all(isinstance(root, dict) for root in roots):
             raise self.wrong("roots", "must be tables, [[roots]] with path and writable")
-        return self._settings(settings), tuple(self._root(f"roots[{n}]", root) for n, root in enumerate(roots))
+        found = tuple(self._root(f"roots[{n}]", root) for n, root in enumerate(roots))
+        settings, agent = self._fields("settings", table, Settings), self._fields("agent", table, AgentSettings)
+        return Settings(**settings), found, AgentSettings(**agent)
 
     def _known(self, above: str, table: Mapping[str, Any], known: list[str]) -> None:
         for key in table:
@@ -110,10 +117,14 @@ class _Checked:
                 mend = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
                 raise self.wrong(above + key, f"there is no such key; {mend}")
 
-    def _settings(self, table: Mapping[str, Any]) -> Settings:
-        self._known("settings.", table, [known.name for known in fields(Settings)])
-        hints = get_type_hints(Settings)
-        return Settings(**{key: self._value(f"settings.{key}", value, hints[key]) for key, value in table.items()})
+    def _fields(self, name: str, above: Mapping[str, Any], wanted: type[Settings | AgentSettings]) -> dict[str, Any]:
+        """A table whose keys are the fields of a class."""
+        table = above.get(name, {})
+        if not isinstance(table, dict):
+            raise self.wrong(name, f"must be a table, [{name}], not {_kind(table)}")
+        self._known(f"{name}.", table, [known.name for known in fields(wanted)])
+        hints = get_type_hints(wanted)
+        return {key: self._value(f"{name}.{key}", value, _wanted(hints[key])) for key, value in table.items()}
 
     def _value(self, key: str, value: Any, wanted: Any) -> Any:
         if wanted is bool:
@@ -121,16 +132,16 @@ class _Checked:
                 raise self.wrong(key, f"must be true or false, not {_kind(value)}")
         elif wanted in (int, float):
             return self._number(key, value, wanted)
-        elif int in get_args(wanted):
-            return self._number(key, value, int)
         elif get_origin(wanted) is tuple:
             if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
                 raise self.wrong(key, f"must be a list of texts that are not empty, not {_kind(value)}")
-            return tuple(value)
-        elif str in (wanted, *get_args(wanted)):
+            return tuple(self._listed(key, item) for item in value)
+        elif wanted is str:
             if not isinstance(value, str) or not value:
                 raise self.wrong(key, f"must be a text that is not empty, not {_kind(value)}")
-            return self._path_of(key, value) if key == "settings.state" else self._encoding(key, value)
+            if key == "settings.legacy_encoding":
+                return self._encoding(key, value)
+            return self._path_of(key, value) if key == "settings.state" else value
         elif value not in get_args(wanted):
             choices = ", ".join(f'"{choice}"' for choice in get_args(wanted))
             raise self.wrong(key, f"must be one of {choices}, not {_kind(value)}")
@@ -152,6 +163,16 @@ class _Checked:
             ) from None
         return value
 
+    def _listed(self, key: str, value: str) -> str:
+        if key == "settings.redact_files":
+            return self._path_of(key, value)
+        if key == "settings.redact_patterns":
+            try:
+                re.compile(value)
+            except re.error as error:
+                raise self.wrong(key, f"{_kind(value)} is not a regular expression: {error}") from None
+        return value
+
     def _root(self, key: str, table: Mapping[str, Any]) -> Root:
         self._known(f"{key}.", table, ["path", "writable"])
         path, writable = table.get("path"), table.get("writable", False)
@@ -164,6 +185,12 @@ class _Checked:
         if not os.path.isabs(path) or "\0" in path:
             raise self.wrong(key, f"must be an absolute path, or start with ~/, not {_kind(value)}")
         return path
+
+
+def _wanted(hint: Any) -> Any:
+    """The type of a field that may also be left out."""
+    rest = [one for one in get_args(hint) if one is not NoneType]
+    return rest[0] if NoneType in get_args(hint) and len(rest) == 1 else hint
 
 
 def _kind(value: Any) -> str:

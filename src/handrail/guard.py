@@ -10,11 +10,20 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from handrail.dialects import Rules
-from handrail.errors import BinaryFile, CannotEncode, ChangedSince, IsDirectory, NotRegular, NotSeen, SameFile
+from handrail.errors import (
+    BinaryFile,
+    CannotEncode,
+    ChangedSince,
+    IsDirectory,
+    NotRegular,
+    NotSeen,
+    SameFile,
+    ToolError,
+)
 from handrail.files.commit import Change
 from handrail.files.pages import Indexes, TextFile
 from handrail.files.parcels import Parcel, require_free, require_movable, same_disk, scan, told
@@ -225,8 +234,8 @@ class Guard:
         return Staged(True, hunks(loaded.document.text, splices))
 
     def parcel(self, named: str) -> Parcel:
+        require_movable(self._workspace, self._paths[named])
         path = self._itself(named)
-        require_movable(self._workspace, path)
         split = self._settings.hard_links != "refuse"
         return scan(self._workspace, path, self._settings.most_edit_bytes, split=split)
 
@@ -243,7 +252,8 @@ class Guard:
             self._add(Change(parcel.path, gone, None, parcel=parcel, keep=True, told=told(parcel, named)), [])
         else:
             self.remove(named, self.load(named, whole=True, unseen=True))
-            self.changes[-1] = replace(self.changes[-1], keep=True)
+            said = "" if self.hunks[-1] else told(parcel, named)  # of a binary or empty file no line is shown
+            self.changes[-1] = replace(self.changes[-1], keep=True, told=said)
 
     def _carry(self, named: str, parcel: Parcel, to: str) -> None:
         target = self._paths[to]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -40,11 +41,8 @@ def kept(touches: Sequence[Touch], roots: Sequence[str], home: str) -> tuple[lis
     for touch in touches:
         if not touch.by_command or touch.action not in ("write", "delete"):
             continue
-        place = touch.path if touch.action == "write" else _itself(os.path.join(home, os.path.expanduser(touch.target)))
-        if not _below(place, roots):
-            continue
-        for path in _files(touch.action, place):
-            if path in found:
+        for path in _files(touch, home):
+            if path in found or not _below(path, roots):
                 continue
             one = _read(path, room) if len(found) < _MOST_FILES else None
             if one is None:
@@ -65,16 +63,18 @@ def _itself(path: str) -> str:
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
-def _files(action: str, place: str) -> Iterator[str]:
-    """The path itself, or all that lies in it if a directory would be deleted."""
-    if os.path.islink(place) or not os.path.isdir(place):
-        yield place
-        return
-    if action == "write":  # what would be written in it is a touch of its own, if it is known
-        return
-    for directory, folders, files in os.walk(place):
-        yield from (os.path.join(directory, name) for name in files)
-        yield from (place for name in folders if os.path.islink(place := os.path.join(directory, name)))
+def _files(touch: Touch, home: str) -> Iterator[str]:
+    """The files that a touch means: one, those that a pattern matches, or all that lies below a directory."""
+    named = os.path.join(home, os.path.expanduser(touch.target))
+    names = glob.iglob(named, include_hidden=True) if touch.glob else [named]
+    for name in names:
+        place = os.path.realpath(name) if touch.action == "write" else _itself(name)
+        if os.path.islink(place) or not os.path.isdir(place):
+            yield place
+        elif touch.below:
+            for directory, folders, files in os.walk(place):
+                yield from (os.path.join(directory, file) for file in files)
+                yield from (link for folder in folders if os.path.islink(link := os.path.join(directory, folder)))
 
 
 def _read(path: str, room: int) -> Kept | None:

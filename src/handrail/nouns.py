@@ -36,6 +36,14 @@ class Touch:
     """The real absolute path, links followed, once the workspace has resolved it."""
     by_command: bool = False
     """Whether a command would do this, and not a tool: the path need not be in the workspace then."""
+    glob: bool = False
+    """By a command: the target is a pattern of the shell."""
+    below: bool = False
+    """By a command: if it is a directory, everything below it is meant too."""
+    into: str = ""
+    """By a command: if it is a directory, the file of this name in it is meant."""
+    sees: Literal["contents", "names", "unhidden"] = "contents"
+    """By a command: what it shows of what it reads."""
     tier: Tier = ""
     """Of a command: what it can do at the worst."""
     why: str = ""

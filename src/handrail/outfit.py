@@ -30,7 +30,7 @@ def policy(
         return WorkspacePolicy(lambda: settings.sandbox == "off" or terminal().confined)
     from handrail.policy.judge import RulePolicy
 
-    return RulePolicy(workspace.roots, mode, rules, lambda: terminal().confined)
+    return RulePolicy(workspace.roots, mode, rules, lambda: terminal().confined, masked=lambda: terminal().hides)
 
 
 def sight(policy: Policy) -> Sight:
@@ -45,9 +45,15 @@ def sight(policy: Policy) -> Sight:
     return Sight(getattr(policy, "readable", readable), hides)
 
 
-def terminal(settings: Settings, workspace: Workspace, artefacts: Artefacts, state: str) -> Terminal:
-    """Where commands run."""
-    from handrail.shell.fencing.fence import Limits  # slow to import, and only needed for commands
+def terminal(
+    settings: Settings,
+    workspace: Workspace,
+    artefacts: Artefacts,
+    state: str,
+    unreadable: Callable[[int], Sequence[str]] | None,
+) -> Terminal:
+    """Where commands run; what is ``unreadable`` by policy is hidden from them, as far as the boundary can."""
+    from handrail.shell.fencing.fence import MOST_MASKED, Limits  # slow to import, and only needed for commands
     from handrail.shell.terminal import Options, Terminal
 
     options = Options(
@@ -55,6 +61,7 @@ def terminal(settings: Settings, workspace: Workspace, artefacts: Artefacts, sta
         settings.sandbox_required,
         settings.network,
         settings.keep_env,
+        hidden=(lambda: unreadable(MOST_MASKED + 1)) if unreadable else None,
         own=(state,),
         limits=Limits(processes=settings.most_processes),
     )

@@ -76,6 +76,11 @@ def as_mapping(arguments: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
     return arguments
 
 
+def command_of(prepared: Prepared) -> str | None:
+    """The command that would be run, if one would."""
+    return next((touch.target for touch in prepared.touches if touch.action == "run"), None)
+
+
 def plainly(command: str) -> str:
     """A command as a person is to judge it: line by line, nothing in it hidden from the eye."""
     return "\n".join(shown(line) if not line.isprintable() else line for line in command.split("\n"))

@@ -8,27 +8,24 @@ Inside, failures are exceptions with facts; outside, every call ends in a `Resul
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from handrail import dialects, outfit, tools
+from handrail import dialects, outfit, redaction, tools
 from handrail.approval import Approvals, Unlike
 from handrail.arguments import parse
 from handrail.artefacts import ALIAS, Artefacts
-from handrail.bounds import bound
 from handrail.dialects import Dialect, Spec
 from handrail.errors import (
-    BadCommand,
     Bug,
     ChangedSince,
     ReadOnlyRoot,
-    Refusal,
+    SessionOver,
     ToolError,
     from_os,
 )
@@ -38,13 +35,13 @@ from handrail.files.pages import Indexes
 from handrail.guard import Choice, Guard
 from handrail.journal import Journal, NoJournal, Opening, Origin, Record
 from handrail.keeping import keep
-from handrail.nouns import Call, Failure, Note, Result, Status, Touch
+from handrail.nouns import Call, Note, Result, Touch
 from handrail.policy import Policy
-from handrail.prepared import Approve, Prepared, as_mapping, diff_of, plainly
+from handrail.prepared import Approve, Prepared, as_mapping, command_of, diff_of, plainly
+from handrail.saying import Voice
 from handrail.search.walk import Listings
 from handrail.settings import Settings
-from handrail.text.shown import readable, shown
-from handrail.tool import Arguments, Outcome, Remark, Tool
+from handrail.tool import Arguments, Outcome, Tool
 from handrail.tracker import Tracker
 from handrail.trail import Trail, require_declared
 from handrail.workspace import Root, WorkPath, Workspace
@@ -55,6 +52,7 @@ if TYPE_CHECKING:
     from handrail.policy.secrets import Mode
     from handrail.shell.terminal import Terminal
 
+T = TypeVar("T")
 _ATTEMPTS = 20
 _ON_FILES = ("read", "write", "delete")
 
@@ -82,8 +80,11 @@ class Session:
         kept = Root(artefacts.directory, writable=False, alias=ALIAS)
         self.workspace = Workspace([Root(os.fspath(root)), *roots, kept])
         self.tracker = Tracker()
+        self._voice = Voice(self.dialect, self.settings)
         self.policy = policy or outfit.policy(self.workspace, self.settings, mode, rules, self.terminal)
-        self.origin = Origin(os.urandom(4).hex(), self.dialect.name, os.path.realpath(self.workspace.home))
+        self._redaction = redaction.load(self.settings, os.environ)
+        home = os.path.realpath(self.workspace.home)
+        self.origin = Origin(os.urandom(4).hex(), self.dialect.name, home, self._redaction.hide)
         self.journal = journal or NoJournal()
         self._approvals = Approvals(self.policy, approve)
         self._indexes = Indexes()
@@ -132,19 +133,19 @@ class Session:
         started = time.perf_counter()
         trail = Trail(Call(tool, {}, id), cancel)
         try:
-            trail.call = Call(tool, as_mapping(arguments), id)
+            trail.call = Call(tool, self._redaction.given(as_mapping(arguments)), id)
             prepared, outcome = self._made(trail)
-            result = self._said(prepared, outcome, trail)
+            result = self._voice.outcome(prepared.tool, outcome, trail)
         except ToolError as error:
-            result = self._failed(error, trail)
+            result = self._voice.failure(error, trail)
         except OSError as error:
-            result = self._failed(from_os(error, path=error.filename or tool), trail)
+            result = self._voice.failure(from_os(error, path=error.filename or tool), trail)
         except Exception as error:
             if self.settings.raise_bugs:
                 raise
             trail.traceback = traceback.format_exc()
-            result = self._failed(Bug(what=f"{type(error).__name__}: {error}"), trail)
-        result = replace(result, time_ms=(time.perf_counter() - started) * 1000)
+            result = self._voice.failure(Bug(what=f"{type(error).__name__}: {error}"), trail)
+        result = replace(self._redaction.result(result), time_ms=(time.perf_counter() - started) * 1000)
         data = result.data
         result = self.dialect.rendered(result, trail.call, self.workspace.home)
         failed = self.journal.record(
@@ -183,6 +184,13 @@ class Session:
         """A call as far as it goes without changing anything; raises `ToolError`."""
         return self._prepare(Trail(Call(tool, as_mapping(arguments))))
 
+    def set_mode(self, mode: Mode) -> None:
+        """Go on in another mode under the same rules; what a person has allowed for the session still holds."""
+        rules = getattr(self.policy, "files", ())
+        self.policy = outfit.policy(self.workspace, self.settings, mode, rules, self.terminal)
+        self._approvals.follow(self.policy)
+        self._sight = outfit.sight(self.policy)
+
     # The corridor, step by step.
 
     def _made(self, trail: Trail) -> tuple[Prepared, Outcome]:
@@ -191,7 +199,7 @@ class Session:
             prepared = self._prepare(trail)
             trail.consent = self._approvals.consent(prepared, trail.rewritten)
             if trail.consent and trail.consent.answer.arguments is not None:
-                trail.call = replace(trail.call, arguments=trail.consent.answer.arguments)
+                trail.call = replace(trail.call, arguments=self._redaction.given(trail.consent.answer.arguments))
                 trail.rewritten = True
                 continue
             try:
@@ -202,10 +210,11 @@ class Session:
 
     def _prepare(self, trail: Trail) -> Prepared:
         call = trail.call
+        self._require_open()
         if not self._swept.is_set():
             self._locks.sweep()
             self._swept.set()
-        entry, ours, unknown = self.dialect.undress(call.tool, call.arguments)
+        entry, ours, unknown = self.dialect.undress(call.tool, self._redaction.restore(call.arguments))
         tool = tools.load(entry.id)
         trail.tool_id = entry.id
         args = parse(tool.args, ours, unknown, self.dialect.spec(call.tool), entry)
@@ -239,18 +248,29 @@ class Session:
             paths,
             trail.verdict,
             lambda: self._preview(prepared),
-            lambda: self._proposed(prepared).proposed,
+            lambda: () if command_of(prepared) else self._proposed(prepared).proposed,
         )
         return prepared
 
     def terminal(self) -> Terminal:
         """Where commands run; made when the first one does."""
         with self._opening:
-            if self._closed:
-                raise BadCommand(why="the session has ended", line=None, near=None)
+            self._require_open()
             if self._terminal is None:
-                self._terminal = outfit.terminal(self.settings, self.workspace, self._artefacts, self._state)
+                hidden = getattr(self.policy, "unreadable", None)
+                self._terminal = outfit.terminal(self.settings, self.workspace, self._artefacts, self._state, hidden)
             return self._terminal
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise SessionOver
+
+    def _held(self, prepared: Prepared, work: Callable[[], T]) -> T:
+        """Do ``work`` on files inside the boundary that holds commands, where that is asked for."""
+        files = any(touch.action in _ON_FILES for touch in prepared.touches)
+        if not self.settings.confine_files or not files or any(touch.action == "run" for touch in prepared.touches):
+            return work()
+        return self.terminal().boundary.run(work)
 
     def _located(self, touch: Touch, paths: Mapping[str, WorkPath]) -> Touch:
         """With the real path. What a command comes to may lie anywhere: policy and the boundary judge that."""
@@ -258,11 +278,14 @@ class Session:
             return touch
         if not touch.by_command:
             return replace(touch, path=paths[touch.target].real)
-        home = os.path.realpath(self.workspace.home)
-        return replace(touch, path=os.path.realpath(os.path.join(home, os.path.expanduser(touch.target))))
+        home, target = os.path.realpath(self.workspace.home), self.workspace.spelled(touch.target)
+        real = os.path.realpath(os.path.join(home, os.path.expanduser(target)))
+        if touch.into and os.path.isdir(real):
+            return replace(touch, target=os.path.join(touch.target, touch.into), path=os.path.join(real, touch.into))
+        return replace(touch, path=real)
 
     def _preview(self, prepared: Prepared) -> str:
-        command = next((touch.target for touch in prepared.touches if touch.action == "run"), None)
+        command = command_of(prepared)
         if command is not None:  # what a command changes is known when it is done
             return f"$ {plainly(command)}\n"
         return diff_of(self._proposed(prepared))
@@ -296,11 +319,11 @@ class Session:
         try:
             if not writes:
                 keep(trail, self.journal, self.workspace, self.origin)
-                outcome = prepared.tool.run(prepared.args, guard)
+                outcome = self._held(prepared, lambda: prepared.tool.run(prepared.args, guard))
                 require_declared(guard.changes, writes)
                 return outcome
             with self._locks.hold(writes) as held:
-                outcome = prepared.tool.run(prepared.args, guard)
+                outcome = self._held(prepared, lambda: prepared.tool.run(prepared.args, guard))
                 require_declared(guard.changes, writes)
                 if consent:
                     consent.require_same(guard)
@@ -308,7 +331,7 @@ class Session:
                     saving = Saving(self.settings.durable, self.settings.hard_links)
                     opening = Opening(trail.call, trail.touches, trail.verdict, guard.changes, self.origin)
                     trail.token = self.journal.begin(opening, trail.token)
-                    versions = commit(self.workspace, guard.changes, held, saving)
+                    versions = self._held(prepared, lambda: commit(self.workspace, guard.changes, held, saving))
                     trail.changes = guard.changes
                     for change, hunks, version in zip(guard.changes, guard.hunks, versions, strict=True):
                         self.tracker.wrote(change.path.real, version, hunks, change.after)
@@ -345,45 +368,3 @@ class Session:
             dry,
             choice,
         )
-
-    def _said(self, prepared: Prepared, outcome: Outcome, trail: Trail) -> Result:
-        words = self.dialect.words
-        remarks = [*outcome.remarks, *trail.remarks]
-        if trail.rewritten:
-            remarks.append(Remark("rewritten", {"arguments": shown(json.dumps(dict(trail.call.arguments)))}))
-        remarks += trail.consent.remarks() if trail.consent else []
-        if trail.token and trail.token.warning:
-            remarks.append(Remark("journal", {"why": trail.token.warning}))
-        if trail.token and trail.token.unkept:
-            remarks.append(Remark("not_kept", {"paths": ", ".join(map(shown, trail.token.unkept))}))
-        notes = [Note(r.code, words.say(f"notes.{r.code}", **r.facts)) for r in remarks]
-        loud = [note.text for note in notes if note.code not in self.dialect.quiet and note.text]
-        outcome.facts["notes"] = "".join("\n" + text for text in loud)
-        data = outcome.data
-        said = prepared.tool.say(outcome, words)
-        summary = f"{prepared.tool.id}.summary"
-        if summary in words.messages:  # a dialect that shows what was found apart from what it says of it
-            data["content"], said = readable(said), words.say(summary, **{**data, **outcome.facts})
-        text, left_out = bound(readable(said), self.settings.answer_chars)
-        if left_out:
-            notes.append(Note("answer_cut", words.say("notes.answer_cut", count=left_out)))
-            text += "\n" + notes[-1].text
-        data |= {new: data[old] for new, old in self.dialect.data_names.items() if old in data}
-        if outcome.failed:
-            return trail.result("error", text, outcome.blocks, data=data, error=Failure("command_failed", text))
-        status: Status = "partial" if notes else "ok"
-        return trail.result(status, text, outcome.blocks, data=data, notes=tuple(notes))
-
-    def _failed(self, error: ToolError, trail: Trail) -> Result:
-        error.facts.setdefault("tool", trail.call.tool)
-        error.facts.setdefault("verb", trail.tool_id)
-        error.facts.setdefault("path", trail.touches[0].target if trail.touches else "")
-        try:
-            text = readable(self.dialect.wording(error))
-        except (LookupError, ValueError, TypeError) as fault:  # a template of the dialect's that cannot be filled
-            if self.settings.raise_bugs:
-                raise
-            error = Bug(what=f"the message for {error.code} cannot be said: {fault!r}")
-            text = str(error)
-        status: Status = "denied" if isinstance(error, Refusal) else "error"
-        return trail.result(status, text, error=Failure(error.code, text))

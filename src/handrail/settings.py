@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import codecs
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from handrail.files.commit import HardLinks
 from handrail.shell.fencing.fence import Mode, Network
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """What the agent in the terminal uses where nothing else is said."""
+
+    model: str | None = None
+    """The name of a model; `$HANDRAIL_MODEL` and `--model` come first."""
+    api: Literal["chat", "responses", "anthropic"] | None = None
+    """Which API is spoken; by default the model's name decides."""
+    window: int | None = None
+    """How many tokens the model takes; by default the model's name decides."""
+    price_in: float | None = None
+    """What a million tokens of input cost, in any currency."""
+    price_out: float | None = None
+    """What a million tokens of output cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +53,8 @@ class Settings:
     """What commands may reach: nothing, this machine (where the boundary can tell), or everything."""
     keep_env: tuple[str, ...] = ()
     """Variables that commands get besides the harmless ones."""
+    confine_files: bool = False
+    """Run the file tools inside the boundary of commands too, in threads that the kernel confines (Landlock)."""
     most_processes: int | None = 8192
     """Processes of this user beyond which a command cannot start more; root is not counted."""
     artefact_bytes: int = 1 << 30
@@ -44,6 +63,12 @@ class Settings:
     """Where a door keeps one: whether a journal that cannot be written stops a change."""
     journal_bytes: int = 1 << 30
     """What the contents that were replaced may take in it."""
+    redact_values_from_env: tuple[str, ...] = ()
+    """Variables whose values no model sees: a placeholder stands for them, and is understood when it comes back."""
+    redact_patterns: tuple[str, ...] = ()
+    """Regular expressions of what is hidden as well; of one with a group, the first group."""
+    redact_files: tuple[str, ...] = ()
+    """Files with `NAME=value` lines whose values are hidden as well; of any other file, its contents."""
     state: str | None = None
     """Where locks are kept; by default `$HANDRAIL_STATE` or the user's state directory."""
     raise_bugs: bool = False
@@ -55,3 +80,8 @@ class Settings:
                 codecs.lookup(self.legacy_encoding)
             except LookupError:
                 raise ValueError(f"legacy_encoding: there is no encoding {self.legacy_encoding!r}") from None
+        for pattern in self.redact_patterns:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"redact_patterns: {pattern!r} is not a regular expression: {error}") from None

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import threading
 
     from handrail.files.pages import TextFile
+    from handrail.files.parcels import Parcel
     from handrail.files.stored import Stored
     from handrail.search.tree import Tree
     from handrail.shell.terminal import Terminal
@@ -139,6 +140,12 @@ class Context(Protocol):
         self, named: str, target: str, loaded: Loaded, splices: Sequence[Splice], over: Loaded | None = None
     ) -> Staged:
         """Ask for a file to be changed and moved, in place of ``over`` if something stands there."""
+
+    def parcel(self, named: str) -> Parcel:
+        """A file or a directory, with all that is in it."""
+
+    def take(self, named: str, parcel: Parcel, to: str | None = None) -> None:
+        """Ask for it to be moved as it stands, or (with no ``to``) removed so that this can be taken back."""
 
 
 class Words(Protocol):

@@ -92,7 +92,7 @@ class Workspace:
         for root in self.roots:
             with contextlib.suppress(ToolError):
                 self._open_root(root, check=True)
-        spelled = self._spelled(named)
+        spelled = self.spelled(named)
         if spelled != named:
             try:
                 return replace(self.resolve(spelled), named=named)
@@ -111,7 +111,7 @@ class Workspace:
                 raise BadPath(path=named, why="it ends with a slash, but is not a directory")
         return found
 
-    def _spelled(self, named: str) -> str:
+    def spelled(self, named: str) -> str:
         """A path below a root that is called by another name, spelled out."""
         for root in self.roots:
             if root.alias and (named == root.alias or named.startswith(root.alias + "/")):

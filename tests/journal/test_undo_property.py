@@ -47,21 +47,36 @@ def patches(draw: st.DrawFn) -> tuple[str, dict[str, object]]:
     return "ApplyPatch", {"patch": patch, "overwrite": draw(st.booleans())}
 
 
-CALLS = st.lists(st.one_of(WRITE, EDIT, MULTI, patches()), min_size=1, max_size=12)
+# What may stand there as a directory, too.
+PLACES = st.sampled_from(["a", "b.sh", "d", "d/c", "d/e", "d/e/f", "g", "g/h", "k", "k/d"])
+MOVE = st.tuples(st.just("Move"), st.fixed_dictionaries({"source_path": PLACES, "target_path": PLACES}))
+TRASH = st.tuples(st.just("Trash"), st.fixed_dictionaries({"path": PLACES}))
+
+CALLS = st.lists(st.one_of(WRITE, EDIT, MULTI, patches(), MOVE, TRASH), min_size=1, max_size=12)
+FOLDERS = st.dictionaries(
+    st.sampled_from(["d", "d/e", "d/empty", "k"]), st.sampled_from([0o755, 0o700, 0o750, 0o555]), max_size=4
+)
+LINKS = st.dictionaries(
+    st.sampled_from(["d/to", "d/e/to", "k/to"]), st.sampled_from(["../a", "nowhere", "/", "."]), max_size=2
+)
 BEFORE = st.dictionaries(st.sampled_from(["a", "b.sh", "d/c", "g"]), st.tuples(TEXTS, MODES), max_size=4)
 UNDOS = st.lists(st.integers(0, 11), max_size=2)
 
 
 # Without shrinking, which would take minutes here: an example is a whole session.
 @settings(
-    max_examples=80,
+    max_examples=150,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-@given(BEFORE, CALLS, UNDOS)
+@given(BEFORE, FOLDERS, LINKS, CALLS, UNDOS)
 def test_all_calls_undone_leave_the_tree_as_it_was(
-    before: dict[str, tuple[str, int]], calls: list[tuple[str, dict[str, object]]], undos: list[int]
+    before: dict[str, tuple[str, int]],
+    folders: dict[str, int],
+    links: dict[str, str],
+    calls: list[tuple[str, dict[str, object]]],
+    undos: list[int],
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name, "project")
@@ -69,6 +84,13 @@ def test_all_calls_undone_leave_the_tree_as_it_was(
         for path, (text, mode) in before.items():
             (root / path).parent.mkdir(exist_ok=True)
             (root / path).write_bytes(text.encode("utf-8"))
+            (root / path).chmod(mode)
+        for path in folders:
+            (root / path).mkdir(parents=True, exist_ok=True)
+        for path, target in links.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).symlink_to(target)
+        for path, mode in folders.items():
             (root / path).chmod(mode)
         was = tree(root)
         journal = SqliteJournal(str(Path(name, "journal.db")))

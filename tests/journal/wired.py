@@ -56,8 +56,11 @@ class Wired(Session):
 
 
 def tree(root: Path) -> dict[str, tuple[int, bytes | None]]:
-    """Everything below a folder: modes, and the contents of files."""
-    return {
-        str(path.relative_to(root)): (path.lstat().st_mode, path.read_bytes() if path.is_file() else None)
-        for path in sorted(root.rglob("*"))
-    }
+    """Everything below a folder: modes, the contents of files, and what links lead to."""
+    return {str(path.relative_to(root)): (path.lstat().st_mode, _held(path)) for path in sorted(root.rglob("*"))}
+
+
+def _held(path: Path) -> bytes | None:
+    if path.is_symlink():
+        return os.fsencode(os.readlink(path))
+    return path.read_bytes() if path.is_file() else None

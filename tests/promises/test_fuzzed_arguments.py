@@ -103,6 +103,8 @@ def valid(tool: str, dialect: str) -> dict[str, Any]:
         "bash_id": "job-1",
         "shell_id": "job-1",
         "path": ".",
+        "source_path": "a.txt",
+        "target_path": "c.txt",
     }
     return {name: wanted[name] for name in needed}
 

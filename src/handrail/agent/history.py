@@ -28,8 +28,8 @@ class History:
         self.system = system
         self.turns: list[Turn] = list(turns)
         self._keeper = keeper
-        self._measured: tuple[int, int] | None = None
-        """How many turns the last request had, and how many tokens the model counted."""
+        self._more = 0
+        """Tokens that a request has besides its turns, by the model's own count: the tools above all."""
         self._mend()
 
     def add(self, turn: Turn) -> None:
@@ -40,20 +40,22 @@ class History:
     def replace(self, turns: Sequence[Turn]) -> None:
         """Go on from other turns."""
         self.turns = list(turns)
-        self._measured = None
         if self._keeper:
             self._keeper.replace(turns)
 
     def counted(self, usage: Usage) -> None:
         """What the model itself says that the conversation so far is, in tokens."""
         if usage.input:
-            self._measured = len(self.turns), usage.input
+            self._more = max(0, usage.input - self._guess)
 
     @property
     def tokens(self) -> int:
         """About how many tokens the next request will have."""
-        known, tokens = self._measured or (0, len(self.system) // _CHARS_A_TOKEN)
-        return tokens + sum(map(size, self.turns[known:]))
+        return self._guess + self._more
+
+    @property
+    def _guess(self) -> int:
+        return len(self.system) // _CHARS_A_TOKEN + sum(map(size, self.turns))
 
     def _mend(self) -> None:
         """A conversation that was cut off while calls were made: they get a result that says so."""

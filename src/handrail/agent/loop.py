@@ -91,6 +91,7 @@ class Agent:
 
     def compact(self) -> None:
         """Make the conversation shorter now."""
+        self._cancel.clear()
         self._fit(force=True)
 
     def _ask(self) -> Reply:

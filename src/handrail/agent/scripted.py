@@ -21,7 +21,8 @@ class Line:
 
     text: str = ""
     uses: Sequence[tuple[str, Mapping[str, Any] | str]] = ()
-    """Tools and their arguments; a text is sent as it is, broken or not."""
+    """Tools and their arguments; a text is sent as it is, broken or not. In Responses `space.Tool` names a tool that was
+    offered inside a namespace."""
     status: int = 200
     """Anything else is a failure, with `text` as its message."""
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -46,6 +47,7 @@ class Seen:
 
 
 Script = Callable[[Seen], Line]
+Protocol = Callable[[Seen, Line], Iterator[str]]
 
 
 def in_order(lines: Sequence[Line]) -> Script:
@@ -60,9 +62,12 @@ def in_order(lines: Sequence[Line]) -> Script:
 
 
 class ScriptedServer:
-    """The server; a context manager. `url` is its address, `requests` what it was asked."""
+    """The server; a context manager. `url` is its address, `requests` what it was asked.
 
-    def __init__(self, script: Script) -> None:
+    ``protocols`` are more than the three: what a path ends with, and how a reply is streamed there.
+    """
+
+    def __init__(self, script: Script, protocols: Mapping[str, Protocol] | None = None) -> None:
         self.requests: list[Seen] = []
         self._lock = threading.Lock()
         outer = self
@@ -93,7 +98,7 @@ class ScriptedServer:
                 self.send_header("content-type", "text/event-stream")
                 self.send_header("connection", "close")
                 self.end_headers()
-                pieces = list(_protocol(self.path)(seen, line))
+                pieces = list(_protocol(self.path, protocols or {})(seen, line))
                 pieces = pieces[: len(pieces) // 2] if line.cut else pieces
                 try:
                     for piece in pieces:
@@ -148,7 +153,11 @@ def _text(content: Any) -> str:
     return "".join(part.get("text", "") for part in content)
 
 
-def _protocol(path: str) -> Callable[[Seen, Line], Iterator[str]]:
+def _protocol(path: str, more: Mapping[str, Protocol]) -> Protocol:
+    path = path.partition("?")[0]
+    for end, protocol in more.items():
+        if path.endswith(end):
+            return protocol
     if path.endswith("/messages"):
         return _messages
     return _responses if path.endswith("/responses") else _chat
@@ -223,13 +232,17 @@ def _responses(seen: Seen, line: Line) -> Iterator[str]:
         part = {"type": "output_text", "text": line.text, "annotations": []}
         message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}
         output.append(message)
+        begun = {**message, "status": "in_progress", "content": []}
+        yield event("response.output_item.added", output_index=0, item=begun)
         for word in _words(line.text):
             yield event(
                 "response.output_text.delta", item_id="m", output_index=0, content_index=0, delta=word, logprobs=[]
             )
+        yield event("response.output_item.done", output_index=0, item=message)
     for own, name, arguments in _calls(seen, line):
-        call = {"type": "function_call", "id": f"f{own}", "call_id": own, "name": name, "arguments": arguments}
-        output.append({**call, "status": "completed"})
+        space, _, bare = name.rpartition(".")
+        call = {"type": "function_call", "id": f"f{own}", "call_id": own, "name": bare, "arguments": arguments}
+        output.append({**call, **({"namespace": space} if space else {}), "status": "completed"})
         yield event("response.output_item.done", output_index=len(output) - 1, item=output[-1])
     details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
     usage = {"input_tokens": given, "output_tokens": said, "total_tokens": given + said, **details}

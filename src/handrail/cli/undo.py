@@ -106,6 +106,10 @@ def _worded(report: UndoReport, dry: bool) -> str:
         screen.worded(("not kept        ", "red"), (f"{shown(path)}: its old contents are not in the journal", ""))
         for path in report.missing
     ]
+    parts += [
+        screen.worded(("not known       ", "yellow"), (f"what `{shown(command)}` did besides stays as it is", ""))
+        for command in report.unknown
+    ]
     if not parts:
         parts.append(screen.worded(("nothing to do: all is as it was before", "")))
     if report.warning:

@@ -36,6 +36,12 @@ class BadArguments(Usage):
     code = "bad_arguments"
 
 
+class SessionOver(Usage):
+    """The session was closed."""
+
+    code = "session_over"
+
+
 class Refusal(ToolError):
     """The call is understood and not allowed; the result is `denied`."""
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,8 @@ from handrail import kernel
 from handrail.errors import AlreadyExists, Busy, ChangedSince, HardLinked, IoError, PermissionDenied, from_os
 from handrail.files.exchange import READ, Exchange, holds, keep, write_all
 from handrail.files.locks import Held
-from handrail.files.metadata import keep_metadata
+from handrail.files.metadata import keep_metadata, keep_times
+from handrail.files.parcels import Parcel, commit_parcel
 from handrail.files.recover import Doing, Kind, Part, intents, part, recover
 from handrail.files.stored import Stored, Version, digest_of, version_of
 from handrail.text.shown import shown
@@ -45,6 +45,12 @@ class Change:
     """The new contents; None: the file is deleted."""
     moved_from: Stored | None = None
     """The file that these contents had been in, whose mode and attributes they keep."""
+    parcel: Parcel | None = None
+    """What is moved here from `moved_from`, or removed, as it stands; such a change is the only one of its call."""
+    keep: bool = False
+    """Whether it may only be made if the journal has kept what it takes away."""
+    told: str = ""
+    """What a person is shown of it, where there are no lines to show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,8 @@ class Saving:
 
 def commit(workspace: Workspace, changes: Sequence[Change], held: Held, saving: Saving) -> list[Version]:
     """Put all the changes in place, or none; returns the new versions, and the last one of a file that is deleted."""
+    if changes[0].parcel:
+        return commit_parcel(workspace, changes[0], held, saving)
     with contextlib.ExitStack() as stack:
         slots: list[_Slot] = []
         for change in changes:
@@ -109,7 +117,7 @@ class _Slot:
         self.saving = saving
         self.directory = directory
         self.name = name
-        self.temp = f".handrail-{secrets.token_hex(8)}"
+        self.temp = f".handrail-{os.urandom(8).hex()}"
         self.new = change.after or b""
         self.digest = digest_of(self.new)
         self.fd = -1
@@ -164,6 +172,8 @@ class _Slot:
         self.fd = os.open(self.temp, _CREATE, 0o600 if like >= 0 else 0o666, dir_fd=self.directory)
         self.new_ino = os.fstat(self.fd).st_ino
         self._fill(self.fd, self.new, like)
+        if self.origin >= 0 and self.change.moved_from and self.new and self.new == self.change.moved_from.raw:
+            keep_times(self.origin, self.fd)
         if self.saving.durable:
             os.fsync(self.fd)
         if not holds(self.fd, self.new):

@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import os
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from typing import Literal
@@ -25,7 +26,8 @@ from handrail.files.stored import BLOCK
 
 Doing = Literal["write", "swaps", "ready"]
 """Temporary files are being written; names are being changed; all names are changed."""
-Kind = Literal["exchange", "new", "delete", "through"]
+Kind = Literal["exchange", "new", "delete", "through", "tree"]
+"""`tree`: a directory that is removed with all that is in it."""
 _TEMP = re.compile(r"\.handrail-[0-9a-f]{16}")
 
 
@@ -55,7 +57,7 @@ def part(directory: int, real: str, kind: Kind, temp: str, name: str, new_ino: i
 def intents(doing: Doing, parts: Sequence[Part]) -> list[Intent]:
     """What to write down before going on."""
     one = parts[0]
-    if len(parts) == 1 and one.kind.strip() != "delete":
+    if len(parts) == 1 and one.kind.strip() not in ("delete", "tree"):
         place, new_ino = [one.dev, one.ino], int(one.new_ino, 16)
         return [
             {
@@ -112,7 +114,9 @@ def _opened(one: Part) -> Iterator[int]:
 
 def _finish(directory: int, one: Part) -> None:
     """All names are changed: what is left under the temporary name goes, unless a stranger wrote it."""
-    if one.kind.strip() == "delete":
+    if one.kind.strip() == "tree":  # compared before the record said `ready`: what it holds is kept
+        shutil.rmtree(one.temp, dir_fd=directory)
+    elif one.kind.strip() == "delete":
         if _digest_at(directory, one.temp) == one.old:
             os.unlink(one.temp, dir_fd=directory)
         else:
@@ -124,7 +128,7 @@ def _finish(directory: int, one: Part) -> None:
 def _undo(directory: int, one: Part, begun: bool) -> None:
     """The file as it was, unless a stranger has made the new one his own."""
     kind, new_ino = one.kind.strip(), int(one.new_ino, 16)
-    if kind == "delete" and begun:
+    if kind in ("delete", "tree") and begun:
         _put_back(directory, one)
     if kind == "new" and begun and _is_ours(directory, one):
         os.unlink(one.name, dir_fd=directory)

@@ -7,12 +7,13 @@ and is enough to take the change back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from handrail.errors import System
 from handrail.files.commit import Change
+from handrail.files.parcels import Entry
 from handrail.nouns import Call, Result, Touch, Verdict
 
 
@@ -30,6 +31,8 @@ class Origin:
     dialect: str = ""
     workspace: str = ""
     """The directory that relative paths start from, links followed."""
+    hide: Callable[[str], str] = str
+    """Takes secrets out of a text, where the session hides any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +47,28 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """One thing of a move or a removal that is made as it stands: it goes from its path, or comes to it."""
+
+    path: str
+    """Absolute, links above it followed."""
+    entry: Entry
+    goes: bool
+    moved_from: str | None = None
+    top: bool = False
+    """Whether it is what was moved, and not something inside: directories may have been made for it."""
+    sure: bool = True
+    """Whether the change is made or not made as a whole; if not, the disk is asked."""
+
+
+@dataclass(frozen=True, slots=True)
 class Opening:
     """A call that is about to change something."""
 
     call: Call
     touches: tuple[Touch, ...]
     verdict: Verdict | None
-    changes: Sequence[Change | Kept]
+    changes: Sequence[Change | Kept | Piece]
     origin: Origin = Origin()
 
 
@@ -61,7 +79,7 @@ class Token:
     seq: int
     """The number of the call in the journal; 0 if nothing was written down."""
     attempt: int = 0
-    changes: tuple[Change | Kept, ...] = ()
+    changes: tuple[Change | Kept | Piece, ...] = ()
     warning: str = ""
     """Why the journal could not be written, where that stops nothing."""
     unkept: tuple[str, ...] = ()
@@ -107,7 +125,9 @@ class Journal(Protocol):
 class NoJournal:
     """Keeps nothing."""
 
-    def begin(self, opening: Opening, token: Token | None = None) -> Token:  # noqa: ARG002
+    def begin(self, opening: Opening, token: Token | None = None) -> Token:
+        if any(isinstance(change, Change) and change.keep for change in opening.changes):
+            raise JournalFailed(journal="", why="this session keeps no journal")
         return token or Token(0)
 
     def record(self, record: Record) -> str:  # noqa: ARG002

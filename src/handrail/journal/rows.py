@@ -15,14 +15,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from handrail.files.commit import Change
+from handrail.files.parcels import Entry
 from handrail.files.stored import digest_of
-from handrail.journal import Kept, Opening, Record
+from handrail.journal import Kept, Opening, Piece, Record
 from handrail.journal.images import SCHEMA as IMAGES
 from handrail.journal.masking import Mask
 
 VERSION = 1
 ABSENT = ""
 """Stands for no file, where a hash is expected; NULL stands for what is not known."""
+DIRECTORY = "directory"
+"""Stands for a directory."""
+LINK = "link:"
+"""Begins what stands for a link; the hash of what it leads to follows."""
 BEGIN = "time, session, workspace, dialect, tool, call_id, pid, arguments, given, touches, decision, rule, why, source"
 END = "ended, status, error, message, duration, diff, exit_code, output, said, answer_bytes, notes, traceback"
 FILE = "place, path, kept, before, before_mode, planned, moved_from, made"
@@ -61,10 +66,10 @@ def begin_row(opening: Opening, now: int, mask: Mask) -> tuple[Any, ...]:
         os.getpid(),
         arguments,
         _length(call.arguments),
-        _json([[t.action, mask.text(t.target), t.path] for t in opening.touches]),
+        _json([[t.action, mask.text(origin.hide(t.target)), origin.hide(t.path)] for t in opening.touches]),
         verdict.decision if verdict else None,
         clean(verdict.rule) if verdict else None,
-        clean(verdict.why) if verdict else None,
+        clean(origin.hide(verdict.why)) if verdict else None,
         clean(verdict.source) if verdict else None,
     )
 
@@ -86,12 +91,44 @@ def end_row(record: Record, now: int, mask: Mask) -> tuple[Any, ...]:
         len(result.text),
         len(result.text.encode("utf-8", "surrogatepass")),
         _json([[note.code, note.text[:_HEAD]] for note in result.notes]),
-        mask.text(clean(record.traceback)),
+        mask.text(clean(record.origin.hide(record.traceback))),
     )
 
 
-def file_row(place: int, change: Change | Kept) -> tuple[Any, ...]:
+def pieces(changes: Sequence[Change | Kept | Piece]) -> list[Change | Kept | Piece]:
+    """The changes one by one: each thing in a directory that is moved or removed is one of its own."""
+    found: list[Change | Kept | Piece] = []
+    for change in changes:
+        if not isinstance(change, Change) or change.parcel is None:
+            found.append(change)
+            continue
+        source = change.moved_from.path.real if change.moved_from else None
+        for entry in change.parcel.entries:
+            below = f"/{entry.inner}" if entry.inner else ""
+            if source is not None:
+                old = source + below
+                found.append(Piece(change.path.real + below, entry, False, old, top=not below))
+                found.append(Piece(old, entry, True))
+            else:
+                found.append(Piece(change.path.real + below, entry, True))
+    return found
+
+
+def state(entry: Entry) -> str:
+    """What stands for a thing, where a hash is expected."""
+    if entry.kind == "directory":
+        return DIRECTORY
+    return digest_of(entry.raw) if entry.kind == "file" else LINK + digest_of(entry.raw)
+
+
+def file_row(place: int, change: Change | Kept | Piece) -> tuple[Any, ...]:
     """What is known of a file before it changes."""
+    if isinstance(change, Piece):
+        what, mode = state(change.entry), change.entry.mode
+        source = os.fsencode(change.moved_from) if change.moved_from else None
+        made = _json(_missing(change.path) if change.top else [])
+        states = (what, mode, ABSENT) if change.goes else (ABSENT, None, what)
+        return (place, os.fsencode(change.path), 0, *states, source, made)
     if isinstance(change, Kept):
         before = ABSENT if change.before is None else digest_of(change.before)
         return (place, os.fsencode(change.path), 1, before, change.mode, None, None, _json(_missing(change.path)))
@@ -110,18 +147,28 @@ def file_row(place: int, change: Change | Kept) -> tuple[Any, ...]:
     )
 
 
-def after_row(change: Change | Kept, before: str, planned: str | None, made: bool) -> tuple[str | None, int | None]:
+def after_row(
+    change: Change | Kept | Piece, before: str, planned: str | None, made: bool
+) -> tuple[str | None, int | None]:
     """What a file is after the call: its hash and mode."""
+    if isinstance(change, Piece):
+        if not change.sure:
+            return _standing(change.path)
+        stands = made != change.goes
+        return (planned if made else before), (change.entry.mode if stands else None)
     if isinstance(change, Kept):
         return _hash_of(change.path), mode_of(change.path)
     return (planned if made else before), mode_of(change.path.real)
 
 
-def contents(changes: Sequence[Change | Kept]) -> dict[str, bytes]:
+def contents(changes: Sequence[Change | Kept | Piece]) -> dict[str, bytes]:
     """All that is replaced, by hash."""
     found: dict[str, bytes] = {}
     for change in changes:
-        if isinstance(change, Kept):
+        if isinstance(change, Piece):
+            if change.goes and change.entry.kind != "directory":
+                found[digest_of(change.entry.raw)] = change.entry.raw
+        elif isinstance(change, Kept):
             if change.before is not None:
                 found[digest_of(change.before)] = change.before
         elif change.before:
@@ -165,6 +212,20 @@ def _missing(real: str) -> list[str]:
         found.append(above)
         above = os.path.dirname(above)
     return found
+
+
+def _standing(path: str) -> tuple[str | None, int | None]:
+    """What stands at a path, a directory or a link included, and its mode."""
+    try:
+        found = os.lstat(path)
+        if stat.S_ISLNK(found.st_mode):
+            return LINK + digest_of(os.fsencode(os.readlink(path))), stat.S_IMODE(found.st_mode)
+    except FileNotFoundError:
+        return ABSENT, None
+    except OSError:
+        return None, None
+    mode = stat.S_IMODE(found.st_mode)
+    return (DIRECTORY, mode) if stat.S_ISDIR(found.st_mode) else (_hash_of(path), mode)
 
 
 def _hash_of(path: str) -> str | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import sqlite3
 import threading
 import time
@@ -18,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from handrail.files.commit import Change
-from handrail.journal import JournalFailed, Kept, Opening, Record, Token, images
+from handrail.journal import JournalFailed, Kept, Opening, Piece, Record, Token, images
 from handrail.journal.chain import GENESIS, Anchor, Link, link
 from handrail.journal.masking import Mask
 from handrail.journal.rows import (
@@ -33,6 +32,7 @@ from handrail.journal.rows import (
     covered,
     end_row,
     file_row,
+    pieces,
 )
 
 BUDGET = 1 << 30
@@ -65,7 +65,7 @@ class SqliteJournal:
         try:
             return self._begin(opening, token)
         except (sqlite3.Error, OSError) as error:
-            if self.required:
+            if self.required or any(isinstance(one, Change) and one.keep for one in opening.changes):
                 raise JournalFailed(journal=self.path, why=_why(error)) from None
             return Token(token.seq if token else 0, -1, (), warning=_why(error))
 
@@ -85,20 +85,24 @@ class SqliteJournal:
     def _begin(self, opening: Opening, token: Token | None) -> Token:
         attempt = token.attempt + 1 if token and token.seq else 0
         with self._lock, self._opened() as db:
-            wanted = contents(opening.changes)
+            changes = pieces(opening.changes)
+            wanted = contents(changes)
             ready = images.lacking(db.connection, wanted)
+            big = {digest for digest, one in ready.items() if len(one.data) > self._most()}
+            must = any(isinstance(one, Change) and one.keep for one in opening.changes)
+            if must and (big or sum(len(one.data) for one in ready.values()) > self.budget):
+                raise JournalFailed(journal=self.path, why="it is larger than what the journal may keep")
             with db.writing() as head:
                 if token and token.seq:
                     seq = token.seq
                 else:
                     seq = head.next_call()
                     db.insert("calls", f"seq, {BEGIN}", (seq, *begin_row(opening, self._clock(), db.mask)))
-                db.add_files(seq, attempt, [file_row(n, change) for n, change in enumerate(opening.changes)])
+                db.add_files(seq, attempt, [file_row(n, change) for n, change in enumerate(changes)])
                 self._keep(db, head, seq, wanted, ready)
                 head.chain(seq, f"begin {attempt}")
-        big = {digest for digest, one in ready.items() if len(one.data) > self._most()}
-        unkept = [_path(change) for change in opening.changes if big and big & contents([change]).keys()]
-        return Token(seq, attempt, tuple(opening.changes), unkept=tuple(unkept))
+        unkept = [_path(change) for change in changes if big and big & contents([change]).keys()]
+        return Token(seq, attempt, tuple(changes), unkept=tuple(unkept))
 
     def _record(self, record: Record) -> None:
         token = record.token
@@ -129,15 +133,16 @@ class SqliteJournal:
         """A call that changed nothing, or whose beginning could not be written down."""
         opening = Opening(record.call, record.touches, record.verdict, record.changes, record.origin)
         end = end_row(record, self._clock(), db.mask)
-        wanted = contents(record.changes)
+        changes = pieces(record.changes)
+        wanted = contents(changes)
         ready = images.lacking(db.connection, wanted) if wanted else {}
         with db.writing() as head:
             seq = head.next_call()
             now = self._clock() - int(record.result.time_ms * 1e6)
             db.insert("calls", f"seq, {BEGIN}, {END}", (seq, *begin_row(opening, now, db.mask), *end))
-            rows = [file_row(n, change) for n, change in enumerate(record.changes)]
+            rows = [file_row(n, change) for n, change in enumerate(changes)]
             # The change is made already: the mode that stands there now is the one that it kept.
-            afters = [after_row(change, row[3], row[5], True) for change, row in zip(record.changes, rows, strict=True)]
+            afters = [after_row(change, row[3], row[5], True) for change, row in zip(changes, rows, strict=True)]
             db.add_files(seq, 0, rows, afters)
             self._keep(db, head, seq, wanted, ready)
             head.chain(seq, "whole 0")
@@ -208,7 +213,7 @@ class _Opened:
             try:
                 for statement in SCHEMA.split(";"):
                     run(statement)
-                run("INSERT OR IGNORE INTO meta VALUES ('salt', ?)", (secrets.token_bytes(16),))
+                run("INSERT OR IGNORE INTO meta VALUES ('salt', ?)", (os.urandom(16),))
                 run("INSERT OR IGNORE INTO head VALUES (1, 0, 0, ?, 0)", (GENESIS,))
                 run(f"PRAGMA user_version = {VERSION}")
                 run("COMMIT")
@@ -303,8 +308,8 @@ class _Head:
         self._opened.insert("chain", "n, seq, stage, hash", (self.n, seq, stage, self.hash))
 
 
-def _path(change: Change | Kept) -> str:
-    return change.path if isinstance(change, Kept) else change.path.named
+def _path(change: Change | Kept | Piece) -> str:
+    return change.path.named if isinstance(change, Change) else change.path
 
 
 def _why(error: sqlite3.Error | OSError) -> str:

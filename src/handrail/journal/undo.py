@@ -8,22 +8,22 @@ be undone. Git is never touched, nor owner, times or extended attributes.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from handrail.errors import ChangedSince, ToolError
+from handrail.errors import ChangedSince, ToolError, from_os
 from handrail.files.commit import Change, Saving, commit
 from handrail.files.locks import Held, Locks
 from handrail.files.stored import Stored, load, version_of
-from handrail.journal import Kept, Opening, Origin, Record
+from handrail.journal import Kept, Opening, Origin, Piece, Record
+from handrail.journal.folders import Batch, Folders
 from handrail.journal.reading import CallRow, Reader
-from handrail.journal.rows import ABSENT, mode_of
+from handrail.journal.rows import ABSENT, DIRECTORY, LINK, mode_of
 from handrail.journal.store import SqliteJournal
-from handrail.journal.unroll import DIRECTORY, Plan, State, unroll
+from handrail.journal.unroll import Plan, State, unroll
 from handrail.nouns import Call, Failure, Result, Touch, Verdict
 from handrail.workspace import Root, WorkPath, Workspace
 
@@ -71,6 +71,8 @@ class UndoReport:
     conflicts: tuple[Conflict, ...] = ()
     missing: tuple[str, ...] = ()
     """Paths whose old contents are not kept, or no longer."""
+    unknown: tuple[str, ...] = ()
+    """Commands that were run: what they did besides is not known, and stays."""
     warning: str = ""
     """Why the undo itself could not be written down."""
 
@@ -147,29 +149,48 @@ class _Undo:
     conflicts: dict[str, str] = field(default_factory=dict)
     restored: list[Restored] = field(default_factory=list)
     warning: str = ""
+    links: set[str] = field(default_factory=set)
+    """Paths at which a call has found or left a link."""
+    folders: Folders = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.folders = Folders(self.hands.workspace, self.paths)
 
     def run(self, dry: bool) -> UndoReport:
         files = [(row.seq, self.reader.files(row.seq)) for row in self.rows]
         named = sorted({one.path for _, found in files for one in found})
+        rows = [one for _, found in files for one in found]
+        self.links = {one.path for one in rows if LINK in f"{one.before} {one.after}"}
         with self.hands.locks.hold(named) as held:
             now = {path: self._look(path) for path in named}
             plan = unroll(files, now)
             for path, seq in plan.blocked.items():
                 self.conflicts.setdefault(path, self._since(path, now[path].digest, seq))
-            wanted = {path: plan.target[path] for path in named if path not in self.conflicts}
-            wanted = {path: state for path, state in wanted.items() if _differs(state, now[path])}
-            images = self.reader.images([state.digest for state in wanted.values() if state.digest != ABSENT])
-            missing = [p for p, state in wanted.items() if state.digest != ABSENT and state.digest not in images]
+            for path in plan.made - now.keys():  # directories that were made for a file, and go with it
+                now[path], plan.target[path] = self._look(path), State(ABSENT)
+                if now[path].digest != DIRECTORY:
+                    self.conflicts.pop(path, None)
+                    now[path] = State(ABSENT)
+            wanted = {path: state for path, state in plan.target.items() if path not in self.conflicts}
+            wanted = {path: state for path, state in wanted.items() if _differs(path, state, now[path], plan)}
+            needed = {p: s.digest.removeprefix(LINK) for p, s in wanted.items() if s.digest not in (ABSENT, DIRECTORY)}
+            images = self.reader.images(list(needed.values()))
+            missing = [path for path, digest in needed.items() if digest not in images]
             for path in missing:
                 del wanted[path]
             self._carry_out(wanted, now, plan, images, held, dry, [*self.conflicts, *missing])
         conflicts = tuple(Conflict(path, why) for path, why in sorted(self.conflicts.items()))
         calls = tuple(row.seq for row in self.rows)
-        return UndoReport(calls, tuple(self.restored), conflicts, tuple(missing), self.warning)
+        unknown = tuple(command for row in self.rows for command in _beyond(row))
+        return UndoReport(calls, tuple(self.restored), conflicts, tuple(missing), unknown, self.warning)
 
     def _look(self, path: str) -> State:
         """What stands at a path now."""
         try:
+            link = self.folders.link_at(path) if path in self.links else None
+            if link:
+                self.paths[path] = link[0]
+                return link[1]
             found = self.hands.workspace.resolve(path)
             if found.real != path:
                 self.conflicts[path] = "a link leads elsewhere now"
@@ -179,7 +200,7 @@ class _Undo:
             if standing is None:
                 return State(ABSENT)
             if stat.S_ISDIR(standing.st_mode):
-                return State(DIRECTORY)
+                return State(DIRECTORY, stat.S_IMODE(standing.st_mode))
             self.stored[path] = stored = load(self.hands.workspace, found, self.hands.most_bytes)
         except ToolError as error:
             self.conflicts[path] = str(error.facts.get("why") or error.code.replace("_", " "))
@@ -202,22 +223,26 @@ class _Undo:
         dry: bool,
         left: Sequence[str],
     ) -> None:
-        """Change the files; those whose name a directory has, when it is gone."""
-        late = [path for path in wanted if now[path].digest == DIRECTORY]
-        for batch in ([path for path in wanted if path not in late], late):
-            changes, modes, told = [], {}, []
-            for path in batch:
-                told.append(Restored(path, _how(wanted[path], now[path])))
-                if wanted[path].digest != now[path].digest:
-                    changes.append(self._change(path, wanted[path], now, plan, images))
-                if _needs_mode(wanted[path], now[path]):
-                    modes[path] = wanted[path].mode or 0
-            if not dry and (changes or modes):
-                done = [] if left or (late and batch is not late) else plan.whole
-                self._commit(changes, modes, held, done)
-            if not dry and batch is not late:
-                self._remove_directories(plan.made)
-            self.restored += told
+        """In three steps: what is in the way goes; the most; what takes the name of a directory that had to go."""
+        clear = {path: State(ABSENT) for path in wanted if _in_the_way(path, wanted, now)}
+        late = [p for p, s in wanted.items() if now[p].digest == DIRECTORY and s.digest not in (ABSENT, DIRECTORY)]
+        then = {path: State(ABSENT) if path in clear else state for path, state in now.items()}
+        main = {p: State(ABSENT) if p in late else s for p, s in wanted.items() if s != then[p]}
+        batches = [Batch(now, clear), Batch(then, main), Batch(then, {path: wanted[path] for path in late})]
+        last = max((number for number, batch in enumerate(batches) if batch.wanted), default=0)
+        for number, batch in enumerate(batches):
+            changes, modes = [], {}
+            others = set(batch.others())
+            for path, state in batch.wanted.items():
+                if state.digest != ABSENT or batch.now[path].digest != DIRECTORY:
+                    self.restored.append(Restored(path, _how(state, batch.now[path])))
+                if state.digest != batch.now[path].digest and (path not in others or state.is_file):
+                    changes.append(self._change(path, state, batch.now, plan, images))
+                if batch.stays(path) or (path not in others and _needs_mode(state, batch.now[path])):
+                    modes[path] = state.mode or 0
+            pieces = [] if number == 2 else self.folders.pieces(batch, images)
+            if not dry and (changes or modes or pieces):
+                self._commit(changes, modes, pieces, held, [] if left or number != last else plan.whole)
 
     def _change(
         self, path: str, state: State, now: Mapping[str, State], plan: Plan, images: Mapping[str, bytes]
@@ -251,23 +276,39 @@ class _Undo:
         real = os.path.realpath(folder)
         return Stored(WorkPath(name, os.path.join(real, name), name, Root(real, writable=False)), b"", version)
 
-    def _commit(self, changes: Sequence[Change], modes: Mapping[str, int], held: Held, whole: Sequence[int]) -> None:
+    def _commit(
+        self,
+        changes: Sequence[Change],
+        modes: Mapping[str, int],
+        pieces: Sequence[Piece],
+        held: Held,
+        whole: Sequence[int],
+    ) -> None:
         numbers = [row.seq for row in self.rows]
         call = Call(TOOL, {"calls": numbers, "undone": list(whole)})
         touches = tuple(_touch(change) for change in changes)
         verdict = Verdict("allow", "undo", "asked for by a person")
         changed = {change.path.real for change in changes}
         only_mode = [Kept(p, self.stored[p].raw, mode_of(p)) for p in modes if p in self.stored and p not in changed]
-        opening = Opening(call, touches, verdict, [*changes, *only_mode], self.hands.origin)
+        opening = Opening(call, touches, verdict, [*changes, *only_mode, *pieces], self.hands.origin)
         token = self.journal.begin(opening)
         text = f"undo of {', '.join(map(str, numbers))}"
         record = Record(call, touches, verdict, Result(TOOL, "ok", text), (), "", opening.origin, token)
         try:
+            self.folders.unlink(pieces)
             if changes:
                 commit(self.hands.workspace, changes, held, self.hands.saving)
                 record = replace(record, changes=tuple(changes))
+            gone = [p.path for p in pieces if p.goes and p.entry.kind == "directory" and p.path not in modes]
+            self.folders.remove(gone, self.hands.saving.durable)
+            self.folders.make(pieces, self.hands.saving.durable)
             for path, mode in modes.items():
                 self._set_mode(path, mode)
+        except OSError as error:
+            refused = from_os(error, path=error.filename or "")
+            failed = Result(TOOL, "error", str(refused), error=Failure(refused.code, str(refused)))
+            self.journal.record(replace(record, result=failed))
+            raise refused from None
         except ToolError as error:
             failed = Result(TOOL, "error", str(error), error=Failure(error.code, str(error)))
             self.journal.record(replace(record, result=failed))
@@ -275,24 +316,40 @@ class _Undo:
         self.warning = self.journal.record(record) or token.warning or self.warning
 
     def _set_mode(self, path: str, mode: int) -> None:
-        fd = self.hands.workspace.open_file(self.paths[path])
+        workspace = self.hands.workspace
+        found = workspace.stat(self.paths[path])
+        is_directory = found is not None and stat.S_ISDIR(found.st_mode)
+        fd = (workspace.open_directory if is_directory else workspace.open_file)(self.paths[path])
         try:
             os.fchmod(fd, mode)
         finally:
             os.close(fd)
 
-    def _remove_directories(self, made: set[str]) -> None:
-        for path in sorted(made, key=len, reverse=True):
-            with contextlib.suppress(ToolError, OSError):  # not empty, or gone
-                found = self.hands.workspace.resolve(path)
-                if found.real == path:
-                    with self.hands.workspace.parent(found, durable=self.hands.saving.durable) as (directory, name):
-                        os.rmdir(name, dir_fd=directory)
+
+def _beyond(row: CallRow) -> list[str]:
+    """The command of a call, unless all that it does to files is known and was kept."""
+    from handrail.shell.reading.effects import effects  # slow to import, and only needed for commands
+
+    command = next((target for action, target, _ in row.touches if action == "run"), None)
+    if command is None or row.status == "denied":
+        return []
+    found = effects(command)
+    return [] if not found.doubts and all(one.told for one in found.commands) else [command]
 
 
-def _differs(wanted: State, now: State) -> bool:
-    """Whether there is anything to do; a directory that has the name of no file goes by itself, if it is empty."""
-    return wanted != now and not (wanted.digest == ABSENT and now.digest == DIRECTORY)
+def _differs(path: str, wanted: State, now: State, plan: Plan) -> bool:
+    """Whether there is anything to do; a directory goes only if calls have made it (and if nothing is left in it)."""
+    return wanted != now and not (wanted.digest == ABSENT and now.digest == DIRECTORY and path not in plan.made)
+
+
+def _in_the_way(path: str, wanted: Mapping[str, State], now: Mapping[str, State]) -> bool:
+    """Whether a file or a link stands where a directory must be, or a link where a file must, or the reverse."""
+    here, want = now[path], wanted[path]
+    if here.digest in (ABSENT, DIRECTORY):
+        return False
+    if want.digest != ABSENT:
+        return want.digest == DIRECTORY or want.is_link != here.is_link or (here.is_link and want != here)
+    return any(other.startswith(path + "/") and state.digest != ABSENT for other, state in wanted.items())
 
 
 def _needs_mode(wanted: State, now: State) -> bool:

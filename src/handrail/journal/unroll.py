@@ -10,17 +10,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from handrail.journal.reading import FileRow
-from handrail.journal.rows import ABSENT
-
-DIRECTORY = "directory"
+from handrail.journal.rows import ABSENT, DIRECTORY, LINK
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What stands at a path: the hash of its contents, and its mode."""
+    """What stands at a path: the hash of its contents (or what stands for one), and its mode."""
 
     digest: str
     mode: int | None = None
+
+    @property
+    def is_file(self) -> bool:
+        return self.digest not in (ABSENT, DIRECTORY) and not self.is_link
+
+    @property
+    def is_link(self) -> bool:
+        return self.digest.startswith(LINK)
 
 
 @dataclass(slots=True)
@@ -80,7 +86,8 @@ def _undone(row: FileRow, state: State) -> bool:
 
 def _undoable(row: FileRow, plan: Plan) -> bool:
     digest = plan.target[row.path].digest
-    if digest == DIRECTORY:  # it goes, as far as we know: then the name is free again
+    if digest == DIRECTORY and DIRECTORY not in (row.before, row.after):
+        # It goes, as far as we know: then the name is free again.
         return row.path in plan.made and row.after == ABSENT
     if row.after is None:  # not known, since the process was killed: what is not there cannot be overwritten
         return digest in (ABSENT, row.before)
@@ -92,9 +99,15 @@ def _take_back(row: FileRow, plan: Plan) -> None:
     mode = state.mode
     if row.before == ABSENT:
         mode = None
-        plan.made.update(row.made)
+        made = {*row.made, row.path} if row.after == DIRECTORY else set(row.made)
+        plan.made |= made
+        for path in made & plan.target.keys():  # before this call there was none
+            if plan.target[path].digest == DIRECTORY:
+                plan.target[path] = State(ABSENT)
     elif state.digest in (ABSENT, DIRECTORY) or (_other_mode(row) and mode == row.after_mode):
         mode = row.before_mode
+    if row.before == DIRECTORY:
+        plan.made.discard(row.path)
     if row.moved_from:
         plan.origin[row.moved_from] = plan.origin.get(row.path, row.path)
     plan.target[row.path] = State(row.before, mode)

@@ -19,9 +19,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from handrail.policy.lines import Key, lines_of
 from handrail.policy.rules import BadRule, Rule, failing_example, from_line, from_table
 from handrail.text.shown import shown
+from handrail.text.toml_lines import Key, lines_of
 
 SYSTEM = "/etc/handrail/policy.toml"
 PROJECT = "handrail.toml"

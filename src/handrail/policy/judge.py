@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -27,6 +28,7 @@ from handrail.policy.commands import plain_words
 from handrail.policy.files import PolicyFile
 from handrail.policy.ignored import Ignored
 from handrail.policy.paths import PathSet, escaped, hiding, is_at
+from handrail.policy.reach import Reach
 from handrail.policy.rules import FILE_ACTIONS, Rule
 from handrail.policy.secrets import Defaults, Guards, Mode, defaults, guards
 from handrail.text.globs import Glob
@@ -81,6 +83,7 @@ class RulePolicy:
         files: Sequence[PolicyFile] = (),
         confined: Callable[[], bool] = lambda: False,
         home: str | None = None,
+        masked: Callable[[], bool] = lambda: False,
     ) -> None:
         own = [root for root in roots if not root.alias]
         self._roots = [os.path.realpath(root.path) for root in own]
@@ -88,6 +91,7 @@ class RulePolicy:
         self._home = os.path.realpath(home or os.path.expanduser("~"))
         self._temporary = [os.path.realpath(place) for place in (*_TEMPORARY, tempfile.gettempdir())]
         self._confined = confined
+        self._masked = masked
         self.mode = mode
         self.files = tuple(files)
         self._defaults: Defaults = defaults(mode)
@@ -105,6 +109,7 @@ class RulePolicy:
         self._guards = Guards(self._roots, self._home)
         self._commands = [rule for rule in guards() if rule.command]
         self._ignored = Ignored(self._roots)
+        self._reach = Reach(self.readable)
 
     def _set(self, rules: Sequence[Rule], *, deep: bool = True) -> _Rules:
         # Where a disk may take either case for the same name, a refusal must too.
@@ -155,6 +160,8 @@ class RulePolicy:
     def verdict(self, touch: Touch) -> Verdict:
         """What is said of one touch."""
         found = self._file(touch) if touch.action in FILE_ACTIONS else self._other(touch)
+        if found.decision == "allow" and (touch.glob or touch.below):
+            found = self._reached(touch) or found
         if self.mode == "deny-asks" and found.decision == "ask":
             return Verdict("deny", found.rule, f"{found.why}; nobody is asked in this mode", found.source, found.allow)
         return found
@@ -175,6 +182,49 @@ class RulePolicy:
             return refused
         rule = self._allow.file(touch.action, touch.path or touch.target)
         return _said(rule, touch) if rule else self._by_mode(what, touch)
+
+    def _reached(self, touch: Touch) -> Verdict | None:
+        """What holds for a command because of what it comes to without naming it; None if that changes nothing."""
+        if touch.action == "read" and touch.sees == "names":
+            return None
+        paths, whole = [touch.path], True
+        if touch.glob:
+            named = os.path.expanduser(touch.target)
+            paths, whole = self._reach.matches(os.path.join(self._roots[0] if self._roots else "/", named))
+        for path in paths:
+            real = os.path.realpath(path)
+            for one in dict.fromkeys((path, real)):
+                verdict = self._file(replace(touch, target=self._short(path), path=one, glob=False))
+                if verdict.decision != "allow":
+                    return None if self._behind_mask(touch) else verdict
+            if touch.below and touch.action == "read":
+                found = self._reach.below(real, hidden=touch.sees == "contents")
+                if found.path:
+                    return None if self._behind_mask(touch) else self._holds(touch, self._short(found.path))
+                whole = whole and found.whole
+        if whole or self._behind_mask(touch):
+            return None
+        why = f"{shown(touch.target)} comes to more than {self._reach.most} files: a secret may be among them"
+        return Verdict("ask", "hidden files", why)
+
+    def _behind_mask(self, touch: Touch) -> bool:
+        """Whether the boundary keeps what may not be read from the command."""
+        return touch.action == "read" and self._masked()
+
+    def _holds(self, touch: Touch, inner: str) -> Verdict:
+        why = f"`{shown(touch.target)}` would be read with all that is in it, and {shown(inner)} may not be read"
+        return Verdict("ask", "hidden files", why)
+
+    def _short(self, path: str) -> str:
+        root = next((root for root in self._roots if path.startswith(root.rstrip("/") + "/")), None)
+        return os.path.relpath(path, root) if root else path
+
+    def unreadable(self, most: int) -> list[str]:
+        """What in the workspace may not be read, for a boundary to hide: at most so many paths, the nearest first."""
+        found: list[str] = []
+        for root in self._roots:
+            found += [one.path for one in islice(self._reach.all_below(root), most - len(found)) if one.path]
+        return found
 
     def _refused(self, touch: Touch) -> Verdict | None:
         """What no allow rule and no mode can change: denies, guards and asks."""

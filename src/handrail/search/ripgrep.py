@@ -15,6 +15,7 @@ import sysconfig
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from typing import IO
 
 from handrail.search.output import Contents, Counts, Paths, Reader
 from handrail.search.pattern import refusal
@@ -97,16 +98,18 @@ class Ripgrep:
             if in_order:
                 command.append("--sort=path")
             above = () if self._query.ignored else self._tree.above()
+            rules: tuple[int, ...] = ()
             if above:
-                file = held.enter_context(tempfile.NamedTemporaryFile(prefix="handrail-"))
+                file = held.enter_context(_nameless())
                 file.write("\n".join(above).encode("utf-8", "surrogateescape"))
                 file.flush()
-                command.append(f"--ignore-file={file.name}")
+                rules = (file.fileno(),)
+                command.append(f"--ignore-file=/dev/fd/{file.fileno()}")
             directory = self._tree.workspace.open_directory(self._tree.path)
             held.callback(os.close, directory)
-            here = f"/proc/{os.getpid()}/fd/{directory}" if sys.platform == "linux" else self._tree.path.real
+            here = f"/proc/self/fd/{directory}" if sys.platform == "linux" else self._tree.path.real
             every = self._names.all and self._tree.sight.readable is None
-            for found in self._run([*command, "--", "."], mode, budget, receipt, here):
+            for found in self._run([*command, "--", "."], mode, budget, receipt, here, rules):
                 found.path = found.path.removeprefix("./")
                 if every or (self._names.wanted(found.path) and self._seen.shows(found.path, hidden=self._names.all)):
                     yield found
@@ -190,6 +193,13 @@ class Ripgrep:
             command.append("--glob=!.git")
         command += [f"--glob=!{glob}" for glob in self._tree.sight.hides or ()]
         return command
+
+
+def _nameless() -> IO[bytes]:
+    """A file in memory, where the system has such; it needs no place that may be written."""
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create("handrail", os.MFD_CLOEXEC), "w+b")
+    return tempfile.TemporaryFile()
 
 
 def _safe(glob: str) -> list[str]:

@@ -9,10 +9,12 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from handrail.agent.talk import Reply, Turn
-from handrail.session import Session
+
+if TYPE_CHECKING:  # what is known of a model's name is there before the engine is
+    from handrail.session import Session
 
 Api = Literal["chat", "responses", "anthropic"]
 APIS: tuple[Api, ...] = ("chat", "responses", "anthropic")
@@ -86,12 +88,16 @@ def family(model: str) -> Family:
     return next(one for one in FAMILIES if name.startswith(one.prefix))
 
 
+def api_of(model: str, environ: Mapping[str, str]) -> Api:
+    """Which API a model is asked through, if nobody says otherwise."""
+    known = family(model).api
+    # Whoever sets another address runs a server that speaks the older, common protocol.
+    return "chat" if "OPENAI_BASE_URL" in environ and known == "responses" else known
+
+
 def open_model(model: str, environ: Mapping[str, str], api: Api | None = None, window: int | None = None) -> Model:
     """A model by name; raises `ModelError` where no request could be made at all."""
-    known = family(model)
-    if api is None:
-        # Whoever sets another address runs a server that speaks the older, common protocol.
-        compatible = "OPENAI_BASE_URL" in environ
-        api = "chat" if compatible and known.api == "responses" else known.api
-    made: Model = import_module(f"handrail.agent.providers.{api}").open_model(model, environ, window or known.window)
+    spoken = api or api_of(model, environ)
+    window = window or family(model).window
+    made: Model = import_module(f"handrail.agent.providers.{spoken}").open_model(model, environ, window)
     return made

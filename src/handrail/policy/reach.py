@@ -1,0 +1,143 @@
+"""What a command comes to without naming it: the files that a pattern of the shell matches, and those in a directory.
+
+The disk is asked, since only it knows. A directory is read once and again only if it has changed; the whole look is
+bounded, and an answer that the bound has cut short says so.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+MOST_ENTRIES = 50_000
+_MOST_KEPT = 20_000
+_TICK = 100_000_000
+_FOREIGN = frozenset({".git", ".hg", ".svn", "node_modules", "site-packages", "__pycache__"})
+"""Directories of version control and of packages, whose keys are everybody's."""
+_MAGIC = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What is in one directory."""
+
+    stamp: int
+    settled: bool
+    """Whether a later change is sure to change the stamp, which counts in ticks of the clock."""
+    files: tuple[str, ...]
+    folders: tuple[str, ...]
+    refused: tuple[str, ...]
+    """The files and directories that may not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What a look has found."""
+
+    path: str = ""
+    """The first path that may not be read; empty if there is none."""
+    whole: bool = True
+    """Whether all was looked at."""
+
+
+@dataclass(slots=True)
+class Reach:
+    """Looks for what may not be read, by what policy says of each path."""
+
+    readable: Callable[[str], bool]
+    most: int = MOST_ENTRIES
+    _known: dict[str, Listing] = field(default_factory=dict)
+
+    def listing(self, directory: str) -> Listing | None:
+        """A directory; None if there is none, or it cannot be read (then no command of this user's can, either)."""
+        try:
+            stamp = os.stat(directory).st_mtime_ns
+            known = self._known.get(directory)
+            if known and known.stamp == stamp and known.settled:
+                return known
+            settled = time.time_ns() - stamp > _TICK
+            with os.scandir(directory) as found:
+                entries = sorted((one.name, one.is_dir(follow_symlinks=False), one.is_symlink()) for one in found)
+        except OSError:
+            return None
+        files = tuple(name for name, is_folder, _ in entries if not is_folder)
+        folders = tuple(name for name, is_folder, _ in entries if is_folder)
+        refused = tuple(name for name, _, is_link in entries if not self._shows(os.path.join(directory, name), is_link))
+        if len(self._known) >= _MOST_KEPT:  # begun anew, and not emptied: another thread may be reading it
+            self._known = {}
+        made = self._known[directory] = Listing(stamp, settled, files, folders, refused)
+        return made
+
+    def _shows(self, path: str, is_link: bool) -> bool:
+        return self.readable(path) and not (is_link and not self.readable(os.path.realpath(path)))
+
+    def below(self, directory: str, *, hidden: bool = True) -> Reached:
+        """The first thing below a directory that may not be read, the nearest first."""
+        first = next(self.all_below(directory, hidden=hidden), None)
+        return first or Reached()
+
+    def all_below(self, directory: str, *, hidden: bool = True) -> Iterator[Reached]:
+        """Everything below a directory that may not be read; the last one says if the bound was met."""
+        left, waiting = self.most, deque([directory])
+        while waiting:
+            here = waiting.popleft()
+            found = self.listing(here)
+            if found is None:
+                continue
+            left -= len(found.files) + len(found.folders)
+            for name in found.refused:
+                if hidden or not name.startswith("."):
+                    yield Reached(os.path.join(here, name))
+            if left < 0:
+                yield Reached(whole=False)
+                return
+            refused = set(found.refused)
+            waiting.extend(
+                os.path.join(here, name)
+                for name in found.folders
+                if name not in _FOREIGN and name not in refused and (hidden or not name.startswith("."))
+            )
+
+    def matches(self, pattern: str) -> tuple[list[str], bool]:
+        """What a pattern of the shell stands for, an absolute one; and whether all was looked at."""
+        found, left = ["/"], self.most
+        for part in [part for part in pattern.split("/") if part]:
+            if not _MAGIC.search(part.replace("\\", "")) or _is_fixed(part):
+                name = re.sub(r"\\(.)", r"\1", part)
+                found = [os.path.normpath(os.path.join(place, name)) for place in found]
+                continue
+            deeper: list[str] = []
+            wanted = _matcher(part)
+            for place in found:
+                listing = self.listing(place)
+                if listing is None:
+                    continue
+                names = (*listing.files, *listing.folders)
+                left -= len(names)
+                if left < 0:
+                    return deeper, False
+                deeper += [
+                    os.path.join(place, name)
+                    for name in names
+                    if wanted.match(name) and (part.startswith((".", "\\.")) or not name.startswith("."))
+                ]
+            found = deeper
+        return [path for path in found if os.path.lexists(path)], True
+
+
+def _is_fixed(part: str) -> bool:
+    """Whether every sign in a part that could match others is escaped."""
+    return not _MAGIC.search(re.sub(r"\\.", "", part))
+
+
+def _matcher(part: str) -> re.Pattern[str]:
+    """What bash matches with one part of a pattern, or more: a class of letters by its name stands for any text."""
+    if "[:" in part or "[." in part or "[=" in part:
+        return re.compile("")
+    plain = re.sub(r"\\(.)", lambda found: f"[{found[1]}]" if found[1] not in "]^!\\" else "?", part)
+    return re.compile(fnmatch.translate(plain.replace("[^", "[!")))
