@@ -16,14 +16,14 @@ import pytest
 from handrail.mcp import install, install_json
 
 CLAUDE = (
-    '{\n  "numStartups": 41,\n  "tipsHistory": {"new-user-warmup": 3},\n  "projects": {\n    "/home/a/app": {\n'
+    '{\n  "numStartups": 41,\n  "tipsHistory": {"new-user-warmup": 3},\n  "projects": {\n    "/srv/a/app": {\n'
     '      "allowedTools": [],\n      "mcpServers": {}\n    }\n  },\n  "mcpServers": {\n    "github": {\n'
     '      "type": "http",\n      "url": "https://example.com/mcp"\n    }\n  },\n  "userID": "\\u00e9\\/x"\n}'
 )
 CODEX = (
     'model = "gpt-5"  # the usual one\napproval_policy = "on-request"\n\n[mcp_servers.docs]\ncommand = "npx"\n'
     'args = [\n  "-y",\n  "docs-mcp",\n]\n\n[mcp_servers.docs.env]\nTOKEN = "x"\n\n# projects I trust\n'
-    '[projects."/home/a/app"]\ntrust_level = "trusted"\n'
+    '[projects."/srv/a/app"]\ntrust_level = "trusted"\n'
 )
 GEMINI = '{\n\t"theme": "Default",\n\t// the key of the office\n\t"selectedAuthType": "gemini-api-key"\n}\n'
 OPENCODE = (
