@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 from handrail.agent.talk import Began, Ended, Event, Given, Use
 from handrail.errors import ToolError
@@ -40,12 +41,19 @@ class _Plan:
         return _meet(self.writes, theirs) or _meet(other.writes, mine)
 
 
+class Caller(Protocol):
+    """Makes one call: `Session.call`, or what a door puts around it."""
+
+    def __call__(self, tool: str, arguments: str, /, *, id: str, cancel: threading.Event) -> Result: ...
+
+
 class Hands:
     """Makes calls."""
 
-    def __init__(self, session: Session, notice: Callable[[Event], None]) -> None:
+    def __init__(self, session: Session, notice: Callable[[Event], None], call: Caller | None = None) -> None:
         self._session = session
         self._notice = notice
+        self._caller: Caller = call or session.call
         self._failed: Counter[tuple[str, str]] = Counter()
 
     def make(self, uses: Sequence[Use], cancel: threading.Event) -> tuple[Given, ...]:
@@ -89,7 +97,7 @@ class Hands:
             return Given(use.id, use.name, _CANCELLED, ok=False)
         self._notice(Began(use))
         started = time.monotonic()
-        result = self._session.call(use.name, use.arguments, id=use.id, cancel=cancel)
+        result = self._caller(use.name, use.arguments, id=use.id, cancel=cancel)
         text = result.text + self._hint(use, result)
         diff = result.data.get("diff")
         seconds = time.monotonic() - started

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from handrail.agent.compaction import Compaction
-from handrail.agent.hands import Hands
+from handrail.agent.hands import Caller, Hands
 from handrail.agent.history import History
 from handrail.agent.providers import Cancelled, Model, ModelError
 from handrail.agent.talk import Asked, Compacted, Event, Reply, Said, Turn, Waiting
@@ -54,11 +54,12 @@ class Agent:
         notice: Callable[[Event], None] = lambda _: None,
         limits: Limits | None = None,
         compaction: Compaction | None = None,
+        call: Caller | None = None,
     ) -> None:
         self.session, self.model, self.history = session, model, history
         self.limits, self.compaction = limits or Limits(), compaction or Compaction()
         self._notice = notice
-        self._hands = Hands(session, notice)
+        self._hands = Hands(session, notice, call)
         self._cancel = threading.Event()
 
     def cancel(self) -> None:

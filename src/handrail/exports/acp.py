@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, cast
 
 import acp
@@ -41,11 +41,22 @@ Driver = Callable[[Conversation, Sequence[ContentBlock]], Coroutine[Any, Any, St
 
 
 class HandrailAgent:
-    """The agent side of the protocol. ``options`` are those of `Session`, but for the approval."""
+    """The agent side of the protocol. ``options`` are those of `Session`, but for the approval.
 
-    def __init__(self, driver: Driver, *, images: bool = False, **options: Any) -> None:
+    ``fitted`` gives more of them, by the directory that a session works in: its rules, for one.
+    """
+
+    def __init__(
+        self,
+        driver: Driver,
+        *,
+        images: bool = False,
+        fitted: Callable[[str], Mapping[str, Any]] | None = None,
+        **options: Any,
+    ) -> None:
         self._driver = driver
         self._options = options
+        self._fitted = fitted
         self._images = images
         self._may: ClientCapabilities | None = None
         self._conversations: dict[str, Conversation] = {}
@@ -80,8 +91,9 @@ class HandrailAgent:
                 raise acp.RequestError.invalid_params({"details": f"{path} is not the absolute path of a directory"})
         opened = Conversation(secrets.token_hex(8), self._client, mcp_servers or [])
         editor = Editor(self._client, opened.id, self._may)
-        roots = [*self._options.get("roots", ()), *map(Root, additional_directories or ())]
-        options = {**self._options, "roots": roots, "approve": in_callers_loop(opened.asked)}
+        own = {**self._options, **(self._fitted(cwd) if self._fitted else {})}
+        roots = [*own.get("roots", ()), *map(Root, additional_directories or ())]
+        options = {**own, "roots": roots, "approve": in_callers_loop(opened.asked)}
         opened.session = AsyncSession(EditorSession(cwd, editor, **options))
         self._conversations[opened.id] = opened
         return NewSessionResponse(session_id=opened.id)

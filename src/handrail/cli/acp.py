@@ -1,0 +1,146 @@
+"""`handrail acp`: the agent for editors that speak the Agent Client Protocol, over stdin and stdout."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import CancelledError
+from concurrent.futures import TimeoutError as NotYet
+from typing import TYPE_CHECKING, Any
+
+from handrail.cli.common import open_config, open_journal, open_rules, verb_parser
+from handrail.cli.face.plan import Plan, add_options, make_plan
+from handrail.cli.output import UsageError
+
+if TYPE_CHECKING:
+    from handrail.agent.loop import Agent
+    from handrail.agent.talk import Event
+    from handrail.exports.acp import Conversation
+    from handrail.nouns import Result
+
+_ABOUT = """\
+Serve the agent to an editor (Zed and others), which starts this command and talks to it over stdin and stdout.
+
+The editor names the project, shows calls and diffs as they happen, and asks you where the rules do not decide. Files
+with unsaved changes are read and edited as they stand in the editor."""
+
+_EXAMPLES = """\
+examples:
+  handrail acp --model claude-sonnet-4-5
+  handrail acp --model qwen3-coder --mode accept-edits
+
+in Zed's settings:
+  "agent_servers": {"Handrail": {"command": "handrail", "args": ["acp", "--model", "claude-sonnet-4-5"]}}"""
+
+_STOPS = {"done": "end_turn", "failed": "end_turn", "steps": "max_turn_requests", "tokens": "max_tokens"}
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser("acp", _ABOUT, _EXAMPLES)
+    add_options(made)
+    return made
+
+
+def run(options: argparse.Namespace) -> int:
+    plan = make_plan(options)
+    try:
+        from handrail.exports.acp import HandrailAgent, serve
+    except ImportError:
+        raise UsageError("the package agent-client-protocol is not installed: pip install 'handrail[acp]'") from None
+
+    config = open_config()
+
+    def fitted(directory: str) -> Mapping[str, Any]:
+        return {"rules": open_rules(directory, config.settings), "journal": open_journal(config.settings)}
+
+    agent = HandrailAgent(
+        Driver(plan),
+        fitted=fitted,
+        dialect=plan.dialect,
+        mode=plan.mode,
+        roots=config.roots,
+        settings=config.settings,
+    )
+    asyncio.run(serve(agent))
+    return 0
+
+
+class Driver:
+    """Runs the turns of all conversations: the loop in a thread, its calls through the editor."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._agents: dict[str, Agent] = {}
+
+    async def __call__(self, conversation: Conversation, prompt: Sequence[Any]) -> Any:
+        loop = asyncio.get_running_loop()
+        agent = self._agents.get(conversation.id)
+        if agent is None:
+            agent = await asyncio.to_thread(self._opened, conversation, loop)
+            self._agents[conversation.id] = agent
+        work = asyncio.ensure_future(asyncio.to_thread(agent.run, worded(prompt)))
+        try:
+            ending = await asyncio.shield(work)
+        except asyncio.CancelledError:
+            agent.cancel()
+            await work  # every call has its result then, and the conversation can go on
+            raise
+        if ending.how != "done":
+            await conversation.say(ending.text)
+        return _STOPS.get(ending.how)
+
+    def _opened(self, conversation: Conversation, loop: asyncio.AbstractEventLoop) -> Agent:
+        from handrail.agent.history import History
+        from handrail.agent.loop import Agent, Limits
+        from handrail.agent.prompt import system_prompt
+        from handrail.agent.providers import open_model
+        from handrail.agent.store import Store
+        from handrail.agent.talk import Said
+
+        plan, session = self._plan, conversation.session.session
+
+        def notice(event: Event) -> None:
+            if isinstance(event, Said):
+                asyncio.run_coroutine_threadsafe(conversation.say(event.text), loop).result()
+
+        def call(tool: str, arguments: str, /, *, id: str, cancel: threading.Event) -> Result:
+            return _made(conversation.call(tool, arguments, id=id), loop, tool, cancel)
+
+        model = open_model(plan.model, os.environ, plan.api, plan.window)
+        kept = Store(plan.state).new(session.origin.workspace, plan.model, plan.dialect)
+        history = History(system_prompt(session), keeper=kept)
+        return Agent(session, model, history, notice, Limits(plan.steps, plan.tokens), call=call)
+
+
+def _made(
+    call: Coroutine[Any, Any, Result], loop: asyncio.AbstractEventLoop, tool: str, cancel: threading.Event
+) -> Result:
+    """A call made by the loop of the editor's connection, for the thread of the agent."""
+    from handrail.nouns import Failure, Result
+
+    future = asyncio.run_coroutine_threadsafe(call, loop)
+    while True:
+        try:
+            return future.result(0.05)
+        except NotYet:
+            if cancel.is_set():
+                future.cancel()
+        except CancelledError:
+            text = "The person stopped this call."
+            return Result(tool, "error", text, error=Failure("cancelled", text))
+
+
+def worded(prompt: Sequence[Any]) -> str:
+    """A prompt of the editor's as text: files that were put into it are quoted, files that were named are named."""
+    parts = []
+    for block in prompt:
+        if block.type == "text":
+            parts.append(block.text)
+        elif block.type == "resource" and hasattr(block.resource, "text"):
+            parts.append(f"\n{block.resource.uri} holds:\n{block.resource.text}\n")
+        elif block.type == "resource_link":
+            parts.append(block.uri)
+    return "".join(parts) or "(The prompt holds nothing that can be read as text.)"
