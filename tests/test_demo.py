@@ -1,13 +1,22 @@
-"""`handrail demo`: the story comes true, on a terminal and in a pipe, and leaves nothing behind."""
+"""`handrail demo`: the stories come true, on a terminal and in a pipe, are told honestly, and leave nothing behind."""
 
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pexpect
 import pytest
 
-from tests.command import handrail, in_terminal
+from handrail.agent.scripted import Line, Script, ScriptedServer, in_order
+from handrail.cli import demo, demo_script, demo_tools
+from tests.command import HANDRAIL, TIMEOUT, handrail, in_terminal, surroundings
+
+Start = Callable[..., pexpect.spawn]
 
 
 @pytest.fixture
@@ -18,8 +27,254 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture
+def start(tmp_path: Path, temporary: Path) -> Iterator[Start]:
+    """The demonstration in a terminal of its own, with somebody in front of it."""
+    children: list[pexpect.spawn] = []
+
+    def run(*words: str) -> pexpect.spawn:
+        command = [*HANDRAIL[1:], "demo", *words]
+        env = surroundings()
+        child = pexpect.spawn(
+            HANDRAIL[0], command, cwd=str(tmp_path), env=env, encoding="utf-8", timeout=TIMEOUT, dimensions=(50, 160)
+        )
+        child.delaybeforesend = None
+        children.append(child)
+        return child
+
+    yield run
+    for child in children:
+        child.close(force=True)
+    assert os.listdir(temporary) == []
+
+
+def _ended(child: pexpect.spawn) -> tuple[str, int]:
+    child.expect(pexpect.EOF)
+    child.close()
+    return child.before, child.exitstatus
+
+
+# With the script.
+
+
 def test_the_demo_comes_out_as_told_and_removes_its_project(temporary: Path, tmp_path: Path) -> None:
     found = handrail("demo", cwd=tmp_path)
+    text = found.stdout.decode("utf-8")
+    assert (found.returncode, found.stderr) == (0, b"")
+    assert "WRONG" not in text and "\x1b" not in text
+    for told in (
+        "The model is SCRIPTED: a server on 127.0.0.1:",
+        "1. The task: Turn every TODO in README.md into DONE.\nscripted model: I look at the file first.\n> Read ",
+        "\n-TODO: open the door\n+DONE: open the door\n",
+        "[y]es [a]ll session [A]lways [n]o [e]dit [?] y   (the demo answers y)",
+        "scripted model: All three TODOs in README.md are DONE now.",
+        "ok: 1 read and 1 edit in 3 streamed requests, and a sentence at the end",
+        "  old_string is in prices.txt 2 times (lines 1, 2).",
+        "  Not run: sudo make clean: ",
+        "  Not allowed: .env: it looks like a secret",
+        "  set back: prices.txt\n  ok: prices.txt is byte for byte what it was; README.md stays\n",
+        "ok: 8 calls are in the journal, 2 that were refused among them",
+        "All 8 checks came out as told.",
+        "What to type next:\n  handrail ",
+    ):
+        assert told in text, told
+    assert demo_script.SECRET not in text
+    assert text.count("the demo answers") == 2
+    assert text.count("\n") <= 75
+    assert os.listdir(temporary) == []
+
+
+def test_the_demo_is_in_colour_on_a_terminal(start: Start) -> None:
+    text, code = _ended(start())
+    assert code == 0 and "WRONG" not in text
+    assert "\x1b[31m-TODO: open the door\x1b[0m" in text and "\x1b[32m+DONE: open the door\x1b[0m" in text
+    assert "\x1b[1;33mEdit asks" in text and "\x1b[32m  ok: " in text
+    assert "\x1b[1;32mAll 8 checks came out as told." in text
+
+
+def test_the_question_is_shown_exactly_as_a_person_is_asked(start: Start) -> None:
+    """Once answered by the demo, once by a person: the same diff in the same colours."""
+    own, _ = _ended(start())
+    child = start("--ask")
+    child.expect(re.escape("[?] "))
+    asked = child.before
+    child.send("y")
+    child.expect(re.escape("[?] "))
+    child.send("y")
+    rest, code = _ended(child)
+    assert code == 0 and "the demo answers" not in asked + rest and "All 8 checks" in rest
+    pattern = re.compile(r"Edit asks.*?A would write down", re.DOTALL)
+    shown = [pattern.search(text) for text in (own, asked)]
+    assert shown[0] and shown[1] and shown[0][0] == shown[1][0]
+
+
+def test_who_says_no_is_obeyed_and_the_script_does_not_claim_the_work(start: Start) -> None:
+    child = start("--ask")
+    child.expect(re.escape("[?] "))
+    child.send("n")
+    child.expect("why not")
+    child.sendline("leave my notes alone")
+    child.expect(re.escape("[?] "))
+    first = child.before
+    child.send("y")
+    rest, code = _ended(child)
+    assert "leave my notes alone" in first and "README.md is as it was, as you said" in first
+    assert "I could not finish" in first and "are DONE now" not in first
+    assert code == 0 and "WRONG" not in first + rest and "set back: prices.txt" in rest
+
+
+def test_what_a_person_always_allows_here_is_written_down_nowhere(start: Start) -> None:
+    child = start("--ask")
+    for _ in range(2):
+        child.expect(re.escape("[?] "))
+        child.send("A")
+    _, code = _ended(child)
+    assert code == 0
+    config = Path(os.environ["HANDRAIL_STATE"])
+    assert [path.name for path in config.rglob("approved.toml")] == []
+
+
+def test_ctrl_c_at_the_question_ends_the_demo_and_changes_nothing(start: Start) -> None:
+    child = start("--ask")
+    child.expect(re.escape("[?] "))
+    child.sendintr()
+    rest, code = _ended(child)
+    assert code == 130 and "Replaced" not in rest and "Traceback" not in rest
+
+
+def test_a_proxy_that_is_set_for_the_world_outside_does_no_harm(tmp_path: Path) -> None:
+    nowhere = dict.fromkeys(("HTTP_PROXY", "http_proxy", "ALL_PROXY"), "http://127.0.0.1:9")
+    assert handrail("demo", cwd=tmp_path, variables=nowhere).returncode == 0
+
+
+def test_without_the_openai_package_the_demo_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "openai.py").write_text("raise ImportError\n", encoding="utf-8")
+    found = handrail("demo", cwd=tmp_path, variables={"PYTHONPATH": str(tmp_path)})
+    assert found.returncode == 1 and b"Traceback" not in found.stderr
+    assert b"pip install 'handrail[agent]'; `handrail demo --tools` plays without it" in found.stderr
+
+
+# When it does not come out as told.
+
+
+def _of(*lines: Line) -> Script:
+    return in_order([*lines, *[Line("So be it.")] * 9])
+
+
+LOOK = Line("", [("Read", {"file_path": "README.md"})])
+ONE = {"file_path": "README.md", "old_string": "TODO: open", "new_string": "DONE: open"}
+ALL = {"file_path": "README.md", "old_string": "TODO", "new_string": "DONE", "replace_all": True}
+
+
+@pytest.mark.parametrize(
+    ("script", "wrong"),
+    [
+        (_of(), ["README.md says DONE", "0 read and 0 edit", "the edit that failed", "only the price", "both were"]),
+        (_of(LOOK, Line("", [("Edit", ONE)])), ["README.md says DONE", "the edit that failed"]),
+        (_of(LOOK, Line("", [("Edit", ALL)])), ["the edit that failed", "only the price", "both were refused"]),
+        (_of(Line("", [("NoSuchTool", {})])), ["README.md says DONE", "0 read and 0 edit"]),
+    ],
+    ids=["a script that does nothing", "one TODO only", "no failing edit", "a tool that is not there"],
+)
+def test_a_story_that_goes_another_way_ends_with_exit_code_1(
+    script: Script,
+    wrong: list[str],
+    temporary: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    monkeypatch.setattr(demo_script, "script", lambda _: script)
+    assert demo.run(demo.parser().parse_args([])) == 1
+    text = capsysbinary.readouterr().out.decode("utf-8")
+    for told in wrong:
+        assert f"  WRONG: {told}" in text
+    assert "checks did not come out as told." in text and "What to type next" not in text
+    assert os.listdir(temporary) == []
+
+
+def test_a_model_that_cannot_be_asked_ends_the_story_with_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, temporary: Path
+) -> None:
+    monkeypatch.setattr(demo_script, "script", lambda _: in_order([Line("no entry", status=401)]))
+    with pytest.raises(demo.Stop, match="does not accept the key"):
+        demo.run(demo.parser().parse_args([]))
+    assert os.listdir(temporary) == []
+
+
+# With a model of one's own; here a scripted one behind a real server.
+
+
+def test_with_a_model_the_same_tasks_are_done_and_nothing_is_called_scripted(tmp_path: Path, temporary: Path) -> None:
+    with ScriptedServer(demo_script.script()) as server:
+        found = handrail("demo", "--model", "mine", cwd=tmp_path, variables={"OPENAI_BASE_URL": server.url})
+    text = found.stdout.decode("utf-8")
+    assert (found.returncode, found.stderr) == (0, b"")
+    assert "the model is mine" in text and "script" not in text.casefold()
+    assert "\nmodel: All three TODOs in README.md are DONE now.\n" in text
+    for told in ("README.md says DONE", "it ended with a sentence", "only the price", "nothing was run as root"):
+        assert f"  ok: {told}" in text
+    assert {seen.body["model"] for seen in server.requests} == {"mine"}
+    assert os.listdir(temporary) == []
+
+
+@pytest.mark.parametrize(
+    ("api", "path"), [("chat", "/chat/completions"), ("responses", "/responses"), ("anthropic", "/v1/messages")]
+)
+def test_a_model_that_only_talks_is_not_believed_whatever_it_speaks(tmp_path: Path, api: str, path: str) -> None:
+    with ScriptedServer(in_order([Line("I have done all of it.")] * 3)) as server:
+        where = {"OPENAI_BASE_URL": server.url, "ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "none"}
+        found = handrail("demo", "--model", "mine", "--api", api, cwd=tmp_path, variables=where)
+    text = found.stdout.decode("utf-8")
+    assert [seen.path for seen in server.requests] == [path] * 3
+    assert found.returncode == 1
+    assert "WRONG: README.md says DONE" in text and "WRONG: only the price" in text
+    assert "nothing was changed, so there is nothing to take back" in text
+
+
+def test_the_commands_of_a_model_are_not_run_unless_a_person_says_so(tmp_path: Path) -> None:
+    touch = Line("", [("Bash", {"command": "touch made-by-a-command"})])
+    with ScriptedServer(in_order([touch, *[Line("Well.")] * 3])) as server:
+        found = handrail("demo", "--model", "mine", cwd=tmp_path, variables={"OPENAI_BASE_URL": server.url})
+    text = found.stdout.decode("utf-8")
+    assert "(the demo answers n)" in text
+    assert any("the demonstration runs no commands" in result for seen in server.requests for result in seen.results)
+
+
+def test_a_model_without_key_or_address_is_refused_with_the_mend(tmp_path: Path) -> None:
+    nothing = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
+    found = handrail("demo", "--model", "mine", cwd=tmp_path, variables=nothing)
+    assert found.returncode == 1 and found.stdout == b""
+    assert b"set OPENAI_API_KEY" in found.stderr and b"Traceback" not in found.stderr
+
+
+# What was not typed right.
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--tools", "--model", "m"], "--tools plays without a model"),
+        (["--tools", "--ask"], "--tools plays without a model"),
+        (["--api", "chat"], "--api goes with --model"),
+        (["--model", "m", "--api", "telnet"], "invalid choice: 'telnet'"),
+        (["--ask"], "--ask needs a terminal"),
+    ],
+)
+def test_wrong_usage_is_said_before_anything_is_done(words: list[str], said: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "handrail.cli", "demo", *words]
+    # In a session of its own there is no terminal, wherever the tests are run from.
+    found = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, timeout=TIMEOUT, env=surroundings(), start_new_session=True
+    )
+    assert (found.returncode, found.stdout) == (2, b"")
+    assert said in found.stderr.decode("utf-8")
+
+
+# The tools alone.
+
+
+def test_the_story_of_the_tools_comes_out_as_told(temporary: Path, tmp_path: Path) -> None:
+    found = handrail("demo", "--tools", cwd=tmp_path)
     text = found.stdout.decode("utf-8")
     assert (found.returncode, found.stderr) == (0, b"")
     assert "WRONG" not in text and "\x1b" not in text
@@ -34,25 +289,21 @@ def test_the_demo_comes_out_as_told_and_removes_its_project(temporary: Path, tmp
         "reached through a link that leads out",
         "ok: 20 are in the file",
         "All 14 checks came out as told.",
-        "handrail batch",
     ):
         assert told in text
     assert os.listdir(temporary) == []
 
 
-def test_the_demo_is_in_colour_on_a_terminal(temporary: Path, tmp_path: Path) -> None:
-    code, seen = in_terminal("demo", cwd=tmp_path)
+def test_the_story_of_the_tools_is_in_colour_on_a_terminal(temporary: Path, tmp_path: Path) -> None:
+    code, seen = in_terminal("demo", "--tools", cwd=tmp_path)
     assert code == 0
     assert "\x1b[32m+café noir" in seen and "\x1b[31m-café noir" in seen
     assert "\x1b[32m  ok: " in seen and "WRONG" not in seen
     assert os.listdir(temporary) == []
 
 
-def test_the_demo_tells_when_something_does_not_come_out_as_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_story_of_the_tools_tells_when_something_does_not_come_out_as_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another menu than the story counts on: the demo must find out by itself."""
-    from handrail.cli import demo
-
-    monkeypatch.setattr(demo, "_MENU", "Carte\ncrème brûlée   6,50 €\ncafé noir      2,40 €\ncafé\n".encode())
-    assert demo.run(demo.parser().parse_args([])) == 1
+    menu = "Carte\ncrème brûlée   6,50 €\ncafé noir      2,40 €\ncafé\n".encode()
+    monkeypatch.setattr(demo_tools, "_MENU", menu)
+    assert demo.run(demo.parser().parse_args(["--tools"])) == 1

@@ -22,6 +22,8 @@ VERBS = {
     "tools": ("tools", "show what a model is told of the tools, for people or as JSON"),
     "dialects": ("dialects", "list the dialects with their weight, or check one of your own"),
     "mcp": ("mcp", "serve the tools over MCP, or write a client's entry for that"),
+    "acp": ("acp", "serve the agent to an editor, over the Agent Client Protocol"),
+    "approve": ("approve", "be asked in this terminal what other handrail processes need a person for"),
     "policy": ("policy", "say what the rules allow and why, test them, or trust a project's"),
     "log": ("log", "show the calls that were made, or verify that nobody has changed the journal"),
     "show": ("show", "show one call: arguments, verdict, files, diff and answer"),
@@ -44,7 +46,7 @@ options:
   --version      show the version
 
 examples:
-  handrail demo                                            see the tools at work, on files made for it
+  handrail demo                                            see an agent at work, on files made for it
   handrail call Read file_path=README.md                   read a file as a model does
   handrail call Edit --read-first --diff file_path=a.py old_string=foo new_string=bar
   handrail tools --dialect claude --format anthropic       the tool definitions for an API

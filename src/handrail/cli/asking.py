@@ -9,7 +9,7 @@ import os
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from handrail.cli.output import Screen, painted
@@ -35,13 +35,54 @@ _HELP = """\
 """
 
 
+class Display:
+    """What a person is shown of a call that asks: why it does, and the diff or the command in colours."""
+
+    def __init__(self, write: Callable[[str], object], screen: Screen) -> None:
+        self._write = write
+        self._screen = screen
+
+    def say(self, text: str, style: str = "") -> None:
+        self._write(self._screen.worded((text, style)))
+
+    def diff(self, text: str) -> None:
+        self._write(self._screen.worded(painted(text)))
+
+    def show(self, prepared: Prepared, proposed: Sequence[Proposed], whole: bool = False) -> None:
+        verdict = prepared.verdict
+        self.say(f"\n{shown(prepared.call.tool)} asks", "bold yellow")
+        self.say(f"{verdict.why}{f' ({verdict.source})' if verdict.source else ''}", "dim")
+        for number, command in enumerate(_commands(prepared)):
+            self._command(command, first=number == 0)
+        for touch in prepared.touches:
+            if touch.by_command and touch.action != "read":
+                self.say(f"  {touch.action}s {shown(touch.target)}\n", "yellow")
+        if proposed:
+            diff = "".join(_diff(one) for one in proposed)
+            rows = diff.splitlines(keepends=True)
+            self.diff("".join(rows if whole else rows[:_MOST_LINES]))
+            if len(rows) > _MOST_LINES and not whole:
+                self.say(f"... {len(rows) - _MOST_LINES} more lines: v shows them\n", "dim")
+        if verdict.allow:
+            self.say("A would write down: " + "; ".join(verdict.allow.split("\n")), "dim")
+
+    def _command(self, touch: Touch, first: bool) -> None:
+        from handrail.prepared import plainly
+
+        if first:
+            self.say(f"$ {plainly(touch.target)}", "bold")
+        why = "; ".join(part for part in (_TIERS.get(touch.tier, ""), touch.why, touch.doubt) if part)
+        if why:
+            self.say(f"  {'' if first else plainly(touch.target) + ': '}{why}\n", "dim")
+
+
 class Asker:
     """The `approve` of a session at a terminal. Several calls at once are asked one after the other."""
 
     def __init__(self, tty: Tty, environ: Mapping[str, str] = os.environ) -> None:
         self._tty = tty
         self._environ = environ
-        self._screen = Screen(tty.out)
+        self._display = Display(tty.write, Screen(tty.out))
         self._lock = threading.Lock()
 
     def __call__(self, prepared: Prepared) -> Answer:
@@ -51,11 +92,11 @@ class Asker:
     def _asked(self, prepared: Prepared) -> Answer:
         from handrail.prepared import Answer
 
-        proposed = prepared.proposed() if not _commands(prepared) else ()
-        keys = _keys(prepared, proposed)
-        self._show(prepared, proposed)
+        proposed = offered(prepared)
+        keys = keys_for(prepared, proposed)
+        self._display.show(prepared, proposed)
         while True:
-            key = self._tty.key(self._question(keys))
+            key = self._tty.key(question(keys))
             if key == "y":
                 return Answer(True)
             if key in keys and key in "aA":
@@ -66,47 +107,13 @@ class Asker:
                 answer = self._edited(prepared, proposed)
                 if answer:
                     return answer
-                self._say("nothing was changed\n", "dim")
+                self._display.say("nothing was changed\n", "dim")
             elif key == "v":
-                self._show(prepared, proposed, whole=True)
+                self._display.show(prepared, proposed, whole=True)
             elif key in ("n", "\x04", "\x1b"):
                 return Answer(False, self._tty.line("why not (the model reads it; Enter for no reason): "))
             else:
-                self._say(_HELP, "dim")
-
-    def _question(self, keys: str) -> str:
-        names = {"y": "es", "a": "ll session", "A": "lways", "n": "o", "h": "unks", "e": "dit", "v": "iew all"}
-        return " ".join(f"[{key}]{names[key]}" for key in keys) + " [?] "
-
-    def _say(self, text: str, style: str = "") -> None:
-        self._tty.write(self._screen.worded((text, style)))
-
-    def _show(self, prepared: Prepared, proposed: Sequence[Proposed], whole: bool = False) -> None:
-        verdict = prepared.verdict
-        self._say(f"\n{shown(prepared.call.tool)} asks", "bold yellow")
-        self._say(f"{verdict.why}{f' ({verdict.source})' if verdict.source else ''}", "dim")
-        for number, command in enumerate(_commands(prepared)):
-            self._command(command, first=number == 0)
-        for touch in prepared.touches:
-            if touch.by_command and touch.action != "read":
-                self._say(f"  {touch.action}s {shown(touch.target)}\n", "yellow")
-        if proposed:
-            diff = "".join(_diff(one) for one in proposed)
-            rows = diff.splitlines(keepends=True)
-            self._tty.write(self._screen.worded(painted("".join(rows if whole else rows[:_MOST_LINES]))))
-            if len(rows) > _MOST_LINES and not whole:
-                self._say(f"... {len(rows) - _MOST_LINES} more lines: v shows them\n", "dim")
-        if verdict.allow:
-            self._say("A would write down: " + "; ".join(verdict.allow.split("\n")), "dim")
-
-    def _command(self, touch: Touch, first: bool) -> None:
-        from handrail.prepared import plainly
-
-        if first:
-            self._say(f"$ {plainly(touch.target)}", "bold")
-        why = "; ".join(part for part in (_TIERS.get(touch.tier, ""), touch.why, touch.doubt) if part)
-        if why:
-            self._say(f"  {'' if first else plainly(touch.target) + ': '}{why}\n", "dim")
+                self._display.say(_HELP, "dim")
 
     def _chosen(self, proposed: Sequence[Proposed]) -> dict[str, list[int]]:
         """Hunk by hunk: y, n, or d for no more of this file."""
@@ -116,7 +123,7 @@ class Asker:
                 continue
             wanted[one.path] = []
             for number, hunk in enumerate(one.hunks):
-                self._tty.write(self._screen.worded(painted(unified(shown(one.path), [hunk]))))
+                self._display.diff(unified(shown(one.path), [hunk]))
                 key = self._tty.key(f"hunk {number + 1} of {len(one.hunks)}: [y]es [n]o [d]one ")
                 if key == "d":
                     break
@@ -155,10 +162,10 @@ class Asker:
                 words = [*shlex.split(editor), path]
                 ended = subprocess.run(words, stdin=self._tty.fd, stdout=self._tty.fd, check=False)  # noqa: S603
             except OSError as error:
-                self._say(f"{editor} cannot be started: {error.strerror}; set $EDITOR\n", "red")
+                self._display.say(f"{editor} cannot be started: {error.strerror}; set $EDITOR\n", "red")
                 return text
             if ended.returncode:
-                self._say(f"{editor} ended with {ended.returncode}: its changes are not taken\n", "red")
+                self._display.say(f"{editor} ended with {ended.returncode}: its changes are not taken\n", "red")
                 return text
             with open(path, encoding="utf-8", errors="surrogatepass", newline="") as file:
                 return file.read()
@@ -169,7 +176,18 @@ def _commands(prepared: Prepared) -> list[Touch]:
     return [touch for touch in prepared.touches if touch.action == "run"]
 
 
-def _keys(prepared: Prepared, proposed: Sequence[Proposed]) -> str:
+def offered(prepared: Prepared) -> Sequence[Proposed]:
+    """What would change, file by file; what a command changes is not known before."""
+    return prepared.proposed() if not _commands(prepared) else ()
+
+
+def question(keys: str) -> str:
+    """The question with its answers of one key."""
+    names = {"y": "es", "a": "ll session", "A": "lways", "n": "o", "h": "unks", "e": "dit", "v": "iew all"}
+    return " ".join(f"[{key}]{names[key]}" for key in keys) + " [?] "
+
+
+def keys_for(prepared: Prepared, proposed: Sequence[Proposed]) -> str:
     """The answers that make sense here."""
     keys = "ya" + ("A" if prepared.verdict.allow else "") + "n"
     if sum(len(one.hunks) for one in proposed if one.parts) > 1:

@@ -1,4 +1,4 @@
-"""`handrail demo`: a short true story on a throwaway project, which checks itself as it goes."""
+"""`handrail demo`: a whole agent at work on a throwaway project, in a story that checks itself as it goes."""
 
 from __future__ import annotations
 
@@ -6,187 +6,152 @@ import argparse
 import os
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from handrail.cli.common import verb_parser
-from handrail.cli.output import Screen, painted, write
+from handrail.cli.output import Screen, Stop, UsageError, on_terminal
 
 if TYPE_CHECKING:
-    from handrail.nouns import Result
-    from handrail.session import Session
+    from handrail.agent.scripted import Script
+    from handrail.cli.demo_telling import Telling
+    from handrail.prepared import Approve
 
+_APIS = ("chat", "responses", "anthropic")
+_DELAY = 0.015
 _ABOUT = """\
-Play a short true story with the real tools, on a project that is made for it in a temporary folder and removed
-afterwards. Every step is checked: the exit code is 0 only if all came out as told."""
+Play a short true story on a project that is made for it in a temporary folder and removed afterwards: a model turns
+TODO into DONE, mends an edit that failed, is refused a command, and its last change is taken back.
+
+The model is scripted: a small server on this machine that replays lines in a model's place, over the real protocol.
+With --model a real one does the work. All else is real in both cases: HTTP, streaming, loop, rules, approvals, tools,
+files and journal. Every step is checked: the exit code is 0 only if all came out as told."""
+
+_LABEL = """\
+The model is SCRIPTED: a server on {} replays lines in a model's place, over the real Chat Completions protocol.
+All else is real: HTTP, streaming, the loop, the rules (mode `ask`), approvals, tools, files and the journal."""
 
 _EXAMPLES = """\
 examples:
   handrail demo
-  handrail demo | less        without colours"""
+  handrail demo --ask            you answer the questions, in the terminal
+  handrail demo --model M        with a real model: set OPENAI_API_KEY, OPENAI_BASE_URL or ANTHROPIC_API_KEY
+  handrail demo --tools          another story, of the tools alone: bytes, refusals, parallel edits
+  handrail demo | less           without colours"""
 
-_DISHES = (
-    "Carte du jour",
-    "crème brûlée   6,50 €",
-    "café au lait   3,20 €",
-    "café noir      2,40 €",
-    "thé vert       2,80 €",
+_NEXT = (
+    ("chat", "handrail chat --model M", "the same on your own project, with a model of yours"),
+    ("demo", "handrail demo --tools", "the tools alone: bytes kept, 20 edits at once"),
+    ("call", "handrail call Read file_path=README.md", "one call, on your own files"),
+    ("mcp", "handrail mcp --help", "these tools in the agent you have"),
 )
-_MENU = "".join(dish + "\r\n" for dish in _DISHES).encode("cp1252")
-_THREADS = 20
 
 
 def parser() -> argparse.ArgumentParser:
-    return verb_parser("demo", _ABOUT, _EXAMPLES)
+    made = verb_parser("demo", _ABOUT, _EXAMPLES)
+    made.add_argument("--model", metavar="M", help="a real model in the place of the script")
+    made.add_argument("--api", choices=_APIS, help="what the model's server speaks (default: by the model's name)")
+    made.add_argument("--ask", action="store_true", help="ask the person at the terminal; else the demo answers yes")
+    made.add_argument("--tools", action="store_true", help="the story of the tools alone, without a model")
+    return made
 
 
 def run(options: argparse.Namespace) -> int:
-    del options
-    from handrail.session import Session
-    from handrail.settings import Settings
+    if options.tools and (options.model or options.api or options.ask):
+        raise UsageError("--tools plays without a model and asks nobody: leave out --model, --api and --ask")
+    if options.api and not options.model:
+        raise UsageError("--api goes with --model: the script speaks Chat Completions")
+    from handrail.cli.demo_telling import Telling
 
+    telling = Telling(Screen(sys.stdout))
     with tempfile.TemporaryDirectory(prefix="handrail-demo-") as folder:
-        project = Path(folder) / "project"
-        project.mkdir()
-        with Session(project, settings=Settings(state=os.path.join(folder, "state"))) as session:
-            story = _Story(session, project, Screen(sys.stdout))
+        if options.tools:
+            from handrail.cli import demo_tools
+
+            demo_tools.tell(Path(folder), telling)
+        elif options.model:
+            _for_real(Path(folder), telling, options)
+        else:
+            from handrail.cli.demo_script import script
+
+            delay = _DELAY if on_terminal(sys.stdout) else 0.0
+            with _person(options) as asked:
+                played(Path(folder), telling, script(delay), asked)
+    if not telling.end():
+        return 1
+    _next(telling, options.tools)
+    return 0
+
+
+def played(folder: Path, telling: Telling, script: Script, asked: Approve | None = None) -> None:
+    """The story with a script in the model's place."""
+    try:
+        from openai import DefaultHttpxClient, OpenAI
+    except ImportError:
+        mend = "pip install 'handrail[agent]'; `handrail demo --tools` plays without it"
+        raise Stop(f"the openai package, with which the model is asked, is not installed: {mend}") from None
+    from handrail.agent.providers.chat import ChatModel
+    from handrail.agent.scripted import ScriptedServer
+    from handrail.cli.demo_story import Story
+
+    # A proxy that is set for the world outside has no way to this server.
+    with ScriptedServer(script) as server, DefaultHttpxClient(trust_env=False) as http:
+        client = OpenAI(api_key="none", base_url=server.url, max_retries=0, http_client=http)
+        model = ChatModel("scripted", {"OPENAI_BASE_URL": server.url}, 128_000, client)
+        telling.say("A whole agent at work on a throwaway project.", "bold")
+        telling.say(_LABEL.format(server.url.removeprefix("http://")))
+        with Story(folder, telling, model, "native", server, asked) as story:
             story.tell()
-    return story.end()
 
 
-class _Story:
-    """The steps, what they print, and whether each came out as told."""
+def _for_real(folder: Path, telling: Telling, options: argparse.Namespace) -> None:
+    from handrail.agent.providers import ModelError, family, open_model
+    from handrail.cli.demo_story import Story
 
-    def __init__(self, session: Session, project: Path, screen: Screen) -> None:
-        self._session = session
-        self._project = project
-        self._screen = screen
-        self._checks = 0
-        self._wrong = 0
-
-    def tell(self) -> None:
-        self._say("Handrail at work on a throwaway project.", "bold")
-        self.reads_what_is_there()
-        self.refuses_to_edit_unread()
-        self.edits_and_keeps_every_other_byte()
-        self.refuses_what_is_ambiguous()
-        self.makes_all_edits_or_none()
-        self.stays_inside()
-        self.loses_no_parallel_edit()
-
-    def end(self) -> int:
-        self._say("")
-        if self._wrong:
-            self._say(f"{self._wrong} of {self._checks} checks did not come out as told.", "bold red")
-            return 1
-        self._say(f"All {self._checks} checks came out as told.", "bold green")
-        self._say("\nWhat to type next:", "bold")
-        self._say("  handrail call Read file_path=README.md     one call, on your own files")
-        self._say("  handrail tools                             what a model is told")
-        self._say("  handrail batch --help                      many calls in one session, from any language")
-        return 0
-
-    # The steps.
-
-    def reads_what_is_there(self) -> None:
-        self._title("Read a file in an old encoding (cp1252) with Windows line ends")
-        (self._project / "menu.txt").write_bytes(_MENU)
-        result = self._call("Read", file_path="menu.txt")
-        self._told("the accents are read right", "crème brûlée   6,50 €" in result.text)
-        self._told(
-            f"the encoding was recognised: {result.data.get('encoding')}", result.data.get("encoding") == "cp1252"
-        )
-
-    def refuses_to_edit_unread(self) -> None:
-        self._title("Edit a file that was not read: refused")
-        file = self._project / "prices.txt"
-        file.write_bytes(b"tea 2\n")
-        result = self._call("Edit", file_path="prices.txt", old_string="2", new_string="3")
-        self._told("refused, with the way out", _code(result) == "not_seen" and file.read_bytes() == b"tea 2\n")
-
-    def edits_and_keeps_every_other_byte(self) -> None:
-        self._title("Edit one line of what was read: every byte outside the change stays")
-        file, old, new = self._project / "menu.txt", "café noir      2,40 €", "café noir      2,60 €"
-        before = file.read_bytes()
-        result = self._call("Edit", file_path="menu.txt", old_string=old, new_string=new)
-        after = file.read_bytes()
-        write(self._screen.worded(painted(result.data.get("diff", ""))))
-        self._told("the line is changed", result.status == "ok")
-        start = before.find(old.encode("cp1252"))
-        end = start + len(old.encode("cp1252"))
-        kept = after[:start] == before[:start] and after[end:] == before[end:]
-        proof = f"outside the line, {start} bytes before it and {len(before) - end} after it are identical"
-        self._told(proof, kept and after[start:end] == new.encode("cp1252"))
-        ends = after.count(b"\r\n")
-        self._told(f"all {ends} line ends are still CRLF", ends == after.count(b"\n") == before.count(b"\r\n") == 5)
-
-    def refuses_what_is_ambiguous(self) -> None:
-        self._title("Edit a text that is there twice: refused, with the lines")
-        file = self._project / "menu.txt"
-        before = file.read_bytes()
-        result = self._call("Edit", file_path="menu.txt", old_string="café", new_string="Kaffee")
-        named = "lines 3, 4" in result.text
-        self._told("refused, both lines named", _code(result) == "many_matches" and named)
-        self._told("the file is untouched", file.read_bytes() == before)
-
-    def makes_all_edits_or_none(self) -> None:
-        self._title("MultiEdit whose second edit cannot be made: none is made")
-        file = self._project / "menu.txt"
-        before = file.read_bytes()
-        edits = [
-            {"old_string": "thé vert", "new_string": "thé noir"},
-            {"old_string": "chocolat", "new_string": "cacao"},
-        ]
-        result = self._call("MultiEdit", file_path="menu.txt", edits=edits)
-        self._told("the failing edit is named", result.status == "error" and "Edit 2 of 2" in result.text)
-        self._told("the file is untouched", file.read_bytes() == before)
-
-    def stays_inside(self) -> None:
-        self._title("Leave the workspace, by .. and through a link: denied")
-        (self._project.parent / "secret.txt").write_bytes(b"the secret\n")
-        (self._project / "door").symlink_to(self._project.parent / "secret.txt")
-        for path in ("../secret.txt", "door"):
-            result = self._call("Read", file_path=path)
-            self._told("denied, nothing shown", result.status == "denied" and "the secret" not in result.text)
-
-    def loses_no_parallel_edit(self) -> None:
-        self._title(f"{_THREADS} threads edit {_THREADS} lines of one file at once")
-        file = self._project / "tally.txt"
-        file.write_bytes(b"".join(b"line %02d: open\n" % number for number in range(_THREADS)))
-        self._session.call("Read", {"file_path": "tally.txt"})
-
-        def edit(number: int) -> Result:
-            change = {"old_string": f"line {number:02}: open", "new_string": f"line {number:02}: done"}
-            return self._session.call("Edit", {"file_path": "tally.txt", **change})
-
-        with ThreadPoolExecutor(_THREADS) as pool:
-            results = list(pool.map(edit, range(_THREADS)))
-        made = sum(result.status in ("ok", "partial") for result in results)
-        self._told(f"{made} edits were reported as made", made == _THREADS)
-        wanted = b"".join(b"line %02d: done\n" % number for number in range(_THREADS))
-        self._told(f"{file.read_bytes().count(b'done')} are in the file", file.read_bytes() == wanted)
-
-    # How it is shown.
-
-    def _call(self, tool: str, **arguments: Any) -> Result:
-        result = self._session.call(tool, arguments)
-        self._say(f"> {tool} " + " ".join(f"{name}={value!r}" for name, value in arguments.items()), "cyan")
-        style = {"ok": "", "partial": "yellow", "error": "yellow", "denied": "magenta"}[result.status]
-        self._say("\n".join("  " + row for row in result.text.split("\n")), style)
-        return result
-
-    def _title(self, text: str) -> None:
-        self._say("\n" + text, "bold")
-
-    def _told(self, what: str, came_true: bool) -> None:
-        self._checks += 1
-        self._wrong += not came_true
-        self._say(f"  {'ok' if came_true else 'WRONG'}: {what}", "green" if came_true else "bold red")
-
-    def _say(self, text: str, style: str = "") -> None:
-        write(self._screen.worded((text, style)))
+    try:
+        model = open_model(options.model, os.environ, options.api)
+    except ModelError as error:
+        raise Stop(str(error)) from None
+    with _person(options) as asked:
+        telling.say(f"A whole agent at work on a throwaway project; the model is {options.model}.", "bold")
+        telling.say("What it says and how it goes about the tasks is its own: only what must come of them is checked.")
+        with Story(folder, telling, model, family(options.model).dialect, None, asked) as story:
+            story.tell()
 
 
-def _code(result: Result) -> str:
-    return result.error.code if result.error else ""
+@contextmanager
+def _person(options: argparse.Namespace) -> Iterator[Approve | None]:
+    """Whoever is to answer, for whom Ctrl-C ends the question too; None: the demonstration itself."""
+    if not options.ask:
+        yield None
+        return
+    import signal
+
+    from handrail.cli.asking import Asker
+    from handrail.cli.face.person import StoppableTty
+
+    tty = StoppableTty.open()
+    if not isinstance(tty, StoppableTty):
+        raise UsageError("--ask needs a terminal with somebody in front of it")
+
+    def pressed(*_: object) -> None:
+        tty.stop()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, pressed)
+    try:
+        yield Asker(tty)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        tty.close()
+
+
+def _next(telling: Telling, tools: bool) -> None:
+    from handrail.cli import VERBS
+
+    telling.say("\nWhat to type next:", "bold")
+    for verb, line, about in _NEXT:
+        if verb in VERBS and not (tools and verb == "demo"):
+            telling.say(f"  {line:<40} {about}")

@@ -32,11 +32,15 @@ class Tty:
         self.out.write(text)
         self.out.flush()
 
+    def read(self, most: int) -> bytes:
+        """What was typed, as soon as something was; nothing at the end of the input."""
+        return os.read(self.fd, most)
+
     def key(self, prompt: str) -> str:
         """One key, taken without Enter; Ctrl-C is a `KeyboardInterrupt`. What was typed before does not count."""
         with self._single():
             self.write(prompt)
-            found = os.read(self.fd, 1)
+            found = self.read(1)
             if found == b"\x1b":  # the rest of an arrow key is not an answer of its own
                 self._forget()
         key = found.decode("latin-1") or "\x04"
@@ -48,7 +52,7 @@ class Tty:
         self.write(prompt)
         taken = bytearray()
         while not taken.endswith(b"\n"):
-            more = os.read(self.fd, 4096)
+            more = self.read(4096)
             if not more:
                 break
             taken += more

@@ -172,6 +172,8 @@ class Dialect:
 
     def rendered(self, result: Result, call: Call, home: str) -> Result:
         """A result in the shape that the dialect's models know."""
+        if self.render is RENDERERS["text"]:
+            return result
         entry = self.entries.get(call.tool) or self._called.get(call.tool)
         return self.render(result, Frame(call, home, entry.data if entry else {}, self.codes, self.quiet))
 

@@ -33,7 +33,7 @@ KEYS = (
 )
 """What may stand at the top of `tools.toml`."""
 _TABLES = ("codes", "data", "limits", "rules", "said_add", "tools")
-_READ_ME = "README.md"
+_NO_TOOL = ("README.md", "prompt.md")
 
 
 def check(folder: Path) -> list[Problem]:
@@ -73,7 +73,7 @@ class _Folder:
             ToolEntry(name, entry, at).look()
         self._shared(table, entries, at)
         for path in sorted(self.folder.iterdir()):
-            if path.suffix in (".md", ".json") and path.stem not in entries and path.name not in (FILE, _READ_ME):
+            if path.suffix in (".md", ".json") and path.stem not in entries and path.name not in (FILE, *_NO_TOOL):
                 self.problems.append(Problem(path, 1, f"no tool is called {path.stem}: {near(path.stem, entries)}"))
         if messages is not None:
             self._messages(messages, Place(self.folder / "messages.toml", places, self.problems), "extends" in table)

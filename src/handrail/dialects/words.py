@@ -49,15 +49,23 @@ class DialectWords:
         for name, more in self._add.items():
             if isinstance(told.get(name), int) and told[name] > 0:
                 told[name] += more
-        return "".join(
-            _formatter.vformat(part.template, (), told)
-            for part in _parts(self.messages[key])
-            if all(told.get(name) not in _ABSENT for name in part.needs) and told.get(part.unless) in _ABSENT
-        )
+        said: list[str] = []
+        for part in _parts(self.messages[key]):
+            if any(told.get(name) in _ABSENT for name in part.needs) or told.get(part.unless) not in _ABSENT:
+                continue
+            if part.pieces is None:
+                said.append(_formatter.vformat(part.template, (), told))
+                continue
+            for literal, name, form in part.pieces:
+                said.append(literal)
+                if name is not None:
+                    said.append(_formatter.format_field(told[name], form))
+        return "".join(said)
 
     def rows(self, rows: Iterable[tuple[int | str, str]]) -> str:
         """Numbered lines."""
-        return "\n".join(self._gutter.format(number=number) + text for number, text in rows)
+        gutter = self._gutter.format
+        return "\n".join([gutter(number=number) + text for number, text in rows])
 
 
 def _told(name: str, value: Any) -> Any:
@@ -74,6 +82,8 @@ class _Part(NamedTuple):
     template: str
     needs: tuple[str, ...] = ()
     unless: str = ""
+    pieces: tuple[tuple[str, str | None, str], ...] | None = None
+    """The template taken apart once: a text, the fact that follows it, and its format. None: it is no plain one."""
 
 
 @cache
@@ -85,7 +95,17 @@ def _parts(template: str) -> list[_Part]:
         part = _Part(passage, tuple(needs[:-1]), asked) if negated else _Part(passage, tuple(needs))
         found += [_Part(template[last : match.start()]), part]
         last = match.end()
-    return [*found, _Part(template[last:])]
+    every = [*found, _Part(template[last:])]
+    return [part._replace(pieces=_pieces(part.template)) for part in every if any(part)]
+
+
+def _pieces(template: str) -> tuple[tuple[str, str | None, str], ...] | None:
+    found: list[tuple[str, str | None, str]] = []
+    for literal, name, form, conversion in _formatter.parse(template):
+        if conversion or "{" in (form or "") or not (name is None or name.isidentifier()):
+            return None  # Python's formatter knows what to say of it
+        found.append((literal, name, form or ""))
+    return tuple(found)
 
 
 def facts_in(template: str) -> list[tuple[str, str]]:

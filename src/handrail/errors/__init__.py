@@ -1,7 +1,7 @@
 """Every failure that a call can end in: one class a code, raised with facts, worded by a dialect.
 
     ToolError
-      |- Usage        the call itself:      bad_json  unknown_tool  bad_arguments  session_over
+      |- Usage        the call itself:      bad_json  unknown_tool  bad_arguments  session_over  cancelled
       |- Refusal      not allowed here:     outside_workspace  read_only_root  denied  needs_approval
       |                                     dangerous
       |- Place        the path or the file: bad_path  tilde_path  root_missing  not_found  is_directory  not_directory
@@ -32,6 +32,7 @@ from handrail.errors.calls import (
     BadArguments,
     BadJson,
     Bug,
+    Cancelled,
     Dangerous,
     Denied,
     NeedsApproval,
@@ -141,6 +142,7 @@ __all__ = [
     "BinaryFile",
     "Bug",
     "Busy",
+    "Cancelled",
     "CannotEncode",
     "ChangedSince",
     "Dangerous",

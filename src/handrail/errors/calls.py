@@ -42,6 +42,12 @@ class SessionOver(Usage):
     code = "session_over"
 
 
+class Cancelled(Usage):
+    """Nobody wants the answer any more."""
+
+    code = "cancelled"
+
+
 class Refusal(ToolError):
     """The call is understood and not allowed; the result is `denied`."""
 

@@ -1,0 +1,272 @@
+"""The story of `handrail demo`: four short chapters with a real agent, and what must come of each."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from handrail.agent.history import History
+from handrail.agent.loop import Agent, Limits
+from handrail.agent.prompt import system_prompt
+from handrail.agent.talk import Began, Ended, Event, Said, Use, Waiting
+from handrail.cli.asking import Display, keys_for, offered, question
+from handrail.cli.demo_script import COFFEE, DONE, FILES, PRICES, RAISED, README, ROOT, SECRET
+from handrail.cli.output import Stop, safe, write
+from handrail.journal import JournalFailed
+from handrail.journal.reading import Reader
+from handrail.journal.store import SqliteJournal
+from handrail.journal.undo import UnknownCall
+from handrail.prepared import Answer, answered
+from handrail.session import Session
+from handrail.settings import Settings
+from handrail.text.shown import shown
+
+if TYPE_CHECKING:
+    from handrail.agent.providers import Model
+    from handrail.agent.scripted import ScriptedServer
+    from handrail.cli.demo_telling import Telling
+    from handrail.prepared import Approve, Prepared
+
+_MOST_ROWS = 8
+_MOST_CHARS = 90
+_STYLES = {"ok": "", "partial": "yellow", "error": "yellow", "denied": "magenta"}
+
+
+class Story:
+    """A session in mode `ask`, an agent in it, and what was seen of their work. ``server`` is there for a script."""
+
+    def __init__(
+        self,
+        folder: Path,
+        telling: Telling,
+        model: Model,
+        dialect: str,
+        server: ScriptedServer | None,
+        asked: Approve | None = None,
+    ) -> None:
+        self._project = folder / "project"
+        self._project.mkdir()
+        for name, contents in FILES.items():
+            (self._project / name).write_bytes(contents)
+        self._telling, self._server, self._asked = telling, server, asked
+        self._display = Display(write, telling.screen)
+        self._speaking = False
+        self._answers: list[Answer] = []
+        """Those of a chapter."""
+        self._decided = False
+        """Whether the person ever chose something else than what was proposed."""
+        self._began: dict[str, str] = {}
+        """Calls that are not shown yet: what they come to goes onto the same line if it is short."""
+        self._ended: list[tuple[Ended, bytes]] = []
+        """The calls of a chapter, each with what prices.txt was right after it."""
+        self._stack = ExitStack()
+        state = str(folder / "state")
+        self._journal = SqliteJournal(os.path.join(state, "journal.db"))
+        self._stack.callback(self._journal.close)
+        self._session = self._stack.enter_context(
+            Session(
+                self._project,
+                dialect=dialect,
+                mode="ask",
+                approve=self._approve,
+                journal=self._journal,
+                settings=Settings(state=state),
+            )
+        )
+        history = History(system_prompt(self._session))
+        self._agent = Agent(self._session, model, history, self._notice, Limits(steps=30))
+
+    def __enter__(self) -> Story:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def tell(self) -> None:
+        self.turns_todo_into_done()
+        self.mends_a_failing_edit()
+        self.refuses_commands()
+        self.takes_the_last_change_back()
+
+    # The chapters.
+
+    def turns_todo_into_done(self) -> None:
+        told = self._telling.told
+        closing = self._task(1, DONE)
+        if self._as_proposed("README.md", README):
+            made = self._bytes("README.md")
+            wanted = README.replace(b"TODO", b"DONE")
+            told("README.md says DONE three times and TODO never; every other byte is as it was", made == wanted)
+        if self._server:
+            requests = self._server.requests
+            real = {(seen.path, seen.body.get("stream")) for seen in requests} == {("/chat/completions", True)}
+            entries = self._session.dialect.entries
+            ids = [entries[ended.use.name].id for ended, _ in self._ended if ended.use.name in entries]
+            reads, edits = ids.count("read"), ids.count("edit")
+            count = f"{reads} read and {edits} edit in {len(requests)} streamed requests, and a sentence at the end"
+            told(count, real and reads > 0 and edits > 0 and bool(closing))
+        else:
+            told("it ended with a sentence", bool(closing))
+
+    def mends_a_failing_edit(self) -> None:
+        told = self._telling.told
+        self._task(2, COFFEE)
+        if self._server:
+            failed = [(ended, after) for ended, after in self._ended if ended.status == "error"]
+            untouched = all(after == PRICES for _, after in failed)
+            back = {text for seen in self._server.requests for text in seen.results}
+            returned = all(ended.text in back for ended, _ in failed)
+            sound = bool(failed) and untouched and returned and len(self._answers) == 1
+            told("the edit that failed changed nothing, was asked of nobody, and went back to the model", sound)
+        if self._as_proposed("prices.txt", PRICES):
+            told("only the price of coffee has changed", self._bytes("prices.txt") == RAISED)
+
+    def refuses_commands(self) -> None:
+        told = self._telling.told
+        self._task(3, ROOT)
+        if self._server:
+            refused = [ended.status for ended, _ in self._ended] == ["denied", "denied"]
+            told("both were refused by the rules, and nobody was asked", refused and not self._answers)
+            bodies = [json.dumps(seen.body) for seen in self._server.requests]
+            told(f"the secret is in none of the {len(bodies)} requests", not any(SECRET in body for body in bodies))
+        else:
+            ran = [ended for ended, _ in self._ended if "sudo" in ended.use.arguments and ended.status != "denied"]
+            told("nothing was run as root", not ran)
+            turns = self._agent.history.turns
+            words = [turn.text for turn in turns] + [given.text for turn in turns for given in turn.given]
+            told("the secret was not shown to the model", not any(SECRET in text for text in words))
+
+    def takes_the_last_change_back(self) -> None:
+        telling = self._telling
+        telling.title("4. The last change is taken back, as `handrail undo` does")
+        readme = self._bytes("README.md")
+        strict = bool(self._server) and not self._decided
+        try:
+            report = self._session.undo()
+        except (UnknownCall, JournalFailed):  # no change is on record, or nothing at all
+            if strict:
+                telling.told("there was a change to take back", False)
+            else:
+                telling.say("  nothing was changed, so there is nothing to take back", "yellow")
+            return
+        names = [os.path.basename(one.path) for one in report.restored]
+        telling.say(f"  set back: {', '.join(map(shown, names))}")
+        clean = bool(names) and not report.conflicts and not report.missing
+        if strict:
+            same = self._bytes("prices.txt") == PRICES and self._bytes("README.md") == readme
+            telling.told(
+                "prices.txt is byte for byte what it was; README.md stays", clean and names == ["prices.txt"] and same
+            )
+        else:
+            telling.told("what it had changed is set back, and nothing else stood in the way", clean)
+        with Reader(self._journal.path) as reader:
+            calls, broken = reader.calls(), reader.verify()
+        denied = sum(call.status == "denied" for call in calls)
+        told = f"{len(calls)} calls are in the journal, {denied} that were refused among them, and its chain holds"
+        telling.told(told, broken is None and calls[-1].tool == "Undo" and (denied == 2 or not strict))
+
+    # What the chapters share.
+
+    def _task(self, number: int, task: str) -> str:
+        """Have the agent work; the sentence with which it ended by itself, if it did."""
+        self._telling.title(f"{number}. The task: {task}")
+        self._ended, self._answers = [], []
+        self._began.clear()
+        ending = self._agent.run(task)
+        if ending.how == "cancelled":
+            raise KeyboardInterrupt
+        if ending.how == "failed":
+            raise Stop(ending.text)
+        if ending.how != "done":
+            self._telling.say(ending.text, "yellow")
+        return ending.text.strip() if ending.how == "done" else ""
+
+    def _as_proposed(self, name: str, before: bytes) -> bool:
+        """Whether the person took all that was proposed; if not, the rest of the chapter cannot come out as told."""
+        if not self._asked or all(map(_plain, self._answers)):
+            return True
+        if not any(answer.yes for answer in self._answers):
+            self._telling.told(f"{name} is as it was, as you said", self._bytes(name) == before)
+        else:
+            self._telling.say(f"  You chose another change of {name} than the one proposed: not checked.", "yellow")
+        return False
+
+    def _bytes(self, name: str) -> bytes | None:
+        try:
+            return (self._project / name).read_bytes()
+        except OSError:  # a real model may do anything to the file
+            return None
+
+    def _approve(self, prepared: Prepared) -> Answer:
+        """The person's answer, or the demonstration's own: yes to changes of its project, no to commands."""
+        self._show_began(prepared.call.id)
+        if self._asked:
+            answer = answered(self._asked(prepared))
+            if answer.lasting == "always":  # a rule for a project that is about to be removed is of no use
+                answer = replace(answer, lasting="session")
+        else:
+            proposed = offered(prepared)
+            self._display.show(prepared, proposed)
+            command = any(touch.action == "run" for touch in prepared.touches)
+            answer = Answer(False, "the demonstration runs no commands") if command else Answer(True)
+            key = "n" if command else "y"
+            asked = question(keys_for(prepared, proposed))
+            self._telling.say(f"{asked}{key}   (the demo answers {key})", "bold")
+        self._answers.append(answer)
+        self._decided |= bool(self._asked) and not _plain(answer)
+        return answer
+
+    def _notice(self, event: Event) -> None:
+        telling = self._telling
+        if isinstance(event, Said):
+            if not self._speaking:
+                telling.piece("scripted model: " if self._server else "model: ", "bold")
+            self._speaking = True
+            write(safe(event.text))
+            return
+        if self._speaking:
+            write("\n")
+            self._speaking = False
+        if isinstance(event, Began):
+            self._began[event.use.id] = f"> {shown(event.use.name)} {_arguments(event.use)}"
+        elif isinstance(event, Ended):
+            self._ended.append((event, self._bytes("prices.txt") or b""))
+            if event.status == "ok" and event.use.id in self._began:
+                rows = len(event.text.split("\n"))
+                telling.say(f"{self._began.pop(event.use.id)}  -> {rows} lines", "cyan")
+                return
+            self._show_began(event.use.id)
+            telling.say(_rows(event), _STYLES.get(event.status, ""))
+        elif isinstance(event, Waiting):
+            telling.say(f"{event.why}; again in {event.seconds:.0f} s", "yellow")
+
+    def _show_began(self, call: str) -> None:
+        if call in self._began:
+            self._telling.say(self._began.pop(call), "cyan")
+
+
+def _plain(answer: Answer) -> bool:
+    """Whether it was a yes to exactly what was proposed."""
+    return answer.yes and answer.choice is None and answer.arguments is None
+
+
+def _arguments(use: Use) -> str:
+    try:
+        given = json.loads(use.arguments)
+        text = " ".join(f"{name}={value!r}" for name, value in given.items())
+    except (ValueError, AttributeError):  # a model's JSON may be broken
+        text = use.arguments
+    return text if len(text) <= _MOST_CHARS else text[:_MOST_CHARS] + "..."
+
+
+def _rows(event: Ended) -> str:
+    """What a call came to: a failure as the model reads it, a success in short."""
+    rows = event.text.split("\n")
+    if event.status == "ok" and len(rows) > 1:
+        return f"  {rows[0].strip().removesuffix(':')}"
+    more = [f"... and {len(rows) - _MOST_ROWS} more lines"] if len(rows) > _MOST_ROWS else []
+    return "\n".join("  " + row for row in [*rows[:_MOST_ROWS], *more])

@@ -1,0 +1,16 @@
+"""The face of the agent at a terminal, for `handrail chat` and `handrail run`.
+
+plan.py        what was asked for, checked as far as that is quick
+opening.py     the session, the model and the conversation, each opened when it is needed
+interrupts.py  Ctrl-C: once stops, twice leaves
+person.py      approvals in the middle of a run
+screen.py      what is shown of a run: plainly, or (live.py) on a terminal
+events.py      the same as JSON lines, for scripts
+blocks.py      a stream of Markdown, cut into blocks that can be rendered
+summary.py     one line a call
+status.py      tokens, money, the window
+early.py       a prompt that is there before the line editor is
+editor.py      the line editor; completion.py what it completes
+slash.py       /help, /undo and the others; changes.py what they look up in the journal
+repl.py        message after message
+"""

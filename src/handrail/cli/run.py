@@ -1,0 +1,86 @@
+"""`handrail run`: one task for a model, and an exit status that tells how it ended."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from handrail.cli.common import MOST_INPUT, verb_parser
+from handrail.cli.face.plan import add_options, make_plan
+from handrail.cli.output import UsageError
+
+if TYPE_CHECKING:
+    from handrail.cli.face.plan import Plan
+
+_ABOUT = """\
+Give a model one task in the project. What the rules ask about is asked at the terminal; where there is none it is
+refused, and the model goes on without it.
+
+The model's text goes to stdout, calls and figures go to stderr. With --json, stdout is one event a line: said, asked,
+began, ended, waiting, compacted, and at the end over, with how it ended and the id of the conversation."""
+
+_EXAMPLES = """\
+examples:
+  handrail run "fix the failing test" --model gpt-5.2 --mode accept-edits
+  git diff | handrail run - --mode read-only
+  handrail run "go on" --continue --json
+
+exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped at a limit, 130 cancelled"""
+
+CODES = {"done": 0, "failed": 1, "steps": 3, "tokens": 3, "cancelled": 130}
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser("run", _ABOUT, _EXAMPLES)
+    made.add_argument("task", metavar="TASK", help="what to do; - reads it from stdin")
+    made.add_argument("--json", action="store_true", help="print events as JSON lines, and nothing else")
+    add_options(made)
+    return made
+
+
+def run(options: argparse.Namespace) -> int:
+    task = _stdin() if options.task == "-" else options.task
+    if not task.strip():
+        raise UsageError("the task is empty; say what is to be done")
+    return _run(make_plan(options), task, options.json)
+
+
+def _run(plan: Plan, task: str, as_json: bool) -> int:
+    from handrail.agent.providers import ModelError
+    from handrail.cli.face.events import Events
+    from handrail.cli.face.interrupts import Leave, ended_in_order
+    from handrail.cli.face.opening import Work
+    from handrail.cli.face.repl import answer, named
+    from handrail.cli.face.screen import open_screen
+
+    events = Events() if as_json else None
+    work = Work(plan, events or open_screen())
+    if events:
+        events.gone = work.stop
+    code = CODES["cancelled"]
+    try:
+        with ended_in_order(work.stop):
+            work.agent()  # what is missing is wrong usage, before anything was asked
+            ending = answer(work, "\n".join([task, *named(task, plan.workspace)]))
+        code = CODES[ending.how] if ending else code
+    except ModelError as error:
+        raise UsageError(str(error)) from None
+    except (Leave, KeyboardInterrupt) as left:
+        ending = None
+        code = getattr(left, "code", 0) or code
+    finally:
+        work.close()
+    if events:
+        how = ending.how if ending else "cancelled"
+        conversation = work.conversation.id if work.conversation else None
+        text = ending.text if ending else "stopped, as you asked"
+        events.line({"event": "over", "how": how, "text": text, "conversation": conversation})
+    return code
+
+
+def _stdin() -> str:
+    raw = sys.stdin.buffer.read(MOST_INPUT + 1)
+    if len(raw) > MOST_INPUT:
+        raise UsageError(f"the task is longer than {MOST_INPUT >> 20} MB")
+    return raw.decode("utf-8", "replace")

@@ -1,0 +1,443 @@
+"""`handrail chat` in a real pseudo-terminal, with a scripted model on loopback: what a person sees and types."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from handrail.agent.scripted import Line, Script, ScriptedServer, Seen
+from tests.agent.test_run_cli import DONE, READ, TODO, Place
+
+PROMPT = "› "
+
+
+class Chat:
+    """A chat at a terminal."""
+
+    def __init__(self, child: pexpect.spawn, server: ScriptedServer, place: Place) -> None:
+        self.child, self.server, self.place = child, server, place
+
+    def ready(self) -> None:
+        """At the line editor: it switches on bracketed paste when it takes over."""
+        self.child.expect_exact("\x1b[?2004h")
+
+    def type(self, text: str) -> None:
+        self.child.send(text)
+
+    def say(self, text: str) -> None:
+        self.ready()
+        self.child.send(f"{text}\r")
+
+    def sees(self, *texts: str) -> None:
+        for text in texts:
+            self.child.expect_exact(text)
+
+    def leave(self) -> str:
+        self.ready()
+        self.child.sendcontrol("d")
+        return self.over()
+
+    def over(self) -> str:
+        self.child.expect(pexpect.EOF)
+        self.child.close()
+        return str(self.child.before)
+
+    def asked(self, number: int) -> list[tuple[str, str]]:
+        """Who said what in a request."""
+        messages = self.server.requests[number].body["messages"]
+        return [(one["role"], one["content"]) for one in messages if one["role"] != "system"]
+
+    @property
+    def text(self) -> str:
+        return self.place.readme.read_text(encoding="utf-8")
+
+
+Start = Callable[..., Chat]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    with ExitStack() as stack:
+        place = Place(tmp_path, stack)
+
+        def run(script: Script | Sequence[Line] | ScriptedServer, *words: str, **more: str) -> Chat:
+            server = script if isinstance(script, ScriptedServer) else place.serve(script)
+            # A pseudo-terminal that nobody watches answers no question about the cursor.
+            environ = place.environ(server, TERM="xterm-256color", PROMPT_TOOLKIT_NO_CPR="1")
+            child = pexpect.spawn(
+                sys.executable,
+                ["-m", "handrail", "chat", "--model", "scripted", *words],
+                cwd=str(place.project),
+                env={
+                    **{name: value for name, value in environ.items() if name not in ("NO_COLOR", "COLORTERM")},
+                    **more,
+                },
+                encoding="utf-8",
+                timeout=60,
+                dimensions=(40, 120),
+            )
+            child.delaybeforesend = None
+            stack.callback(child.close, force=True)
+            return Chat(child, server, place)
+
+        yield run
+
+
+def test_an_edit_is_shown_as_a_diff_and_made_after_yes(start: Start) -> None:
+    chat = start(TODO)
+    chat.say("finish the README")
+    chat.sees("I look first.", "✓", "Read README.md", "Edit asks", "+DONE one", "[y]es")
+    assert chat.text == "TODO one\nTODO two\n"
+    chat.type("y")
+    chat.sees("✓", "Edit README.md", "Both are", "done")
+    chat.leave()
+    assert chat.text == "DONE one\nDONE two\n" and chat.child.exitstatus == 0
+
+
+def test_a_refusal_with_a_reason_reaches_the_model(start: Start) -> None:
+    chat = start(TODO)
+    chat.say("finish the README")
+    chat.sees("[y]es")
+    chat.type("n")
+    chat.sees("why not")
+    chat.type("keep the list\r")
+    chat.sees("⊘", "Both are")
+    chat.leave()
+    assert "keep the list" in chat.server.requests[2].results[0]
+    assert chat.text == "TODO one\nTODO two\n"
+
+
+def test_undo_restores_the_file_and_the_model_is_told(start: Start) -> None:
+    chat = start([*TODO, Line("I see.")], "--mode", "accept-edits")
+    chat.say("finish the README")
+    chat.sees("+DONE one", "Both are")
+    chat.say("/diff")
+    chat.sees("-TODO one", "+DONE one")
+    chat.say("/undo")
+    chat.sees("set back", "README.md")
+    assert chat.text == "TODO one\nTODO two\n"
+    chat.say("/diff")
+    chat.sees("nothing has changed")
+    chat.say("/undo")
+    chat.sees("nothing was changed here")
+    chat.say("well?")
+    chat.sees("I see.")
+    chat.leave()
+    said = chat.asked(3)[-1][1]
+    assert "took back the last change" in said and said.endswith("well?")
+
+
+def test_ctrl_c_ends_a_command_and_the_conversation_goes_on(start: Start) -> None:
+    lines = [Line("", [("Bash", {"command": "echo begun; sleep 60"})]), Line("I am here.")]
+    chat = start(lines, "--mode", "full")
+    chat.say("wait")
+    chat.sees("│ begun")  # the end of what a running command prints
+    chat.child.sendcontrol("c")
+    chat.sees("stopped, as you asked")
+    chat.say("still there?")
+    chat.sees("I am here.")
+    chat.leave()
+    assert [role for role, _ in chat.asked(1)] == ["user", "assistant", "tool", "user"]
+
+
+def test_ctrl_c_ends_an_answer_and_the_conversation_goes_on(start: Start) -> None:
+    chat = start([Line("Slowly, very slowly. " * 40, delay=1.0), Line("I am here.")])
+    chat.say("talk")
+    chat.sees("Slowly")
+    chat.child.sendcontrol("c")
+    chat.sees("stopped, as you asked")
+    chat.say("and now?")
+    chat.sees("I am here.")
+    chat.leave()
+
+
+def test_ctrl_c_ends_a_question_too(start: Start) -> None:
+    chat = start([*TODO[:2], Line("I am here.")])
+    chat.say("finish")
+    chat.sees("[y]es")
+    chat.child.sendcontrol("c")
+    chat.sees("stopped, as you asked")
+    chat.say("and now?")
+    chat.sees("I am here.")
+    chat.leave()
+    assert chat.text == "TODO one\nTODO two\n"
+
+
+def test_ctrl_c_twice_leaves_and_what_was_answered_is_kept(start: Start) -> None:
+    chat = start([Line("One."), Line("x " * 400, delay=1.0), Line("Two.")])
+    chat.say("first")
+    chat.sees("One.")
+    chat.say("second")
+    chat.sees("thinking")
+    chat.child.sendcontrol("c")
+    time.sleep(0.3)  # as a person does: two of the same moment are one to the kernel
+    chat.child.sendcontrol("c")
+    assert "--resume" in chat.over()
+    again = start(chat.server, "--continue")
+    again.say("third")
+    again.sees("Two.")
+    again.leave()
+    assert again.asked(2) == [("user", "first"), ("assistant", "One."), ("user", "second"), ("user", "third")]
+
+
+def test_ctrl_c_at_an_empty_prompt_leaves_and_first_clears_what_is_typed(start: Start) -> None:
+    chat = start([Line("One.")])
+    chat.ready()
+    chat.type("half a thought")
+    chat.sees("half a thought")
+    chat.child.sendcontrol("c")
+    chat.type("hello\r")
+    chat.sees("One.")
+    assert chat.asked(0) == [("user", "hello")]
+    chat.ready()
+    chat.child.sendcontrol("c")
+    chat.over()
+    assert chat.child.exitstatus == 0
+
+
+def test_a_chat_that_was_killed_goes_on_with_all_that_was_answered(start: Start) -> None:
+    chat = start([*TODO, Line("Of course.")], "--mode", "accept-edits")
+    chat.say("finish the README")
+    chat.sees("Both are")
+    chat.ready()
+    chat.child.kill(9)
+    chat.over()
+    again = start(chat.server, "--continue")
+    again.sees("6 turns")
+    again.say("do you remember?")
+    again.sees("Of course.")
+    again.leave()
+    roles = [role for role, _ in again.asked(3)]
+    assert roles == ["user", "assistant", "tool", "assistant", "tool", "assistant", "user"]
+
+
+def test_a_chat_that_was_killed_during_a_call_goes_on_and_says_so(start: Start) -> None:
+    lines = [Line("", [("Bash", {"command": "echo begun; sleep 60"})]), Line("I look.")]
+    chat = start(lines, "--mode", "full")
+    chat.say("wait")
+    chat.sees("│ begun")
+    chat.child.kill(9)
+    chat.over()
+    again = start(chat.server, "--continue", "--mode", "full")
+    again.say("what happened?")
+    again.sees("I look.")
+    again.leave()
+    assert "The program ended while this call was made" in again.server.requests[1].body["messages"][-2]["content"]
+
+
+def test_another_mode_holds_from_the_next_call_on(start: Start) -> None:
+    chat = start(TODO)
+    chat.say("/mode")
+    chat.sees("mode ask; the modes are")
+    chat.say("/mode wild")
+    chat.sees("there is no mode wild")
+    chat.say("/mode read-only")
+    chat.sees("mode read-only")
+    chat.say("finish the README")
+    chat.sees("⊘", "Edit", "Both are")
+    chat.leave()
+    assert chat.text == "TODO one\nTODO two\n"
+
+
+def test_another_model_takes_over_the_conversation(start: Start) -> None:
+    chat = start([Line("One."), Line("Two.")])
+    chat.say("first")
+    chat.sees("One.")
+    chat.say("/model another")
+    chat.sees("model another")
+    chat.say("second")
+    chat.sees("Two.")
+    chat.leave()
+    assert [seen.body["model"] for seen in chat.server.requests] == ["scripted", "another"]
+    assert chat.asked(1) == [("user", "first"), ("assistant", "One."), ("user", "second")]
+
+
+def test_help_tools_log_clear_and_compact_answer(start: Start) -> None:
+    def script(seen: Seen) -> Line:
+        if seen.number == 0:
+            return Line("", [READ, DONE])
+        return Line("Notes." if "notes that you need" in str(seen.body["messages"][-1]) else "Said.")
+
+    chat = start(script, "--mode", "accept-edits")
+    chat.say("/help")
+    chat.sees("/compact", "Alt-Enter")
+    chat.say("/tools")
+    chat.sees("dialect native", "Read", "Edit")
+    chat.say("/compact")
+    chat.sees("no conversation yet")
+    chat.say("finish")
+    chat.sees("Said.")
+    chat.say("/log")
+    chat.sees("Read", "read README.md", "Edit", "write README.md")
+    chat.say("/compact")
+    chat.sees("made shorter")
+    chat.say("/clear")
+    chat.sees("a new conversation")
+    chat.say("afresh")
+    chat.sees("Said.")
+    chat.say("/quit")
+    chat.over()
+    assert chat.asked(len(chat.server.requests) - 1) == [("user", "afresh")]
+
+
+def test_names_of_files_are_completed_after_an_at_sign(start: Start) -> None:
+    chat = start([Line("Ok.")])
+    (chat.place.project / "src").mkdir()
+    (chat.place.project / "src" / "handlebar.py").write_text("", encoding="utf-8")
+    chat.say("/tools")  # by then the session is open
+    chat.sees("dialect native")
+    chat.ready()
+    chat.type("look at @handle")
+    chat.sees("src/handlebar.py")  # in the menu
+    chat.type("\t")
+    chat.sees("bar.py")
+    chat.type("\r please\r")
+    chat.sees("Ok.")
+    chat.leave()
+    told = "[@src/handlebar.py is the name of a file or directory of the project: src/handlebar.py]"
+    assert chat.asked(0) == [("user", f"look at @src/handlebar.py please\n{told}")]
+
+
+def test_a_paste_keeps_its_lines_and_new_lines_can_be_typed(start: Start) -> None:
+    chat = start([Line("One."), Line("Two.")])
+    chat.ready()
+    chat.type("\x1b[200~def f():\r\n    return 1\r\n\x1b[201~")
+    chat.type("is that right?\r")
+    chat.sees("One.")
+    chat.ready()
+    chat.type("a\x1b\rb\\\rc\r")
+    chat.sees("Two.")
+    chat.leave()
+    assert chat.asked(0) == [("user", "def f():\n    return 1\nis that right?")]
+    assert chat.asked(1)[-1] == ("user", "a\nb\nc")
+
+
+def test_what_is_typed_before_the_editor_is_there_is_not_lost(start: Start) -> None:
+    chat = start([Line("Quick.")])
+    chat.sees(PROMPT)
+    chat.type("hurry\r")
+    chat.sees("Quick.")
+    chat.leave()
+    assert chat.asked(0) == [("user", "hurry")]
+
+
+def test_messages_typed_before_can_be_brought_back_in_the_next_chat(start: Start) -> None:
+    chat = start([Line("One."), Line("Two.")])
+    chat.say("remember this")
+    chat.sees("One.")
+    chat.leave()
+    again = start(chat.server)
+    again.ready()
+    again.type("\x1b[A")
+    again.sees("remember this")
+    again.type("\r")
+    again.sees("Two.")
+    again.leave()
+    assert again.asked(1) == [("user", "remember this")]
+
+
+def test_a_failure_of_the_server_leaves_the_chat_open(start: Start) -> None:
+    chat = start([Line("no such key", status=401), Line("Back.")])
+    chat.say("hello")
+    chat.sees("check the API key")
+    chat.say("again")
+    chat.sees("Back.")
+    chat.leave()
+
+
+def test_markdown_is_rendered_and_the_models_text_cannot_command_the_terminal(start: Start) -> None:
+    text = "# Title\n\nSome **bold** and \x1b]0;owned\x07.\n\n```python\nx = 1\n```\n\n- one\n- two\n"
+    chat = start([Line(text)])
+    chat.say("hello")
+    chat.ready()
+    seen = str(chat.child.before)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen)
+    assert "\x1b]0;owned" not in seen and "\\u001b]0;owned" in plain
+    assert "Some bold and" in plain and "x = 1" in plain and "• two" in plain
+    chat.child.sendcontrol("d")
+    chat.over()
+
+
+def test_no_color_is_honoured(start: Start) -> None:
+    chat = start(TODO, "--mode", "accept-edits", NO_COLOR="1")
+    chat.say("finish the README")
+    chat.sees("I look first.")
+    chat.sees("Both are")
+    seen = str(chat.child.before)
+    assert "+DONE one" in seen and not re.search(r"\x1b\[[0-9;]*3[0-7]m", seen)
+    chat.leave()
+
+
+def test_the_figures_stand_below_the_prompt(start: Start) -> None:
+    chat = start([Line("One.", tokens=64_000)], PROMPT_TOOLKIT_NO_CPR="0")
+    chat.sees("\x1b[6n")  # a terminal that is asked where its cursor is, and answers
+    chat.type("\x1b[5;1R")
+    chat.sees("0 in, 0 out · 0% of 128,000")
+    chat.type("hello\r")
+    chat.sees("One.", "\x1b[6n")
+    chat.type("\x1b[9;1R")
+    chat.sees("64,000 in, 2 out · 50% of 128,000")
+    chat.child.sendcontrol("d")
+    chat.over()
+
+
+def test_rules_that_cannot_be_used_end_the_chat_with_the_reason(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "config" / "handrail").mkdir(parents=True)
+    (tmp_path / "config" / "handrail" / "policy.toml").write_text("allow = 3\n", encoding="utf-8")
+    chat = start([Line("One.")])
+    said = chat.over()
+    assert chat.child.exitstatus == 2 and "policy.toml" in said and not chat.server.requests
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are looked for in /proc")
+def test_a_terminal_that_is_closed_ends_what_runs(start: Start) -> None:
+    chat = start([Line("", [("Bash", {"command": "echo begun; exec sleep 61.25"})])], "--mode", "full")
+    chat.say("wait")
+    chat.sees("│ begun")
+    assert _running("61.25")
+    chat.child.kill(signal.SIGHUP)
+    chat.over()
+    assert chat.child.exitstatus == 128 + signal.SIGHUP and not _running("61.25")
+
+
+def test_a_run_at_a_terminal_asks_there_also_when_its_output_is_json(start: Start, tmp_path: Path) -> None:
+    chat = start(TODO, "--list")  # makes the project; the run below is what is looked at
+    chat.over()
+    out = tmp_path / "events.jsonl"
+    script = f'exec "{sys.executable}" -m handrail run go --model m --json > "{out}"'
+    server = chat.place.serve(TODO)
+    child = pexpect.spawn(
+        "bash",
+        ["-c", script],
+        cwd=str(chat.place.project),
+        env=chat.place.environ(server),
+        encoding="utf-8",
+        timeout=60,
+    )
+    child.expect_exact("Edit asks")
+    child.expect_exact("[?]")
+    child.send("y")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0 and chat.text == "DONE one\nDONE two\n"
+    assert json.loads(out.read_text(encoding="utf-8").splitlines()[-1])["how"] == "done"
+
+
+def _running(word: str) -> bool:
+    """Whether a process with this word in its command line is there; the dead that nobody has fetched have none."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(place.read_bytes().split(b"\0"))
+        except OSError:  # it has ended meanwhile
+            continue
+    return any(word.encode() in words for words in found)
