@@ -219,3 +219,30 @@ def test_a_window_that_is_too_small_by_the_servers_word_is_made_room_in(stage: S
     at = stage(script, api=api)
     (at.project / "big.txt").write_text("word " * 5_000, encoding="utf-8")
     assert at.agent.run("what is in big.txt?").text == "It is big."
+
+
+def test_an_interrupt_inside_a_call_ends_it_and_the_conversation_goes_on(stage: Setting) -> None:
+    def approve(_: Any) -> bool:
+        raise KeyboardInterrupt
+
+    write = ("Write", {"file_path": "a.txt", "content": "x"})
+    at = stage([Line("", [write]), Line("fine")], mode="ask", approve=approve)
+    assert at.agent.run("write").how == "cancelled"
+    assert not (at.project / "a.txt").exists()
+    assert at.agent.run("go on").text == "fine"
+
+
+def test_an_interrupt_between_a_reply_and_its_calls_leaves_no_call_without_result(stage: Setting) -> None:
+    at = stage([Line("", [("LS", {"path": "."})]), Line("fine")])
+    plain = at.agent.history.add
+
+    def add(turn: Any) -> None:
+        plain(turn)
+        if turn.uses:
+            raise KeyboardInterrupt
+
+    at.agent.history.add = add  # type: ignore[method-assign]
+    assert at.agent.run("look").how == "cancelled"
+    at.agent.history.add = plain  # type: ignore[method-assign]
+    assert at.agent.run("go on").text == "fine"
+    assert "may have been made or not" in at.server.requests[1].results[0]

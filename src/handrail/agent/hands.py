@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -62,14 +62,17 @@ class Hands:
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="handrail-call") as pool:
             for batch in self._batches(uses):
                 futures = [pool.submit(self._call, use, cancel) for use in batch]
-                for future in futures:
-                    while True:
-                        try:
-                            given.append(future.result())
-                            break
-                        except KeyboardInterrupt:  # the calls are told, and end soon
-                            cancel.set()
+                given += [self._awaited(use, future, cancel) for use, future in zip(batch, futures, strict=True)]
         return tuple(given)
+
+    def _awaited(self, use: Use, future: Future[Given], cancel: threading.Event) -> Given:
+        while True:
+            try:
+                return future.result()
+            except KeyboardInterrupt:  # of this thread: the call is told, and ends soon; or of the call's own
+                cancel.set()
+                if future.done() and future.exception() is not None:
+                    return Given(use.id, use.name, _CANCELLED, ok=False)
 
     def _batches(self, uses: Sequence[Use]) -> list[list[Use]]:
         """Calls that can be made together, batch after batch."""

@@ -30,7 +30,7 @@ class History:
         self._keeper = keeper
         self._more = 0
         """Tokens that a request has besides its turns, by the model's own count: the tools above all."""
-        self._mend()
+        self.mend()
 
     def add(self, turn: Turn) -> None:
         self.turns.append(turn)
@@ -57,7 +57,7 @@ class History:
     def _guess(self) -> int:
         return len(self.system) // _CHARS_A_TOKEN + sum(map(size, self.turns))
 
-    def _mend(self) -> None:
+    def mend(self) -> None:
         """A conversation that was cut off while calls were made: they get a result that says so."""
         last = self.turns[-1] if self.turns else None
         if last and last.role == "assistant" and last.uses:

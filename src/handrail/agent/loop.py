@@ -69,6 +69,7 @@ class Agent:
     def run(self, task: str) -> Ending:
         """Work on a task until the model is done, or has to stop."""
         self._cancel.clear()
+        self.history.mend()
         self.history.add(Turn("user", task))
         spent = 0
         try:

@@ -21,8 +21,8 @@ class Line:
 
     text: str = ""
     uses: Sequence[tuple[str, Mapping[str, Any] | str]] = ()
-    """Tools and their arguments; a text is sent as it is, broken or not. In Responses `space.Tool` names a tool that was
-    offered inside a namespace."""
+    """Tools and their arguments; a text is sent as it is, broken or not. In Responses `space.Tool` names a tool that
+    was offered inside a namespace."""
     status: int = 200
     """Anything else is a failure, with `text` as its message."""
     headers: Mapping[str, str] = field(default_factory=dict)

@@ -57,8 +57,11 @@ class Interrupts:
         self._before: Any = None
         self.asking = False
         """Whether the model is being asked."""
+        self.pressed = False
+        """Whether it was pressed since this was entered."""
 
     def __enter__(self) -> Interrupts:
+        self.pressed = False
         self._before = signal.signal(signal.SIGINT, self._pressed)
         return self
 
@@ -68,6 +71,7 @@ class Interrupts:
     def _pressed(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature is fixed
         now = time.monotonic()
         again, self._last = now - self._last < _TWICE, now
+        self.pressed = True
         self._stop()
         if again:
             raise Leave

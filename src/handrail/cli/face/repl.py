@@ -62,16 +62,17 @@ def _chat(work: Work) -> int:
 
 def answer(work: Work, text: str) -> Ending | None:
     """Work on one message; None if the model cannot be asked at all."""
-    from handrail.agent.providers import ModelError
+    from handrail.agent.providers import Cancelled, ModelError
 
     work.restart()
     with work.interrupts, work.screen.running(work.meter.line, work.tail):
         try:
             agent = work.agent()
+            if work.interrupts.pressed:  # while the model's SDK was imported: the run would not know of it
+                raise Cancelled
         except ModelError as error:
-            ending = None
-            why = str(error)
-        except KeyboardInterrupt:
+            ending, why = None, str(error)
+        except Cancelled:
             ending, why = None, "stopped, as you asked"
         else:
             ending = agent.run(readable(text))
