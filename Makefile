@@ -1,10 +1,10 @@
-# Two commands: `make run` shows the tools at work on a throwaway project, `make test` runs every check.
+# Two commands: `make run` shows an agent at work on a throwaway project, `make test` runs every check.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test check test-conformance scoreboard bench specs format lock clean
+.PHONY: run test check test-conformance test-clients scoreboard bench specs format lock clean
 
 $(READY): pyproject.toml requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,10 @@ CONFORMANCE := @modelcontextprotocol/conformance@0.2.0-alpha.12 node@22
 test-conformance: $(READY)
 	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && npm install --silent --no-save --prefix "$$folder" $(CONFORMANCE) && \
 		HANDRAIL_CONFORMANCE="$$folder" $(BIN)/python -m pytest tests/mcp/test_http_conformance.py
+
+# Not in `make test`: needs npm, and installs real clients (about 1.1 GB) into a cache folder; docs/mcp.md says which.
+test-clients: $(READY)
+	HANDRAIL_CLIENTS=1 $(BIN)/python -m pytest tests/clients
 
 scoreboard: $(READY)
 	$(BIN)/python -m tests.seeds.scoreboard

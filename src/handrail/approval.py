@@ -58,12 +58,16 @@ class Approvals:
     def __init__(self, policy: Policy, approve: Approve | None) -> None:
         self._policy = policy
         self._approve = approve
-        self._granted: set[tuple[str, str]] = set()
+        self._granted: set[tuple[str, str, str]] = set()
         self._lock = threading.Lock()
 
     def follow(self, policy: Policy) -> None:
         """Judge by another policy from now on."""
         self._policy = policy
+
+    def still_holds(self, shown: Prepared, now: Prepared) -> bool:
+        """Whether a call still is what the person was asked about, and no rule has come to refuse it."""
+        return now.touches == shown.touches and now.verdict.decision != "deny"
 
     def verdict(self, touches: Sequence[Touch]) -> Verdict:
         """What the policy says, without what a person has allowed for this session. A deny is never loosened."""
@@ -79,26 +83,27 @@ class Approvals:
             return left
         return Verdict("allow", "approved for this session", "a person has allowed this for the session")
 
-    def consent(self, prepared: Prepared, rewritten: bool = False) -> Consent | None:
+    def consent(self, prepared: Prepared, rewritten: Answer | None = None) -> Consent | None:
         """None if nobody needs to be asked. Raises `Denied` or `NeedsApproval`, or why the call cannot be done.
 
-        What a person has ``rewritten`` is wanted by that person, and need not be asked again.
+        What a person has ``rewritten`` with an earlier answer is wanted by that person, and need not be asked again.
         """
         verdict = prepared.verdict
-        facts = {name: getattr(verdict, name) for name in ("rule", "why", "source", "allow")}
         if verdict.decision == "deny":
-            raise Denied(**facts)
+            raise Denied(**_facts(verdict))
         if verdict.decision == "allow":
             return None
         if self._approve is None:
-            raise NeedsApproval(**facts)
+            raise nobody(verdict)
         shown = self._shown(prepared)
-        answer = Answer(True) if rewritten else answered(self._approve(prepared))
+        answer = Answer(True, lasting=rewritten.lasting) if rewritten else answered(self._approve(prepared))
         if not answer.yes:
             why = "the person who was asked said no" + (f": {answer.reason}" if answer.reason else "")
-            raise Denied(**{**facts, "why": why, "source": "", "allow": ""})
-        if answer.lasting != "once":
-            self._remember(prepared, answer)
+            if prepared.cancel and prepared.cancel.is_set():
+                why = "the call was cancelled while a person was asked"
+            raise Denied(rule=verdict.rule, why=why, source="", allow="")
+        if answer.arguments is None:
+            _require_shown(answer, shown or ())
         return Consent(answer, shown)
 
     def _shown(self, prepared: Prepared) -> Sequence[Proposed] | None:
@@ -113,17 +118,48 @@ class Approvals:
                 raise
             return None
 
-    def _remember(self, prepared: Prepared, answer: Answer) -> None:
+    def remember(self, prepared: Prepared, consent: Consent) -> list[Remark]:
+        """Keep an answer that lasts, once it was used for what was shown; says where it could not be written down."""
+        if consent.answer.lasting == "once":
+            return []
         asked = [touch for touch in prepared.touches if self._policy.judge([touch]).decision == "ask"]
         with self._lock:
             self._granted.update(map(_resource, asked))
         remember = getattr(self._policy, "remember", None)
-        if answer.lasting == "always" and remember and prepared.verdict.allow:
-            remember(prepared.verdict.allow.split("\n"))
+        if consent.answer.lasting != "always" or not remember or not prepared.verdict.allow:
+            return []
+        place = next((touch.place for touch in prepared.touches if touch.action == "run"), "")
+        try:
+            remember(prepared.verdict.allow.split("\n"), place)
+        except ValueError as error:  # the call is made: what is left to do is to say so
+            return [Remark("not_remembered", {"why": str(error)})]
+        return []
 
 
-def _resource(touch: Touch) -> tuple[str, str]:
-    return touch.action, touch.path or touch.target
+def _require_shown(answer: Answer, shown: Sequence[Proposed]) -> None:
+    """A choice that is about nothing that was shown would be passed over, and all be done: a fault of the host's."""
+    known = {one.path: one for one in shown}
+    for path, numbers in (answer.hunks or {}).items():
+        if path not in known:
+            raise ValueError(f"the answer chooses hunks of {path!r}, which the call does not change")
+        if not known[path].parts and not set(range(len(known[path].hunks))) <= set(numbers):
+            raise ValueError(f"the answer leaves out hunks of {path!r}, which can only be taken as a whole")
+    for path in answer.contents or {}:
+        if path not in known or known[path].after is None or (known[path].after and not known[path].text):
+            raise ValueError(f"the answer has another text for {path!r}, which cannot be written otherwise")
+
+
+def nobody(verdict: Verdict, attach: str = "") -> NeedsApproval:
+    """What is said where nobody can be asked; ``attach``: the command by which a person could be. A host raises it."""
+    return NeedsApproval(**_facts(verdict), attach=attach)
+
+
+def _facts(verdict: Verdict) -> dict[str, str]:
+    return {name: getattr(verdict, name) for name in ("rule", "why", "source", "allow")}
+
+
+def _resource(touch: Touch) -> tuple[str, str, str]:
+    return touch.action, touch.path or touch.target, touch.place
 
 
 def _bytes(proposed: Sequence[Proposed]) -> list[tuple[str, bytes | None, bytes | None]]:

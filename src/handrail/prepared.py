@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from handrail.errors import BadJson
 from handrail.guard import Choice, Guard, Proposed
 from handrail.nouns import Call, Touch, Verdict
 from handrail.text.diff import unified
 from handrail.text.shown import readable, shown
-from handrail.tool import Arguments, Tool
 from handrail.workspace import WorkPath
+
+if TYPE_CHECKING:
+    from handrail.tool import Arguments, Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class Prepared:
     """A unified diff of what would change; raises what the run would raise."""
     proposed: Callable[[], Sequence[Proposed]] = tuple
     """What would change, file by file; empty for a command. Raises what the run would raise."""
+    cancel: threading.Event | None = None
+    """Set when the call is cancelled: nobody waits for the answer any more."""
 
 
 Lasting = Literal["once", "session", "always"]

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import os
 import threading
-import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from handrail import dialects, outfit, redaction, tools
@@ -23,6 +22,7 @@ from handrail.artefacts import ALIAS, Artefacts
 from handrail.dialects import Dialect, Spec
 from handrail.errors import (
     Bug,
+    Cancelled,
     ChangedSince,
     ReadOnlyRoot,
     SessionOver,
@@ -39,9 +39,7 @@ from handrail.nouns import Call, Note, Result, Touch
 from handrail.policy import Policy
 from handrail.prepared import Approve, Prepared, as_mapping, command_of, diff_of, plainly
 from handrail.saying import Voice
-from handrail.search.walk import Listings
 from handrail.settings import Settings
-from handrail.tool import Arguments, Outcome, Tool
 from handrail.tracker import Tracker
 from handrail.trail import Trail, require_declared
 from handrail.workspace import Root, WorkPath, Workspace
@@ -51,6 +49,7 @@ if TYPE_CHECKING:
     from handrail.policy.files import PolicyFile
     from handrail.policy.secrets import Mode
     from handrail.shell.terminal import Terminal
+    from handrail.tool import Arguments, Outcome, Tool
 
 T = TypeVar("T")
 _ATTEMPTS = 20
@@ -81,6 +80,8 @@ class Session:
         self.workspace = Workspace([Root(os.fspath(root)), *roots, kept])
         self.tracker = Tracker()
         self._voice = Voice(self.dialect, self.settings)
+        self._given_policy = policy is not None
+        self._rules = rules
         self.policy = policy or outfit.policy(self.workspace, self.settings, mode, rules, self.terminal)
         self._redaction = redaction.load(self.settings, os.environ)
         home = os.path.realpath(self.workspace.home)
@@ -88,8 +89,7 @@ class Session:
         self.journal = journal or NoJournal()
         self._approvals = Approvals(self.policy, approve)
         self._indexes = Indexes()
-        self._listings = Listings()
-        self._sight = outfit.sight(self.policy)
+        self._eyes = outfit.Eyes(self.workspace, self.policy)
         self._locks = Locks(os.path.join(state, "locks"), recover, self.settings.lock_seconds)
         self._artefacts = artefacts
         self._state = state
@@ -114,6 +114,11 @@ class Session:
         self._artefacts.close()
         self.workspace.close()
 
+    def warm(self) -> None:
+        """Import now what the first call would wait for: pydantic, and the tool that the dialect names first."""
+        for name in self.dialect.core[:1]:
+            self.dialect.spec(name)
+
     def specs(self) -> list[Spec]:
         """What the model is told: the tools of the dialect."""
         return [self.dialect.spec(name) for name in self.dialect.entries]
@@ -130,7 +135,6 @@ class Session:
 
         Who sets ``cancel`` from another thread gets an answer soon; a command is ended.
         """
-        started = time.perf_counter()
         trail = Trail(Call(tool, {}, id), cancel)
         try:
             trail.call = Call(tool, self._redaction.given(as_mapping(arguments)), id)
@@ -143,9 +147,11 @@ class Session:
         except Exception as error:
             if self.settings.raise_bugs:
                 raise
+            import traceback  # slow to import, and only needed for faults of this program
+
             trail.traceback = traceback.format_exc()
             result = self._voice.failure(Bug(what=f"{type(error).__name__}: {error}"), trail)
-        result = replace(self._redaction.result(result), time_ms=(time.perf_counter() - started) * 1000)
+        result = self._redaction.result(result)
         data = result.data
         result = self.dialect.rendered(result, trail.call, self.workspace.home)
         failed = self.journal.record(
@@ -186,10 +192,11 @@ class Session:
 
     def set_mode(self, mode: Mode) -> None:
         """Go on in another mode under the same rules; what a person has allowed for the session still holds."""
-        rules = getattr(self.policy, "files", ())
-        self.policy = outfit.policy(self.workspace, self.settings, mode, rules, self.terminal)
+        if self._given_policy:
+            raise TypeError("this session's policy was given by the host, and knows no modes")
+        self.policy = outfit.policy(self.workspace, self.settings, mode, self._rules, self.terminal)
         self._approvals.follow(self.policy)
-        self._sight = outfit.sight(self.policy)
+        self._eyes.follow(self.policy)
 
     # The corridor, step by step.
 
@@ -197,15 +204,23 @@ class Session:
         """Prepared, approved and run; again from the start if what the person saw is not what would be done."""
         for _ in range(_ATTEMPTS):
             prepared = self._prepare(trail)
-            trail.consent = self._approvals.consent(prepared, trail.rewritten)
-            if trail.consent and trail.consent.answer.arguments is not None:
-                trail.call = replace(trail.call, arguments=self._redaction.given(trail.consent.answer.arguments))
-                trail.rewritten = True
+            trail.consent = consent = self._approvals.consent(prepared, trail.rewritten)
+            if consent and consent.answer.arguments is not None:
+                trail.call = replace(trail.call, arguments=self._redaction.given(consent.answer.arguments))
+                trail.rewritten = consent.answer
+                continue
+            if trail.cancel and trail.cancel.is_set():  # perhaps while somebody was thinking
+                raise Cancelled
+            # While somebody was asked, a link, a directory, the mode may have become another one.
+            if consent and not self._approvals.still_holds(prepared, self._prepare(trail)):
                 continue
             try:
-                return prepared, self._run(prepared, trail)
+                outcome = self._run(prepared, trail)
             except Unlike:
                 continue
+            if consent:
+                trail.remarks += self._approvals.remember(prepared, consent)
+            return prepared, outcome
         raise ChangedSince(path=trail.touches[0].target if trail.touches else "", moved="")
 
     def _prepare(self, trail: Trail) -> Prepared:
@@ -247,9 +262,11 @@ class Session:
             trail.touches,
             paths,
             trail.verdict,
-            lambda: self._preview(prepared),
-            lambda: () if command_of(prepared) else self._proposed(prepared).proposed,
+            lambda: self._preview(prepared, once),
+            lambda: () if command_of(prepared) else once().proposed,
+            trail.cancel,
         )
+        once = cache(lambda: self._proposed(prepared))  # what is shown is what the answer binds to
         return prepared
 
     def terminal(self) -> Terminal:
@@ -267,28 +284,33 @@ class Session:
 
     def _held(self, prepared: Prepared, work: Callable[[], T]) -> T:
         """Do ``work`` on files inside the boundary that holds commands, where that is asked for."""
-        files = any(touch.action in _ON_FILES for touch in prepared.touches)
-        if not self.settings.confine_files or not files or any(touch.action == "run" for touch in prepared.touches):
+        if not self.settings.confine_files:
+            return work()
+        actions = {touch.action for touch in prepared.touches}
+        if "run" in actions or actions.isdisjoint(_ON_FILES):
             return work()
         return self.terminal().boundary.run(work)
 
     def _located(self, touch: Touch, paths: Mapping[str, WorkPath]) -> Touch:
         """With the real path. What a command comes to may lie anywhere: policy and the boundary judge that."""
         if touch.action not in _ON_FILES:
-            return touch
+            return replace(touch, place=paths[touch.place].real) if touch.place in paths else touch
         if not touch.by_command:
             return replace(touch, path=paths[touch.target].real)
         home, target = os.path.realpath(self.workspace.home), self.workspace.spelled(touch.target)
-        real = os.path.realpath(os.path.join(home, os.path.expanduser(target)))
+        named = os.path.join(home, os.path.expanduser(target))
+        real = os.path.realpath(named)
+        if touch.action == "delete" and not touch.below and os.path.islink(named):  # the link goes, and not what it is of
+            return replace(touch, path=os.path.join(os.path.realpath(os.path.dirname(named)), os.path.basename(named)))
         if touch.into and os.path.isdir(real):
             return replace(touch, target=os.path.join(touch.target, touch.into), path=os.path.join(real, touch.into))
         return replace(touch, path=real)
 
-    def _preview(self, prepared: Prepared) -> str:
+    def _preview(self, prepared: Prepared, proposed: Callable[[], Guard]) -> str:
         command = command_of(prepared)
         if command is not None:  # what a command changes is known when it is done
             return f"$ {plainly(command)}\n"
-        return diff_of(self._proposed(prepared))
+        return diff_of(proposed())
 
     def _proposed(self, prepared: Prepared) -> Guard:
         """What a call would do to files, without doing it."""
@@ -360,8 +382,7 @@ class Session:
             rules,
             limits,
             prepared.paths,
-            self._listings,
-            self._sight,
+            self._eyes.tree,
             self.terminal,
             prepared.call.id,
             cancel,

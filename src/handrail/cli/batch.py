@@ -40,6 +40,7 @@ in:   {"id": any JSON value, may be left out, "tool": "Read", "arguments": {...}
 out:  {"id", "tool", "status": "ok"|"partial"|"error"|"denied", "text", "blocks", "data", "notes",
        "error": {"code", "message"} or null, "touches", "stats": {"time_ms"}}
 
+What the rules ask about is asked where `handrail approve` runs, or here with --ask; else it is refused.
 Input is UTF-8, output ASCII. Blank lines are skipped. A line that cannot be understood is answered with the
 error code bad_json or bad_arguments and the session goes on; a line may hold 64 MB."""
 

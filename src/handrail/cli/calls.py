@@ -37,7 +37,7 @@ with --read-first: the file is then read just before, in the same session, and t
 For several calls in one session use `handrail batch`.
 
 What the rules ask about is asked at the terminal: the diff or the command is shown, and one key answers. Without a
-terminal such a call is refused."""
+terminal whoever runs `handrail approve` elsewhere is asked, and if nobody does, such a call is refused."""
 
 _EXAMPLES = """\
 examples:

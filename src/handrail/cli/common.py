@@ -117,7 +117,7 @@ def open_session(options: argparse.Namespace, approve: Approve | None = None) ->
             settings=config.settings,
             mode=getattr(options, "mode", None) or "accept-edits",
             rules=open_rules(options.workspace, config.settings),
-            approve=approve,
+            approve=approve or _elsewhere(options.workspace, config.settings),
             journal=open_journal(config.settings),
         )
     except ToolError as error:
@@ -141,6 +141,14 @@ def person() -> Approve | None:
 
     tty = Tty.open()
     return Asker(tty) if tty else None
+
+
+def _elsewhere(workspace: str, settings: Settings) -> Approve:
+    """Whoever has attached from another terminal, where nobody sits in front of this one."""
+    from handrail.approvers import Approvers
+    from handrail.files.locks import state_directory
+
+    return Approvers(state_directory(settings.state), workspace)
 
 
 def open_rules(workspace: str, settings: Settings) -> tuple[PolicyFile, ...]:

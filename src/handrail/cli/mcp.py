@@ -22,8 +22,9 @@ _ABOUT = """\
 An MCP server on stdin and stdout: the tools of a dialect, for any client that speaks the Model Context Protocol
 (2024-11-05 to 2025-11-25, and 2026-07-28). Logs go to stderr.
 
-Where a rule says `ask`, the person is asked through the client if it can do that (elicitation); if it cannot, the call
-is refused and the answer names the rule that would allow it.
+Where a rule says `ask`, the person is asked through the client if it can do that (elicitation); if it cannot, whoever
+runs `handrail approve` in a terminal is; with nobody there the call is refused, and the answer names the rule that
+would allow it.
 
 `handrail mcp install CLIENT` writes the entry for a client; `handrail mcp --http HOST:PORT` serves over HTTP. Each has
 its own --help."""
@@ -57,13 +58,13 @@ class Options:
 def main(words: Sequence[str]) -> int:
     """Run the verb with the words after it; returns the exit code."""
     if words and words[0] == "install":
-        from handrail.mcp import install
+        from handrail.mcp.install.command import main as install
 
-        return install.main(list(words[1:]))
+        return install(list(words[1:]))
     if any(word == "--http" or word.startswith("--http=") for word in words):
-        from handrail.mcp import http
+        from handrail.mcp.http.command import main as serve
 
-        return http.main(list(words))
+        return serve(list(words))
     return run(quickly_read(words) or _read(words))
 
 
@@ -121,8 +122,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: Options) -> int:
-    from handrail.mcp import offer, stdio
-    from handrail.mcp.channel import Channel
+    from handrail.mcp import offer
+    from handrail.mcp.stdio.channel import Channel
+    from handrail.mcp.stdio.server import Server
 
     for option, place in (("ROOT", options.workspace), *(("--root", one) for one in options.root + options.read_root)):
         if not os.path.isdir(place):
@@ -145,7 +147,7 @@ def run(options: Options) -> int:
 
         raise UsageError(f"stdin and stdout must be open, for they are the client's: {error.strerror}") from None
     opened = partial(_opened, options)
-    return stdio.Server(channel, specs, options.workspace, opened, options.structured).run()
+    return Server(channel, specs, options.workspace, opened, options.structured).run()
 
 
 def _opened(options: Options, approve: Approve) -> Session:

@@ -28,7 +28,8 @@ What may be done here, and why.
   test                run the examples inside the rules, and name the rules that can never decide anything
   trust               let this project's handrail.toml loosen things too, as it stands now
 
-Rules are read from /etc/handrail/policy.toml, ~/.config/handrail/policy.toml and handrail.toml in the workspace."""
+Rules are read from /etc/handrail/policy.toml, policy.toml and approved.toml in ~/.config/handrail, and handrail.toml in
+the workspace."""
 
 _EXAMPLES = """\
 examples:
@@ -104,7 +105,8 @@ def _explain(options: argparse.Namespace) -> int:
 def _policy(session: Session, mode: Any, files: Sequence[PolicyFile]) -> RulePolicy:
     from handrail.policy.judge import RulePolicy
 
-    return RulePolicy(session.workspace.roots, mode, files, confined=lambda: session.terminal().confined)
+    confined, masked = lambda: session.terminal().confined, lambda: session.terminal().hides
+    return RulePolicy(session.workspace.roots, mode, files, confined=confined, masked=masked)
 
 
 def _said(tool: str, verdict: Verdict, each: Sequence[tuple[Touch, Verdict]]) -> str:
@@ -115,7 +117,8 @@ def _said(tool: str, verdict: Verdict, each: Sequence[tuple[Touch, Verdict]]) ->
     for touch, one in each:
         more = [touch.tier, touch.doubt, "by a command" if touch.by_command else ""]
         facts = "".join(f", {fact}" for fact in more if fact)
-        rows.append(f"  {'touch':<7} {touch.action} {shown(touch.target)}{facts}: {one.decision}")
+        why = f" ({one.why})" if one.decision != "allow" and one.why != verdict.why else ""
+        rows.append(f"  {'touch':<7} {touch.action} {shown(touch.target)}{facts}: {one.decision}{why}")
     if verdict.decision != "allow":
         lines = verdict.allow.split("\n") if verdict.allow else ["no rule: " + _no_rule(verdict)]
         rows += [f"  {'allow' if not at else '':<7} {line}" for at, line in enumerate(lines)]

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import add_dialect, open_dialect, verb_parser
@@ -46,12 +47,9 @@ def _anthropic(spec: Spec) -> dict[str, Any]:
 
 
 def _mcp(spec: Spec) -> dict[str, Any]:
-    hints = {
-        "readOnlyHint": spec.hints.read_only,
-        "destructiveHint": spec.hints.destructive,
-        "idempotentHint": spec.hints.idempotent,
-        "openWorldHint": spec.hints.open_world,
-    }
+    from handrail.mcp.wire import hinted
+
+    hints = hinted(asdict(spec.hints))
     return {"name": spec.name, "description": spec.description, "inputSchema": spec.schema, "annotations": hints}
 
 

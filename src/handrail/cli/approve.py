@@ -1,0 +1,149 @@
+"""`handrail approve`: a terminal in which a person is asked what other processes of Handrail need a person for."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import select
+from typing import TYPE_CHECKING
+
+from handrail.cli.common import open_config, require_directory, verb_parser
+from handrail.cli.output import Screen, Stop, UsageError
+from handrail.cli.tty import Tty
+from handrail.text.shown import shown
+
+if TYPE_CHECKING:
+    from handrail.approvers.desk import Desk, Incoming
+    from handrail.prepared import Answer
+
+_ABOUT = """\
+Wait in this terminal, and be asked whatever other processes of Handrail need a person for: an MCP server whose client
+cannot ask, `handrail batch`, a program that has embedded Handrail. Each question is shown as it would be in a terminal
+of its own: why it is asked, the diff or the command, and answers of one key (? explains them).
+
+You are asked by your own processes that work in DIR or below it. Several questions wait for each other. With several
+terminals attached, the first answer counts. A question that is cancelled, or whose process ends, goes away. What is too
+long to be shown is named in red. With nobody attached such a call is refused at once, and the model reads how a person
+can be asked.
+
+Ctrl-C detaches: what was not answered counts as not asked, and is refused. Nothing is kept of questions here; the
+journal of the process that asked has the call, the rule and how it ended (`handrail log`)."""
+
+_EXAMPLES = """\
+examples:
+  handrail approve                          questions about this directory
+  handrail approve -w path/to/project       questions about a project
+  handrail approve --all                    questions of all your processes
+
+exit codes: 0 detached, 1 no place to listen, 2 wrong usage"""
+
+
+class _Over(Exception):
+    """The question that is being shown need not be answered any more."""
+
+
+class _Terminal(Tty):
+    """A terminal at which waiting for a key ends when the question is over."""
+
+    incoming: Incoming | None = None
+
+    def read(self, most: int) -> bytes:
+        if self.incoming:
+            select.select([self.fd, self.incoming.fileno()], [], [])
+            if self.incoming.over:
+                raise _Over
+        return super().read(most)
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser("approve", _ABOUT, _EXAMPLES)
+    about = "the project whose questions are asked here, with all below it (default: this directory)"
+    made.add_argument("-w", "--workspace", metavar="DIR", default=".", help=about)
+    made.add_argument("--all", action="store_true", help="questions about all workspaces, not just DIR")
+    return made
+
+
+def run(options: argparse.Namespace) -> int:
+    require_directory("-w", options.workspace)
+    tty = _Terminal.open()
+    if not isinstance(tty, _Terminal):
+        raise UsageError("there is no terminal to ask at; run this in one")
+    from handrail.approvers.desk import Desk
+    from handrail.files.locks import state_directory
+
+    workspace = None if options.all else os.path.realpath(options.workspace)
+    with contextlib.closing(tty):
+        try:
+            desk = Desk(state_directory(open_config().settings.state), workspace)
+        except OSError as error:
+            raise Stop(f"no questions can be taken at {shown(error.filename or '')}: {error.strerror}") from None
+        with desk, contextlib.suppress(KeyboardInterrupt):
+            _Counter(tty, desk, workspace).work()
+        with contextlib.suppress(OSError):
+            tty.write("\ndetached\n")
+    return 0
+
+
+class _Counter:
+    """Where the person sits: takes one question after the other."""
+
+    def __init__(self, tty: _Terminal, desk: Desk, workspace: str | None) -> None:
+        from handrail.cli.asking import Asker, Display
+
+        self._tty = tty
+        self._desk = desk
+        self._workspace = workspace
+        self._asker = Asker(tty)
+        self._display = Display(tty.write, Screen(tty.out))
+
+    def work(self) -> None:
+        """Until Ctrl-C, or the end of the terminal."""
+        about = f"about {shown(self._workspace)}" if self._workspace else "of all your processes"
+        self._display.say(f"Questions {about} are asked here. Ctrl-C detaches.", "bold")
+        while True:
+            incoming = self._desk.questions.get()
+            with contextlib.closing(incoming):
+                try:
+                    self._take(incoming)
+                except OSError:  # the terminal is gone
+                    return
+
+    def _take(self, incoming: Incoming) -> None:
+        if incoming.over:
+            return self._gone(incoming)
+        self._tty.write("\a")  # the person may look elsewhere
+        question = incoming.question
+        waiting = self._desk.questions.qsize()
+        more = f"; {waiting} more waiting" if waiting else ""
+        self._display.say(f"\nprocess {incoming.pid} in {shown(question.workspace)}{more}", "dim")
+        for missing in question.shortened:
+            self._display.say(f"NOT shown here: {shown(missing)}", "bold red")
+        self._tty.incoming = incoming
+        try:
+            answer = self._asker(question.prepared)
+        except _Over:
+            return self._gone(incoming)
+        finally:
+            self._tty.incoming = None
+        return self._give(incoming, answer)
+
+    def _give(self, incoming: Incoming, answer: Answer) -> None:
+        try:
+            given = incoming.answer(answer)
+        except ValueError:
+            from handrail.prepared import Answer
+
+            self._display.say("That is too long to be sent: it counts as a no.", "red")
+            given = incoming.answer(Answer(False, "the person's own text was too long"))
+        if given:
+            word = "no" if not answer.yes else "yes" if answer.lasting == "once" else f"yes, {answer.lasting}"
+            self._display.say(f"answered: {word}", "dim")
+        else:
+            self._gone(incoming)
+
+    def _gone(self, incoming: Incoming) -> None:
+        tool = shown(incoming.question.prepared.call.tool)
+        self._display.say(
+            f"\n{tool} need not be answered any more: {incoming.over or 'whoever asked has gone'}", "yellow"
+        )
