@@ -23,6 +23,7 @@ from typing import Any
 from benchmarks.measure import Line, Scale, Times, seconds, size
 
 AT_ONCE = 32
+_INSTALLING = 180.0
 PACKAGE = "@modelcontextprotocol/server-filesystem"
 
 
@@ -126,7 +127,7 @@ class Server:
 
 def starting(ours: Sequence[str], place: Path, variables: Mapping[str, str], scale: Scale) -> Iterator[Line]:
     """CPU until the tool list is there, against an interpreter that does nothing and the server in node."""
-    node = node_server(place)
+    node = node_server(place, place.parent / "mcp-node" if scale.install else None)
     spent: dict[str, list[float]] = {"ours": [], "pass": [], **({"node": []} if node else {})}
     for number in range(scale.rounds + 1):
         found = {"ours": until_listed(ours, variables), "pass": bare(variables)}
@@ -144,7 +145,8 @@ def starting(ours: Sequence[str], place: Path, variables: Mapping[str, str], sca
         ratio = times["ours"].median / times["node"].median
         yield Line(what, str(times["ours"]), str(times["node"]), f"{ratio:.2f}x", "below 1x", ratio < 1)
     else:
-        yield Line(what, str(times["ours"]), f"not measured: node or {PACKAGE} is not installed here")
+        why = "it could not be installed with npm" if scale.install else f"node or {PACKAGE} is not installed here"
+        yield Line(what, str(times["ours"]), f"not measured: {why}")
 
 
 def until_listed(words: Sequence[str], variables: Mapping[str, str]) -> float:
@@ -159,8 +161,8 @@ def bare(variables: Mapping[str, str]) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def node_server(place: Path) -> list[str] | None:
-    """The node server for the same folder, if it is installed: on PATH, or among npm's global packages."""
+def node_server(place: Path, into: Path | None = None) -> list[str] | None:
+    """The node server for the same folder: on PATH, among npm's global packages, or installed ``into`` a folder."""
     if found := shutil.which("mcp-server-filesystem"):
         return [found, str(place)]
     node, npm = shutil.which("node"), shutil.which("npm")
@@ -168,7 +170,16 @@ def node_server(place: Path) -> list[str] | None:
         return None
     where = subprocess.run([npm, "root", "-g"], capture_output=True, encoding="utf-8", check=False).stdout.strip()
     script = Path(where, PACKAGE, "dist", "index.js")
-    return [node, str(script), str(place)] if where and script.is_file() else None
+    if not (where and script.is_file()) and into:
+        into.mkdir(exist_ok=True)
+        quiet = ["--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]
+        words = [npm, "install", "--prefix", str(into), *quiet, PACKAGE]
+        try:
+            subprocess.run(words, cwd=into, capture_output=True, check=False, timeout=_INSTALLING)
+        except subprocess.TimeoutExpired:
+            return None
+        script = into / "node_modules" / PACKAGE / "dist" / "index.js"
+    return [node, str(script), str(place)] if script.is_file() else None
 
 
 def calling(server: Server, scale: Scale) -> Iterator[Line]:

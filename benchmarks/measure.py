@@ -18,6 +18,8 @@ class Scale:
     edits: tuple[int, ...] = (1 << 10, 1 << 20, 100 << 20)
     rounds: int = 7
     calls: int = 300
+    install: bool = False
+    """Whether a competitor that is not here may be installed, into the temporary folder."""
 
     @property
     def few(self) -> int:
@@ -26,6 +28,7 @@ class Scale:
 
 
 SMALL = Scale(lines=1_000_000, edits=(1 << 10, 1 << 20, 10 << 20), rounds=5, calls=100)
+FULL = Scale(install=True)
 
 
 @dataclass(frozen=True, slots=True)

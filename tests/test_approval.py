@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -224,12 +225,12 @@ def test_what_a_proven_command_destroys_can_be_taken_back(
 
 
 def test_what_cannot_be_kept_is_named(opened: Callable[..., Session], project: Path, tmp_path: Path) -> None:
-    (project / "link").symlink_to("a.txt")
+    os.mkfifo(project / "pipe")
     journal = SqliteJournal(str(tmp_path / "journal.db"))
     with opened(lambda _: True, journal=journal) as session:
-        result = session.call("Bash", {"command": "rm link"})
-    assert result.ok and "link" in next(note.text for note in result.notes if note.code == "not_kept")
-    assert (project / "a.txt").exists()
+        result = session.call("Bash", {"command": "rm pipe"})
+        assert session.undo(call=1).unknown == ("rm pipe",)
+    assert result.ok and "pipe" in next(note.text for note in result.notes if note.code == "not_kept")
 
 
 def test_an_undo_says_that_it_does_not_know_all_that_a_command_did(
@@ -247,3 +248,18 @@ def test_a_command_is_shown_and_has_no_files_to_propose(opened: Callable[..., Se
     with opened(None) as session:
         prepared = session.prepare("Bash", {"command": "echo hi"})
         assert prepared.preview() == "$ echo hi\n" and not prepared.proposed()
+
+
+def test_a_yes_that_comes_after_the_call_was_cancelled_does_nothing(
+    opened: Callable[..., Session], project: Path
+) -> None:
+    cancel = threading.Event()
+
+    def approve(_: Prepared) -> bool:
+        cancel.set()
+        return True
+
+    with opened(approve) as session:
+        result = session.call("Write", {"file_path": "new.txt", "content": "x"}, cancel=cancel)
+    assert result.error is not None and result.error.code == "cancelled"
+    assert not (project / "new.txt").exists()

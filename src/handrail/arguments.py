@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
-from handrail.dialects import Entry, Spec
 from handrail.errors import BadArguments
 from handrail.text.shown import shown
-from handrail.tool import Arguments
+
+if TYPE_CHECKING:
+    from handrail.dialects import Entry, Spec
+    from handrail.tool import Arguments
 
 
 def parse(
     args: type[Arguments], ours: Mapping[str, Any], unknown: Sequence[str], spec: Spec, entry: Entry
 ) -> Arguments:
     """The arguments as the tool takes them; raises `BadArguments` with all that is wrong, in the dialect's names."""
-    known = list(spec.schema["properties"])
-    problems = [_unknown(name, known) for name in unknown]
-    theirs = {inner: outer for outer, inner in entry.rename.items()}
+    problems = [_unknown(name, list(spec.schema["properties"])) for name in unknown]
     for name in spec.schema.get("required", ()):  # a dialect may need what the tool itself could do without
         inner = entry.rename.get(name, name)
         if inner not in ours and not args.model_fields[inner].is_required():
             problems.append(f"{name}: {_missing(spec.schema, [name])}")
     try:
         parsed = args.model_validate(ours)
-    except ValidationError as error:
+    except ValueError as error:
+        from pydantic import ValidationError  # one kind of ValueError; here there is a tool, and pydantic with it
+
+        if not isinstance(error, ValidationError):
+            raise
+        theirs = {inner: outer for outer, inner in entry.rename.items()}
         for one in error.errors(include_url=False):
             place = [theirs.get(str(part), str(part)) for part in one["loc"]]
             problems.append(f"{_place(place)}: {_problem(one, spec.schema, place)}")
@@ -37,6 +39,8 @@ def parse(
 
 
 def _unknown(name: str, known: list[str]) -> str:
+    import difflib  # slow to import, and only needed for mistakes
+
     near = difflib.get_close_matches(name, known, n=1)
     return f"{shown(name)}: there is no such argument; " + (
         f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"

@@ -28,8 +28,6 @@ from handrail.files.commit import Change
 from handrail.files.pages import Indexes, TextFile
 from handrail.files.parcels import Parcel, require_free, require_movable, same_disk, scan, told
 from handrail.files.stored import Stored, Version, load
-from handrail.search.tree import Sight, Tree
-from handrail.search.walk import Listings
 from handrail.settings import Settings
 from handrail.text.chosen import chosen, replaced
 from handrail.text.codec import UTF8
@@ -41,6 +39,7 @@ from handrail.tracker import Tracker, moved_lines, stamp_of
 from handrail.workspace import WorkPath, Workspace
 
 if TYPE_CHECKING:
+    from handrail.search.tree import Tree
     from handrail.shell.terminal import Terminal
 
 
@@ -89,8 +88,7 @@ class Guard:
         rules: Rules,
         limits: Any,
         paths: Mapping[str, WorkPath],
-        listings: Listings,
-        sight: Sight,
+        look: Callable[[WorkPath], Tree],
         terminal: Callable[[], Terminal],
         call_id: str = "",
         cancel: threading.Event | None = None,
@@ -111,8 +109,7 @@ class Guard:
         self._settings = settings
         self._rules = rules
         self._paths = paths
-        self._listings = listings
-        self._sight = sight
+        self._look = look
         self._terminal = terminal
         self._dry = dry
         self._open: list[int] = []
@@ -149,7 +146,7 @@ class Guard:
         return changed
 
     def tree(self, named: str) -> Tree:
-        return Tree(self._workspace, self._paths[named], self._listings, self._sight)
+        return self._look(self._paths[named])
 
     def saw(self, file: TextFile, first: int = 0, last: int = 0) -> None:
         if not self._dry:  # what only a preview looked at, the model has not seen

@@ -50,6 +50,8 @@ class Touch:
     """Of a command: why it is in that tier."""
     doubt: str = ""
     """Of a command: why it cannot be proven what it does."""
+    place: str = ""
+    """Of a command: the directory that it runs in, if that is not the workspace, or the job that it is typed for."""
 
 
 @dataclass(frozen=True, slots=True)

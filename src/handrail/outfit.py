@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from handrail.artefacts import Artefacts
 from handrail.nouns import Touch
 from handrail.policy import Policy, WorkspacePolicy
-from handrail.search.tree import Sight
 from handrail.settings import Settings
-from handrail.workspace import Workspace
+from handrail.workspace import WorkPath, Workspace
 
 if TYPE_CHECKING:
     from handrail.policy.files import PolicyFile
     from handrail.policy.secrets import Mode
+    from handrail.search.tree import Sight, Tree
+    from handrail.search.walk import Listings
     from handrail.shell.terminal import Terminal
 
 
@@ -35,6 +37,8 @@ def policy(
 
 def sight(policy: Policy) -> Sight:
     """What a search may see: what policy would let be read."""
+    from handrail.search.tree import Sight
+
     hides = getattr(policy, "hides", None)
     if hides is not None and not hides:
         return Sight()
@@ -43,6 +47,31 @@ def sight(policy: Policy) -> Sight:
         return policy.judge((Touch("read", real, real),)).decision != "deny"
 
     return Sight(getattr(policy, "readable", readable), hides)
+
+
+class Eyes:
+    """Looks around in directories for one session; made ready, search room and all, when the first call does."""
+
+    def __init__(self, workspace: Workspace, policy: Policy) -> None:
+        self._workspace = workspace
+        self._policy = policy
+        self._listings: Listings | None = None
+        self._sight: Sight | None = None
+        self._lock = threading.Lock()
+
+    def follow(self, policy: Policy) -> None:
+        """See by another policy from now on."""
+        with self._lock:
+            self._policy, self._sight = policy, None
+
+    def tree(self, path: WorkPath) -> Tree:
+        from handrail.search.tree import Tree
+        from handrail.search.walk import Listings
+
+        with self._lock:
+            self._listings = self._listings or Listings()
+            self._sight = self._sight or sight(self._policy)
+            return Tree(self._workspace, path, self._listings, self._sight)
 
 
 def terminal(

@@ -9,12 +9,10 @@ What is not covered: a secret that a limit has cut in two, or that a program pri
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +71,9 @@ class Redaction:
             yield from (found.span() for found in _PLACEHOLDER.finditer(text))
 
     def _placeholder(self, value: str) -> str:
+        import hashlib  # slow to import, and only needed where something is hidden
+        import hmac
+
         digest = hmac.new(self._key, value.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
         with self._lock:
             length = _TAG
@@ -87,8 +88,11 @@ class Redaction:
         if isinstance(value, str):
             return _PLACEHOLDER.sub(self._meant, value) if "⟦secret:" in value else value
         if isinstance(value, Mapping):
-            return {key: self.restore(item, depth + 1) for key, item in value.items()}
+            return {self._key_of(key, self.restore): self.restore(item, depth + 1) for key, item in value.items()}
         return [self.restore(item, depth + 1) for item in value] if isinstance(value, list | tuple) else value
+
+    def _key_of(self, key: Any, change: Callable[[Any], Any]) -> Any:
+        return change(key) if isinstance(key, str) else key
 
     def _meant(self, found: re.Match[str]) -> str:
         with self._lock:
@@ -103,7 +107,7 @@ class Redaction:
         if depth > _DEEPEST:
             return "[too deep]"
         if isinstance(value, Mapping):
-            return {key: self.hidden(item, depth + 1) for key, item in value.items()}
+            return {self._key_of(key, self.hidden): self.hidden(item, depth + 1) for key, item in value.items()}
         return [self.hidden(item, depth + 1) for item in value] if isinstance(value, list | tuple) else value
 
     def given(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -128,7 +132,15 @@ class Redaction:
 
     def touches(self, touches: Iterable[Touch]) -> tuple[Touch, ...]:
         return tuple(
-            replace(one, target=self.hide(one.target), path=self.hide(one.path), why=self.hide(one.why))
+            replace(
+                one,
+                target=self.hide(one.target),
+                path=self.hide(one.path),
+                into=self.hide(one.into),
+                why=self.hide(one.why),
+                doubt=self.hide(one.doubt),
+                place=self.hide(one.place),
+            )
             for one in touches
         )
 

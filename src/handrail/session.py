@@ -300,7 +300,9 @@ class Session:
         home, target = os.path.realpath(self.workspace.home), self.workspace.spelled(touch.target)
         named = os.path.join(home, os.path.expanduser(target))
         real = os.path.realpath(named)
-        if touch.action == "delete" and not touch.below and os.path.islink(named):  # the link goes, and not what it is of
+        if (
+            touch.action == "delete" and not touch.below and os.path.islink(named)
+        ):  # the link goes, and not what it is of
             return replace(touch, path=os.path.join(os.path.realpath(os.path.dirname(named)), os.path.basename(named)))
         if touch.into and os.path.isdir(real):
             return replace(touch, target=os.path.join(touch.target, touch.into), path=os.path.join(real, touch.into))

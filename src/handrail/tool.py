@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
-from pydantic import BaseModel, ConfigDict
-
 from handrail.nouns import Action, Touch
 
 if TYPE_CHECKING:
     import threading
 
+    from handrail.args import Arguments as Arguments
     from handrail.files.pages import TextFile
     from handrail.files.parcels import Parcel
     from handrail.files.stored import Stored
@@ -28,10 +27,15 @@ if TYPE_CHECKING:
     from handrail.text.document import Document, Splice
 
 
-class Arguments(BaseModel):
-    """Base of every tool's `Args`: unknown names are refused, nothing changes after parsing."""
+if not TYPE_CHECKING:
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    def __getattr__(name: str) -> object:
+        """`Arguments`, when the first tool asks for it: a session that only stands ready needs no pydantic."""
+        if name != "Arguments":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from handrail.args import Arguments
+
+        return Arguments
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ remembered whole, so that the lines that changed behind the model's back can be 
 
 from __future__ import annotations
 
-import difflib
 import os
 import threading
 from collections import OrderedDict
@@ -158,6 +157,8 @@ def moved_lines(before: bytes | None, after: bytes, most: int = 5) -> str:
     old, new = old[head : len(old) - tail], new[head : len(new) - tail]
     if len(old) + len(new) > 4_000:
         return f"{head + 1}-{head + len(new)}"
+    import difflib  # slow to import, and only needed for what has changed
+
     places = []
     for code, _, _, start, end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if code != "equal":

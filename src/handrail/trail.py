@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from handrail.approval import Consent
 from handrail.files.commit import Change
 from handrail.journal import Token
 from handrail.nouns import Call, Result, Status, Touch, Verdict
+from handrail.prepared import Answer
 from handrail.tool import Remark
 
 Blocks = tuple[Mapping[str, Any], ...]
@@ -21,12 +23,13 @@ class Trail:
     def __init__(self, call: Call, cancel: threading.Event | None = None) -> None:
         self.call = call
         self.cancel = cancel
+        self._started = time.perf_counter()
         self.tool_id = ""
         self.touches: tuple[Touch, ...] = ()
         self.verdict: Verdict | None = None
         self.consent: Consent | None = None
-        self.rewritten = False
-        """Whether a person has put other arguments in the place of the model's."""
+        self.rewritten: Answer | None = None
+        """The answer of a person who has put other arguments in the place of the model's."""
         self.changes: Sequence[Change] = ()
         self.remarks: list[Remark] = []
         """What happened on the way, and the model must know."""
@@ -36,7 +39,10 @@ class Trail:
     def result(self, status: Status, text: str, more: Blocks = (), **rest: Any) -> Result:
         """What the call came to."""
         blocks = ({"type": "text", "text": text}, *more)
-        return Result(self.call.tool, status, text, blocks, touches=self.touches, id=self.call.id, **rest)
+        taken = (time.perf_counter() - self._started) * 1000
+        return Result(
+            self.call.tool, status, text, blocks, touches=self.touches, time_ms=taken, id=self.call.id, **rest
+        )
 
 
 def require_declared(changes: Sequence[Change], writes: Sequence[str]) -> None:

@@ -8,7 +8,6 @@ root's descriptor, passing no link at all: if a directory was swapped for a link
 from __future__ import annotations
 
 import contextlib
-import difflib
 import errno
 import os
 import stat
@@ -65,7 +64,11 @@ class Workspace:
 
     def __init__(self, roots: Sequence[Root]) -> None:
         self.roots = tuple(replace(root, path=os.path.abspath(root.path)) for root in roots)
+        self._several = any(not root.alias for root in self.roots[1:])
+        """Whether a root of the host's may lie inside the first one, with rights of its own."""
         self._fds: dict[Root, tuple[int, str]] = {}
+        self._standing: dict[int, tuple[int, int]] = {}
+        """Which directory each descriptor is: that cannot change as long as it is open."""
         self._gone: list[int] = []
         self._lock = threading.Lock()
 
@@ -80,6 +83,7 @@ class Workspace:
                 os.close(fd)
             self._fds.clear()
             self._gone.clear()
+            self._standing.clear()
 
     def resolve(self, named: str) -> WorkPath:
         """The real path that ``named`` stands for, or the reason why it is none of ours."""
@@ -89,9 +93,6 @@ class Workspace:
             os.fsencode(named)
         except UnicodeEncodeError:
             raise BadPath(path=named, why="it is not valid Unicode") from None
-        for root in self.roots:
-            with contextlib.suppress(ToolError):
-                self._open_root(root, check=True)
         spelled = self.spelled(named)
         if spelled != named:
             try:
@@ -99,10 +100,18 @@ class Workspace:
             except ToolError as error:
                 error.facts["path"] = named
                 raise
-        home = self._open_root(self.roots[0])[1] if not os.path.isabs(named) else ""
+        relative = not named.startswith("/")
+        home = self._open_root(self.roots[0], check=True)[1] if relative else ""
         if home and named.startswith("~") and not os.path.lexists(os.path.join(home, named.split("/", 1)[0])):
             raise TildePath(path=named)
-        found = self._plain(named) or self._as_shown(named) or self._through_links(named, os.path.join(home, named))
+        alone = relative and not self._several
+        found = self._plain(named) if alone else None
+        if found is None:  # it may lie below any of the roots
+            for root in self.roots:
+                with contextlib.suppress(ToolError):
+                    self._open_root(root, check=True)
+            found = self._plain(named) if not alone else None
+            found = found or self._as_shown(named) or self._through_links(named, os.path.join(home, named))
         if named.endswith("/"):
             standing = self.stat(found)
             if standing is None:
@@ -132,18 +141,21 @@ class Workspace:
             return None
         root = self.roots[0]
         inner = "/".join(parts)
-        if os.path.isabs(named):
-            found = self._root_above("/" + inner)
+        relative = not named.startswith("/")
+        if not relative or self._several:
+            above = self._open_root(root)[1].rstrip("/") if relative else ""
+            whole = f"{above}/{inner}" if inner else above or "/"
+            found = self._root_above(whole)
             if found is None:
                 return None
             root, real_root = found
-            inner = os.path.relpath("/" + inner, real_root)
+            inner = whole[len(real_root.rstrip("/")) + 1 :]
         fd, real_root = self._open_root(root)
         try:
             os.close(kernel.open_beneath(fd, inner or ".", kernel.O_PATH | os.O_CLOEXEC))
         except OSError:
             return None
-        return WorkPath(named, os.path.normpath(os.path.join(real_root, inner)), inner or ".", root)
+        return WorkPath(named, f"{real_root.rstrip('/')}/{inner}" if inner else real_root, inner or ".", root)
 
     def _as_shown(self, named: str) -> WorkPath | None:
         """A file whose odd name was shown with escapes, and is called by what was shown."""
@@ -185,11 +197,12 @@ class Workspace:
         """The descriptor of a root and its real path; ``check``: is that still what stands at its path?"""
         with self._lock:
             known = self._fds.get(root)
-            if known and (not check or _same_file(known[0], root.path)):
+            if known and (not check or _identity(root.path) == self._standing[known[0]]):
                 return known
             if known:  # moved or removed, perhaps made anew; another thread may still be using the descriptor
                 self._gone.append(self._fds.pop(root)[0])
             try:
+                os.stat(root.path)  # one that is not there, as often, costs no more than this
                 real = os.path.realpath(root.path, strict=True)
                 fd = os.open(real, kernel.DIRECTORY)
             except FileNotFoundError:
@@ -198,6 +211,8 @@ class Workspace:
                 raise BadPath(path=root.path, why="it is not a directory, so it cannot be a workspace") from None
             except OSError as error:
                 raise from_os(error, path=root.path) from None
+            found = os.fstat(fd)
+            self._standing[fd] = (found.st_dev, found.st_ino)
             self._fds[root] = (fd, real)
             return fd, real
 
@@ -322,6 +337,8 @@ class Workspace:
                 names = {entry.name.casefold(): entry.name for entry in islice(entries, _LISTED)}
         finally:
             os.close(fd)
+        import difflib  # slow to import, and only needed for what is missing
+
         close = difflib.get_close_matches(parts[depth].casefold(), sorted(names), n=most, cutoff=0.6)
         prefix = path.named[: len(path.named) - len("/".join(parts[depth:]))]
         if not path.named.endswith("/".join(parts[depth:])):  # reached through a link or `..`
@@ -329,11 +346,12 @@ class Workspace:
         return [prefix + names[name] for name in close]
 
 
-def _same_file(fd: int, path: str) -> bool:
+def _identity(path: str) -> tuple[int, int] | None:
     try:
-        return os.path.samestat(os.fstat(fd), os.stat(path))
+        found = os.stat(path)
     except FileNotFoundError:
-        return False
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _require_regular(path: WorkPath, found: os.stat_result) -> None:

@@ -146,3 +146,32 @@ def test_trust_shows_what_it_is_about_and_takes_yes_for_yes(
     assert capsys.readouterr().out.endswith("Trusted as it stands; a change of the file ends that.\n")
     assert _run("trust", "-w", str(tmp_path)) == 0
     assert capsys.readouterr().out.endswith("It is trusted already.\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "named"), [("grep -r x .", "conf/.env"), ("cat conf/.e*", "conf/.env"), ("rm -r conf", "conf/.env")]
+)
+def test_explain_names_the_file_that_a_pattern_or_a_directory_comes_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, named: str
+) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/.env").write_text("KEY=1\n", encoding="utf-8")
+    _run("explain", "Bash", json.dumps({"command": command}), "-w", str(tmp_path), "--mode", "full")
+    said = capsys.readouterr().out
+    assert named in said.replace(command, "")  # refused, or hidden by a boundary
+
+
+def test_test_tells_rules_for_one_directory_from_those_for_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        '{ rule = "deny Bash(make)", in = "/srv/a" }',
+        '"allow Bash(make)"',
+        '{ rule = "allow Bash(make)", in = "/b" }',
+    ]
+    (tmp_path / "handrail.toml").write_text(f"rules = [{', '.join(rows[:2])}]\n", encoding="utf-8")
+    assert _run("test", "-w", str(tmp_path)) == 1  # not trusted, and that is all
+    assert "decides first" not in capsys.readouterr().err
+    (tmp_path / "handrail.toml").write_text(f"rules = [{', '.join(rows)}]\n", encoding="utf-8")
+    _run("test", "-w", str(tmp_path))
+    assert capsys.readouterr().err.count("never decides") == 2

@@ -199,4 +199,19 @@ def test_trust_is_of_exactly_these_bytes_at_this_place(places: dict[str, Path]) 
 def test_the_rules_of_the_handbook_are_accepted() -> None:
     page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text(encoding="utf-8")
     found = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-    assert [len(rules(text, "project").rules) for text in found] == [3, 6]
+    assert [len(rules(text, "project").rules) for text in found] == [3, 6, 2]
+
+
+@pytest.mark.parametrize(
+    ("rule", "wanted"),
+    [
+        ('{ rule = "allow Bash(make)", in = "srv" }', "absolute"),
+        ('{ rule = "allow Read(//srv/x)", in = "/srv" }', "run alone"),
+        ('{ rule = "allow Bash(make)", tier = "deny" }', "only be `in` and `why`"),
+        ('{ rule = "Bash(make)", in = "/srv" }', "must begin with"),
+        ('{ action = "read", path = "x", tier = "deny", in = "/srv" }', "run alone"),
+    ],
+)
+def test_a_mistake_about_where_a_rule_holds_is_named(rule: str, wanted: str) -> None:
+    with pytest.raises(PolicyError, match=re.escape(wanted)):
+        rules(f"rules = [{rule}]\n", "user")

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import add_dialect, add_workspace, open_session, parse_json, require_directory, verb_parser
@@ -87,13 +88,13 @@ def _explain(options: argparse.Namespace) -> int:
     except ValueError as error:
         raise UsageError(f'the arguments are not valid JSON: {error}; such as {{"file_path": "a.py"}}') from None
     with open_session(options) as session:
-        policy = _policy(session, options.mode, files)
+        policy, bare = _policy(session, options.mode, files), _policy(session, options.mode, files, hides=False)
         try:
             touches = session.prepare(tool, arguments).touches
         except ToolError as error:  # the boundary or the arguments: policy is not even asked
             raise Stop(f"policy is not asked: {session.dialect.wording(error)}") from None
         verdict = policy.judge(touches)
-        each = [(touch, policy.verdict(touch)) for touch in touches]
+        each = [(touch, _explained(policy.verdict(touch), bare.verdict(touch))) for touch in touches]
     if options.json:
         write(as_document(_as_json(verdict, each)))
     else:
@@ -102,10 +103,16 @@ def _explain(options: argparse.Namespace) -> int:
     return _EXIT[verdict.decision]
 
 
-def _policy(session: Session, mode: Any, files: Sequence[PolicyFile]) -> RulePolicy:
+def _explained(verdict: Verdict, bare: Verdict) -> Verdict:
+    """With what the boundary keeps from a command, where that is why it is allowed."""
+    hidden = verdict.decision == "allow" != bare.decision
+    return replace(verdict, why=f"the boundary keeps it from the command: {bare.why}") if hidden else verdict
+
+
+def _policy(session: Session, mode: Any, files: Sequence[PolicyFile], *, hides: bool = True) -> RulePolicy:
     from handrail.policy.judge import RulePolicy
 
-    confined, masked = lambda: session.terminal().confined, lambda: session.terminal().hides
+    confined, masked = lambda: session.terminal().confined, lambda: hides and session.terminal().hides
     return RulePolicy(session.workspace.roots, mode, files, confined=confined, masked=masked)
 
 
@@ -117,7 +124,7 @@ def _said(tool: str, verdict: Verdict, each: Sequence[tuple[Touch, Verdict]]) ->
     for touch, one in each:
         more = [touch.tier, touch.doubt, "by a command" if touch.by_command else ""]
         facts = "".join(f", {fact}" for fact in more if fact)
-        why = f" ({one.why})" if one.decision != "allow" and one.why != verdict.why else ""
+        why = f" ({one.why})" if one.why and one.why != verdict.why else ""
         rows.append(f"  {'touch':<7} {touch.action} {shown(touch.target)}{facts}: {one.decision}{why}")
     if verdict.decision != "allow":
         lines = verdict.allow.split("\n") if verdict.allow else ["no rule: " + _no_rule(verdict)]
@@ -146,6 +153,7 @@ def _as_json(verdict: Verdict, each: Sequence[tuple[Touch, Verdict]]) -> dict[st
                 "tier": t.tier,
                 "doubt": t.doubt,
                 "decision": v.decision,
+                "why": v.why,
             }
             for t, v in each
         ],

@@ -56,10 +56,10 @@ class DialectWords:
             if part.pieces is None:
                 said.append(_formatter.vformat(part.template, (), told))
                 continue
-            for literal, name, form in part.pieces:
+            for literal, fact, form in part.pieces:
                 said.append(literal)
-                if name is not None:
-                    said.append(_formatter.format_field(told[name], form))
+                if fact is not None:
+                    said.append(_formatter.format_field(told[fact], form))
         return "".join(said)
 
     def rows(self, rows: Iterable[tuple[int | str, str]]) -> str:

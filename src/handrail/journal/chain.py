@@ -21,6 +21,7 @@ from typing import Any
 GENESIS = "0" * 64
 _ANCHOR = re.compile(rb"([0-9]{20}) ([0-9a-f]{64})\n")
 _LENGTH = 86
+_encoder = json.JSONEncoder(separators=(",", ":"), default=bytes.hex)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Broken:
 
 def link(before: str, n: int, seq: int, stage: str, content: Sequence[Any]) -> str:
     """The hash of an entry: over the one before, its place, and all that it stands for."""
-    text = json.dumps([before, n, seq, stage, content], separators=(",", ":"), default=bytes.hex)
+    text = _encoder.encode([before, n, seq, stage, content])
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
@@ -69,7 +70,8 @@ class Anchor:
         fcntl.flock(self._fd, fcntl.LOCK_EX)
         try:
             raw = os.pread(self._fd, _LENGTH, 0)
-            if not raw or _parsed(raw).n < to.n:
+            found = _ANCHOR.fullmatch(raw)
+            if not found or int(found[1]) < to.n:
                 os.pwrite(self._fd, f"{to.n:020d} {to.hash}\n".encode("ascii"), 0)
         finally:
             fcntl.flock(self._fd, fcntl.LOCK_UN)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 MOST_CHARS = 1 << 16
@@ -19,6 +20,7 @@ _NAME = re.compile(rf"(?:^|_)(?:{_TELLING})s?(?:$|_(?!count|limit|budget|type|fi
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WORDS = ("passw", "passphrase", "secret", "token", "credential", "authorization", "cookie")
 _KEYS = ("apikey", "api_key", "api-key", "access_key", "access-key", "private_key", "private-key")
+_EVERY = (*_WORDS, *_KEYS)
 
 # A mark that is found fast, and the pattern that is tried only where the mark is; group 1 is what is hidden.
 _SHAPES = tuple(
@@ -86,6 +88,8 @@ class Mask:
 
     def text(self, text: str) -> str:
         """A text in which what looks like a secret is hidden."""
+        if not text:
+            return text
         left_out = len(text) - MOST_CHARS
         if left_out > 0:
             digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -101,8 +105,11 @@ class Mask:
         lower = text.lower()
         if len(lower) != len(text):  # a letter whose small form is two
             lower = text
+        words = _EVERY if "key" in lower else _WORDS
+        if not any([word in lower for word in words]):  # noqa: C419 - nearly always, and this is called for all texts
+            return text
         spans: list[tuple[int, int]] = []
-        for word in (*_WORDS, *(_KEYS if "key" in lower else ())):
+        for word in words:
             at = lower.find(word)
             while at >= 0:
                 end = at + len(word)
@@ -127,6 +134,7 @@ class Mask:
         return f"[masked:{digest[:6]}]"
 
 
+@lru_cache(1024)
 def _telling(name: str) -> bool:
     return _NAME.search(_CAMEL.sub("_", name).replace("-", "_").lower()) is not None
 

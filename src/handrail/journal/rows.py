@@ -11,7 +11,8 @@ import json
 import os
 import sqlite3
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from handrail.files.commit import Change
@@ -20,6 +21,7 @@ from handrail.files.stored import digest_of
 from handrail.journal import Kept, Opening, Piece, Record
 from handrail.journal.images import SCHEMA as IMAGES
 from handrail.journal.masking import Mask
+from handrail.nouns import Touch
 
 VERSION = 1
 ABSENT = ""
@@ -34,6 +36,8 @@ FILE = "place, path, kept, before, before_mode, planned, moved_from, made"
 CALL_COLUMNS = ("seq", *BEGIN.split(", "), *END.split(", "))
 FILE_COLUMNS = (*FILE.split(", "), "after", "after_mode")
 _HEAD = 4_000
+_STORED = frozenset({int, float, str, bytes, type(None)})
+_encoder = json.JSONEncoder(separators=(",", ":"))
 
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value BLOB NOT NULL);
@@ -52,21 +56,19 @@ CREATE INDEX IF NOT EXISTS files_path ON files (path);
 {IMAGES}"""
 
 
-def begin_row(opening: Opening, now: int, mask: Mask) -> tuple[Any, ...]:
+def begin_row(opening: Opening | Record, now: int, mask: Mask) -> tuple[Any, ...]:
     """The columns that are known when a call begins."""
     call, verdict, origin = opening.call, opening.verdict, opening.origin
-    arguments = _json(mask.value(call.arguments))
+    hide = origin.hide
     return (
         now,
-        clean(origin.session),
-        os.fsencode(origin.workspace),
-        clean(origin.dialect),
+        *_where(origin.session, origin.workspace, origin.dialect),
         clean(call.tool)[:200],
         clean(call.id)[:200],
         os.getpid(),
-        arguments,
+        _json(mask.value(call.arguments)),
         _length(call.arguments),
-        _json([[t.action, mask.text(origin.hide(t.target)), origin.hide(t.path)] for t in opening.touches]),
+        _json([_touch(t, mask, hide) for t in opening.touches]),
         verdict.decision if verdict else None,
         clean(verdict.rule) if verdict else None,
         clean(origin.hide(verdict.why)) if verdict else None,
@@ -74,11 +76,18 @@ def begin_row(opening: Opening, now: int, mask: Mask) -> tuple[Any, ...]:
     )
 
 
+@lru_cache(64)
+def _where(session: str, workspace: str, dialect: str) -> tuple[str, bytes, str]:
+    """The columns that are the same for all calls of a session."""
+    return clean(session), os.fsencode(workspace), clean(dialect)
+
+
 def end_row(record: Record, now: int, mask: Mask) -> tuple[Any, ...]:
     """The columns that are known when it is over."""
     result = record.result
     data = result.data if record.data is None else record.data
     error, exit_code, diff = result.error, data.get("exit_code"), data.get("diff")
+    text, trace = result.text, record.traceback
     return (
         now,
         result.status,
@@ -87,11 +96,11 @@ def end_row(record: Record, now: int, mask: Mask) -> tuple[Any, ...]:
         round(result.time_ms, 3),
         mask.text(clean(diff)) if isinstance(diff, str) else None,
         exit_code if isinstance(exit_code, int) else None,
-        mask.text(clean(result.text[:_HEAD])),
-        len(result.text),
-        len(result.text.encode("utf-8", "surrogatepass")),
-        _json([[note.code, note.text[:_HEAD]] for note in result.notes]),
-        mask.text(clean(record.origin.hide(record.traceback))),
+        mask.text(clean(text[:_HEAD])),
+        len(text),
+        len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")),
+        _json([[note.code, note.text[:_HEAD]] for note in result.notes]) if result.notes else "[]",
+        mask.text(clean(record.origin.hide(trace))) if trace else "",
     )
 
 
@@ -157,7 +166,7 @@ def after_row(
         stands = made != change.goes
         return (planned if made else before), (change.entry.mode if stands else None)
     if isinstance(change, Kept):
-        return _hash_of(change.path), mode_of(change.path)
+        return _standing(change.path)
     return (planned if made else before), mode_of(change.path.real)
 
 
@@ -187,6 +196,11 @@ def covered(db: sqlite3.Connection, seq: int, stage: str, row: Sequence[Any] | N
     return [row, db.execute(query, (seq, int(attempt))).fetchall()]
 
 
+def as_stored(row: Sequence[Any]) -> bool:
+    """Whether the database hands out these very values again: no column has a type that would change them."""
+    return _STORED.issuperset(map(type, row))
+
+
 def mode_of(path: str) -> int | None:
     try:
         found = os.lstat(path)
@@ -195,8 +209,16 @@ def mode_of(path: str) -> int | None:
     return stat.S_IMODE(found.st_mode) if stat.S_ISREG(found.st_mode) else None
 
 
+def _touch(touch: Touch, mask: Mask, hide: Callable[[str], str]) -> list[str]:
+    """A touch as it is written down; what a command does to a file and cannot be taken back has a word more."""
+    more = [mask.text(hide(touch.doubt))] if touch.doubt and touch.by_command else []
+    return [touch.action, mask.text(hide(touch.target)), hide(touch.path), *more]
+
+
 def clean(text: str) -> str:
     """Text that a database takes: half characters are written as escapes."""
+    if text.isascii():
+        return text
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -220,7 +242,7 @@ def _standing(path: str) -> tuple[str | None, int | None]:
         found = os.lstat(path)
         if stat.S_ISLNK(found.st_mode):
             return LINK + digest_of(os.fsencode(os.readlink(path))), stat.S_IMODE(found.st_mode)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return ABSENT, None
     except OSError:
         return None, None
@@ -243,7 +265,7 @@ def _hash_of(path: str) -> str | None:
 
 def _json(value: Any) -> str:
     try:
-        return json.dumps(value, separators=(",", ":"))
+        return _encoder.encode(value)
     except (ValueError, RecursionError):
         return '"[cannot be written as JSON]"'
 

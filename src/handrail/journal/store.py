@@ -14,6 +14,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 from handrail.files.commit import Change
@@ -27,6 +28,7 @@ from handrail.journal.rows import (
     SCHEMA,
     VERSION,
     after_row,
+    as_stored,
     begin_row,
     contents,
     covered,
@@ -38,6 +40,10 @@ from handrail.journal.rows import (
 BUDGET = 1 << 30
 _WAIT = 10.0
 _WAL_KEPT = 16 << 20
+_WHOLE = f"seq, {BEGIN}, {END}"
+_BEGUN = f"seq, {BEGIN}"
+_ENDED = ", ".join(f"{name} = ?" for name in END.split(", "))
+_FILES = f"seq, attempt, {FILE}, after, after_mode"
 
 
 def default_path(state: str) -> str:
@@ -97,7 +103,7 @@ class SqliteJournal:
                     seq = token.seq
                 else:
                     seq = head.next_call()
-                    db.insert("calls", f"seq, {BEGIN}", (seq, *begin_row(opening, self._clock(), db.mask)))
+                    db.insert("calls", _BEGUN, (seq, *begin_row(opening, self._clock(), db.mask)))
                 db.add_files(seq, attempt, [file_row(n, change) for n, change in enumerate(changes)])
                 self._keep(db, head, seq, wanted, ready)
                 head.chain(seq, f"begin {attempt}")
@@ -125,21 +131,26 @@ class SqliteJournal:
                     "UPDATE files SET after = ?, after_mode = ? WHERE seq = ? AND attempt = ? AND place = ?",
                     (*after_row(change, was[0], was[1], made), token.seq, token.attempt, place),
                 )
-            marks = ", ".join(f"{name} = ?" for name in END.split(", "))
-            db.connection.execute(f"UPDATE calls SET {marks} WHERE seq = ?", (*end, token.seq))
+            db.connection.execute(f"UPDATE calls SET {_ENDED} WHERE seq = ?", (*end, token.seq))
             head.chain(token.seq, f"end {token.attempt}")
 
     def _whole(self, db: _Opened, record: Record) -> None:
         """A call that changed nothing, or whose beginning could not be written down."""
-        opening = Opening(record.call, record.touches, record.verdict, record.changes, record.origin)
         end = end_row(record, self._clock(), db.mask)
+        begun = self._clock() - int(record.result.time_ms * 1e6)
+        row = (*begin_row(record, begun, db.mask), *end)
+        if not record.changes:
+            with db.writing() as head:
+                seq = head.next_call()
+                db.insert("calls", _WHOLE, (seq, *row))
+                head.chain(seq, "whole 0", [row, []] if as_stored(row) else None)
+            return
         changes = pieces(record.changes)
         wanted = contents(changes)
-        ready = images.lacking(db.connection, wanted) if wanted else {}
+        ready = images.lacking(db.connection, wanted)
         with db.writing() as head:
             seq = head.next_call()
-            now = self._clock() - int(record.result.time_ms * 1e6)
-            db.insert("calls", f"seq, {BEGIN}, {END}", (seq, *begin_row(opening, now, db.mask), *end))
+            db.insert("calls", _WHOLE, (seq, *row))
             rows = [file_row(n, change) for n, change in enumerate(changes)]
             # The change is made already: the mode that stands there now is the one that it kept.
             afters = [after_row(change, row[3], row[5], True) for change, row in zip(changes, rows, strict=True)]
@@ -269,15 +280,14 @@ class _Opened:
             run("PRAGMA incremental_vacuum(256)").fetchall()
 
     def insert(self, table: str, columns: str, values: Sequence[Any]) -> None:
-        marks = ", ".join("?" * len(values))
-        self.connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", values)
+        self.connection.execute(_insertion(table, columns), values)
 
     def add_files(
         self, seq: int, attempt: int, rows: Sequence[Sequence[Any]], afters: Sequence[Sequence[Any]] = ()
     ) -> None:
         for place, row in enumerate(rows):
             after = afters[place] if afters else (None, None)
-            self.insert("files", f"seq, attempt, {FILE}, after, after_mode", (seq, attempt, *row, *after))
+            self.insert("files", _FILES, (seq, attempt, *row, *after))
 
     def close(self) -> None:
         self.anchor.close()
@@ -298,14 +308,20 @@ class _Head:
         self.seq += 1
         return self.seq
 
-    def chain(self, seq: int, stage: str) -> None:
-        """Add what was just written to the chain."""
+    def chain(self, seq: int, stage: str, content: Sequence[Any] | None = None) -> None:
+        """Add what was just written to the chain: ``content`` if that is known for sure, else what the tables say."""
         self.n += 1
-        self.enter(seq, stage, covered(self._opened.connection, seq, stage))
+        self.enter(seq, stage, covered(self._opened.connection, seq, stage) if content is None else content)
 
     def enter(self, seq: int, stage: str, content: Sequence[Any]) -> None:
         self.hash = link(self.hash, self.n, seq, stage, content)
         self._opened.insert("chain", "n, seq, stage, hash", (self.n, seq, stage, self.hash))
+
+
+@cache
+def _insertion(table: str, columns: str) -> str:
+    marks = ", ".join("?" * len(columns.split(", ")))
+    return f"INSERT INTO {table} ({columns}) VALUES ({marks})"
 
 
 def _path(change: Change | Kept | Piece) -> str:

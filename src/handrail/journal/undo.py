@@ -181,7 +181,7 @@ class _Undo:
             self._carry_out(wanted, now, plan, images, held, dry, [*self.conflicts, *missing])
         conflicts = tuple(Conflict(path, why) for path, why in sorted(self.conflicts.items()))
         calls = tuple(row.seq for row in self.rows)
-        unknown = tuple(command for row in self.rows for command in _beyond(row))
+        unknown = tuple(command for row in self.rows for command in _beyond(row, row.seq in plan.drifted))
         return UndoReport(calls, tuple(self.restored), conflicts, tuple(missing), unknown, self.warning)
 
     def _look(self, path: str) -> State:
@@ -326,13 +326,18 @@ class _Undo:
             os.close(fd)
 
 
-def _beyond(row: CallRow) -> list[str]:
-    """The command of a call, unless all that it does to files is known and was kept."""
+def _beyond(row: CallRow, drifted: bool) -> list[str]:
+    """The command of a call, unless all that it does to files is known and was kept.
+
+    ``drifted``: a file that it was going to change was changed after its end, perhaps by what it had left running.
+    """
     from handrail.shell.reading.effects import effects  # slow to import, and only needed for commands
 
-    command = next((target for action, target, _ in row.touches if action == "run"), None)
+    command = next((target for action, target, *_ in row.touches if action == "run"), None)
     if command is None or row.status == "denied":
         return []
+    if drifted or any(len(touch) > 3 for touch in row.touches):
+        return [command]
     found = effects(command)
     return [] if not found.doubts and all(one.told for one in found.commands) else [command]
 

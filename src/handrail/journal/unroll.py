@@ -40,6 +40,8 @@ class Plan:
     """Where the file lies that is to get its old name again."""
     made: set[str] = field(default_factory=set)
     """Directories that go, if nothing is left in them."""
+    drifted: set[int] = field(default_factory=set)
+    """Calls with a file that they left as it was, and that is another one after them."""
     whole: list[int] = field(default_factory=list)
     """Calls that are taken back without a rest."""
 
@@ -49,6 +51,8 @@ def unroll(calls: Sequence[tuple[int, Sequence[FileRow]]], now: Mapping[str, Sta
     plan = Plan(dict(now))
     for seq, files in calls:
         blocked = False
+        if any(row.after == row.before and plan.target[row.path].digest != row.after for row in files):
+            plan.drifted.add(seq)
         for group in _groups(files):
             if all(_undone(row, plan.target[row.path]) for row in group):
                 continue

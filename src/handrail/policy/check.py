@@ -52,6 +52,8 @@ def covers(above: Rule, rule: Rule, root: str, home: str) -> bool:
         found = PathSet([above.paths], [root], home, deep=above.tier != "allow")
         return all(found.find(path) for path in _samples(rule, root, home))
     if "run" in rule.actions:
+        if above.place and above.place != rule.place:
+            return False
         if above.command is None or rule.command is None:
             return above.command is None
         same = rule.command.words[: len(above.command.words)] == above.command.words

@@ -21,21 +21,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import cast
-from urllib.parse import urlsplit
 
 from handrail.nouns import Action, Decision, Touch, Verdict
 from handrail.policy.commands import plain_words
 from handrail.policy.files import PolicyFile
 from handrail.policy.ignored import Ignored
 from handrail.policy.paths import PathSet, escaped, hiding, is_at
-from handrail.policy.reach import Reach
+from handrail.policy.reach import FOREIGN, Reach
 from handrail.policy.rules import FILE_ACTIONS, Rule
 from handrail.policy.secrets import Defaults, Guards, Mode, defaults, guards
+from handrail.policy.telling import STRICT, WHY, host, said, stricter
 from handrail.text.globs import Glob
 from handrail.text.shown import shown
 from handrail.workspace import Root
 
-_STRICT = {"allow": 0, "ask": 1, "deny": 2}
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/stdout", "/dev/stderr", "/dev/tty")
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - named to be judged, not used
 _TOOLS = {"read": "Read", "write": "Edit", "delete": "Delete"}
@@ -47,6 +46,7 @@ class _Rules:
 
     def __init__(self, rules: Sequence[Rule], roots: Sequence[str], home: str, *, deep: bool, fold: bool) -> None:
         self.all = rules
+        self._home = roots[0] if roots else "/"
         self._files: dict[str, tuple[list[Rule], Rule | None, PathSet | None]] = {}
         for action in FILE_ACTIONS:
             mine = [rule for rule in rules if action in rule.actions]
@@ -60,10 +60,11 @@ class _Rules:
     def find(self, touch: Touch) -> Rule | None:
         """The first rule that speaks of the touch."""
         if touch.action == "run":
-            return next((rule for rule in self._run if rule.speaks_of_command(touch.target)), None)
+            place = touch.place or self._home
+            return next((rule for rule in self._run if rule.speaks_of_command(touch.target, place)), None)
         if touch.action == "network":
-            host = _host(touch.target)
-            return next((rule for rule in self._network if rule.speaks_of_host(host)), None)
+            where = host(touch.target)
+            return next((rule for rule in self._network if rule.speaks_of_host(where)), None)
         return self.file(touch.action, touch.path or touch.target)
 
     def file(self, action: Action, path: str) -> Rule | None:
@@ -110,6 +111,9 @@ class RulePolicy:
         self._commands = [rule for rule in guards() if rule.command]
         self._ignored = Ignored(self._roots)
         self._reach = Reach(self.readable)
+        self._removing = Reach(lambda path: self._refused(Touch("delete", path, path)) is None)
+        self._writing = Reach(lambda path: not (self._deny.file("write", path) or self._ask.file("write", path)))
+        self._guarded_writes = any("write" in rule.actions for rule in (*self._deny.all, *self._ask.all))
 
     def _set(self, rules: Sequence[Rule], *, deep: bool = True) -> _Rules:
         # Where a disk may take either case for the same name, a refusal must too.
@@ -144,24 +148,27 @@ class RulePolicy:
             verdict = self.verdict(touch)
             if verdict.decision != "allow":
                 lines.append(verdict.allow)
-            if strictest is _ALLOWED or _STRICT[verdict.decision] > _STRICT[strictest.decision]:
+            if strictest is _ALLOWED or STRICT[verdict.decision] > STRICT[strictest.decision]:
                 strictest = verdict
         if len(lines) < 2:
             return strictest
         every = "\n".join(dict.fromkeys(lines)) if all(lines) else ""
         return Verdict(strictest.decision, strictest.rule, strictest.why, strictest.source, every)
 
-    def remember(self, lines: Sequence[str]) -> str:
-        """Write down rules that a person has approved for good; returns the file."""
+    def remember(self, lines: Sequence[str], place: str = "") -> str:
+        """Write down rules that a person has approved for good; commands for the place they run in. Returns the file.
+
+        Raises `PolicyError`.
+        """
         from handrail.policy.approved import remember  # only where somebody is asked
 
-        return remember(lines, os.environ)
+        return remember(lines, os.environ, place or (self._roots[0] if self._roots else "/"))
 
     def verdict(self, touch: Touch) -> Verdict:
         """What is said of one touch."""
         found = self._file(touch) if touch.action in FILE_ACTIONS else self._other(touch)
-        if found.decision == "allow" and (touch.glob or touch.below):
-            found = self._reached(touch) or found
+        if found.decision != "deny" and (touch.glob or touch.below):
+            found = stricter(found, self._reached(touch))
         if self.mode == "deny-asks" and found.decision == "ask":
             return Verdict("deny", found.rule, f"{found.why}; nobody is asked in this mode", found.source, found.allow)
         return found
@@ -170,7 +177,7 @@ class RulePolicy:
         refused = self._refused(touch)
         if touch.path != touch.target and (other := self._as_named(touch)):
             both = [verdict for verdict in (refused, self._refused(other)) if verdict]
-            refused = max(both, key=lambda verdict: _STRICT[verdict.decision], default=None)
+            refused = max(both, key=lambda verdict: STRICT[verdict.decision], default=None)
         what = self._place(touch)
         if (
             self._defaults.fixed
@@ -181,31 +188,69 @@ class RulePolicy:
         if refused:
             return refused
         rule = self._allow.file(touch.action, touch.path or touch.target)
-        return _said(rule, touch) if rule else self._by_mode(what, touch)
+        return said(rule, touch) if rule else self._by_mode(what, touch)
 
     def _reached(self, touch: Touch) -> Verdict | None:
         """What holds for a command because of what it comes to without naming it; None if that changes nothing."""
         if touch.action == "read" and touch.sees == "names":
             return None
+        if self._behind_mask(touch):
+            return None
         paths, whole = [touch.path], True
         if touch.glob:
-            named = os.path.expanduser(touch.target)
-            paths, whole = self._reach.matches(os.path.join(self._roots[0] if self._roots else "/", named))
+            paths, whole = self._reach.matches(*self._start(touch.target))
+        worst = _ALLOWED
         for path in paths:
             real = os.path.realpath(path)
-            for one in dict.fromkeys((path, real)):
-                verdict = self._file(replace(touch, target=self._short(path), path=one, glob=False))
-                if verdict.decision != "allow":
-                    return None if self._behind_mask(touch) else verdict
+            for one in dict.fromkeys((path, real)) if touch.glob else ():
+                worst = stricter(worst, self._file(replace(touch, target=self._short(path), path=one, glob=False)))
             if touch.below and touch.action == "read":
                 found = self._reach.below(real, hidden=touch.sees == "contents")
-                if found.path:
-                    return None if self._behind_mask(touch) else self._holds(touch, self._short(found.path))
                 whole = whole and found.whole
-        if whole or self._behind_mask(touch):
-            return None
+                worst = stricter(worst, self._holds(touch, self._short(found.path)) if found.path else None)
+            elif touch.below:
+                looked, verdict = self._changed_below(touch, real)
+                whole = whole and looked
+                worst = stricter(worst, verdict)
+            if worst.decision == "deny":
+                break
+        if worst is not _ALLOWED or whole:
+            return worst
         why = f"{shown(touch.target)} comes to more than {self._reach.most} files: a secret may be among them"
         return Verdict("ask", "hidden files", why)
+
+    def _changed_below(self, touch: Touch, directory: str) -> tuple[bool, Verdict | None]:
+        """The strictest that is said of what would be deleted or changed with a directory, and if all was looked at.
+
+        A directory that is deleted takes all with it. One that is written to may stay as it is in most places: only
+        where a rule of a file refuses or asks about a change in it, that is asked.
+        """
+        delete = touch.action == "delete"
+        if (not delete and not self._guarded_writes) or os.path.basename(directory) in FOREIGN:
+            return True, None
+        worst = None
+        for found in (self._removing if delete else self._writing).all_below(directory):
+            if not found.whole:
+                return not delete, worst
+            one = Touch(touch.action, self._short(found.path), found.path)
+            verdict = self._refused(one) if delete else self._may_change(touch, one)
+            if verdict and (worst is None or STRICT[verdict.decision] > STRICT[worst.decision]):
+                worst = verdict
+            if worst and (worst.decision == "deny" or not delete):
+                break
+        return True, worst
+
+    def _may_change(self, touch: Touch, inner: Touch) -> Verdict:
+        rule = self._deny.find(inner) or self._ask.find(inner)
+        why = f"`{shown(touch.target)}` would be changed with what is in it, and {shown(inner.target)} is not to be"
+        return Verdict("ask", rule.text if rule else "", why, rule.source if rule else "")
+
+    def _start(self, target: str) -> tuple[str, str]:
+        """Where a pattern begins, and the rest of it: a directory of that name is there, whatever signs are in it."""
+        first, _, rest = target.partition("/")
+        if target.startswith("~") and os.path.expanduser(first) != first:
+            return os.path.expanduser(first), rest
+        return ("/" if target.startswith("/") or not self._roots else self._roots[0]), target
 
     def _behind_mask(self, touch: Touch) -> bool:
         """Whether the boundary keeps what may not be read from the command."""
@@ -220,8 +265,13 @@ class RulePolicy:
         return os.path.relpath(path, root) if root else path
 
     def unreadable(self, most: int) -> list[str]:
-        """What in the workspace may not be read, for a boundary to hide: at most so many paths, the nearest first."""
-        found: list[str] = []
+        """What may not be read, for a boundary to hide: at most so many paths.
+
+        First what a deny rule names in full, wherever it is; then what is in the workspace, the nearest first.
+        """
+        rules = [rule for rule in self._deny.all if "read" in rule.actions and not any(p.except_ for p in rule.paths)]
+        named = (pattern.place(self._home) for rule in rules for pattern in rule.paths)
+        found = [path for path in named if path and os.path.lexists(path)][:most]
         for root in self._roots:
             found += [one.path for one in islice(self._reach.all_below(root), most - len(found)) if one.path]
         return found
@@ -233,7 +283,7 @@ class RulePolicy:
         if rule is None and action == "write":  # a change shows what stands around it
             rule = self._deny.file("read", path)
         if rule:
-            return _said(rule, touch)
+            return said(rule, touch)
         if action != "delete" and (file := self._ignored.find(path)):
             return Verdict("deny", "ignore file", f"{shown(touch.target)} is hidden by an ignore file", shown(file))
         guard = self._guards.find(action, path)
@@ -243,7 +293,7 @@ class RulePolicy:
             guard = next((rule for rule in self._guards.all(action, path) if rule.tier == "ask"), None)
         rule = self._ask.file(action, path)
         if rule:
-            return _said(rule, touch)
+            return said(rule, touch)
         if guard:
             return Verdict("ask", guard.text, f"{shown(touch.target)}: {guard.why}")
         if action == "delete" and any(is_at(path, root) for root in self._roots):
@@ -276,7 +326,7 @@ class RulePolicy:
     def _other(self, touch: Touch) -> Verdict:
         rule = self._deny.find(touch)
         if rule:
-            return _said(rule, touch)
+            return said(rule, touch)
         if touch.action == "run":
             guard = next((r for r in self._commands if r.speaks_of_command(touch.target)), None)
             if guard:
@@ -287,7 +337,7 @@ class RulePolicy:
         if self._defaults.fixed and self._defaults.tiers[what] == "deny":
             return self._by_mode(what, touch)
         rule = self._ask.find(touch) or (None if touch.doubt else self._allow.find(touch))
-        return _said(rule, touch) if rule else self._by_mode(what, touch)
+        return said(rule, touch) if rule else self._by_mode(what, touch)
 
     def _destructive(self, touch: Touch) -> Verdict:
         """What destroys is let through only by a rule that spells it out, or asked if the person's rules say so."""
@@ -295,9 +345,9 @@ class RulePolicy:
         opening = self._opening.find(touch) if loose else None
         asking = self._ask.find(touch)
         if opening and opening.tier == "allow" and not asking:
-            return _said(opening, touch)
+            return said(opening, touch)
         if asking and loose and asking.loosens and (asking.locked or not self._locked):
-            return _said(asking, touch)
+            return said(asking, touch)
         return self._by_mode("destructive", touch)
 
     def _by_mode(self, what: str, touch: Touch) -> Verdict:
@@ -307,7 +357,7 @@ class RulePolicy:
         decision = cast("Decision", tier)
         if decision == "allow":
             return _ALLOWED if what == "read" else Verdict("allow", f"mode {self.mode}: {what}")
-        why = _WHY[what].format(target=shown(touch.target), doubt=touch.doubt)
+        why = WHY[what].format(target=shown(touch.target), doubt=touch.doubt)
         idle = self._idle.find(touch) if not touch.doubt else None
         if idle:
             mend = "a locked system file stands above it" if self._locked else "run `handrail policy trust` to count it"
@@ -321,32 +371,11 @@ class RulePolicy:
         resource = touch.target if touch.action in ("run", "network") else touch.path
         if not resource or shown(resource) != resource:  # what cannot be shown is not to be written down
             return ""
+        if touch.place and not touch.place.startswith("/"):  # what is typed for a job depends on the job
+            return ""
         if touch.action == "run":
             plain = plain_words(resource, wrapped=True) is not None and "*" not in resource
             return f"allow Bash({resource})" if plain else ""
         if touch.action == "network":
-            return f"allow Network({escaped(_host(resource))})"
+            return f"allow Network({escaped(host(resource))})"
         return f"allow {_TOOLS[touch.action]}(/{escaped(resource)})"
-
-
-_WHY = {
-    "read": "{target} would be read",
-    "write": "{target} would be changed",
-    "delete": "{target} would be deleted",
-    "outside": "{target} is outside of the workspace, and a command would change it",
-    "temporary": "{target} is outside of the workspace, and a command would change it",
-    "read_only": "`{target}` would be run",
-    "ordinary": "`{target}` would be run",
-    "destructive": "`{target}` destroys what cannot be brought back, or takes rights",
-    "doubt": "it cannot be proven what `{target}` does: {doubt}",
-    "network": "{target} would be reached over the network",
-}
-
-
-def _said(rule: Rule, touch: Touch) -> Verdict:
-    why = rule.why or f"{shown(touch.target)}: a rule says so ({rule.text})"
-    return Verdict(rule.tier, rule.text, why, rule.source)
-
-
-def _host(target: str) -> str:
-    return (urlsplit(target).hostname or target) if "://" in target else target.partition("/")[0]

@@ -19,6 +19,7 @@ from handrail.text.globs import Glob, Places, expanded
 
 _MAGIC = re.compile(r"[*?\[{\\]")
 _ESCAPED = re.compile(r"([\\*?\[\]{}])")
+_WRITTEN = re.compile(r"\\([\\*?\[\]{}])")
 _MOST_KEPT = 50_000
 _NONE: frozenset[int] = frozenset()
 
@@ -56,6 +57,13 @@ class PathPattern:
         if text.endswith("/"):
             bodies.append(text + "**")
         return [f"{start}/{body}" for start in starts for body in bodies]
+
+    def place(self, home: str) -> str | None:
+        """The one path that it names, if it does so from the top or from the home directory, and in full."""
+        text = self.text.rstrip("/")
+        text = escaped(home) + text[1:] if text.startswith("~/") else text
+        plain = _WRITTEN.sub(r"\1", text)
+        return plain if text.startswith("/") and escaped(plain) == text else None
 
     @property
     def anywhere(self) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 MOST_ENTRIES = 50_000
 _MOST_KEPT = 20_000
 _TICK = 100_000_000
-_FOREIGN = frozenset({".git", ".hg", ".svn", "node_modules", "site-packages", "__pycache__"})
+FOREIGN = frozenset({".git", ".hg", ".svn", "node_modules", "site-packages", "__pycache__"})
 """Directories of version control and of packages, whose keys are everybody's."""
 _MAGIC = re.compile(r"[*?\[]")
 
@@ -100,12 +100,12 @@ class Reach:
             waiting.extend(
                 os.path.join(here, name)
                 for name in found.folders
-                if name not in _FOREIGN and name not in refused and (hidden or not name.startswith("."))
+                if name not in FOREIGN and name not in refused and (hidden or not name.startswith("."))
             )
 
-    def matches(self, pattern: str) -> tuple[list[str], bool]:
-        """What a pattern of the shell stands for, an absolute one; and whether all was looked at."""
-        found, left = ["/"], self.most
+    def matches(self, start: str, pattern: str) -> tuple[list[str], bool]:
+        """What a pattern of the shell stands for below a directory, whose own name is none; and whether that is all."""
+        found, left = [start], self.most
         for part in [part for part in pattern.split("/") if part]:
             if not _MAGIC.search(part.replace("\\", "")) or _is_fixed(part):
                 name = re.sub(r"\\(.)", r"\1", part)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, cast, get_args
 
@@ -24,7 +24,7 @@ from handrail.text.globs import BadGlob, Glob
 from handrail.text.shown import shown
 
 FILE_ACTIONS: tuple[Action, ...] = ("read", "write", "delete")
-_KEYS = ["action", "path", "command", "host", "tier", "why", "match", "not_match"]
+_KEYS = ["action", "path", "command", "host", "tier", "why", "match", "not_match", "in", "rule"]
 _LINE = re.compile(r"\s*(\w+)\s+(.*?)\s*", re.DOTALL)
 _TOOL = re.compile(r"([A-Za-z_]\w*)(?:\((.*)\))?", re.DOTALL)
 _READS = ("Read", "Grep", "Glob", "LS", "NotebookRead")
@@ -61,6 +61,8 @@ class Rule:
     """Whether it may loosen anything: not in a project's file that nobody has trusted."""
     locked: bool = False
     """Whether it is of the system's file, which nothing loosens."""
+    place: str = ""
+    """Of a rule about commands: the directory that they run in; empty: any."""
 
     @property
     def exact(self) -> bool:
@@ -69,7 +71,9 @@ class Rule:
             return not self.command.open
         return bool(self.paths) and all(path.spelled_out for path in self.paths if not path.except_)
 
-    def speaks_of_command(self, command: str) -> bool:
+    def speaks_of_command(self, command: str, place: str = "") -> bool:
+        if self.place and place != self.place:
+            return False
         if self.command is None:
             return True
         return self.command.allows(command) if self.tier == "allow" else self.command.refuses(command)
@@ -85,6 +89,8 @@ def from_table(table: Mapping[str, Any]) -> Rule:
             near = get_close_matches(key, _KEYS, n=1)
             mend = f"did you mean {near[0]}?" if near else f"known are {', '.join(_KEYS)}"
             raise BadRule(f"there is no such key; {mend}", key)
+    if "rule" in table:
+        return _in_line(table)
     actions = _actions(table)
     tier = table.get("tier")
     if tier not in get_args(Decision):
@@ -99,9 +105,28 @@ def from_table(table: Mapping[str, Any]) -> Rule:
     text = f"{tier} {' '.join(sorted(actions))}" + (f" {what}" if what else "")
     examples = (tuple(_texts(table, "match")), tuple(_texts(table, "not_match")))
     rule = Rule(actions, cast("Decision", tier), shown(text), _text(table, "why"), paths, pattern, host, *examples)
+    rule = replace(rule, place=_place(table, actions))
     if any(examples) and not (paths or command):
         raise BadRule("examples need a path or a command that they are examples of", "match")
     return rule
+
+
+def _in_line(table: Mapping[str, Any]) -> Rule:
+    """A rule in one line with more to it: `{rule = "allow Bash(make)", in = "/srv/project"}`."""
+    more = [key for key in table if key not in ("rule", "in", "why")]
+    if more:
+        raise BadRule("beside `rule` there can only be `in` and `why`", more[0])
+    rule = from_line(_text(table, "rule"), project=False)
+    return replace(rule, why=_text(table, "why"), place=_place(table, rule.actions))
+
+
+def _place(table: Mapping[str, Any], actions: frozenset[Action]) -> str:
+    place = _text(table, "in")
+    if place and not place.startswith("/"):
+        raise BadRule("must be an absolute path", "in")
+    if place and actions != {"run"}:
+        raise BadRule("it goes with run alone: where a command is run; files go with path", "in")
+    return place.rstrip("/") or place
 
 
 def from_line(line: str, tier: str = "", *, project: bool = True) -> Rule:
@@ -223,7 +248,9 @@ def failing_example(rule: Rule, root: str, home: str) -> tuple[str, str] | None:
     found = PathSet([rule.paths], [root], home, deep=rule.tier != "allow") if rule.paths else None
     for key, wanted in (("match", True), ("not_match", False)):
         for example in getattr(rule, key):
-            spoken = found.find(_at(example, root, home)) != [] if found else rule.speaks_of_command(example)
+            spoken = (
+                found.find(_at(example, root, home)) != [] if found else rule.speaks_of_command(example, rule.place)
+            )
             if spoken != wanted:
                 return f"{shown(example)} is {'not ' if wanted else ''}matched; mend the rule or the example", key
     return None

@@ -6,6 +6,7 @@ Only a job that may run its input is asked. What was typed before counts, since 
 from __future__ import annotations
 
 from handrail.shell.reading.danger import Danger, danger
+from handrail.shell.reading.effects import effects
 from handrail.shell.reading.script import read
 from handrail.shell.reading.wrappers import FOREIGN_SHELLS, SHELLS
 from handrail.shell.reading.wrapping import runs_input
@@ -22,9 +23,21 @@ def obeys(command: str) -> bool:
 
 def typed_danger(before: str, text: str) -> Danger | None:
     """What is refused everywhere and would be run if a shell read ``text`` after all that came ``before``."""
-    started = before[before.rfind("\n") + 1 :]
-    if before.endswith("\\\n"):  # a line that goes on
-        started = before[before.rfind("\n", 0, -1) + 1 :]
+    started = _started(before)
     whole = read(before + text)
     readings = [read(text), *([read(started + text)] if started else []), *([whole] if whole.error is None else [])]
-    return next((found for script in readings if (found := danger(script))), None)
+    found = next((found for script in readings if (found := danger(script))), None)
+    if found or not started:
+        return found
+    joined = effects(started + text)  # only the pieces were judged: they must not come to more than words
+    if joined.tier == "read_only" and not joined.files:
+        return None
+    return Danger(
+        "unread", (started + text).strip(), "a command must be typed as a whole line, so that it can be judged"
+    )
+
+
+def _started(before: str) -> str:
+    """The line that was begun, and that what is typed next goes on with."""
+    started = before[before.rfind("\n") + 1 :]
+    return before[before.rfind("\n", 0, -1) + 1 :] if before.endswith("\\\n") else started

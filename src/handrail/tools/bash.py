@@ -85,8 +85,9 @@ def touches(args: Args) -> list[Touch]:
         return patch_call.touches(args.patch, args.workdir)
     found = effects(_require_harmless(args.command))
     worst = next((one.why for one in found.commands if one.tier == found.tier), "")
-    whole = Touch("run", args.command, tier=found.tier, why=worst, doubt="; ".join(found.doubts))
-    parts = [Touch("run", one.text, tier=one.tier, why=one.why, doubt=one.doubt) for one in found.commands]
+    place = "" if posixpath.normpath(args.workdir) == "." else args.workdir
+    whole = Touch("run", args.command, tier=found.tier, why=worst, doubt="; ".join(found.doubts), place=place)
+    parts = [Touch("run", one.text, tier=one.tier, why=one.why, doubt=one.doubt, place=place) for one in found.commands]
     files = [
         Touch(file.action, _placed(args.workdir, file.path), "", True, file.glob, file.below, file.into, file.sees)
         for file in found.files

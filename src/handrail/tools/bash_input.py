@@ -9,6 +9,7 @@ from pydantic import Field
 
 from handrail.errors import Dangerous
 from handrail.nouns import Touch
+from handrail.shell.reading.effects import effects
 from handrail.shell.running.jobs import Job
 from handrail.shell.typed import obeys, typed_danger
 from handrail.tool import Arguments, Context, Hints, Outcome, Tool, Words
@@ -26,8 +27,12 @@ class Limits:
 
 
 def touches(args: Args) -> list[Touch]:
-    """A program that reads commands will run what it is sent."""
-    return [Touch("run", args.text)] if args.text else []
+    """A program that reads commands will run what it is sent, and come to the files that are named in it."""
+    if not args.text:
+        return []
+    files = effects(args.text).files  # in which directory is not known: rules about names hold all the same
+    named = [Touch(file.action, file.path, "", True, file.glob, file.below, file.into, file.sees) for file in files]
+    return [Touch("run", args.text, place=f"job {args.job}"), *dict.fromkeys(named)]
 
 
 def run(args: Args, ctx: Context) -> Outcome:

@@ -132,7 +132,7 @@ def run(args: Args, ctx: Context) -> Outcome:
     rows = _rows(page.rows, args.column, limits.split_chars, most)
     more = page.more or rows[-1].row is not page.rows[-1]
     facts |= {"rows": rows, "next": None}
-    ends = list(accumulate(max(limits.gutter_chars, len(str(row.label)) + 1) + len(row.text) + 1 for row in rows))
+    ends = _ends(rows, limits.gutter_chars) if limits.answer_chars else []
     if limits.answer_chars and ends[-1] > limits.answer_chars:
         rows = rows[: bisect_right(ends, limits.answer_chars) + 1]
         ctx.saw(file, rows[0].row.number, rows[-1].row.number)
@@ -191,6 +191,11 @@ def _rows(page: tuple[Row, ...], column: int, size: int | None, most: int) -> li
         if fit and (row.left or fit < len(parts)):
             rows[-1] = rows[-1]._replace(cut=start + sum(map(len, parts[:fit])))
     return rows[:most]
+
+
+def _ends(rows: list[Shown], gutter: int) -> list[int]:
+    """How long the answer is with each row."""
+    return list(accumulate(max(gutter, len(str(row.label)) + 1) + len(row.text) + 1 for row in rows))
 
 
 def _plain(file: TextFile, ctx: Context, facts: dict[str, Any], most: int) -> Outcome:

@@ -121,8 +121,7 @@ _SECOND: dict[str, tuple[str, ...]] = {
     "reflog": ("", "show", "-n"),
     "bisect": ("log",),
     "notes": ("list", "show"),
-    "submodule": (),
-    "config": ("--get", "--get-all", "--get-regexp"),
+    "submodule": ("status",),
 }
 """Verbs that only look with one of these words behind them."""
 _QUIET_GLOBALS = ("--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects")
@@ -192,9 +191,11 @@ def _more_than_looks(verb: str, rest: Sequence[Arg]) -> str:
         if second not in _SECOND[verb]:
             return f"git {verb} {second}".rstrip() + " may change something"
         if any(arg.text is None or (arg.text.startswith("-") and arg.text != second and arg.text not in ("-p", "--stat",
-               "--oneline", "-v", "--local", "--global")) for arg in rest):  # fmt: skip
+               "--oneline", "-v", "--cached", "--recursive", "--quiet")) for arg in rest):  # fmt: skip
             return f"an option of git {verb} is not known"
         return ""
+    if verb in ("config", "symbolic-ref"):
+        return "" if _only_asks(verb, rest) else f"git {verb} with these arguments may change something"
     row = _VERBS.get(verb)
     if row is None:
         return f"git {verb} may change something"
@@ -206,6 +207,31 @@ def _more_than_looks(verb: str, rest: Sequence[Arg]) -> str:
     if row.operands == "none" and found.operands and not found.has("l", "list", "contains", "merged", "no-merged"):
         return f"git {verb} with a name makes or changes one"
     return ""
+
+
+_CONFIG = Row(
+    "lz",
+    "",
+    "list get get-all get-regexp get-urlmatch local global system worktree show-origin show-scope name-only null "
+    "type= default= bool int path includes no-includes",
+    "texts",
+)
+_SYMBOLIC = Row("q", "", "quiet short recurse no-recurse", "texts")
+
+
+def _only_asks(verb: str, rest: Sequence[Arg]) -> bool:
+    """Whether `config` or `symbolic-ref` tells a value: a second word would set it."""
+    found = given(_CONFIG if verb == "config" else _SYMBOLIC, rest)
+    words = [arg.text for arg in found.operands]
+    if found.unknown or None in words:
+        return False
+    if verb == "symbolic-ref":
+        return len(words) == 1
+    if found.has("l", "list", "get", "get-all", "get-regexp", "get-urlmatch"):
+        return True
+    if words[:1] in (["list"], ["get"]):
+        return len(words) == (1 if words[0] == "list" else 2)
+    return len(words) == 1 and "." in (words[0] or "")
 
 
 def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
@@ -222,6 +248,7 @@ def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
         action = given(Row("frnqk", "", "force cached dry-run quiet ignore-unmatch sparse verbose"), rest)
         sources = action.operands if verb == "rm" else action.operands[:-1]
         for arg in sources:
+            out.extend(arg.files("read", below=True) if verb == "mv" else [])
             out.extend(arg.files("delete", below=True))
         if verb == "mv" and action.operands:
             target = action.operands[-1]
@@ -237,7 +264,7 @@ def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
     elif verb in ("apply", "am"):
         out.extend(effect for arg in found.operands for effect in arg.files("read"))
         out.append(FileEffect("write", ".", below=True))
-    elif verb == "config" and (not rest or not (rest[0].text or "").startswith("--get")):
+    elif verb == "config" and not _only_asks(verb, rest):
         out.append(FileEffect("write", "~/.gitconfig" if found.has("global") else ".git/config"))
     elif verb in ("checkout", "restore") and (named or _paths_only(verb, found)):
         for arg in named or found.operands:

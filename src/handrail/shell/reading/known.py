@@ -1,8 +1,10 @@
 """Commands that only look, as data: the options with which they do no harm. What is not here is not known.
 
 An option is left out where it writes, runs something else or is rare; a command is left out where even its everyday
-use runs what a project brings along (`yarn --version`, `go version`, `python -m json.tool`, `ldd`) or shows the
-environment with its secrets (`env`, `set`).
+use runs what a project brings along (`yarn --version`, `python -m json.tool`, `ldd`) or shows the environment with its
+secrets (`env`, `set`). So `rustc --version` and all of `cargo` are not here: `rust-toolchain.toml` and
+`.cargo/config.toml` name the programs that they start. `go version` fetches the release that `go.mod` asks for, and
+`npm ls` writes a log where a project's `.npmrc` says.
 """
 
 from __future__ import annotations
@@ -64,6 +66,15 @@ _FD = Row(
     closed=False,
 )
 
+_BAT = Row(
+    "pnASfu",
+    "lHrm",
+    "plain number show-all language= highlight-line= line-range= style= color= decorations= paging= theme= tabs= wrap= "
+    "terminal-width= chop-long-lines squeeze-blank diff diff-context= italic-text= file-name= map-syntax= list-themes "
+    "list-languages version force-colorization",
+    closed=False,
+)
+
 ROWS: dict[str, Row] = {
     # files, as they are
     "cat": Row(
@@ -81,6 +92,8 @@ ROWS: dict[str, Row] = {
         "p", "bdfhilnsvw", "body-numbering= number-format= number-width= number-separator= starting-line-number="
     ),
     "rev": Row(),
+    "bat": _BAT,
+    "batcat": _BAT,
     "wc": Row("clLmw", "", "bytes chars lines words max-line-length total= files0-from=", reads="files0-from"),
     "less": Row("eEFiIMmnNqQrRsSXw", "", "quit-at-eof chop-long-lines LINE-NUMBERS", closed=False),
     "more": Row("dflpcsu", "", closed=False),
@@ -97,6 +110,21 @@ ROWS: dict[str, Row] = {
     "egrep": _GREP,
     "fgrep": _GREP,
     "rg": _RG,
+    "ag": Row(
+        "acDfFhHilLnoQrsSUuvwz0",
+        "ABCGgm",
+        "after= before= context= all-types all-text case-sensitive column count depth= files-with-matches "
+        "files-without-matches filename nofilename fixed-strings literal follow group nogroup heading noheading hidden "
+        "ignore= ignore-case ignore-dir= invert-match max-count= nobreak break nocolor color nopager numbers nonumbers "
+        "null only-matching path-to-ignore= print-long-lines silent smart-case skip-vcs-ignores stats unrestricted "
+        "version vimgrep width= word-regexp",
+        texts=1,
+        instead="g version",
+        reads="path-to-ignore",
+        here=True,
+        below="*",
+        closed=False,
+    ),
     "cut": Row("nsz", "bcdf", "bytes= characters= delimiter= fields= complement only-delimited output-delimiter="),
     "sort": Row(
         "bcCdfghimMnrRsuVz",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from handrail.shell.reading.arguments import Arg
+from handrail.shell.reading.few import tput, yq
 from handrail.shell.reading.known import PRIVATE_NAME, ROWS, STEERING, VERSIONS
 from handrail.shell.reading.options import Row, given
 from handrail.shell.reading.programs import awk_only_prints, jq_only_prints, sed_only_prints
@@ -96,6 +97,8 @@ def by_row(base: str, row: Row, args: Sequence[Arg]) -> Ruling:
         files = [*operands[0].files("read"), *(effect for arg in operands[1:] for effect in arg.files("write"))]
     elif base in ("less", "more") and any((arg.text or "").startswith("+") for arg in operands):
         why = f"{base} runs the command that it is given"
+    elif base in ("bat", "batcat") and operands and operands[0].text == "cache":
+        why = "it changes the cache of bat"
     elif base == "man" and any("/" in (arg.text or "/") for arg in operands):
         why = "man reads a file"
     elif base in ("read", "unset") and any(_STEERS.fullmatch(arg.text or "PATH") for arg in operands):
@@ -359,5 +362,7 @@ _SPECIAL: dict[str, Callable[[Sequence[Arg]], Ruling]] = {
     "gawk": _awk,
     "mawk": _awk,
     "jq": _jq,
+    "yq": yq,
+    "tput": tput,
     "find": _find,
 }

@@ -20,7 +20,7 @@ def seen(base: str | None, args: Sequence[Arg]) -> Sees:
     """What is seen of the files, where the command is known to look only."""
     if base in _NAMES:
         return "names"
-    if base == "rg":
+    if base in ("rg", "ag"):
         texts = [arg.text for arg in args]
         if all(text is not None and not _opens(text) for text in texts):
             return "unhidden"
@@ -28,6 +28,6 @@ def seen(base: str | None, args: Sequence[Arg]) -> Sees:
 
 
 def _opens(text: str) -> bool:
-    """Whether an option of ripgrep lets it look into hidden files; one that may, counts."""
+    """Whether an option of ripgrep or of ag lets it look into hidden files; one that may, counts."""
     short = text.startswith("-") and not text.startswith("--") and any(letter in text for letter in "u.")
     return short or text.startswith(_UNRESTRICTED)

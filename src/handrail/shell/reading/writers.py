@@ -10,13 +10,13 @@ from handrail.shell.reading.options import Given, Row, given
 from handrail.shell.reading.ruling import FileAction, FileEffect, Ruling
 
 _COPY = Row(
-    "abdfilLnpPrRsTuvxHZD",
-    "tSgmo",
-    "archive attributes-only backup? copy-contents force interactive link dereference no-clobber no-dereference "
-    "preserve? no-preserve= parents recursive reflink? remove-destination sparse= strip-trailing-slashes symbolic-link "
-    "suffix= target-directory= no-target-directory update? verbose one-file-system mode= owner= group= "
+    "adfilLnpPrRsTuvxHZD",
+    "tgmo",
+    "archive attributes-only copy-contents force interactive link dereference no-clobber no-dereference "
+    "preserve? no-preserve= recursive reflink? remove-destination sparse= strip-trailing-slashes symbolic-link "
+    "target-directory= no-target-directory update? verbose one-file-system mode= owner= group= "
     "directory compare "
-    "relative logical physical debug exchange no-copy",
+    "relative logical physical debug exchange no-copy symbolic",
 )
 _ROWS: dict[str, Row] = {
     "cp": _COPY,
@@ -88,7 +88,8 @@ def _files(base: str, found: Given) -> list[FileEffect]:
     if base in ("cp", "mv", "ln", "install", "rsync", "scp"):
         return _copied(base, found, deep or base == "mv")
     if base in ("rm", "rmdir", "unlink"):
-        return _each(operands, "delete", below=base == "rm" and deep)
+        above = _above(operands) if base == "rmdir" and found.has("p", "parents") else []
+        return [*_each(operands, "delete", below=base == "rm" and deep), *above]
     if base in ("chmod", "chown", "chgrp"):
         return _each(operands if found.has("reference") else operands[1:], "write", below=deep)
     if base == "shred":
@@ -123,9 +124,21 @@ def _each(args: Sequence[Arg], action: FileAction, *, below: bool = False) -> li
     return [effect for arg in args for effect in arg.files(action, below=below)]
 
 
+def _above(args: Sequence[Arg]) -> list[FileEffect]:
+    """The directories above, which `rmdir -p` deletes too."""
+    found: list[FileEffect] = []
+    for value in (value for arg in args for value in arg.values or ()):
+        path = posixpath.dirname(value.text.rstrip("/"))
+        while path.strip("/~"):
+            found.append(FileEffect("delete", path, value.glob))
+            path = posixpath.dirname(path)
+    return found
+
+
 def _prefix(args: Sequence[Arg]) -> list[FileEffect]:
+    """Files that are not there yet, so that no pattern tells which."""
     texts = [arg.text for arg in args] or ["x"]
-    return [FileEffect("write", f"{text}*", glob=True) for text in texts if text]
+    return [FileEffect("write", f"{text}*", glob=True, below=True) for text in texts if text]
 
 
 def _copied(base: str, found: Given, deep: bool) -> list[FileEffect]:
@@ -136,11 +149,15 @@ def _copied(base: str, found: Given, deep: bool) -> list[FileEffect]:
     if target is None and len(sources) > 1:
         target = sources.pop()
     if base == "ln" and target is None:
-        return [FileEffect("write", _name(value), value.glob) for arg in sources for value in arg.values or ()]
+        named = [] if found.has("s", "symbolic") else _each(sources, "read")
+        return [
+            *named,
+            *(FileEffect("write", _name(value), value.glob) for arg in sources for value in arg.values or ()),
+        ]
     out: list[FileEffect] = []
-    if base == "mv":
-        out += _each(sources, "delete", below=True)
-    elif base != "ln":
+    if base == "mv":  # by which name a file can be read afterwards is up to whoever moves it: so it is a read, too
+        out += [*_each(sources, "read", below=True), *_each(sources, "delete", below=True)]
+    elif base != "ln" or not found.has("s", "symbolic"):  # the same with a second name for a file
         out += _each(sources, "read", below=deep)
     if target is not None:
         exact = found.has("T", "no-target-directory")
@@ -172,7 +189,7 @@ def _packed(base: str, found: Given) -> list[FileEffect]:
         packs = ending and not found.has("d", "decompress")
         path = effect.path + ending if packs else effect.path.rpartition(".")[0]
         if path:
-            out.append(FileEffect("write", path, effect.glob))
+            out.append(FileEffect("write", path, effect.glob, below=effect.glob and not packs))
     return out
 
 
@@ -274,7 +291,7 @@ def _opened(args: Sequence[Arg]) -> Ruling:
 
 
 _SPECIAL: dict[str, Callable[[Sequence[Arg]], Ruling]] = {
-    **dict.fromkeys(("vim", "vi", "nvim", "view", "nano", "emacs", "ed", "ex", "code", "bat", "batcat"), _opened),
+    **dict.fromkeys(("vim", "vi", "nvim", "view", "nano", "emacs", "ed", "ex", "code"), _opened),
     "dd": _dd,
     "tar": _tar,
     "curl": _downloads,
