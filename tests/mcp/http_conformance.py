@@ -1,15 +1,18 @@
 """The HTTP door as the conformance suite can reach it: the suite sends no token, so one is put into every request.
 
+The suite calls tools by names of its own. Where one of ours does what such a tool has to do, a dialect gives it that
+name: one that fails without arguments, and one that a rule asks about.
 `python -m tests.mcp.http_conformance ROOT` says where it serves, and ends with SIGTERM.
 """
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from handrail.mcp import http
+from handrail.mcp.http import command
 from tests.mcp.http_server import TOKEN
 
 
@@ -21,10 +24,28 @@ def with_token(app: ASGIApp) -> ASGIApp:
     return wrapped
 
 
+ASKED = (
+    "test_input_required_result_request_state",
+    "test_input_required_result_tampered_state",
+    "test_streaming_elicitation",
+    "test_logging_tool",
+)
+DIALECT = 'extends = "native"\n[tools.test_error_handling]\nid = "read"\n' + "".join(
+    f'[tools.{name}]\nid = "ls"\n' for name in ASKED
+)
+
+
 def main() -> int:
-    options = http.parser().parse_args(["--http", "127.0.0.1:0", "--token", TOKEN, sys.argv[1]])
-    asked = http.door(options)
-    return http.serve(asked, http.listening(asked), with_token)
+    root = Path(sys.argv[1])
+    dialect = root / "dialect"
+    dialect.mkdir()
+    (dialect / "tools.toml").write_text(DIALECT, encoding="utf-8")
+    (dialect / "messages.toml").write_text("", encoding="utf-8")
+    (root / "handrail.toml").write_text('rules = ["ask LS"]\n', encoding="utf-8")
+    words = ["--token", TOKEN, "--dialect", str(dialect), "--tools", "all", str(root)]
+    options = command.parser().parse_args(["--http", "127.0.0.1:0", *words])
+    asked = command.door(options)
+    return command.serve(asked, command.listening(asked), with_token)
 
 
 if __name__ == "__main__":

@@ -51,15 +51,17 @@ def test_the_official_client_lists_and_calls_the_tools(
 ) -> None:
     (shared / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
 
-    async def use() -> tuple[list[Any], Any, Any, Any]:
+    async def use() -> tuple[Any, Any, Any, Any]:
         async with served.client(era) as client:
-            tools = (await client.list_tools()).tools
+            listed = await client.list_tools()
             read = await client.call_tool("Read", {"file_path": "a.txt"})
             edit = await client.call_tool("Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "2"})
             wrong = await client.call_tool("Read", {"file_path": "missing.txt"})
-            return tools, read, edit, wrong
+            return listed, read, edit, wrong
 
-    tools, read, edit, wrong = asyncio.run(use())
+    listed, read, edit, wrong = asyncio.run(use())
+    tools = listed.tools
+    assert era == "legacy" or (listed.ttl_ms, listed.cache_scope) == (300_000, "private")
     own = make_session(shared)
     assert {tool.name for tool in tools} <= {spec.name for spec in own.specs()}
     by_name = {tool.name: tool for tool in tools}
@@ -143,8 +145,10 @@ def test_an_unknown_method_and_an_unknown_version_are_named_so(served: Served) -
 # Several principals.
 
 
-@pytest.fixture
-def two(tmp_path: Path) -> Iterator[tuple[Served, Path, Path]]:
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Path, Path]]:
+    """One door for all tests of principals; who writes a file there has one of its own."""
+    tmp_path = tmp_path_factory.mktemp("principals")
     ann, bob = tmp_path / "ann", tmp_path / "bob"
     for root in (ann, bob):
         root.mkdir()
@@ -159,7 +163,7 @@ def two(tmp_path: Path) -> Iterator[tuple[Served, Path, Path]]:
         encoding="utf-8",
     )
     file.chmod(0o600)
-    with serving("--principals", str(file), cwd=tmp_path) as door:
+    with serving("--principals", str(file), cwd=tmp_path, state=tmp_path_factory.mktemp("state")) as door:
         yield door, ann, bob
 
 
@@ -206,18 +210,19 @@ def test_each_principal_has_its_own_mode_and_dialect(two: tuple[Served, Path, Pa
 
 def test_what_one_principal_has_read_another_has_not_seen(two: tuple[Served, Path, Path]) -> None:
     door, ann, _ = two
+    (ann / "both.txt").write_text("old\n", encoding="utf-8")
 
     async def use() -> tuple[Any, Any]:
         async with (
             door.client("auto", "token-of-ann-0123456789") as first,
             door.client("auto", "token-of-carl-0123456789") as second,
         ):
-            await first.call_tool("Read", {"file_path": "note.txt"})
-            arguments = {"file_path": "note.txt", "content": "new\n"}
+            await first.call_tool("Read", {"file_path": "both.txt"})
+            arguments = {"file_path": "both.txt", "content": "new\n"}
             return await second.call_tool("Write", arguments), await first.call_tool("Write", arguments)
 
     unseen, seen = asyncio.run(use())
-    assert unseen.is_error and not seen.is_error and (ann / "note.txt").read_text(encoding="utf-8") == "new\n"
+    assert unseen.is_error and not seen.is_error and (ann / "both.txt").read_text(encoding="utf-8") == "new\n"
 
 
 def test_a_session_of_the_protocol_belongs_to_who_opened_it(two: tuple[Served, Path, Path]) -> None:

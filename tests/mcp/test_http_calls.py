@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,69 +31,93 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project of the doors that several tests use; each of them has files of its own in it."""
+    return tmp_path_factory.mktemp("shared")
+
+
+@pytest.fixture(scope="module")
+def asks(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A door where a person is asked about every change: a start takes longer than most tests."""
+    state = tmp_path_factory.mktemp("state")
+    with serving(str(shared), "--token", TOKEN, "--mode", "ask", cwd=shared, state=state) as door:
+        yield door
+
+
+@pytest.fixture(scope="module")
+def free(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A door where nobody is asked."""
+    state = tmp_path_factory.mktemp("state")
+    with serving(str(shared), "--token", TOKEN, "--mode", "full", cwd=shared, state=state) as door:
+        yield door
+
+
 def texts(result: Any) -> str:
     return "".join(block.text for block in result.content if block.type == "text")
 
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize(("action", "decision"), [("accept", "once"), ("accept", "no"), ("decline", None)])
-def test_a_person_is_asked_through_the_client(project: Path, era: str, action: str, decision: str | None) -> None:
+def test_a_person_is_asked_through_the_client(
+    asks: Served, shared: Path, era: str, action: str, decision: str | None
+) -> None:
     asked: list[Any] = []
+    target = shared / f"{era}-{action}-{decision}.txt"
 
     async def person(_: Any, params: Any) -> ElicitResult:
         asked.append(params)
         content = {"decision": decision, "reason": "not today"} if decision else None
         return ElicitResult(action=action, content=content)  # type: ignore[arg-type]
 
-    async def use(door: Served) -> Any:
-        async with door.client(era, elicitation_callback=person) as client:
-            return await client.call_tool("Write", {"file_path": "new.txt", "content": "made\n"})
+    async def use() -> Any:
+        async with asks.client(era, elicitation_callback=person) as client:
+            return await client.call_tool("Write", {"file_path": target.name, "content": "made\n"})
 
-    with serving(str(project), "--token", TOKEN, "--mode", "ask", cwd=project) as door:
-        result = asyncio.run(use(door))
+    result = asyncio.run(use())
     assert len(asked) == 1 and "+made" in asked[0].message
     assert "always" not in json.dumps(asked[0].requested_schema)
     allowed = decision == "once"
-    assert result.is_error != allowed and (project / "new.txt").exists() == allowed
+    assert result.is_error != allowed and target.exists() == allowed
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_client_that_cannot_ask_gets_a_refusal_it_can_read(project: Path, era: str) -> None:
-    async def use(door: Served) -> Any:
-        async with door.client(era) as client:
+def test_a_client_that_cannot_ask_gets_a_refusal_it_can_read(asks: Served, shared: Path, era: str) -> None:
+    async def use() -> Any:
+        async with asks.client(era) as client:
             return await client.call_tool("Write", {"file_path": "new.txt", "content": "made\n"})
 
-    with serving(str(project), "--token", TOKEN, "--mode", "ask", cwd=project) as door:
-        result = asyncio.run(use(door))
-    assert result.is_error and "new.txt" in texts(result) and not (project / "new.txt").exists()
+    result = asyncio.run(use())
+    assert result.is_error and "new.txt" in texts(result) and not (shared / "new.txt").exists()
 
 
-def test_an_answer_counts_only_for_what_was_shown_and_only_once(project: Path) -> None:
+def test_an_answer_counts_only_for_what_was_shown_and_only_once(asks: Served, shared: Path) -> None:
     def asking(**arguments: Any) -> dict[str, Any]:
         made = call("Write", **arguments)
         made["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = {"elicitation": {"form": {}}}
         return made
 
-    with serving(str(project), "--token", TOKEN, "--mode", "ask", cwd=project) as door:
+    def sent(body: dict[str, Any]) -> dict[str, Any]:
+        result: dict[str, Any] = asks.post(body, **envelope("Write")).json()["result"]
+        return result
 
-        def sent(body: dict[str, Any]) -> dict[str, Any]:
-            result: dict[str, Any] = door.post(body, **envelope("Write")).json()["result"]
-            return result
-
-        first = sent(asking(file_path="x.txt", content="shown"))
-        assert first["resultType"] == "input_required"
-        yes = {
-            "inputResponses": {"approval": {"action": "accept", "content": {"decision": "once"}}},
-            "requestState": first["requestState"],
-        }
-        other = asking(file_path="x.txt", content="not shown")
-        other["params"] |= yes
-        assert sent(other)["resultType"] == "input_required" and not (project / "x.txt").exists()
-        same = asking(file_path="x.txt", content="shown")
-        same["params"] |= yes
-        assert sent(same)["isError"] is False
-        (project / "x.txt").unlink()
-        assert sent(same)["resultType"] == "input_required" and not (project / "x.txt").exists()
+    first = sent(asking(file_path="x.txt", content="shown"))
+    assert first["resultType"] == "input_required"
+    yes = {
+        "inputResponses": {"approval": {"action": "accept", "content": {"decision": "once"}}},
+        "requestState": first["requestState"],
+    }
+    other = asking(file_path="x.txt", content="not shown")
+    other["params"] |= yes
+    assert sent(other)["resultType"] == "input_required" and not (shared / "x.txt").exists()
+    forged = asking(file_path="x.txt", content="shown")
+    forged["params"] |= {**yes, "requestState": first["requestState"] + "x"}
+    assert asks.post(forged, **envelope("Write")).json()["error"]["code"] == -32602
+    same = asking(file_path="x.txt", content="shown")
+    same["params"] |= yes
+    assert sent(same)["isError"] is False
+    (shared / "x.txt").unlink()
+    assert sent(same)["resultType"] == "input_required" and not (shared / "x.txt").exists()
 
 
 def alive(pid: int) -> bool:
@@ -167,19 +191,20 @@ def namespaced_sleep(project: Path) -> list[str]:
 
 @linux_only
 @pytest.mark.parametrize("era", ERAS)
-def test_a_call_that_is_cancelled_ends_its_command_and_the_server_lives(project: Path, era: str) -> None:
-    async def use(door: Served) -> Any:
-        async with door.client(era) as client:
+def test_a_call_that_is_cancelled_ends_its_command_and_the_server_lives(free: Served, shared: Path, era: str) -> None:
+    (shared / "pid").unlink(missing_ok=True)
+
+    async def use() -> Any:
+        async with free.client(era) as client:
             async with anyio.create_task_group() as group:
                 group.start_soon(client.call_tool, "Bash", {"command": SLEEP, "timeout": 300})
-                await anyio.to_thread.run_sync(lambda: eventually(pid_in(project / "pid")))
-                assert namespaced_sleep(project)
+                await anyio.to_thread.run_sync(lambda: eventually(pid_in(shared / "pid")))
+                assert namespaced_sleep(shared)
                 group.cancel_scope.cancel()
-            await anyio.to_thread.run_sync(lambda: eventually(lambda: not namespaced_sleep(project)))
-            return await client.call_tool("Read", {"file_path": "a.txt"})
+            await anyio.to_thread.run_sync(lambda: eventually(lambda: not namespaced_sleep(shared)))
+            return await client.call_tool("LS", {"path": "."})
 
-    with serving(str(project), "--token", TOKEN, "--mode", "full", cwd=project) as door:
-        assert not asyncio.run(use(door)).is_error
+    assert not asyncio.run(use()).is_error
 
 
 @linux_only
@@ -204,18 +229,18 @@ def test_too_many_calls_at_once_are_told_so_and_can_still_be_cancelled(project: 
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_long_command_tells_that_it_still_runs(project: Path, era: str) -> None:
+def test_a_long_command_tells_that_it_still_runs(free: Served, shared: Path, era: str) -> None:
     heard: list[float] = []
+    sign = f"go-{era}"
 
     async def progress(done: float, total: float | None, message: str | None) -> None:
         heard.append(done)
-        (project / "go").touch()
+        (shared / sign).touch()
 
-    async def use(door: Served) -> Any:
-        async with door.client(era) as client:
-            command = "until [ -e go ]; do sleep 0.1; done; echo heard"
+    async def use() -> Any:
+        async with free.client(era) as client:
+            command = f"until [ -e {sign} ]; do sleep 0.1; done; echo heard"
             return await client.call_tool("Bash", {"command": command}, progress_callback=progress)
 
-    with serving(str(project), "--token", TOKEN, "--mode", "full", cwd=project) as door:
-        result = asyncio.run(use(door))
+    result = asyncio.run(use())
     assert "heard" in texts(result) and heard and not result.is_error

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from handrail.mcp import http
+from handrail.mcp.http import command
 from tests.mcp.http_server import TOKEN, call, envelope, serving
 
 
@@ -30,7 +30,7 @@ def refused(project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captur
     monkeypatch.chdir(project)
 
     def refused(*words: str) -> str:
-        assert http.main(list(words)) == 2
+        assert command.main(list(words)) == 2
         return capfd.readouterr().err
 
     return refused

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from handrail.mcp import install, install_json
+from handrail.mcp.install import command, json_file
 
 CLAUDE = (
     '{\n  "numStartups": 41,\n  "tipsHistory": {"new-user-warmup": 3},\n  "projects": {\n    "/srv/a/app": {\n'
@@ -74,14 +74,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def ask(client: str, *words: str) -> install.Told:
-    return install.run(install.parser().parse_intermixed_args([client, *words]))
+def ask(client: str, *words: str) -> command.Told:
+    return command.run(command.parser().parse_intermixed_args([client, *words]))
 
 
 def entry_of(path: Path) -> tuple[list[str], dict[str, Any]]:
     """Where the server stands in a file, and what it says."""
     text = path.read_text(encoding="utf-8")
-    node = None if path.suffix == ".toml" else install_json.parse(text)
+    node = None if path.suffix == ".toml" else json_file.parse(text)
     data = node.value if node else tomllib.loads(text)
     keys: list[str] = []
     while "handrail" not in data:
@@ -140,12 +140,12 @@ def test_a_file_that_the_client_has_rewritten_loses_only_the_entry(
     if name.endswith(".toml"):
         assert tomllib.loads(left.decode()) == tomllib.loads(text + addition.decode())
     else:
-        before, after = install_json.parse(text), install_json.parse(left.decode("utf-8"))
+        before, after = json_file.parse(text), json_file.parse(left.decode("utf-8"))
         assert (after.value if after else {}) == (before.value if before else {})
     assert "nothing of Handrail" in ask(client, "--scope", scope, "--undo").out
 
 
-@pytest.mark.parametrize("client", list(install.clients()))
+@pytest.mark.parametrize("client", list(command.clients()))
 @pytest.mark.parametrize("scope", ["user", "project"])
 def test_a_file_made_for_it_is_gone_afterwards_with_its_directories(home: Path, client: str, scope: str) -> None:
     before = sorted(home.rglob("*"))
@@ -175,7 +175,7 @@ def test_the_entries_are_what_each_client_reads(home: Path) -> None:
         "cursor": (".cursor/mcp.json", ["mcpServers"], stdio),
         "vscode": ("app/.vscode/mcp.json", ["servers"], stdio),
     }
-    assert set(wanted) == set(install.clients())
+    assert set(wanted) == set(command.clients())
     for client, (name, keys, entry) in wanted.items():
         ask(client, root)
         assert entry_of(home / name) == (keys, entry), client
@@ -201,6 +201,9 @@ def test_editors_fill_in_the_project_if_none_is_given(home: Path) -> None:
         ("claude", ".claude.json", '{"mcpServers": []}', "mcpServers is not an object"),
         ("claude", ".claude.json", '{"a": "\x00\xff', "Invalid control character"),
         ("claude", ".claude.json", "{} {}", "there is more after the end"),
+        ("claude", ".claude.json", '{"a": 01}', "a comma or '}' is expected"),
+        ("claude", ".claude.json", '{"a": \u0663}', "is no value"),
+        ("claude", ".claude.json", '{"a": ' + "1" * 5000 + "}", "is no value"),
         ("claude", ".claude.json", "[" * 100_000, "it is nested too deeply"),
         ("codex", ".codex/config.toml", "model = \n", "Invalid value"),
         ("codex", ".codex/config.toml", "mcp_servers = {}\n", "by hand"),
@@ -214,16 +217,26 @@ def test_a_file_that_cannot_be_understood_is_refused_and_left_alone(
     path = home / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(install.InstallError, match=why.replace("}", r"\}")) as failure:
+    with pytest.raises(command.InstallError, match=why.replace("}", r"\}")) as failure:
         ask(client)
     assert name.split("/")[-1] in str(failure.value)
     assert path.read_text(encoding="utf-8") == text
     assert sorted(path.parent.glob(".handrail-*")) == []
 
 
+@pytest.mark.parametrize("memory", ["", "[1]", "null", "[" * 100_000])
+def test_a_memory_that_is_lost_does_not_stop_it(home: Path, memory: str) -> None:
+    (home / ".claude.json").write_text("{}", encoding="utf-8")
+    (Path(os.environ["HANDRAIL_STATE"]) / "mcp-installs.json").write_text(memory, encoding="utf-8")
+    ask("claude")
+    assert "handrail" in json.loads((home / ".claude.json").read_text(encoding="utf-8"))["mcpServers"]
+    ask("claude", "--undo")
+    assert json.loads((home / ".claude.json").read_text(encoding="utf-8")) == {}
+
+
 def test_bytes_that_are_no_text_are_refused(home: Path) -> None:
     (home / ".claude.json").write_bytes(b'{"a": "\xff"}')
-    with pytest.raises(install.InstallError, match="not UTF-8"):
+    with pytest.raises(command.InstallError, match="not UTF-8"):
         ask("claude")
 
 
@@ -267,7 +280,7 @@ def test_a_link_to_the_file_stays_a_link_and_the_mode_stays(home: Path) -> None:
 
 def test_print_shows_the_entry_and_changes_nothing(home: Path) -> None:
     before = sorted(home.rglob("*"))
-    for client in install.clients():
+    for client in command.clients():
         told = ask(client, "--print", "--dialect", "codex")
         data = tomllib.loads(told.out) if client == "codex" else json.loads(told.out)
         assert "handrail" in json.dumps(data) and str(home) in told.aside
@@ -330,14 +343,14 @@ def test_the_commands_of_the_docs_run(home: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     commands = [line[2:] for line in DOCS.read_text(encoding="utf-8").splitlines() if line.startswith("$ ")]
     assert len(commands) >= 3
-    for command in commands:
+    for line in commands:
         done = subprocess.run(
-            ["bash", "-c", command], cwd=home, env={**os.environ, "PATH": path}, capture_output=True, check=False
+            ["bash", "-c", line], cwd=home, env={**os.environ, "PATH": path}, capture_output=True, check=False
         )
-        assert done.returncode == 0, (command, done.stderr)
+        assert done.returncode == 0, (line, done.stderr)
 
 
 def test_the_table_of_the_docs_is_what_is_done(home: Path) -> None:
     text = DOCS.read_text(encoding="utf-8")
-    for name, client in install.clients().items():
+    for name, client in command.clients().items():
         assert f"| `{name}` | `{client.user[0]}` | `{client.project[0]}` |" in text

@@ -96,6 +96,11 @@ def test_two_changes_of_one_file_at_once_both_count(free: RawClient, tmp_path: P
     assert (tmp_path / "many.txt").read_text(encoding="utf-8") == expected
 
 
+def test_what_a_client_adds_to_every_call_for_itself_does_no_harm(free: RawClient) -> None:
+    assert not free.call("Read", file_path="a.txt", wait_for_previous=True)["isError"]
+    assert free.call("Read", file_path="a.txt", nonsense=True)["isError"]
+
+
 def test_the_loop_answers_while_a_command_runs(free: RawClient) -> None:
     slow = free.begin("tools/call", name="Bash", arguments={"command": "sleep 2; echo done"})
     assert free.ask("ping")["result"] == {}
@@ -336,9 +341,11 @@ def test_in_the_new_era_a_no_is_a_no(modern: RawClient, tmp_path: Path) -> None:
 
 def test_a_yes_holds_for_what_was_shown_and_once(modern: RawClient, tmp_path: Path) -> None:
     state = first_round(modern, command="true > a")["requestState"]
-    for forged in (state, "0" * 32 + state[32:], state[:-1] + "x", "", "é.é"):
-        other = second_round(modern, forged, YES, command="true > b")
-        assert other["resultType"] == "input_required", forged
+    assert second_round(modern, state, YES, command="true > b")["resultType"] == "input_required"
+    params = {"name": "Bash", "arguments": {"command": "true > a"}, "_meta": envelope(elicitation={})}
+    for forged in ("0" * 32 + state[32:], state[:-1] + "x", "", "é.é"):
+        sent = modern.ask("tools/call", **params, requestState=forged, inputResponses={"approval": YES})
+        assert sent["error"]["code"] == -32602, forged
     assert second_round(modern, state, YES, command="true > a")["isError"] is False
     assert second_round(modern, state, YES, command="true > a")["resultType"] == "input_required"
     assert (tmp_path / "a").exists() and not (tmp_path / "b").exists()

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from handrail import Session
-from handrail.mcp.crew import Crew
 from handrail.mcp.sessions import CannotOpen, Sessions
+from handrail.mcp.stdio.crew import Crew
 
 
 def test_no_more_threads_than_allowed_do_all_that_is_to_be_done() -> None:
@@ -61,6 +61,9 @@ def test_a_fault_in_one_task_does_not_stop_the_others() -> None:
     crew.submit(done.set)  # waits behind it
     assert done.wait(60)
     assert crew.close(60)
+    for thread in threading.enumerate():  # what a thread falls over is told at its very end
+        if thread.name == "handrail-call":
+            thread.join(60)
 
 
 def test_a_task_that_does_not_end_does_not_hold_up_the_end() -> None:

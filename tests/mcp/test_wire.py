@@ -10,8 +10,8 @@ import pytest
 
 from handrail import dialects
 from handrail.mcp import offer, protocol, wire
-from handrail.mcp.asking import Seals
-from handrail.mcp.channel import Channel
+from handrail.mcp.seals import Seals
+from handrail.mcp.stdio.channel import Channel
 from handrail.nouns import Failure, Note, Result
 
 PICTURE = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
@@ -183,6 +183,9 @@ def test_a_seal_holds_once_and_only_for_what_it_was_made_for() -> None:
     state = seals.seal("Bash", {"command": "a"})
     assert not seals.holds(state, "Bash", {"command": "b"})
     assert not Seals().holds(state, "Bash", {"command": "a"})
+    assert seals.genuine(state) and not Seals().genuine(state)
+    for changed in (state + "x", "0" * 32 + state[32:], state[:40] + "x" + state[41:], "", ".", "..", "é.é.é", 3, None):
+        assert not seals.genuine(changed)
     assert not seals.holds(None, "Bash", {"command": "a"})
     assert not seals.holds("\ud800.\ud800", "Bash", {"command": "a"})
     assert seals.holds(state, "Bash", {"command": "a"})

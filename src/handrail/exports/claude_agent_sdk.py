@@ -6,14 +6,16 @@ a number is meant; the server here leaves both to the session.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from claude_agent_sdk import McpSdkServerConfig
 from mcp.server import Server
-from mcp.types import CallToolRequestParams, CallToolResult, ImageContent, ListToolsResult, TextContent, Tool
+from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, Tool
 
 from handrail.dialects import Spec
-from handrail.exports.common import AnySession, Turns, awaited, pictures, plain
+from handrail.exports.common import AnySession, Turns, awaited, plain
+from handrail.mcp import wire
 from handrail.nouns import Result
 
 
@@ -40,18 +42,13 @@ def allowed_tools(session: AnySession, name: str = "handrail") -> list[str]:
 
 
 def _tool(spec: Spec, most_chars: int) -> Tool:
-    hints = {
-        "readOnlyHint": spec.hints.read_only,
-        "destructiveHint": spec.hints.destructive,
-        "idempotentHint": spec.hints.idempotent,
-        "openWorldHint": spec.hints.open_world,
-    }
+    hints = wire.hinted(asdict(spec.hints))
     # Offered from the start, and answers come whole: what is too long the session has cut already.
-    meta = {"anthropic/alwaysLoad": True, "anthropic/maxResultSizeChars": most_chars}
+    meta = {**wire.ALWAYS_LOAD, "anthropic/maxResultSizeChars": most_chars}
     shape = {"name": spec.name, "description": spec.description, "inputSchema": dict(spec.schema)}
     return Tool.model_validate({**shape, "annotations": hints, "_meta": meta})
 
 
 def _result(result: Result) -> CallToolResult:
-    images = [ImageContent(data=one["base64"], mime_type=one["mime_type"]) for one in pictures(result)]
-    return CallToolResult(content=[TextContent(text=result.text), *images], is_error=not result.ok)
+    content = wire.content(result.blocks, result.text)
+    return CallToolResult.model_validate({"content": content, "isError": not result.ok})

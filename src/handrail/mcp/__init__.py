@@ -1,6 +1,10 @@
 """MCP: the tools for any client that speaks the Model Context Protocol.
 
-`stdio` is our own loop on the standard library, because start-up decides whether a client offers the tools at all.
-`wire` turns specs and results into MCP, for every door. Nothing here is imported before it is needed: what stands at
-the top of `protocol`, `wire`, `offer`, `channel` and `stdio` is paid for on every start.
+    stdio/          our own loop on the standard library, because start-up decides whether a client offers the tools
+    http/           the official SDK behind a gate, for several principals
+    install/        the entry of the server in the configuration of clients
+
+All doors share `protocol` (messages and the two eras), `wire` (specs and results as MCP), `offer` (which tools),
+`sessions`, and `asking` with its `seals` (a person is asked). Nothing is imported before it is needed: what stands at
+the top of `protocol`, `wire`, `offer`, `stdio.channel` and `stdio.server` is paid for on every start.
 """

@@ -7,16 +7,13 @@ session what ends a call without an answer, before anything was changed and with
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import json
-import os
-import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from handrail.errors import NeedsApproval, ToolError
-from handrail.mcp.calls import Question, Running
+from handrail.errors import ToolError
+from handrail.mcp.protocol import Client
+from handrail.mcp.seals import Seals
 from handrail.prepared import Answer, Prepared
 from handrail.text.shown import shown
 
@@ -26,7 +23,6 @@ KEY = "approval"
 
 _MOST_CHARS = 20_000
 _TITLED_SINCE = "2025-11-25"
-_MOST_OPEN = 1024
 
 
 class Unanswered(BaseException):
@@ -50,6 +46,17 @@ class Withdrawn(Unanswered):
     """The client has cancelled the call, or has gone, while the person was asked."""
 
 
+class Forged(Unanswered):
+    """The state that came with an answer is none of ours, or was changed: the protocol wants that refused."""
+
+    def __init__(self) -> None:
+        super().__init__("requestState was not made by this server, or has been changed; send the call without it")
+
+
+class CannotAsk(Exception):
+    """The client has said that it can ask somebody, and cannot."""
+
+
 def preview_of(prepared: Prepared) -> str:
     """What would be done, in plain text: nothing in it moves a cursor or turns the reading direction."""
     try:
@@ -59,7 +66,7 @@ def preview_of(prepared: Prepared) -> str:
     return "\n".join(_plain(line) for line in text.split("\n"))
 
 
-def question(prepared: Prepared, preview: str, version: str) -> dict[str, Any]:
+def question(prepared: Prepared, preview: str, version: str, always: bool = True) -> dict[str, Any]:
     """The form that a person is shown: why, then what would be done, and the choice."""
     verdict = prepared.verdict
     because = f"Why this is asked: {shown(verdict.why)}" if verdict.why else ""
@@ -69,7 +76,8 @@ def question(prepared: Prepared, preview: str, version: str) -> dict[str, Any]:
     if left_out > 0:
         preview = f"{preview[:_MOST_CHARS]}\n... {left_out} more characters are NOT shown here"
     head = "\n".join(line for line in (f"{prepared.call.tool} wants to do this.", because, rule) if line)
-    asked: dict[str, Any] = {"message": f"{head}\n\n{preview}", "requestedSchema": _form(verdict.allow, version)}
+    form = _form(verdict.allow if always else "", version)
+    asked: dict[str, Any] = {"message": f"{head}\n\n{preview}", "requestedSchema": form}
     return asked if version < _TITLED_SINCE else {"mode": "form", **asked}
 
 
@@ -104,69 +112,50 @@ def _form(allow: str, version: str) -> dict[str, Any]:
     return {"type": "object", "properties": {"decision": decision, "reason": reason}, "required": ["decision"]}
 
 
-def refusal(prepared: Prepared) -> NeedsApproval:
-    """What the session says where nobody can be asked: it names the rule that would allow the call."""
-    return NeedsApproval(**{name: getattr(prepared.verdict, name) for name in ("rule", "why", "source", "allow")})
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A call about which a person may be asked, as the door that took it knows it."""
+
+    client: Client
+    params: Mapping[str, Any]
+    """Of the request, as they came."""
+    owner: tuple[str, ...]
+    """Whose call it is: an answer to somebody else's does not count."""
+    ask: Callable[[Mapping[str, Any]], Any]
+    """Shows the form and waits for the client's `ElicitResult`; raises `Withdrawn` or `CannotAsk`."""
+    elsewhere: Callable[[Prepared], Answer]
+    """Asks whoever has attached in another way, for a client that cannot ask anybody."""
+    always: bool = True
+    """Whether an answer may be written down as a rule, which holds for everybody on this machine."""
 
 
-class Asker:
-    """The `approve` of every session behind the door: asks the client whose call it is."""
-
-    def __init__(self, ask: Callable[[Running, Mapping[str, Any]], Question]) -> None:
-        self._ask = ask
-        self._seals = Seals()
-        self._current = threading.local()
-
-    def attend(self, call: Running) -> None:
-        """What this thread does from now on is done for this call."""
-        self._current.call = call
-
-    def __call__(self, prepared: Prepared) -> Answer:
-        call: Running = self._current.call
-        replies, state = call.params.get("inputResponses"), call.params.get("requestState")
-        preview = preview_of(prepared)
-        shown = call.tool, call.arguments, call.thread, hashlib.sha256(preview.encode("utf-8", "replace")).hexdigest()
-        if call.client.enveloped and isinstance(replies, Mapping) and self._seals.holds(state, *shown):
-            return meaning(replies.get(KEY))
-        if not call.client.shows_forms:
-            raise refusal(prepared)
-        asked = question(prepared, preview, call.client.version)
-        if call.client.enveloped:
-            raise InputRequired(asked, self._seals.seal(*shown))
-        settled = self._ask(call, asked)
-        if settled.refused:
-            raise refusal(prepared)
-        return meaning(settled.answer)
+def answer(prepared: Prepared, call: Asking, seals: Seals) -> Answer:
+    """What the person behind the client says; raises what ends the call without an answer."""
+    if not call.client.shows_forms:
+        return call.elsewhere(prepared)
+    preview = preview_of(prepared)
+    asked = question(prepared, preview, call.client.version, call.always)
+    if call.client.enveloped:
+        reply = _brought(call, preview, asked, seals)
+    else:
+        try:
+            reply = call.ask(asked)
+        except CannotAsk:
+            return call.elsewhere(prepared)
+    said = meaning(reply)
+    return replace(said, lasting="session") if said.lasting == "always" and not call.always else said
 
 
-class Seals:
-    """Ties a person's answer to what was shown: it counts once, and for nothing else."""
-
-    def __init__(self) -> None:
-        self._key = os.urandom(32)
-        self._open: dict[str, None] = {}
-        self._lock = threading.Lock()
-
-    def seal(self, *shown: Any) -> str:
-        """A `requestState` for what a person is shown now."""
-        number = os.urandom(16).hex()
-        with self._lock:
-            self._open[number] = None
-            while len(self._open) > _MOST_OPEN:
-                del self._open[next(iter(self._open))]
-        return f"{number}.{self._mark(number, shown)}"
-
-    def holds(self, state: Any, *shown: Any) -> bool:
-        """Whether the answer that came with ``state`` is one to this; true only once."""
-        number, _, mark = state.partition(".") if isinstance(state, str) else ("", "", "")
-        if not hmac.compare_digest(mark.encode("utf-8", "replace"), self._mark(number, shown).encode("ascii")):
-            return False
-        with self._lock:
-            return self._open.pop(number, self) is None
-
-    def _mark(self, number: str, shown: tuple[Any, ...]) -> str:
-        told = json.dumps([number, *shown], sort_keys=True).encode("ascii")
-        return hmac.new(self._key, told, hashlib.sha256).hexdigest()
+def _brought(call: Asking, preview: str, asked: Mapping[str, Any], seals: Seals) -> Any:
+    """The answer that came with the call, if it is one to this; else the call has to come again with one."""
+    params, state = call.params, call.params.get("requestState")
+    if state is not None and not seals.genuine(state):
+        raise Forged
+    shown = (*call.owner, params.get("name"), params.get("arguments"), preview)
+    replies = params.get("inputResponses")
+    if isinstance(replies, Mapping) and KEY in replies and seals.holds(state, *shown):
+        return replies[KEY]
+    raise InputRequired(asked, seals.seal(*shown))
 
 
 def _plain(line: str) -> str:

@@ -28,6 +28,9 @@ VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 
+_HALF = "\\ud"
+"""How JSON in ASCII writes half a character; two of them may be a whole one."""
+
 MOST_BYTES = 64 << 20
 """The longest frame that is read."""
 
@@ -152,11 +155,19 @@ def fault_frame(id: int | str | None, fault: Fault) -> dict[str, Any]:
 def encoded(message: Mapping[str, Any]) -> bytes:
     """A message as one line, in ASCII: no reader in any locale takes a character for the end of a line."""
     text = json.dumps(message, allow_nan=False, separators=(",", ":"))
-    if "\\ud" in text:  # perhaps half a character, which strict readers refuse
-        from handrail.text.shown import readable
-
-        text = json.dumps(json.loads(readable(json.dumps(message, ensure_ascii=False))), separators=(",", ":"))
+    if _HALF in text:
+        text = json.dumps(sound(message), separators=(",", ":"))
     return text.encode("ascii") + b"\n"
+
+
+def sound(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message in well-formed Unicode: half a character would make the whole of it unreadable for strict readers."""
+    if _HALF not in json.dumps(message):
+        return dict(message)
+    from handrail.text.shown import readable
+
+    made: dict[str, Any] = json.loads(readable(json.dumps(message, ensure_ascii=False)))
+    return made
 
 
 def _no_constant(name: str) -> float:

@@ -7,22 +7,37 @@ for each, so that what one thread has read does not let another write. All work 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from handrail.session import Session
+
+_LONGEST_NAME = 200
 
 
 class CannotOpen(Exception):
     """No session can be opened; the text says why, for a person."""
 
 
+def conversation(meta: Mapping[str, Any]) -> str:
+    """Which conversation a call belongs to, where the client says so in `_meta`; empty if it does not."""
+    for name in ("threadId", "sessionId"):
+        if isinstance(given := meta.get(name), str) and given:
+            if len(given) > _LONGEST_NAME:
+                import hashlib
+
+                given = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()
+            return f"{name}:{given}"
+    return ""
+
+
 class _Held:
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    def __init__(self) -> None:
+        self.session: Session | None = None
         self.users = 0
+        self.opening = threading.Lock()
 
 
 class Sessions:
@@ -39,31 +54,45 @@ class Sessions:
     def use(self, thread: str) -> Iterator[Session]:
         """The session of a conversation, which stays open while it is used."""
         with self._lock:
-            if self._closed:
-                raise CannotOpen("the server is ending")
-            held = self._held.pop(thread, None) or _Held(self._opened())
+            held = self._held.pop(thread, None) or _Held()
             self._held[thread] = held  # the last one is the one used last
             held.users += 1
-            outdated = self._too_many()
-        for session in outdated:
-            _close(session)
         try:
-            yield held.session
+            yield self._session(held)
         finally:
             with self._lock:
                 held.users -= 1
+                left = self._too_many()
+            for session in left:
+                _close(session)
+
+    def _session(self, held: _Held) -> Session:
+        with held.opening:  # its own lock: whoever is slow to open holds up nobody else
+            if held.session is None and not self._closed:
+                held.session = self._opened()
+            with self._lock:
+                if not self._closed and held.session:
+                    return held.session
+                session, held.session = held.session, None
+        if session:
+            _close(session)
+        raise CannotOpen("the server is ending")
 
     def close(self) -> None:
         """End what still runs in them."""
         with self._lock:
             self._closed = True
             held, self._held = list(self._held.values()), {}
-        for one in held:
-            _close(one.session)
+            sessions = [one.session for one in held if one.session]
+            for one in held:
+                one.session = None
+        for session in sessions:
+            _close(session)
 
     def _too_many(self) -> list[Session]:
         unused = [thread for thread, held in self._held.items() if not held.users]
-        return [self._held.pop(thread).session for thread in unused[: max(0, len(self._held) - self._most)]]
+        left = [self._held.pop(thread).session for thread in unused[: max(0, len(self._held) - self._most)]]
+        return [session for session in left if session]
 
 
 def _close(session: Session) -> None:

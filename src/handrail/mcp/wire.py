@@ -17,29 +17,44 @@ if TYPE_CHECKING:
     from handrail.nouns import Result
 
 RESULT_KEY = "handrail/result"
+FRESHNESS = {"ttlMs": 300_000, "cacheScope": "private"}
+"""How long a client may keep the list of tools: it does not change while the server lives."""
 ALWAYS_LOAD = {"anthropic/alwaysLoad": True}
 """Tells a client that defers tools until they are searched for that this one is always wanted."""
 
 
+ADDED = ("wait_for_previous",)
+"""What clients add to every tool's arguments for their own use, and some pass on."""
+
+
+def ours(arguments: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The arguments of a call, without what the client has added for itself."""
+    return {name: value for name, value in (arguments or {}).items() if name not in ADDED}
+
+
 def definition(spec: Mapping[str, Any]) -> dict[str, Any]:
     """A tool as `tools/list` offers it."""
-    hints, title = spec["hints"], titled(spec["name"])
+    title = titled(spec["name"])
     made = {
         "name": spec["name"],
         "title": title,
         "description": spec["description"],
         "inputSchema": spec["inputSchema"],
-        "annotations": {
-            "title": title,
-            "readOnlyHint": hints["read_only"],
-            "destructiveHint": hints["destructive"],
-            "idempotentHint": hints["idempotent"],
-            "openWorldHint": hints["open_world"],
-        },
+        "annotations": {"title": title, **hinted(spec["hints"])},
     }
     if spec["core"]:
         made["_meta"] = ALWAYS_LOAD
     return made
+
+
+def hinted(hints: Mapping[str, bool]) -> dict[str, bool]:
+    """What a host may want to know of a tool before any call, in MCP's names."""
+    return {
+        "readOnlyHint": hints["read_only"],
+        "destructiveHint": hints["destructive"],
+        "idempotentHint": hints["idempotent"],
+        "openWorldHint": hints["open_world"],
+    }
 
 
 def titled(name: str) -> str:
@@ -65,6 +80,11 @@ def call_result(result: Result, structured: bool = False) -> dict[str, Any]:
         made["structuredContent"] = facts
     made["_meta"] = {RESULT_KEY: facts}
     return made
+
+
+def still_running(tool: str, seconds: float) -> str:
+    """What a client is told of a call that takes its time."""
+    return f"{tool}: {seconds:.0f} s"
 
 
 def failed_result(text: str, code: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from handrail.mcp.install_json import Broken
+from handrail.mcp.install.json_file import Broken
 from handrail.text.document import Splice
 
 _HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)

@@ -1,6 +1,6 @@
 """`handrail mcp install`: writes the server into a client's own configuration, and takes it out again.
 
-What is known of each client is data (`install_clients.toml`). Only the entry is put in or taken out; every other byte
+What is known of each client is data (`clients.toml`). Only the entry is put in or taken out; every other byte
 stays. What was put in is remembered in the state directory (not the file's contents), so that `--undo` gives the same
 bytes back, and the file is gone if it had been made for this. If the client has rewritten its file since, the entry is
 looked up and taken out where it stands now.
@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from handrail.errors import ToolError
-from handrail.mcp import install_json, install_toml
-from handrail.mcp.install_files import Config, Records, undoing
-from handrail.mcp.install_json import Broken
-from handrail.mcp.options import Parser, WrongUsage, say
+from handrail.mcp.command_line import Parser, WrongUsage, say
+from handrail.mcp.install import json_file, toml_file
+from handrail.mcp.install.files import Config, Records, undoing
+from handrail.mcp.install.json_file import Broken
 from handrail.text.document import Splice
 from handrail.text.shown import shown
 
@@ -59,7 +59,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What is known of one client; see `install_clients.toml`."""
+    """What is known of one client; see `clients.toml`."""
 
     name: str
     user: Sequence[str]
@@ -87,7 +87,7 @@ class Client:
 
 
 def clients() -> dict[str, Client]:
-    table = Path(__file__).with_name("install_clients.toml").read_text(encoding="utf-8")
+    table = Path(__file__).with_name("clients.toml").read_text(encoding="utf-8")
     return {name: Client(**facts) for name, facts in tomllib.loads(table).items()}
 
 
@@ -180,7 +180,7 @@ class _Wanted:
         """Where the entry goes, and what it says."""
         keys, entry = self.client.keys, self.client.entry
         newer = self.client.newer
-        if newer and not self._is_toml and install_json.find(install_json.parse(text), newer["keys"]):
+        if newer and not self._is_toml and json_file.find(json_file.parse(text), newer["keys"]):
             keys, entry = newer["keys"], newer["entry"]
         filled = {"{program}": self.command[0], "{arguments}": self.command[1:], "{command}": self.command}
         made = {key: filled.get(one, one) if isinstance(one, str) else one for key, one in entry.items()}
@@ -194,7 +194,7 @@ class _Wanted:
         keys, entry = self._layout("")
         with contextlib.suppress(OSError, ValueError):  # the usual layout, if the file does not say
             keys, entry = self._layout(Path(self.path).read_text(encoding="utf-8"))
-        room: Any = install_toml if self._is_toml else install_json
+        room: Any = toml_file if self._is_toml else json_file
         (splice,) = room.put("", keys, entry)
         return Told(splice.new, f"this goes into {shown(self.path)} ({self.client.name})")
 
@@ -249,15 +249,15 @@ class _Wanted:
         return Told(said)
 
     def _put(self, text: str, keys: list[str], entry: dict[str, Any]) -> list[Splice]:
-        return install_toml.put(text, keys, entry) if self._is_toml else install_json.put(text, keys, entry)
+        return toml_file.put(text, keys, entry) if self._is_toml else json_file.put(text, keys, entry)
 
     def _take(self, text: str, keys: list[str], made: int) -> list[Splice]:
-        return install_toml.take(text, keys) if self._is_toml else install_json.take(text, keys, made)
+        return toml_file.take(text, keys) if self._is_toml else json_file.take(text, keys, made)
 
     def _data(self, text: str) -> dict[str, Any]:
         if self._is_toml:
-            return install_toml.parse(text)
-        root = install_json.parse(text)
+            return toml_file.parse(text)
+        root = json_file.parse(text)
         return dict(root.value) if root else {}
 
     def _require_ours(self, text: str, keys: list[str]) -> None:

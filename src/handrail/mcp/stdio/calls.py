@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from handrail.mcp.protocol import BUSY, INVALID_REQUEST, Client, Fault, meta_of
+from handrail.mcp.sessions import conversation
+from handrail.mcp.wire import ours, still_running
 
 _TICK = 1.0
-_MOST_KEY = 200
 
 
 class Question:
@@ -34,9 +36,10 @@ class Running:
         self.params = params
         self.client = client
         self.tool: str = params["name"]
-        self.arguments: Mapping[str, Any] = params.get("arguments") or {}
-        self.token: int | str | None = meta.get("progressToken")
-        self.thread = _thread_of(meta)
+        self.arguments: Mapping[str, Any] = ours(params.get("arguments"))
+        token = meta.get("progressToken")
+        self.token: int | str | None = token if type(token) in (int, str) else None
+        self.thread = conversation(meta)
         self.cancel = threading.Event()
         self.withdrawn = False
         """Whether the client wants no answer any more."""
@@ -52,16 +55,8 @@ class Running:
 
     def progress(self) -> dict[str, Any]:
         seconds = round(time.monotonic() - self.begun, 1)
-        told = {"progressToken": self.token, "progress": seconds, "message": f"{self.tool}: {seconds:.0f} s"}
+        told = {"progressToken": self.token, "progress": seconds, "message": still_running(self.tool, seconds)}
         return {"jsonrpc": "2.0", "method": "notifications/progress", "params": told}
-
-
-def _thread_of(meta: Mapping[str, Any]) -> str:
-    """Which conversation a call belongs to, where the client says so: what one has read, another has not seen."""
-    for name in ("threadId", "sessionId"):
-        if isinstance(given := meta.get(name), str) and given:
-            return f"{name}:{given[:_MOST_KEY]}"
-    return ""
 
 
 class Calls:
@@ -90,8 +85,9 @@ class Calls:
                 return False
             call.begun = time.monotonic()
             if call.token is not None and not self._ticking:
-                self._ticking = True
-                threading.Thread(target=self._tick, name="handrail-progress", daemon=True).start()
+                with suppress(RuntimeError):  # no thread to be had: the call is made, and nothing is told of it
+                    threading.Thread(target=self._tick, name="handrail-progress", daemon=True).start()
+                    self._ticking = True
         return True
 
     def finish(self, call: Running, answer: Mapping[str, Any]) -> None:

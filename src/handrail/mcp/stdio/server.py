@@ -11,22 +11,20 @@ import sys
 
 from handrail import __version__
 from handrail.mcp import protocol
-from handrail.mcp.channel import Channel
 from handrail.mcp.protocol import Fault, Message
-from handrail.mcp.wire import definition
+from handrail.mcp.stdio.channel import Channel
+from handrail.mcp.wire import FRESHNESS, definition
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from handrail.mcp.calls import Running
-    from handrail.mcp.work import Work
+    from handrail.mcp.stdio.calls import Running
+    from handrail.mcp.stdio.work import Work
     from handrail.prepared import Approve
     from handrail.session import Session
 
-_FRESH_MS = 300_000
-"""How long a client may keep the list of tools: it does not change while the server lives."""
 _SERVER = {"name": "handrail", "title": "Handrail", "version": __version__}
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP")
 
@@ -113,11 +111,11 @@ class Server:
             return None
         if method == "server/discover":
             spoken = [*protocol.ENVELOPE, *reversed(protocol.HANDSHAKE)]
-            return _whole({"supportedVersions": spoken, **self._introduction(), **_cached()})
+            return _whole({"supportedVersions": spoken, **self._introduction(), **FRESHNESS})
         if params.get("cursor") is not None:
             raise Fault(protocol.INVALID_PARAMS, "the list has one page, and no cursor")
         listed = {"tools": self._tools}
-        return _whole({**listed, **_cached()}) if client.enveloped else listed
+        return _whole({**listed, **FRESHNESS}) if client.enveloped else listed
 
     def _call(self, id: int | str, params: dict[str, Any], client: protocol.Client) -> None:
         name, arguments = params.get("name"), params.get("arguments")
@@ -129,7 +127,7 @@ class Server:
             raise Fault(protocol.INVALID_PARAMS, "arguments is not an object")
         if self._work is None:
             self._work = self._made_work()
-        from handrail.mcp.calls import Running
+        from handrail.mcp.stdio.calls import Running
 
         self._work.start(Running(id, params, client))
 
@@ -137,7 +135,7 @@ class Server:
         return {"capabilities": {"tools": {}}, "instructions": self._about}
 
     def _made_work(self) -> Work:
-        from handrail.mcp.work import Work
+        from handrail.mcp.stdio.work import Work
 
         return Work(self._channel, self._opened, _finished, self._structured)
 
@@ -151,7 +149,3 @@ def _whole(result: dict[str, Any]) -> dict[str, Any]:
     result.setdefault("resultType", "complete")
     result["_meta"] = {**result.get("_meta", {}), protocol.SERVER_KEY: _SERVER}
     return result
-
-
-def _cached() -> dict[str, Any]:
-    return {"ttlMs": _FRESH_MS, "cacheScope": "private"}

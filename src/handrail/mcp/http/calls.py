@@ -6,12 +6,11 @@ the worker thread inherits, so that the question of an `ask` verdict goes to the
 
 from __future__ import annotations
 
-import json
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -22,10 +21,12 @@ from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from handrail.approvers import Approvers
 from handrail.mcp import asking, offer, wire
-from handrail.mcp.http_principals import Principal
-from handrail.mcp.protocol import Client, meta_of
-from handrail.mcp.sessions import CannotOpen, Sessions
+from handrail.mcp.http.principals import Principal
+from handrail.mcp.protocol import BUSY, Client, meta_of, sound
+from handrail.mcp.seals import Seals
+from handrail.mcp.sessions import CannotOpen, Sessions, conversation
 from handrail.prepared import Answer, Prepared
 from handrail.session import Session
 
@@ -38,27 +39,39 @@ _current: ContextVar[Call | None] = ContextVar("handrail_call", default=None)
 def approve(prepared: Prepared) -> Answer:
     """What a session does with an `ask` verdict: the client of the call that runs is asked."""
     call = _current.get()
-    if call is None:
-        raise asking.refusal(prepared)
+    assert call is not None
     return call.answer(prepared)
 
 
 class Desk:
     """What one principal is offered, and what runs for it."""
 
-    def __init__(self, principal: Principal, sessions: Sessions, seals: asking.Seals, structured: bool) -> None:
+    def __init__(
+        self, principal: Principal, sessions: Sessions, seals: Seals, structured: bool, most_calls: int
+    ) -> None:
         self.principal = principal
         self.sessions = sessions
         self.seals = seals
         self.structured = structured
         self.tools = [wire.definition(spec) for spec in offer.specs(principal.dialect, principal.tools)]
         self.running: set[Call] = set()
+        self._most_calls = most_calls
+        self._ending = False
         self.limiter = anyio.CapacityLimiter(_THREADS)
 
+    @property
+    def busy(self) -> bool:
+        """Whether so much runs, or waits to, that no more is taken."""
+        return len(self.running) >= self._most_calls
+
     async def call(self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> dict[str, Any]:
-        """A `tools/call`, from start to end; raises `MCPError` for a tool that is not offered."""
+        """A `tools/call`, from start to end; raises `MCPError` for one that cannot be made."""
         if params.name not in {tool["name"] for tool in self.tools}:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:200]}")
+        if self._ending:
+            raise MCPError(BUSY, "the server is ending")
+        if self.busy:
+            raise MCPError(BUSY, "too many calls at once; send it again when some have been answered")
         call = Call(self, ctx, params)
         self.running.add(call)
         try:
@@ -67,7 +80,8 @@ class Desk:
             self.running.discard(call)
 
     def stop(self) -> None:
-        """End what runs, soon."""
+        """End what runs, soon, and take nothing new."""
+        self._ending = True
         for call in self.running:
             call.leave()
 
@@ -79,12 +93,16 @@ class Call:
         self.desk = desk
         self.ctx = ctx
         self.params = params
-        self.meta = meta_of({"_meta": dict((ctx.params or {}).get("_meta") or {})})
+        self.sent: Mapping[str, Any] = ctx.params or {}
+        self.meta = meta_of(self.sent)
+        self.thread = conversation(self.meta)
         declared = ctx.session.client_capabilities
         capabilities = declared.model_dump(by_alias=True, exclude_none=True) if declared else {}
         self.client = Client(ctx.protocol_version, capabilities, ctx.protocol_version in MODERN_PROTOCOL_VERSIONS)
         self.cancel = threading.Event()
         self.gone = anyio.Event()
+        self.fault: MCPError | None = None
+        self.session: Session | None = None
 
     def leave(self) -> None:
         """Nobody waits for the answer any more; what runs ends soon. From the thread of the event loop."""
@@ -100,6 +118,8 @@ class Call:
             _current.set(self)  # this task is the call's own, and the thread inherits it
             result = await anyio.to_thread.run_sync(self._run, limiter=self.desk.limiter)
             group.cancel_scope.cancel()
+        if self.fault:  # raised here, for a group of tasks would wrap it
+            raise self.fault
         return result
 
     async def _watch(self) -> None:
@@ -115,64 +135,47 @@ class Call:
             await anyio.sleep(_TICK)
             seconds = round(time.monotonic() - begun, 1)
             with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-                await self.ctx.session.report_progress(seconds, None, f"{self.params.name}: {seconds:.0f} s")
+                await self.ctx.session.report_progress(seconds, None, wire.still_running(self.params.name, seconds))
 
     def _run(self) -> dict[str, Any]:
         """In the worker thread."""
         try:
-            with self.desk.sessions.use(self._thread()) as session:
+            with self.desk.sessions.use(self.thread) as session:
                 made = self._called(session)
         except CannotOpen as error:
             made = wire.failed_result(str(error), "no_session")
         except asking.InputRequired as asked:
             made = asked.result()
+        except asking.Forged as forged:
+            self.fault = MCPError(INVALID_PARAMS, str(forged))
+            made = {}
         except asking.Withdrawn:
             made = wire.failed_result("the call was cancelled while a person was asked", "cancelled")
         return sound(made)
 
     def _called(self, session: Session) -> dict[str, Any]:
-        arguments = self.params.arguments or {}
-        result = session.call(self.params.name, arguments, cancel=self.cancel)
+        self.session = session
+        result = session.call(self.params.name, wire.ours(self.params.arguments), cancel=self.cancel)
         return wire.call_result(result, self.desk.structured)
-
-    def _thread(self) -> str:
-        """Which conversation this belongs to, where the client says so."""
-        for name in ("threadId", "sessionId"):
-            if isinstance(given := self.meta.get(name), str) and given:
-                return f"{name}:{given[:200]}"
-        return ""
 
     def answer(self, prepared: Prepared) -> Answer:
         """In the worker thread: what the person behind the client says; raises what ends the call without one."""
-        if not self.client.shows_forms:
-            raise asking.refusal(prepared)
+        assert self.session
+        owner = (self.desk.principal.name, self.thread)
         # A rule that is written down would hold for every principal of this server: the choice is not offered.
-        prepared = replace(prepared, verdict=replace(prepared.verdict, allow=""))
-        preview = asking.preview_of(prepared)
-        question = asking.question(prepared, preview, self.client.version)
-        said = (
-            self._enveloped(prepared, preview, question) if self.client.enveloped else self._asked(prepared, question)
-        )
-        answer = asking.meaning(said)
-        return replace(answer, lasting="session") if answer.lasting == "always" else answer
+        elsewhere = Approvers.of(self.session, always=False)
+        call = asking.Asking(self.client, self.sent, owner, self._asked, elsewhere, always=False)
+        return asking.answer(prepared, call, self.desk.seals)
 
-    def _enveloped(self, prepared: Prepared, preview: str, question: dict[str, Any]) -> Any:
-        shown = (self.desk.principal.name, self._thread(), prepared.call.tool, dict(prepared.call.arguments), preview)
-        sent = (self.ctx.params or {}).get("inputResponses")
-        reply = sent.get(asking.KEY) if isinstance(sent, dict) else None
-        if reply is not None and self.desk.seals.holds(self.params.request_state, *shown):
-            return reply
-        raise asking.InputRequired(question, self.desk.seals.seal(*shown))
-
-    def _asked(self, prepared: Prepared, question: dict[str, Any]) -> Any:
-        said = anyio.from_thread.run(self._elicited, question)
+    def _asked(self, form: Mapping[str, Any]) -> Any:
+        said = anyio.from_thread.run(self._elicited, form)
         if said is None:
             raise asking.Withdrawn
         if not said:
-            raise asking.refusal(prepared)
+            raise asking.CannotAsk
         return said
 
-    async def _elicited(self, question: dict[str, Any]) -> dict[str, Any] | None:
+    async def _elicited(self, question: Mapping[str, Any]) -> dict[str, Any] | None:
         """The client's answer; None if nobody waits any more, empty if the client cannot be asked after all."""
         said: dict[str, Any] | None = None
 
@@ -191,12 +194,3 @@ class Call:
                 said = {}
             group.cancel_scope.cancel()
         return said
-
-
-def sound(made: dict[str, Any]) -> dict[str, Any]:
-    """A result in well-formed Unicode: half a character would make the whole answer unreadable."""
-    if "\\ud" in json.dumps(made):
-        from handrail.text.shown import readable
-
-        made = json.loads(readable(json.dumps(made, ensure_ascii=False)))
-    return made

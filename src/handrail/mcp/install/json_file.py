@@ -15,7 +15,8 @@ from typing import Any
 from handrail.text.document import Splice
 
 _SPACE = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
-_SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null")
+_SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
+_MOST_DIGITS = 4000
 _REST_OF_LINE = re.compile(r"[ \t]*(?:/\*[^\r\n]*?\*/[ \t]*)*(?://[^\r\n]*)?(?=\r|\n|$)")
 _STRINGS = json.JSONDecoder()
 _DEEPEST = 200
@@ -85,7 +86,7 @@ class _Scan:
             self._items("]", lambda: node.value.append(self.value(depth + 1).value))
         elif first == '"':
             node.value = self._string()
-        elif found := _SCALAR.match(self.text, self.at):
+        elif (found := _SCALAR.match(self.text, self.at)) and found.end() - self.at <= _MOST_DIGITS:
             node.value, self.at = json.loads(found[0]), found.end()
         else:
             raise self.broken(f"{first!r} is no value" if first else "it ends too early")

@@ -11,18 +11,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from handrail.mcp import wire
-from handrail.mcp.calls import Calls, Question, Running
-from handrail.mcp.crew import Crew
-from handrail.mcp.protocol import BUSY, INTERNAL_ERROR, Fault, Message, fault_frame, result_frame
+from handrail.mcp.protocol import BUSY, INTERNAL_ERROR, INVALID_PARAMS, Fault, Message, fault_frame, result_frame
+from handrail.mcp.seals import Seals
 from handrail.mcp.sessions import CannotOpen, Sessions
+from handrail.mcp.stdio.calls import Calls, Question, Running
+from handrail.mcp.stdio.crew import Crew
 
 if TYPE_CHECKING:
-    from handrail.mcp.asking import Asker
-    from handrail.mcp.channel import Channel
-    from handrail.prepared import Approve
+    from handrail.mcp.stdio.channel import Channel
+    from handrail.prepared import Answer, Approve, Prepared
     from handrail.session import Session
 
 _GRACE = 5.0
@@ -42,11 +43,13 @@ class Work:
         self._calls = Calls(channel.send)
         self._crew = Crew()
         self._sessions = Sessions(self._open)
-        self._asker: Asker | None = None
+        self._seals = Seals()
+        self._current = threading.local()
         self._questions: dict[str, Question] = {}
         self._numbers = itertools.count(1)
         self._early = threading.Thread(target=self._open_early, name="handrail-open", daemon=True)
-        self._early.start()
+        with suppress(RuntimeError):  # no thread to be had now: the first call opens what it needs
+            self._early.start()
 
     def start(self, call: Running) -> None:
         """Have it done; raises `Fault` if it cannot even begin."""
@@ -60,10 +63,11 @@ class Work:
 
     def answered(self, message: Message) -> None:
         """The client has answered a question of ours; one that nobody waits for any more is dropped."""
-        question = self._questions.pop(message.id, None) if isinstance(message.id, str) else None
+        question = self._questions.get(message.id) if isinstance(message.id, str) else None
         if question:
             question.answer = message.answer
             question.refused = message.error is not None
+            self._questions.pop(question.id, None)  # from now on it counts as answered
             question.settled.set()
 
     def close(self) -> bool:
@@ -71,7 +75,8 @@ class Work:
         deadline = time.monotonic() + _GRACE
         self._calls.cancel_all(self._channel.heard())
         ended = self._crew.close(_GRACE)
-        self._early.join(max(0.1, deadline - time.monotonic()))
+        if self._early.is_alive():
+            self._early.join(max(0.1, deadline - time.monotonic()))
         self._sessions.close()
         return ended and not self._early.is_alive()
 
@@ -96,45 +101,54 @@ class Work:
             return wire.failed_result(str(error), "no_session")
 
     def _called(self, session: Session, call: Running) -> dict[str, Any]:
-        from handrail.mcp.asking import InputRequired, Withdrawn
+        from handrail.mcp.asking import Forged, InputRequired, Withdrawn
 
-        assert self._asker
-        self._asker.attend(call)
+        self._current.call, self._current.session = call, session
         try:
             result = session.call(call.tool, call.arguments, id=str(call.id), cancel=call.cancel)
         except InputRequired as wanted:
             return wanted.result()
+        except Forged as forged:
+            raise Fault(INVALID_PARAMS, str(forged)) from None
         except Withdrawn:
             raise Fault(BUSY, "the call was cancelled while a person was asked") from None
         return wire.call_result(result, self._structured)
 
-    def _ask(self, call: Running, params: Mapping[str, Any]) -> Question:
+    def _approve(self, prepared: Prepared) -> Answer:
+        """The `approve` of every session behind the door: asks the client whose call this thread makes."""
+        from handrail.approvers import Approvers
+        from handrail.mcp.asking import Asking, answer
+
+        call: Running = self._current.call
+        elsewhere = Approvers.of(self._current.session)
+        asking = Asking(call.client, call.params, (call.thread,), lambda form: self._ask(call, form), elsewhere)
+        return answer(prepared, asking, self._seals)
+
+    def _ask(self, call: Running, form: Mapping[str, Any]) -> Any:
         """Ask through the client, and wait; raises `Withdrawn` if the call is cancelled meanwhile."""
-        from handrail.mcp.asking import METHOD, Withdrawn
+        from handrail.mcp.asking import METHOD, CannotAsk, Withdrawn
 
         question = call.question = Question(f"handrail-{next(self._numbers)}")
         self._questions[question.id] = question
         if not call.cancel.is_set():
-            self._channel.send({"jsonrpc": "2.0", "id": question.id, "method": METHOD, "params": params})
+            self._channel.send({"jsonrpc": "2.0", "id": question.id, "method": METHOD, "params": form})
             question.settled.wait()
         call.question = None
         if self._questions.pop(question.id, None):  # nobody has answered: the call is over
             gone = {"requestId": question.id, "reason": "the call was cancelled"}
             self._channel.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": gone})
             raise Withdrawn
-        return question
+        if question.refused:
+            raise CannotAsk
+        return question.answer
 
     def _open(self) -> Session:
-        if self._asker is None:
-            from handrail.mcp.asking import Asker
-
-            self._asker = Asker(self._ask)
-        return self._opened(self._asker)
+        return self._opened(self._approve)
 
     def _open_early(self) -> None:
         """What the first call would have to wait for."""
         try:
-            with self._sessions.use(""):
-                pass
+            with self._sessions.use("") as session:
+                session.warm()
         except CannotOpen as error:
             sys.stderr.write(f"handrail mcp: {error}\n")

@@ -21,20 +21,26 @@ class Crew:
         self._idle = 0
 
     def submit(self, task: Callable[[], None]) -> bool:
-        """Have it done; False if too much is waiting already."""
+        """Have it done; False if too much is waiting already, or nobody can do it."""
         with self._lock:
             if self._queued >= self._waiting:
                 return False
             self._queued += 1
-            self._queue.put(task)
             self._start_if_needed()
+            if not self._threads:
+                self._queued -= 1
+                return False
+            self._queue.put(task)
         return True
 
     def _start_if_needed(self) -> None:
         if self._idle < self._queued and len(self._threads) < self._most:
             thread = threading.Thread(target=self._work, name="handrail-call", daemon=True)
             self._threads.add(thread)
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError:  # the system has no more of them: those that are there do the work
+                self._threads.discard(thread)
 
     def close(self, seconds: float) -> bool:
         """Wait for what runs; True if all have ended in time."""

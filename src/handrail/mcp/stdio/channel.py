@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _CHUNK = 1 << 16
+_LAST_WORDS_MS = 1000
+"""How long a client that does not read is waited for when the server is to end."""
 _WAKES = os.name == "posix"  # elsewhere a pipe cannot be waited for together with another
 
 
@@ -90,8 +92,8 @@ class Channel:
                 return
             try:
                 while frame:
-                    frame = frame[os.write(self._sink, frame) :]
-            except OSError:  # the client has gone; what was to be said to it has no reader
+                    frame = frame[self._write(frame) :]
+            except OSError:  # the client has gone, or does not read; what was to be said to it has no reader
                 self._broken = True
         if self._broken:
             self.wake()
@@ -100,19 +102,38 @@ class Channel:
         """Whether anybody still reads what is sent: a script that has closed its end of the pipe waits for answers."""
         if self._broken or not _WAKES:
             return False
-        from select import POLLERR, poll
+        from select import POLLERR, POLLHUP, poll
 
         asked = poll()
         asked.register(self._sink, 0)
-        return not any(event & POLLERR for _, event in asked.poll(0))
+        return not any(event & (POLLERR | POLLHUP) for _, event in asked.poll(0))  # a pipe says one, a socket the other
 
     def _read(self) -> bytes:
         try:
-            if self._woken >= 0:
-                from select import select
+            if _WAKES:
+                from select import POLLIN, poll
 
-                if self._woken in select([self._source, self._woken], [], [])[0]:
+                asked = poll()
+                asked.register(self._source, POLLIN)
+                asked.register(self._woken, POLLIN)
+                if any(found == self._woken for found, _ in asked.poll()):
                     return b""
             return os.read(self._source, _CHUNK)
         except OSError:
             return b""
+
+    def _write(self, frame: memoryview) -> int:
+        """As much as goes without waiting for longer than until the end is asked for; raises `OSError`."""
+        if not _WAKES:
+            return os.write(self._sink, frame)
+        from select import PIPE_BUF, POLLIN, POLLOUT, poll
+
+        asked = poll()
+        asked.register(self._sink, POLLOUT)
+        asked.register(self._woken, POLLIN)
+        if all(found == self._woken for found, _ in asked.poll()):
+            asked.unregister(self._woken)
+            if not asked.poll(_LAST_WORDS_MS):
+                raise BrokenPipeError
+        # So much goes through whenever there is room at all; others may share the descriptor, which has to block.
+        return os.write(self._sink, frame[:PIPE_BUF])

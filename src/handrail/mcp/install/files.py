@@ -12,7 +12,7 @@ from typing import Any
 from handrail.files.commit import Change, Saving, commit, recover
 from handrail.files.locks import Locks, state_directory
 from handrail.files.stored import Stored, digest_of, load
-from handrail.mcp.install_json import Broken
+from handrail.mcp.install.json_file import Broken
 from handrail.workspace import Root, WorkPath, Workspace
 
 _MOST = 64 << 20
@@ -94,11 +94,11 @@ class Records:
     def __enter__(self) -> Records:
         self._fd = os.open(self._path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._fd, fcntl.LOCK_EX)
-        with contextlib.suppress(FileNotFoundError), open(self._path, encoding="utf-8") as file:
-            try:
-                self._all = json.load(file)
-            except ValueError:
-                self._all = {}  # a lost memory: entries are found by their name then
+        # A lost memory is no misfortune: entries are found by their name then.
+        missing = contextlib.suppress(FileNotFoundError, ValueError, RecursionError)
+        with missing, open(self._path, encoding="utf-8") as file:
+            found = json.load(file)
+            self._all = found if isinstance(found, dict) else {}
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -29,10 +29,12 @@ from typing import Any
 
 from handrail.files.locks import state_directory
 from handrail.policy.files import PolicyFile, parse
+from handrail.policy.paths import escaped
 from handrail.policy.secrets import MODES, Mode
 from handrail.text.shown import shown
 
 OWNER = "owner"
+_TOKEN_FILE = "mcp-http-token"  # noqa: S105 - the name of a file
 _SHORTEST = 16
 _MOST_BYTES = 1 << 20
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -57,8 +59,10 @@ class Principal:
 class Principals:
     """All who may come in."""
 
-    def __init__(self, known: Sequence[Principal]) -> None:
+    def __init__(self, known: Sequence[Principal], private: Sequence[str] = ()) -> None:
         self.known = tuple(known)
+        self.private = tuple(private)
+        """What none of them may read: the file with the tokens of all, and what was kept of everybody's files."""
 
     def find(self, authorization: str) -> Principal | None:
         """Whose `Authorization` header this is."""
@@ -91,7 +95,7 @@ def from_file(path: str) -> bytes:
 
 def own_token() -> tuple[bytes, str, str]:
     """The token of this machine's user: its digest, the file, and the token itself if it was made just now."""
-    path = os.path.join(state_directory(), "mcp-http-token")
+    path = os.path.join(state_directory(), _TOKEN_FILE)
     with contextlib.suppress(FileExistsError):
         made = secrets.token_urlsafe(32)
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -116,16 +120,23 @@ def load(path: str) -> Principals:
     for what, values in (("name", [one.name for one in known]), ("token", [one.digest for one in known])):
         if len(set(values)) < len(values):
             raise BadPrincipals(f"{shown(path)}: two principals have the same {what}")
-    return Principals(known)
+    for inner in known:
+        for outer in known:
+            if inner.root != outer.root and inner.root.startswith(outer.root.rstrip(os.sep) + os.sep):
+                raise BadPrincipals(
+                    f"{shown(path)}: the root of {shown(inner.name)} lies inside that of {shown(outer.name)}, "
+                    "where neither could be kept from the files of the other"
+                )
+    kept = (os.path.join(state_directory(), name) for name in ("journal", _TOKEN_FILE))
+    return Principals(known, [os.path.realpath(path), *kept])
 
 
 def apart(principal: Principal, principals: Principals) -> tuple[PolicyFile, ...]:
-    """Rules by which no tool and no command of a principal touches the root of another."""
-    own = principal.root + os.sep
-    others = {one.root for one in principals.known if not own.startswith(one.root + os.sep)}
-    if not others:
+    """Rules by which no tool and no command of a principal touches the root of another, or what is nobody's."""
+    others = {one.root for one in principals.known} - {principal.root}
+    paths = json.dumps([escaped(path) for path in (*sorted(others), *principals.private)])
+    if paths == "[]":
         return ()
-    paths = json.dumps([re.sub(r"[*?\[{]", r"[\g<0>]", root) for root in sorted(others)])
     table = f"""[[rules]]
 action = ["read", "write", "delete"]
 path = {paths}

@@ -1,0 +1,1 @@
+"""The HTTP door: the official SDK behind a gate of ours."""

@@ -1,0 +1,141 @@
+"""`handrail mcp --http`: the tools over streamable HTTP, by the official SDK (the extra `mcp`), in both eras.
+
+This is the command line. `gate.py` decides who comes in, `principals.py` knows them, `calls.py` has a desk for each
+with its own sessions on its own root, and `serving.py` puts these together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ipaddress
+import os
+from collections.abc import Sequence
+
+from handrail.mcp.command_line import Parser, WrongUsage, say
+from handrail.mcp.http import principals
+from handrail.mcp.http.principals import OWNER, BadPrincipals, Principal, Principals
+from handrail.mcp.http.serving import Door, HttpError, listening, serve
+from handrail.text.shown import shown
+from handrail.workspace import Root
+
+_ABOUT = """\
+An MCP server over streamable HTTP, at /mcp. Every request needs the bearer token. It listens on loopback addresses
+only, unless --allow-remote is said; put TLS in front of it then."""
+
+_EXAMPLES = """\
+examples:
+  handrail mcp --http 127.0.0.1:8765 path/to/project
+  handrail mcp --http 127.0.0.1:8765 path/to/project --token-file ~/.secrets/handrail --mode ask
+  handrail mcp --http 127.0.0.1:8765 --principals principals.toml
+
+exit codes: 0 ended by a signal, 2 it cannot start"""
+
+
+def main(words: Sequence[str]) -> int:
+    """Run `handrail mcp` with these words; returns the exit code."""
+    try:
+        return run(parser().parse_intermixed_args(list(words)))
+    except (HttpError, WrongUsage) as error:
+        say(f"handrail mcp: {error}")
+        return 2
+
+
+def parser() -> argparse.ArgumentParser:
+    from handrail.policy.secrets import MODES
+
+    made = Parser("handrail mcp --http", _ABOUT, _EXAMPLES)
+    made.add_argument("workspace", metavar="ROOT", nargs="?", help="the project (default: this directory)")
+    made.add_argument("--http", metavar="HOST:PORT", required=True, help="where to listen; port 0 means any free one")
+    made.add_argument("--dialect", metavar="D", help="names, schemas and wording of the tools (default: native)")
+    made.add_argument("--mode", choices=MODES, help="what may be done without asking (default: accept-edits)")
+    made.add_argument("--tools", metavar="NAMES", help="the tools to offer, separated by commas, or `all`")
+    made.add_argument("--root", metavar="DIR", action="append", default=[], help="one more directory; repeatable")
+    about = "one more directory to read only; repeatable"
+    made.add_argument("--read-root", metavar="DIR", action="append", default=[], help=about)
+    made.add_argument("--structured", action="store_true", help="also send results as structuredContent")
+    token = made.add_mutually_exclusive_group()
+    token.add_argument("--token", metavar="T", help="the bearer token (others can see it in the process list)")
+    token.add_argument("--token-file", metavar="F", help="a file with the token; by default one is made and kept")
+    token.add_argument("--principals", metavar="FILE", help="TOML: several principals, each with token and root")
+    made.add_argument("--allow-origin", metavar="O", action="append", default=[], help="a browser's page; repeatable")
+    made.add_argument("--allow-host", metavar="H", action="append", default=[], help="one more Host name; repeatable")
+    made.add_argument("--allow-remote", action="store_true", help="listen on an address that others can reach")
+    made.add_argument("--most-calls", metavar="N", type=int, default=64, help="calls at once for one principal (64)")
+    return made
+
+
+def door(options: argparse.Namespace) -> Door:
+    """What the options ask for; raises `HttpError`."""
+    host, port = _address(options.http)
+    said = []
+    if not _is_loopback(host):
+        if not options.allow_remote:
+            raise HttpError(
+                f"{shown(host)} can be reached from other machines; say --allow-remote if that is meant, "
+                "and put TLS in front of it"
+            )
+        said.append("warning: other machines can reach this server, and what is said is not encrypted")
+    roots = [*(Root(one) for one in options.root), *(Root(one, writable=False) for one in options.read_root)]
+    if options.principals and any([options.workspace, options.dialect, options.mode, options.tools, roots]):
+        raise HttpError("with --principals the file says root, dialect, mode and tools of each; leave them out here")
+    try:
+        known = principals.load(options.principals) if options.principals else Principals([_owner(options, said)])
+    except BadPrincipals as error:
+        raise HttpError(str(error)) from None
+    return Door(
+        host,
+        port,
+        known,
+        options.allow_host,
+        options.allow_origin,
+        max(1, options.most_calls),
+        None if options.principals else roots,
+        options.structured,
+        said,
+    )
+
+
+def _owner(options: argparse.Namespace, said: list[str]) -> Principal:
+    for place in (options.workspace or ".", *options.root, *options.read_root):
+        if not os.path.isdir(place):
+            raise HttpError(f"{shown(place) or repr(place)} is not a directory")
+    if options.token is not None:
+        digest = principals.checked_token(options.token, "--token")
+    elif options.token_file is not None:
+        digest = principals.from_file(options.token_file)
+    else:
+        digest, path, made = principals.own_token()
+        said.append(f"token: {made} (kept in {shown(path)})" if made else f"the token is in {shown(path)}")
+    tools = tuple(name.strip() for name in (options.tools or "").split(",") if name.strip())
+    root = os.path.realpath(options.workspace or ".")
+    return Principal(OWNER, digest, root, options.mode or "accept-edits", options.dialect or "native", tools)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until a signal ends it; raises `HttpError`."""
+    try:
+        import anyio  # noqa: F401 - the extra, as a whole
+        import uvicorn  # noqa: F401
+
+        import mcp  # noqa: F401
+    except ImportError as error:
+        raise HttpError(f"--http needs the extra: pip install 'handrail[mcp]' ({error.name} is missing)") from None
+    asked = door(options)
+    for line in asked.said:
+        say(f"handrail mcp: {line}")
+    return serve(asked, listening(asked))
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise HttpError(f"--http {shown(text)} is not HOST:PORT, such as 127.0.0.1:8765")
+    return host, int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host.lower() == "localhost"

@@ -1,0 +1,1 @@
+"""`handrail mcp install`: the entry of the server in the configuration of other programs."""
