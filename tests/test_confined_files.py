@@ -100,3 +100,14 @@ def test_after_the_end_nothing_is_opened_again(opened: Callable[..., Session], t
         assert result.error is not None and result.error.code == "session_over"
     assert not (tmp_path / "project/a").exists()
     assert (len(os.listdir("/proc/self/fd")) if before else 0) == before
+
+
+def test_commands_cannot_look_into_the_state_of_the_program(opened: Callable[..., Session], tmp_path: Path) -> None:
+    session = opened(sandbox="bwrap")
+    if not session.terminal().boundary.namespaced:
+        pytest.skip("bubblewrap does not start here, and nothing else can hide a directory")
+    (tmp_path / "state/journal").write_text("what others did\n", encoding="utf-8")
+    state = tmp_path / "state"
+    found = session.call("Bash", {"command": f"ls -A {state}; cat {state}/journal; seq 100000"}, id="look")
+    assert "what others did" not in found.text and "artefacts" not in found.text
+    assert session.call("Bash", {"command": f"head -c 3 {found.data['log']}; tail -n 1 {found.data['log']}"}).ok

@@ -90,7 +90,7 @@ def terminal(
         settings.sandbox_required,
         settings.network,
         settings.keep_env,
-        hidden=(lambda: unreadable(MOST_MASKED + 1)) if unreadable else None,
+        hidden=lambda: [state, *(unreadable(MOST_MASKED) if unreadable else ())],
         own=(state,),
         limits=Limits(processes=settings.most_processes),
     )
