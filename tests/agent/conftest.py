@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from handrail.agent.history import History, Keeper
 from handrail.agent.loop import Agent, Limits
 from handrail.agent.prompt import system_prompt
 from handrail.agent.providers import Api, open_model
-from handrail.agent.scripted import Line, Script, ScriptedServer, in_order
+from handrail.agent.scripted import Line, Protocol, Script, ScriptedServer, in_order
 from handrail.agent.talk import Event
 
 
@@ -51,12 +51,16 @@ def stage(tmp_path: Path) -> Iterator[Setting]:
             limits: Limits | None = None,
             compaction: Compaction | None = None,
             keeper: Keeper | None = None,
+            protocols: Mapping[str, Protocol] | None = None,
+            key: str = "",
             **session: Any,
         ) -> Stage:
-            server = stack.enter_context(ScriptedServer(script if callable(script) else in_order(script)))
+            made_script = script if callable(script) else in_order(script)
+            server = stack.enter_context(ScriptedServer(made_script, protocols))
             settings = Settings(state=str(tmp_path / "state"), durable=False, raise_bugs=True)
             made = stack.enter_context(Session(project, dialect=dialect, settings=settings, **session))
             environ = {"OPENAI_BASE_URL": server.url, "ANTHROPIC_BASE_URL": server.url}
+            environ |= {"OPENAI_API_KEY": key, "ANTHROPIC_API_KEY": key} if key else {}
             model = open_model("scripted", environ, api, window)
             history = History(system_prompt(made), keeper=keeper)
             events: list[Event] = []

@@ -140,3 +140,92 @@ def test_a_picture_counts_for_more_than_its_text() -> None:
     plain = Turn("tools", given=(Given("1", "Read", "a picture"),))
     shown = Turn("tools", given=(Given("1", "Read", "a picture", blocks=({"type": "image"},)),))
     assert size(shown) > size(plain) + 1_000
+
+
+def test_a_result_larger_than_the_window_is_seen_in_part_and_the_work_goes_on(stage: Setting) -> None:
+    uses = [("Read", {"file_path": f"{name}.txt"}) for name in "ab"]
+    at = stage([Line("", uses), Line("I saw it.")], window=6_000)
+    for name in "ab":
+        (at.project / f"{name}.txt").write_text("begin\n" + "some words\n" * 1_900 + "end\n", encoding="utf-8")
+    assert at.agent.run("look").text == "I saw it."
+    results = at.server.requests[-1].results
+    assert len(results) == 2
+    for text in results:
+        assert "begin" in text and "end" in text and "characters left out" in text
+    assert sum(map(len, results)) // 4 < 6_000
+    assert len(at.server.requests) == 2
+
+
+def _long(stage: Setting, script: Any, **more: Any) -> Any:
+    """A conversation that is far too long, and a script for what comes next."""
+    at = stage(script, window=8_000, limits=Limits(wait=0.001), **more)
+    turns = [Turn("user", "Paint the shed green, and nothing else."), Turn("assistant", "I begin. " * 100)]
+    for number in range(30):
+        turns += [Turn("user", f"Step {number}. " + "more words " * 100), Turn("assistant", "Done. " * 100)]
+    at.agent.history.replace(turns)
+    return at
+
+
+def _asks_for_notes(seen: Seen) -> bool:
+    return "notes that you need" in json.dumps(seen.body)
+
+
+def test_a_summary_is_tried_again_like_any_request(stage: Setting) -> None:
+    at = _long(stage, [Line("busy", status=500), Line(""), Line("NOTES of it"), Line("on")])
+    assert at.agent.run("go on").text == "on"
+    assert "NOTES of it" in at.agent.history.turns[0].text
+
+
+@pytest.mark.parametrize("line", [Line(""), Line("context length exceeded", status=400), Line("no", status=422)])
+def test_without_a_summary_the_persons_words_stay_and_the_conversation_goes_on(stage: Setting, line: Line) -> None:
+    at = _long(stage, lambda seen: line if _asks_for_notes(seen) else Line("on"))
+    assert at.agent.run("the roof as well").text == "on"
+    first = at.agent.history.turns[0].text
+    assert "Paint the shed green" in first and "Step 2" in first
+    assert at.agent.history.turns[-2].text == "the roof as well"
+
+
+def test_a_server_that_refuses_the_key_costs_nothing_of_the_conversation(stage: Setting) -> None:
+    at = _long(stage, lambda _: Line("who are you?", status=401))
+    before = len(at.agent.history.turns)
+    assert at.agent.run("go on").how == "failed"
+    assert len(at.agent.history.turns) == before + 1
+
+
+def test_the_persons_last_words_survive_one_summary_after_another(stage: Setting) -> None:
+    def script(seen: Seen) -> Line:
+        if _asks_for_notes(seen):
+            return Line("Some notes.")
+        return Line("x" * 8_000, [("LS", {"path": "."})]) if len(at.saw(Compacted)) < 4 else Line("painted")
+
+    at = stage(script, window=8_000)
+    assert at.agent.run("Paint the shed GREEN").text == "painted"
+    assert len([event for event in at.saw(Compacted) if "summarised" in event.how]) >= 3
+    assert at.agent.history.turns[0].text.count("Paint the shed GREEN") == 1
+
+
+def test_a_window_too_small_for_the_rules_of_the_project_is_not_summarised_at_every_step(stage: Setting) -> None:
+    at = stage([], window=4_000)
+    (at.project / "AGENTS.md").write_text("Be kind. " * 4_000, encoding="utf-8")
+    at = stage([Line("", [("LS", {"path": "."})])] * 3 + [Line("done")], window=4_000)
+    assert at.agent.run("look").text == "done"
+    assert not any(map(_asks_for_notes, at.server.requests))
+
+
+def test_a_person_who_asks_for_it_gets_notes_also_of_a_short_conversation(stage: Setting) -> None:
+    at = stage([Line(f"answer {number} " * 40) for number in range(5)] + [Line("NOTES"), Line("on")])
+    for number in range(5):
+        at.agent.run(f"question {number}")
+    at.agent.compact()
+    assert "NOTES" in at.agent.history.turns[0].text and "question" in at.agent.history.turns[0].text
+    assert at.agent.run("go on").text == "on"
+
+
+def test_pictures_of_the_last_reply_that_do_not_fit_are_left_out_and_said_so(stage: Setting) -> None:
+    at = stage([Line("I see.")], window=6_000)
+    blocks = tuple({"type": "image", "mime_type": "image/png", "base64": "AA=="} for _ in range(4))
+    turns = [Turn("user", "look"), Turn("assistant", "", (Use("1", "Read", "{}"),))]
+    at.agent.history.replace([*turns, Turn("tools", given=(Given("1", "Read", "a.pdf", True, blocks),))])
+    assert at.agent.run("and?").how == "done"
+    [given] = [one for turn in at.agent.history.turns for one in turn.given]
+    assert not given.blocks

@@ -1,26 +1,30 @@
-"""Compaction: a conversation that comes near the end of the model's window is made shorter, in two steps.
+"""Compaction: a conversation that comes near the end of the model's window is made shorter, in three steps.
 
 First old results of calls become one line each, with the id by which `handrail show` brings them back. If that is not
-enough, the model writes a summary of all but the latest turns: decisions, open problems, changed files, next steps.
+enough, the model writes a summary of all but the latest turns: decisions, open problems, changed files, next steps;
+what the person said last stays in their own words. If the latest results alone are too long, their middle is left out.
 What the session knows (what was read, what was approved) is not part of the conversation and stays. A call and its
 result are never parted.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from handrail.agent.history import History, size
-from handrail.agent.providers import Model
+from handrail.agent.providers import ModelError
 from handrail.agent.talk import Given, Turn
-from handrail.session import Session
 
+Summarise = Callable[[Sequence[Turn]], str]
+"""Asks the model; raises `ModelError`."""
 _LEAST, _MOST = 0.75, 0.98
 _PRUNED = "[{name}: {chars:,} characters left out to save room; `handrail show {id}` has them; call again if needed]"
+_MIDDLE = "\n[... {chars:,} characters left out: this is more than fits. Ask for less at once, part after part. ...]\n"
 _SHORT = 300
 """A result up to this length stays: the line that replaced it would be as long."""
+_WORDS = 4_000
+"""Characters of the person's own words that are kept."""
 
 _SUMMARISE = """\
 The conversation is about to be cut to save room. Write the notes that you need to go on without it, as plain text:
@@ -32,6 +36,7 @@ The conversation is about to be cut to save room. Write the notes that you need 
 6. The next steps.
 Do not call a tool. Leave out the contents of files: they can be read again."""
 _RESUMED = "[The conversation so far was cut to save room. These are your own notes of it.]\n\n{notes}"
+_LAST_WORDS = "\n\n[What the person said last, in their words:]\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,43 +51,84 @@ class Compaction:
         if not _LEAST <= self.threshold <= _MOST:
             raise ValueError(f"compaction happens between {_LEAST:.0%} and {_MOST:.0%} of the window")
 
-    def fit(
-        self, history: History, model: Model, session: Session, cancel: threading.Event, *, force: bool = False
-    ) -> str:
+    def fit(self, history: History, window: int, summarise: Summarise, *, force: bool = False) -> str:
         """Make it shorter if it must be; says how, or nothing."""
-        most = int(model.window * self.threshold)
-        if not force and history.tokens < most:
+        most = int(window * self.threshold)
+        if not force and (history.tokens < most or history.fixed >= most):
             return ""
-        room = int(model.window * self.keep)
-        start = _tail(history.turns, room)
-        pruned = [*map(_pruned, history.turns[:start]), *history.turns[start:]]
+        if force:  # by the server's word the window is smaller than was thought, or the person wants it shorter
+            most = min(most, history.tokens)
         goal = most // 2 if force else int(most * 0.8)  # well below, or the next turn would do it again
+        end = min(window, sum(map(size, history.turns))) if force else window
+        start = _tail(history.turns, int(end * self.keep))
+        pruned = [*map(_pruned, history.turns[:start]), *history.turns[start:]]
+        how = ""
         if pruned != history.turns:
             history.replace(pruned)
-            if history.tokens <= goal:
-                return "old results were left out"
-        if start == 0:  # one turn alone is too long: what can be left out of it is
-            history.replace([_pruned(turn) for turn in history.turns])
-            return "results were left out"
-        notes = self._notes(history, model, session, cancel, start)
-        history.replace([Turn("user", _RESUMED.format(notes=notes)), *_after(history.turns[start:])])
-        return "the earlier part was summarised"
+            how = "old results were left out"
+        if start > 1 and history.tokens > goal:  # one turn alone is what notes would be
+            notes = _notes(history.turns[:start], int(min(window, most) * 0.8), summarise)
+            history.replace([Turn("user", notes), *_after(history.turns[start:])])
+            how = "the earlier part was summarised"
+        if history.tokens > most or (force and not how):
+            room = max(most - history.fixed, most // 4) // 2
+            cut = _shortened(history.turns, room)
+            if cut != history.turns:
+                history.replace(cut)
+                how = how or "long results were cut"
+        return how
 
-    def _notes(self, history: History, model: Model, session: Session, cancel: threading.Event, start: int) -> str:
-        """The model's own summary of the turns before ``start``, as much of them as its window takes."""
-        turns = history.turns[:start]
-        room = int(model.window * 0.8)
-        while len(turns) > 1 and sum(map(size, turns)) > room:
-            turns = turns[_group(turns) :]
-        turns = [*turns, Turn("user", _SUMMARISE)]
-        if turns[-2].role == "user":
-            turns = [*turns[:-2], Turn("user", f"{turns[-2].text}\n\n{_SUMMARISE}")]
-        reply = model.reply(history.system, turns, session, lambda _: None, cancel, tools=False)
-        return reply.turn.text.strip() or "(There are no notes.)"
+
+def _notes(turns: Sequence[Turn], room: int, summarise: Summarise) -> str:
+    """The model's own summary of these turns, as much of them as it takes, and the person's last words."""
+    words = _last_words(turns)
+    for _ in range(3):
+        try:
+            notes = summarise(_asked(turns, room)).strip()
+            break
+        except ModelError as error:
+            if error.kind not in ("too_long", "empty", "refused"):
+                raise
+            room //= 2
+    else:
+        notes = _plain_notes(turns)
+    text = _RESUMED.format(notes=notes)
+    return f"{text}{_LAST_WORDS}{words}" if words else text
+
+
+def _asked(turns: Sequence[Turn], room: int) -> list[Turn]:
+    """The turns with the question for notes behind: the first one, and of the others the latest that fit."""
+    first, rest = turns[0], list(turns[1:])
+    first = replace(first, text=first.text[: room * 2]) if first.role == "user" else first
+    while rest and size(first) + sum(map(size, rest)) > room:
+        rest = rest[2 if rest[0].uses and len(rest) > 1 else 1 :]
+    sent = [first, *rest]
+    if sent[-1].role == "user":
+        return [*sent[:-1], Turn("user", f"{sent[-1].text}\n\n{_SUMMARISE}")]
+    return [*sent, Turn("user", _SUMMARISE)]
+
+
+def _plain_notes(turns: Sequence[Turn]) -> str:
+    """What can be said without the model: what the person asked for, and which calls were made."""
+    said = [turn.text[:_WORDS] for turn in turns if turn.role == "user"]
+    calls = [f"- {given.name}: {'made' if given.ok else 'failed'}" for turn in turns for given in turn.given]
+    asked = "\n\n".join(dict.fromkeys([*said[:1], *said[-3:]]))
+    return f"(The model wrote no notes.) The person said:\n\n{asked}\n\nThe last calls were:\n" + "\n".join(calls[-30:])
+
+
+def _last_words(turns: Sequence[Turn]) -> str:
+    """What the person said last, perhaps as earlier notes have kept it."""
+    said = next((turn.text for turn in reversed(turns) if turn.role == "user"), "")
+    if said.startswith(_RESUMED.partition("{")[0]):
+        said = said.rpartition(_LAST_WORDS)[2] if _LAST_WORDS in said else ""
+    return said[:_WORDS]
 
 
 def _tail(turns: Sequence[Turn], room: int) -> int:
-    """Where the latest turns begin that fit into ``room``: at a reply or a person's words, never at results."""
+    """Where the latest turns begin that fit into ``room``: at a reply or a person's words, never at results.
+
+    The last of them stay in any case: the model has not seen their results yet.
+    """
     start, used = len(turns), 0
     for number in range(len(turns) - 1, -1, -1):
         used += size(turns[number])
@@ -90,14 +136,7 @@ def _tail(turns: Sequence[Turn], room: int) -> int:
             break
         if turns[number].role != "tools":
             start = number
-        if used > room:
-            break
     return start
-
-
-def _group(turns: Sequence[Turn]) -> int:
-    """How many turns the first one takes with it: a reply with calls takes their results."""
-    return 2 if turns[0].uses and len(turns) > 1 else 1
 
 
 def _after(turns: Sequence[Turn]) -> list[Turn]:
@@ -117,3 +156,24 @@ def _line(given: Given) -> Given:
         return given
     chars = len(given.text) + sum(len(str(block.get("base64", ""))) for block in given.blocks)
     return replace(given, text=_PRUNED.format(name=given.name, chars=chars, id=given.id), blocks=(), pruned=True)
+
+
+def _shortened(turns: Sequence[Turn], room: int) -> list[Turn]:
+    """The turns with results that together take no more than ``room`` tokens."""
+    results = [given for turn in turns for given in turn.given]
+    share = room * 4 // max(len(results), 1)
+    return [
+        replace(turn, given=tuple(_cut(given, share) for given in turn.given)) if turn.given else turn for turn in turns
+    ]
+
+
+def _cut(given: Given, chars: int) -> Given:
+    """A result with its beginning and its end; pictures count for more than would be left."""
+    chars = max(chars, _SHORT)
+    if len(given.text) <= chars and not given.blocks:
+        return given
+    left = len(given.text) - chars
+    if left <= 0:
+        return replace(given, text=f"{given.text}\n[The picture is left out to save room.]", blocks=())
+    text = given.text[: chars * 2 // 3] + _MIDDLE.format(chars=left) + given.text[-(chars // 3) :]
+    return replace(given, text=text, blocks=())

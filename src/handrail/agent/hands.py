@@ -31,11 +31,13 @@ class _Plan:
     use: Use
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
+    looks: bool = False
+    """A command that only looks: nobody can say at what."""
     alone: bool = False
     """A command may touch anything."""
 
     def conflicts(self, other: _Plan) -> bool:
-        if self.alone or other.alone:
+        if self.alone or other.alone or (self.looks and other.writes) or (other.looks and self.writes):
             return True
         mine, theirs = (*self.reads, *self.writes), (*other.reads, *other.writes)
         return _meet(self.writes, theirs) or _meet(other.writes, mine)
@@ -61,8 +63,12 @@ class Hands:
         given: list[Given] = []
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="handrail-call") as pool:
             for batch in self._batches(uses):
-                futures = [pool.submit(self._call, use, cancel) for use in batch]
-                given += [self._awaited(use, future, cancel) for use, future in zip(batch, futures, strict=True)]
+                try:
+                    futures = [pool.submit(self._call, use, cancel) for use in batch]
+                    given += [self._awaited(use, future, cancel) for use, future in zip(batch, futures, strict=True)]
+                except BaseException:  # whatever it is: nothing goes on behind it
+                    cancel.set()
+                    raise
         return tuple(given)
 
     def _awaited(self, use: Use, future: Future[Given], cancel: threading.Event) -> Given:
@@ -93,7 +99,7 @@ class Hands:
         reads = tuple(touch.path for touch in touches if touch.action == "read")
         writes = tuple(touch.path for touch in touches if touch.action in ("write", "delete"))
         runs = [touch for touch in touches if touch.action == "run"]
-        return _Plan(use, reads, writes, any(touch.tier != "read_only" or touch.doubt for touch in runs))
+        return _Plan(use, reads, writes, bool(runs), any(touch.tier != "read_only" or touch.doubt for touch in runs))
 
     def _call(self, use: Use, cancel: threading.Event) -> Given:
         if cancel.is_set():

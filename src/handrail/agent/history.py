@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from handrail.agent.talk import Given, Turn, Usage
+from handrail.agent.talk import Given, Turn, Usage, Use
 
 _CHARS_A_TOKEN = 4
 _PICTURE = 1_600
@@ -39,7 +39,9 @@ class History:
 
     def replace(self, turns: Sequence[Turn]) -> None:
         """Go on from other turns."""
+        before = self._guess
         self.turns = list(turns)
+        self._more = self._more * min(before, self._guess) // max(before, 1)  # much of it was of what has gone
         if self._keeper:
             self._keeper.replace(turns)
 
@@ -57,15 +59,47 @@ class History:
     def _guess(self) -> int:
         return len(self.system) // _CHARS_A_TOKEN + sum(map(size, self.turns))
 
+    @property
+    def fixed(self) -> int:
+        """About how many of these tokens no shorter conversation would save."""
+        return len(self.system) // _CHARS_A_TOKEN
+
     def mend(self) -> None:
-        """A conversation that was cut off while calls were made: they get a result that says so."""
-        last = self.turns[-1] if self.turns else None
-        if last and last.role == "assistant" and last.uses:
-            given = tuple(Given(use.id, use.name, INTERRUPTED, ok=False) for use in last.uses)
-            self.add(Turn("tools", given=given))
+        """A conversation that was cut off while calls were made, or written by two at once, is made whole."""
+        mended = whole(self.turns)
+        if len(mended) == len(self.turns) + 1 and mended[:-1] == self.turns:
+            self.add(mended[-1])
+        elif mended != self.turns:
+            self.replace(mended)
 
 
 INTERRUPTED = "The program ended while this call was made: it may have been made or not. Look before you go on."
+
+
+def whole(turns: Sequence[Turn]) -> list[Turn]:
+    """The same turns, where every call has its result right behind it, and every result its call."""
+    found: list[Turn] = []
+    for turn in turns:
+        uses = found[-1].uses if found else ()
+        if turn.role == "tools":
+            if uses:
+                found.append(turn if _fits(turn, uses) else Turn("tools", given=_results(uses, turn.given)))
+            continue
+        if uses:
+            found.append(Turn("tools", given=_results(uses)))
+        found.append(turn)
+    if found and found[-1].uses:
+        found.append(Turn("tools", given=_results(found[-1].uses)))
+    return found
+
+
+def _fits(turn: Turn, uses: Sequence[Use]) -> bool:
+    return [given.id for given in turn.given] == [use.id for use in uses]
+
+
+def _results(uses: Sequence[Use], given: Sequence[Given] = ()) -> tuple[Given, ...]:
+    known = {one.id: one for one in given}
+    return tuple(known.get(use.id) or Given(use.id, use.name, INTERRUPTED, ok=False) for use in uses)
 
 
 def size(turn: Turn) -> int:

@@ -8,19 +8,20 @@ sentence. The conversation stays usable in every case: a call is never left with
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from handrail.agent.asking import patiently
 from handrail.agent.compaction import Compaction
 from handrail.agent.hands import Caller, Hands
-from handrail.agent.history import History
-from handrail.agent.providers import Cancelled, Model, ModelError
-from handrail.agent.talk import Asked, Compacted, Event, Reply, Said, Turn, Waiting
+from handrail.agent.history import History, size
+from handrail.agent.providers import Cancelled, Model, ModelError, Request
+from handrail.agent.talk import Compacted, Event, Reply, Said, Turn
 from handrail.session import Session
 
 How = Literal["done", "cancelled", "steps", "tokens", "failed"]
+_GO_ON = "[Your reply was cut off at the limit of its length. Go on where it ended, or send less at once.]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,76 +62,71 @@ class Agent:
         self._notice = notice
         self._hands = Hands(session, notice, call)
         self._cancel = threading.Event()
+        self._spent = 0
 
     def cancel(self) -> None:
-        """Stop what is going on; the conversation can be continued."""
+        """Stop the run that goes on; the conversation can be continued."""
         self._cancel.set()
 
-    def run(self, task: str) -> Ending:
-        """Work on a task until the model is done, or has to stop."""
-        self._cancel.clear()
-        self.history.mend()
-        self.history.add(Turn("user", task))
-        spent = 0
+    def run(self, task: str, cancel: threading.Event | None = None) -> Ending:
+        """Work on a task until the model is done, has to stop, or ``cancel`` is set, be it before this has begun."""
+        self._cancel, self._spent = cancel or threading.Event(), 0
         try:
+            self.history.mend()
+            self.history.add(Turn("user", task))
             for _ in range(self.limits.steps):
                 reply = self._ask()
                 self.history.add(reply.turn)
-                spent += reply.usage.input + reply.usage.output
                 if reply.turn.uses:
                     self.history.add(Turn("tools", given=self._hands.make(reply.turn.uses, self._cancel)))
                 if self._cancel.is_set():
-                    return Ending("cancelled", "stopped, as you asked; the conversation can go on")
-                if not reply.turn.uses:
+                    raise Cancelled
+                if not reply.turn.uses and not reply.cut:
                     return Ending("done", reply.turn.text)
-                if 0 < self.limits.tokens <= spent:
-                    return Ending("tokens", f"stopped: {spent:,} tokens were used, the limit is {self.limits.tokens:,}")
+                if 0 < self.limits.tokens <= self._spent:
+                    most = self.limits.tokens
+                    return Ending("tokens", f"stopped: {self._spent:,} tokens were used, the limit is {most:,}")
+                if reply.cut:
+                    self.history.add(Turn("user", _GO_ON))
         except (Cancelled, KeyboardInterrupt):
+            self._cancel.set()
             return Ending("cancelled", "stopped, as you asked; the conversation can go on")
         except ModelError as error:
             return Ending("failed", str(error))
         return Ending("steps", f"stopped after {self.limits.steps} steps, the limit; say `go on` to continue")
 
-    def compact(self) -> None:
+    def compact(self, cancel: threading.Event | None = None) -> None:
         """Make the conversation shorter now."""
-        self._cancel.clear()
+        self._cancel = cancel or threading.Event()
         self._fit(force=True)
 
     def _ask(self) -> Reply:
-        """The model's reply; trouble on the way is waited out, as far as that helps."""
-        wait = self.limits.wait
+        """The model's reply to the conversation, which is made to fit before."""
         self._fit()
-        for attempt in range(1, self.limits.attempts + 1):
-            started = time.monotonic()
-            try:
-                reply = self.model.reply(
-                    self.history.system, self.history.turns, self.session, self._said, self._cancel
-                )
-                if reply.turn.text.strip() or reply.turn.uses:
-                    self.history.counted(reply.usage)
-                    self._notice(Asked(reply.turn.text, reply.usage, time.monotonic() - started))
-                    return reply
-                error = ModelError("the model answered with nothing at all", "empty", retry=True)
-            except ModelError as failed:
-                error = failed
-            if error.kind == "too_long" and attempt == 1:
-                self._fit(force=True)
-                continue
-            if not error.retry or attempt == self.limits.attempts:
-                raise error
-            seconds = error.after if error.after is not None else wait
-            self._notice(Waiting(str(error), seconds, attempt))
-            if self._cancel.wait(seconds):
-                raise Cancelled
-            wait *= 2
-        raise AssertionError("unreachable")
+        try:
+            return self._patiently(self.history.turns)
+        except ModelError as error:
+            if error.kind != "too_long":
+                raise
+        self._fit(force=True)
+        return self._patiently(self.history.turns)
 
-    def _said(self, text: str) -> None:
-        self._notice(Said(text))
+    def _patiently(self, turns: Sequence[Turn], *, tools: bool = True) -> Reply:
+        say = (lambda text: self._notice(Said(text))) if tools else lambda _: None
+        request = Request(self.history.system, tuple(turns), self.session, say, self._cancel, tools)
+        reply = patiently(self.model, request, self.limits.attempts, self.limits.wait, self._notice)
+        usage = reply.usage
+        self._spent += usage.input + usage.output or self.history.tokens + size(reply.turn)  # some servers do not count
+        if tools:
+            self.history.counted(usage)
+        return reply
 
     def _fit(self, force: bool = False) -> None:
         """Make the conversation shorter, if it comes near the end of the model's window."""
         before = self.history.tokens
-        how = self.compaction.fit(self.history, self.model, self.session, self._cancel, force=force)
+        how = self.compaction.fit(self.history, self.model.window, self._notes, force=force)
         if how:
             self._notice(Compacted(before, self.history.tokens, how))
+
+    def _notes(self, turns: Sequence[Turn]) -> str:
+        return self._patiently(turns, tools=False).turn.text

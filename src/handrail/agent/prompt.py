@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import platform
-from pathlib import Path
+import stat
 
 from handrail.session import Session
 
@@ -61,11 +61,11 @@ def _facts(session: Session, today: dt.date | None) -> str:
 
 def _quoted(session: Session, name: str) -> str:
     """What the project itself asks of agents, read like any file: inside the workspace, and bounded."""
-    path = Path(os.path.realpath(session.workspace.home), name)
+    path = os.path.join(os.path.realpath(session.workspace.home), name)
     try:
-        if path.is_symlink() or not path.is_file():
-            return ""
-        text = path.read_text(encoding="utf-8", errors="replace")
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(fd, encoding="utf-8", errors="replace") as file:
+            text = file.read(_MOST_CHARS + 1) if stat.S_ISREG(os.fstat(fd).st_mode) else ""
     except OSError:
         return ""
     cut = "\n(The rest is left out.)" if len(text) > _MOST_CHARS else ""

@@ -1,11 +1,13 @@
 """Conversations that survive the program: one file of JSON lines each, written turn by turn as it is answered.
 
 The first line says what it is; each further line is a turn, or `{"replace": [...]}` where the conversation was made
-shorter. A line that was cut off by a crash is left out when the file is read again.
+shorter. A line that was cut off by a crash is left out when the file is read again. One program at a time goes on with
+a conversation: it holds a lock on the file, which the system lets go of whatever ends the program.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import time
@@ -19,7 +21,7 @@ _MOST_BYTES = 512 << 20
 
 
 class NoConversation(LookupError):
-    """There is none by that id, or it cannot be read."""
+    """There is none by that id, it cannot be read, or another program is in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +38,23 @@ class Kept:
 
 
 class Conversation:
-    """Writes one conversation down."""
+    """Writes one conversation down; raises `NoConversation` if somebody else does."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.id = os.path.basename(path).removesuffix(".jsonl")
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._fd)
+            raise NoConversation(f"conversation {self.id} is open in another program") from None
+
+    def close(self) -> None:
+        """Let another program go on with it."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
 
     def add(self, turn: Turn) -> None:
         self._write(as_json(turn))
@@ -49,13 +63,10 @@ class Conversation:
         self._write({"replace": [as_json(turn) for turn in turns]})
 
     def _write(self, value: dict[str, Any]) -> None:
-        line = json.dumps(value, ensure_ascii=True) + "\n"
-        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            _all(fd, line.encode("ascii"))
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        raw = json.dumps(value, ensure_ascii=True).encode("ascii") + b"\n"
+        while raw:
+            raw = raw[os.write(self._fd, raw) :]
+        os.fsync(self._fd)
 
 
 class Store:
@@ -79,9 +90,17 @@ class Store:
             what = "there is no conversation" if not found else f"{len(found)} conversations begin with"
             raise NoConversation(f"{what} {id}")
         path = os.path.join(self._folder, f"{found[0]}.jsonl")
-        about, turns = _read(path)
-        _cut(path)
-        return Conversation(path), _kept(found[0], about, turns), turns
+        try:
+            conversation = Conversation(path)
+        except OSError as error:
+            raise NoConversation(f"{path} cannot be opened: {error.strerror}") from None
+        try:
+            kept, turns = _read(path)
+            _cut(path)
+        except BaseException:
+            conversation.close()
+            raise
+        return conversation, kept, turns
 
     def last(self, workspace: str) -> str:
         """The newest conversation in a workspace; raises `NoConversation`."""
@@ -94,10 +113,9 @@ class Store:
         """All of them, the newest first; what cannot be read is left out."""
         for name in sorted(self._names(), reverse=True):
             try:
-                about, turns = _read(os.path.join(self._folder, f"{name}.jsonl"), most=2)
+                yield _read(os.path.join(self._folder, f"{name}.jsonl"), most=2)[0]
             except NoConversation:
                 continue
-            yield _kept(name, about, turns)
 
     def _names(self) -> list[str]:
         try:
@@ -106,18 +124,13 @@ class Store:
             return []
 
 
-def _all(fd: int, raw: bytes) -> None:
-    while raw:
-        raw = raw[os.write(fd, raw) :]
-
-
 def _cut(path: str) -> None:
     """Take away the rest of a line that a crash has left, so that the next one begins on its own."""
     with open(path, "rb+") as file:
-        raw = file.read()
-        whole = raw.rfind(b"\n") + 1
-        if whole < len(raw):
-            file.truncate(whole)
+        whole = 0
+        for line in file:
+            whole += len(line) if line.endswith(b"\n") else 0
+        file.truncate(whole)
 
 
 def _kept(id: str, about: dict[str, Any], turns: Sequence[Turn]) -> Kept:
@@ -132,7 +145,7 @@ def _kept(id: str, about: dict[str, Any], turns: Sequence[Turn]) -> Kept:
     )
 
 
-def _read(path: str, most: int | None = None) -> tuple[dict[str, Any], list[Turn]]:
+def _read(path: str, most: int | None = None) -> tuple[Kept, list[Turn]]:
     turns: list[Turn] = []
     about: dict[str, Any] = {}
     try:
@@ -151,6 +164,6 @@ def _read(path: str, most: int | None = None) -> tuple[dict[str, Any], list[Turn
                     turns = [from_json(turn) for turn in value["replace"]]
                 else:
                     turns.append(from_json(value))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        return _kept(os.path.basename(path).removesuffix(".jsonl"), about, turns), turns
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise NoConversation(f"{path} cannot be read: {error}") from None
-    return about, turns

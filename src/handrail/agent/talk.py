@@ -73,7 +73,14 @@ def from_json(value: Mapping[str, Any]) -> Turn:
     given = [Given(**one) for one in value.get("given", ())]
     if value["role"] not in ("user", "assistant", "tools"):
         raise ValueError(f"there is no role {value['role']!r}")
-    return Turn(value["role"], value.get("text", ""), tuple(uses), tuple(given), value.get("raw"))
+    text, raw = value.get("text", ""), value.get("raw")
+    texts = [text, *(part for use in uses for part in (use.id, use.name, use.arguments))]
+    texts += [part for one in given for part in (one.id, one.name, one.text)]
+    if not all(isinstance(part, str) for part in texts):
+        raise TypeError("what should be text is none")
+    if raw is not None and not (isinstance(raw["api"], str) and isinstance(raw["content"], list)):
+        raise TypeError("what should be a reply is none")
+    return Turn(value["role"], text, tuple(uses), tuple(given), raw)
 
 
 # What the loop reports while it works.

@@ -12,7 +12,7 @@ TYPE_CHECKING = False  # the name that type checkers know, without the cost of i
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from handrail.cli.output import Stop
+    from handrail.cli.plain import Stop
 
 VERBS = {
     "chat": ("chat", "talk to a model that works in the project with these tools"),
@@ -78,15 +78,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _stop() -> type[Stop]:
     """What ends a verb early; asked for only when something has ended it."""
-    from handrail.cli.output import Stop
+    from handrail.cli.plain import Stop
 
     return Stop
 
 
 def _verb(words: list[str]) -> int:
-    from handrail.cli.output import UsageError, warn, write
+    from handrail.cli.plain import UsageError, write
 
     if not words:
+        from handrail.cli.output import warn
+
         warn(_help().rstrip())
         return 2
     first, rest = words[0], words[1:]

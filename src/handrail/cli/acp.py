@@ -81,11 +81,12 @@ class Driver:
         if agent is None:
             agent = await asyncio.to_thread(self._opened, conversation, loop)
             self._agents[conversation.id] = agent
-        work = asyncio.ensure_future(asyncio.to_thread(agent.run, worded(prompt)))
+        cancel = threading.Event()
+        work = asyncio.ensure_future(asyncio.to_thread(agent.run, worded(prompt), cancel))
         try:
             ending = await asyncio.shield(work)
         except asyncio.CancelledError:
-            agent.cancel()
+            cancel.set()
             await work  # every call has its result then, and the conversation can go on
             raise
         if ending.how != "done":

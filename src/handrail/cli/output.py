@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import re
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
+from handrail.cli.plain import Stop as Stop
+from handrail.cli.plain import UsageError as UsageError
+from handrail.cli.plain import write as write
 from handrail.text.shown import readable
 
 if TYPE_CHECKING:
@@ -19,44 +21,9 @@ if TYPE_CHECKING:
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
-class Stop(Exception):
-    """The command cannot go on; the text says why."""
-
-    code = 1
-
-
-class UsageError(Stop):
-    """The command was not typed right, or the configuration is not; nothing was done."""
-
-    code = 2
-
-
 def on_terminal(stream: TextIO | None) -> bool:
     """Whether a person looks at this stream."""
     return stream is not None and stream.isatty()
-
-
-def write(text: str) -> bool:
-    """Text to stdout, at once, in UTF-8; False if nobody reads it any more."""
-    if sys.stdout is None:
-        return False
-    try:
-        sys.stdout.buffer.write(readable(text).encode("utf-8"))
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        _silence()
-        return False
-    except OSError as error:
-        _silence()
-        raise Stop(f"the answer could not be written: {error.strerror}") from None
-    return True
-
-
-def _silence() -> None:
-    """Point stdout at nothing, so that the interpreter does not complain about it when it ends."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stdout.fileno())
-    os.close(nothing)
 
 
 def warn(text: str) -> None:

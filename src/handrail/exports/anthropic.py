@@ -60,8 +60,13 @@ def _result(call: ToolUseBlock, results: Sequence[Result]) -> ToolResultBlockPar
 
 
 def _content(result: Result) -> list[Any]:
-    images = [{"type": "base64", "media_type": one["mime_type"], "data": one["base64"]} for one in pictures(result)]
-    return [{"type": "text", "text": result.text}, *({"type": "image", "source": one} for one in images)]
+    return content_blocks(result.text, pictures(result))
+
+
+def content_blocks(text: str, images: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """What a call came to, as the API wants it."""
+    sources = [{"type": "base64", "media_type": one["mime_type"], "data": one["base64"]} for one in images]
+    return [{"type": "text", "text": text or "(nothing)"}, *({"type": "image", "source": one} for one in sources)]
 
 
 def runnable_tools(

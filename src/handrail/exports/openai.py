@@ -6,7 +6,7 @@ the session does not have is answered with an error that names those it has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from handrail.exports import openai_hosted
@@ -46,15 +46,16 @@ def _chat_asks(call: ChatCall) -> Sequence[Ask]:
 
 
 def _messages(replies: Sequence[tuple[str, Result]]) -> list[ChatCompletionMessageParam]:
-    """A tool message holds text only, so that pictures follow in a message of the user's."""
     said: list[ChatCompletionMessageParam] = [
         {"role": "tool", "tool_call_id": call, "content": result.text} for call, result in replies
     ]
-    for call, result in replies:
-        images: list[Any] = [{"type": "image_url", "image_url": {"url": data_url(one)}} for one in pictures(result)]
-        if images:
-            said.append({"role": "user", "content": [{"type": "text", "text": f"Shown by {call}:"}, *images]})
-    return said
+    return said + [shown(call, images) for call, result in replies if (images := pictures(result))]
+
+
+def shown(call: str, images: Sequence[Mapping[str, Any]]) -> ChatCompletionMessageParam:
+    """A tool message holds text only, so that pictures follow in a message of the user's."""
+    urls: list[Any] = [{"type": "image_url", "image_url": {"url": data_url(one)}} for one in images]
+    return {"role": "user", "content": [{"type": "text", "text": f"Shown by {call}:"}, *urls]}
 
 
 def response_tools(session: AnySession) -> list[FunctionToolParam]:
@@ -94,9 +95,11 @@ def _asks(call: ResponseOutputItem) -> Sequence[Ask]:
 def _output(call: ResponseOutputItem, results: Sequence[Result]) -> ResponseInputItemParam:
     if call.type != "function_call":
         return openai_hosted.output(call, results)
-    text, images = results[0].text, pictures(results[0])
-    if not images:
-        return {"type": "function_call_output", "call_id": call.call_id, "output": text}
+    return output_item(call.call_id, results[0].text, pictures(results[0]))
+
+
+def output_item(call: str, text: str, images: Sequence[Mapping[str, Any]]) -> ResponseInputItemParam:
+    """What a function call came to."""
     parts: list[Any] = [{"type": "input_image", "image_url": data_url(one)} for one in images]
-    parts.insert(0, {"type": "input_text", "text": text})
-    return {"type": "function_call_output", "call_id": call.call_id, "output": parts}
+    said = [{"type": "input_text", "text": text}, *parts] if parts else text
+    return {"type": "function_call_output", "call_id": call, "output": said}

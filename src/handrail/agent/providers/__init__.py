@@ -6,10 +6,10 @@ A model's family is known by its name: it decides which API is spoken and which 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from handrail.agent.talk import Reply, Turn
 
@@ -38,6 +38,28 @@ class Cancelled(Exception):
     """The person stopped it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a model is asked."""
+
+    system: str
+    turns: Sequence[Turn]
+    session: Session
+    """Whose tools it is told of."""
+    say: Callable[[str], None]
+    """Is given the text, piece by piece, as it comes."""
+    cancel: threading.Event
+    tools: bool = True
+    """Whether it may call them."""
+
+    def pieces(self, stream: Iterable[Any]) -> Iterator[Any]:
+        """What comes, until somebody cancels."""
+        for piece in stream:
+            if self.cancel.is_set():
+                raise Cancelled
+            yield piece
+
+
 class Model(Protocol):
     """Something that answers."""
 
@@ -48,17 +70,13 @@ class Model(Protocol):
     def window(self) -> int:
         """How many tokens it takes."""
 
-    def reply(
-        self,
-        system: str,
-        turns: Sequence[Turn],
-        session: Session,
-        say: Callable[[str], None],
-        cancel: threading.Event,
-        *,
-        tools: bool = True,
-    ) -> Reply:
+    def reply(self, request: Request) -> Reply:
         """Its answer, said piece by piece while it comes. Raises `ModelError` or `Cancelled`."""
+
+
+def cut_off(model: str) -> ModelError:
+    """For a stream that has ended before the answer did."""
+    return ModelError(f"the answer of {model} was cut off in the middle", "cut", retry=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from handrail.agent.providers import Cancelled, ModelError
+from handrail.agent.providers import Request, cut_off
 from handrail.agent.providers.openai_common import client, failures
-from handrail.agent.providers.uses import distinct
-from handrail.agent.talk import Given, Reply, Turn, Usage, Use
-from handrail.exports.common import data_url
-from handrail.exports.openai import chat_tools
-from handrail.session import Session
+from handrail.agent.providers.uses import count, distinct, sent_arguments, sent_name, text_of
+from handrail.agent.talk import Reply, Turn, Usage, Use
+from handrail.exports.openai import chat_tools, shown
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -29,81 +27,85 @@ class ChatModel:
         self.name, self.window = name, window
         self._environ, self._client = environ, client
 
-    def reply(
-        self,
-        system: str,
-        turns: Sequence[Turn],
-        session: Session,
-        say: Callable[[str], None],
-        cancel: threading.Event,
-        *,
-        tools: bool = True,
-    ) -> Reply:
-        messages: list[Any] = [{"role": "system", "content": system}]
-        messages += [message for turn in turns for message in _messages(turn)]
+    def reply(self, request: Request) -> Reply:
+        messages: list[Any] = [{"role": "system", "content": request.system}]
+        messages += [message for turn in request.turns for message in _messages(turn)]
         asked: dict[str, Any] = {"model": self.name, "messages": messages, "stream": True}
         asked["stream_options"] = {"include_usage": True}
-        if tools:
-            asked["tools"] = chat_tools(session)
+        if request.tools:
+            asked["tools"] = chat_tools(request.session)
         with failures(self.name, self._environ), self._client.chat.completions.create(**asked) as stream:
-            return _collected(stream, say, cancel, self.name)
+            return _collected(stream, request, self.name)
         raise AssertionError("unreachable")
 
 
-def _collected(stream: Any, say: Callable[[str], None], cancel: threading.Event, name: str) -> Reply:
+def _collected(stream: Any, request: Request, name: str) -> Reply:
+    """The reply put together. Many servers speak this API nearly: nothing is taken for granted but an end."""
     text: list[str] = []
     parts: dict[int, list[str]] = {}
     usage, ended = Usage(), ""
-    for chunk in stream:
-        if cancel.is_set():
-            raise Cancelled
-        if chunk.usage:
-            details = chunk.usage.prompt_tokens_details
-            cached = (details.cached_tokens or 0) if details else 0
-            usage = Usage(chunk.usage.prompt_tokens, chunk.usage.completion_tokens, cached)
-        for choice in chunk.choices[:1]:
+    for chunk in request.pieces(stream):
+        choices = getattr(chunk, "choices", None) or ()
+        if counted := getattr(chunk, "usage", None):
+            usage = _usage(counted)
+            ended = ended or ("" if choices else "stop")  # figures alone are the last thing that is sent
+        for choice in choices[:1]:
             ended = choice.finish_reason or ended
-            if choice.delta.content:
-                text.append(choice.delta.content)
-                say(choice.delta.content)
+            if choice.delta is None:
+                continue
+            if piece := text_of(choice.delta.content):
+                text.append(piece)
+                request.say(piece)
             for call in choice.delta.tool_calls or ():
                 part = parts.setdefault(_place(call, parts), ["", "", ""])
                 part[0] = part[0] or call.id or ""
                 if call.function:
                     part[1] = part[1] or call.function.name or ""
-                    part[2] += call.function.arguments or ""
+                    part[2] += _written(call.function.arguments)
     if not ended:
-        raise ModelError(f"the answer of {name} was cut off in the middle", "cut", retry=True)
-    uses = distinct([Use(*part) for _, part in sorted(parts.items())])
+        raise cut_off(name)
+    uses = distinct([Use(*part) for _, part in sorted(parts.items())], request.turns)
     return Reply(Turn("assistant", "".join(text), uses), usage, cut=ended == "length")
 
 
+def _usage(counted: Any) -> Usage:
+    details = counted.prompt_tokens_details
+    cached = count(details.cached_tokens) if details else 0
+    return Usage(count(counted.prompt_tokens), count(counted.completion_tokens), cached)
+
+
+def _written(arguments: Any) -> str:
+    """Arguments are a text that holds JSON; some servers send the object itself."""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
+
+
 def _place(call: Any, parts: Mapping[int, Sequence[str]]) -> int:
-    """Which call a piece belongs to. Some servers number every call 0: a new id or name tells them apart."""
+    """Which call a piece belongs to. Some servers number every call 0, or none: a new id or name tells them apart."""
+    last, named = max(parts, default=-1), bool(call.function and call.function.name)
+    if not isinstance(call.index, int):
+        return last + 1 if last < 0 or named else last
     known = parts.get(call.index)
     if known and call.id and known[0] and call.id != known[0]:
-        return max(parts) + 1
-    if known and call.id and call.id == known[0] and call.function and call.function.name and known[2]:
-        return max(parts) + 1  # two calls with one id
-    return int(call.index)
+        return last + 1
+    if known and call.id and call.id == known[0] and named and known[2]:
+        return last + 1  # two calls with one id
+    return call.index
 
 
 def _messages(turn: Turn) -> list[dict[str, Any]]:
     if turn.role == "tools":
         said: list[dict[str, Any]] = [
-            {"role": "tool", "tool_call_id": given.id, "content": given.text} for given in turn.given
+            {"role": "tool", "tool_call_id": given.id, "content": given.text or "(nothing)"} for given in turn.given
         ]
-        return said + [_pictures(given) for given in turn.given if given.blocks]
+        return said + [dict(shown(given.id, given.blocks)) for given in turn.given if given.blocks]
     message: dict[str, Any] = {"role": turn.role, "content": turn.text or None}
     if turn.uses:
         message["tool_calls"] = [
-            {"id": use.id, "type": "function", "function": {"name": use.name, "arguments": use.arguments}}
+            {
+                "id": use.id,
+                "type": "function",
+                "function": {"name": sent_name(use), "arguments": json.dumps(sent_arguments(use))},
+            }
             for use in turn.uses
         ]
     return [message]
-
-
-def _pictures(given: Given) -> dict[str, Any]:
-    """A tool message holds text only, so that pictures follow in a message of the user's."""
-    images = [{"type": "image_url", "image_url": {"url": data_url(block)}} for block in given.blocks]
-    return {"role": "user", "content": [{"type": "text", "text": f"Shown by {given.id}:"}, *images]}

@@ -1,13 +1,20 @@
-"""What an HTTP status of a model's server means, and what to do about it."""
+"""What an HTTP status of a model's server means, and what to do about it. No key is ever part of a sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from json import JSONDecodeError
+from types import ModuleType
 
 from handrail.agent.providers import ModelError
 
 _MOST_WAIT = 120.0
 _TOO_LONG = ("context_length", "context length", "context window", "maximum context", "too long", "too many tokens")
+_LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
+_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+_SHORTEST_KEY = 6
 
 
 def from_status(status: int, message: str, headers: Mapping[str, str], model: str, where: str) -> ModelError:
@@ -18,7 +25,10 @@ def from_status(status: int, message: str, headers: Mapping[str, str], model: st
     if status == 404:
         return ModelError(f"{where} does not know {model} (404): {said}; check --model and the address", "refused")
     if status == 413 or (status == 400 and any(word in said.casefold() for word in _TOO_LONG)):
-        return ModelError(f"the conversation is too long for {model}: {said}", "too_long")
+        mend = "make it shorter, or set --window to what the model takes"
+        return ModelError(f"the conversation is too long for {model}: {said}; {mend}", "too_long")
+    if status < 400:  # it had begun to answer
+        return ModelError(f"{where} broke off: {said}", "server", retry=True, after=_after(headers))
     if status == 429:
         return ModelError(f"{where} asks us to wait (429): {said}", "rate", retry=True, after=_after(headers))
     if status >= 500 or status in (408, 409):
@@ -26,8 +36,42 @@ def from_status(status: int, message: str, headers: Mapping[str, str], model: st
     return ModelError(f"{where} refuses the request ({status}): {said}", "refused")
 
 
+@contextmanager
+def translated(sdk: ModuleType, model: str, where: str, environ: Mapping[str, str]) -> Iterator[None]:
+    """The exceptions of an SDK as ours; both SDKs are made by one generator, and name them alike."""
+    import httpx2
+
+    where = without_keys(where, environ)
+    try:
+        yield
+    except sdk.APIStatusError as error:
+        said = without_keys(str(error.message), environ)
+        raise from_status(error.status_code, said, error.response.headers, model, where) from None
+    except sdk.APITimeoutError:
+        raise ModelError(f"{where} did not answer in time", "connection", retry=True) from None
+    except sdk.APIConnectionError as error:
+        why = without_keys(str(error.__cause__ or error), environ)
+        raise ModelError(f"{where} cannot be reached: {why}", "connection", retry=True) from None
+    except sdk.APIError as error:
+        said = without_keys(str(error.message), environ)
+        raise ModelError(f"{where} broke off: {said}", "cut", retry=True) from None
+    except httpx2.HTTPError as error:
+        raise ModelError(f"the answer of {where} was cut off: {error}", "cut", retry=True) from None
+    except (JSONDecodeError, UnicodeDecodeError, RecursionError) as error:  # a line of the stream that is no JSON
+        raise ModelError(f"the answer of {where} cannot be read: {error}", "cut", retry=True) from None
+
+
+def without_keys(text: str, environ: Mapping[str, str]) -> str:
+    """A text of a server, or an address, in which no key and no login stands: it is shown, and may be logged."""
+    for name in _KEYS:
+        if len(key := environ.get(name, "")) >= _SHORTEST_KEY:
+            text = text.replace(key, "***")
+    return _LOGIN.sub("***@", text)
+
+
 def _after(headers: Mapping[str, str]) -> float | None:
     try:
-        return min(max(float(headers.get("retry-after", "")), 0.0), _MOST_WAIT)
+        seconds = float(headers.get("retry-after", ""))
     except ValueError:
         return None
+    return min(seconds, _MOST_WAIT) if seconds >= 0 else None  # which also keeps away what is not a number

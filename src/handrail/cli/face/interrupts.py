@@ -1,24 +1,21 @@
 """Ctrl-C while the agent works: once stops what is going on, twice within a second leaves.
 
-Only while the model is being asked does Ctrl-C break in: there is nothing half done then. A call that is being made is
-told to stop and has its result all the same, so that the conversation stays whole.
+The first one breaks in nowhere: who asks the model gives up waiting, and a call that is being made is told to stop and
+has its result all the same, so that the conversation stays whole.
 """
 
 from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import threading
-
-    from handrail.agent.providers import Model
-    from handrail.agent.talk import Reply, Turn
-    from handrail.session import Session
+    from handrail.agent.providers import Model, Request
+    from handrail.agent.talk import Reply
 
 _TWICE = 1.0
 
@@ -55,13 +52,8 @@ class Interrupts:
         self._stop = stop
         self._last = 0.0
         self._before: Any = None
-        self.asking = False
-        """Whether the model is being asked."""
-        self.pressed = False
-        """Whether it was pressed since this was entered."""
 
     def __enter__(self) -> Interrupts:
-        self.pressed = False
         self._before = signal.signal(signal.SIGINT, self._pressed)
         return self
 
@@ -71,21 +63,16 @@ class Interrupts:
     def _pressed(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature is fixed
         now = time.monotonic()
         again, self._last = now - self._last < _TWICE, now
-        self.pressed = True
         self._stop()
         if again:
             raise Leave
-        if self.asking:
-            self.asking = False
-            raise KeyboardInterrupt
 
 
 class Watched:
     """A model, with the knowledge of when it is being asked."""
 
-    def __init__(self, model: Model, interrupts: Interrupts, waiting: Callable[[bool], None]) -> None:
+    def __init__(self, model: Model, waiting: Callable[[bool], None]) -> None:
         self._model = model
-        self._interrupts = interrupts
         self._waiting = waiting
 
     @property
@@ -96,24 +83,10 @@ class Watched:
     def window(self) -> int:
         return self._model.window
 
-    def reply(
-        self,
-        system: str,
-        turns: Sequence[Turn],
-        session: Session,
-        say: Callable[[str], None],
-        cancel: threading.Event,
-        *,
-        tools: bool = True,
-    ) -> Reply:
-        from handrail.agent.providers import Cancelled
-
+    def reply(self, request: Request) -> Reply:
         self._waiting(True)
-        self._interrupts.asking = True
         try:
-            if cancel.is_set():  # pressed just before
-                raise Cancelled
-            return self._model.reply(system, turns, session, say, cancel, tools=tools)
+            return self._model.reply(request)
         finally:
-            self._interrupts.asking = False
-            self._waiting(False)
+            if not request.cancel.is_set():  # else nobody waits for this one any more
+                self._waiting(False)

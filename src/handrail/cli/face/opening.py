@@ -43,6 +43,8 @@ class Work:
         self.conversation: Conversation | None = plan.conversation
         self.person: Person | None = None
         self.interrupts = Interrupts(self.stop)
+        self.stopping = threading.Event()
+        """Set when what goes on is to end; another one for each message."""
         self._notice = notice or screen.notice
         self._turns: Sequence[Turn] = plan.turns
         self._agent: Agent | None = None
@@ -99,6 +101,8 @@ class Work:
             self._session.journal.close()
         if self.person:
             self.person.tty.close()
+        if self.conversation:
+            self.conversation.close()
 
     # The agent.
 
@@ -138,13 +142,15 @@ class Work:
 
     def forget(self) -> None:
         """Begin a new conversation with the next message."""
+        if self.conversation:
+            self.conversation.close()
         self._agent, self._turns, self.conversation = None, (), None
         self.meter.used = 0
 
     def _model(self, name: str, api: Api, window: int) -> Model:
         from handrail.agent.providers import open_model
 
-        return Watched(open_model(name, os.environ, api, window), self.interrupts, self.screen.waiting)
+        return Watched(open_model(name, os.environ, api, window), self.screen.waiting)
 
     def _seen(self, event: Event) -> None:
         self.meter.notice(event)
@@ -160,12 +166,12 @@ class Work:
 
     def stop(self) -> None:
         """End what goes on, questions to the person included."""
-        if self._agent:
-            self._agent.cancel()
+        self.stopping.set()
         if self.person:
             self.person.tty.stop()
 
     def restart(self) -> None:
+        self.stopping = threading.Event()
         if self.person:
             self.person.tty.restart()
 

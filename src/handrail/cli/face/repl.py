@@ -62,20 +62,16 @@ def _chat(work: Work) -> int:
 
 def answer(work: Work, text: str) -> Ending | None:
     """Work on one message; None if the model cannot be asked at all."""
-    from handrail.agent.providers import Cancelled, ModelError
+    from handrail.agent.providers import ModelError
 
     work.restart()
     with work.interrupts, work.screen.running(work.meter.line, work.tail):
         try:
             agent = work.agent()
-            if work.interrupts.pressed:  # while the model's SDK was imported: the run would not know of it
-                raise Cancelled
         except ModelError as error:
             ending, why = None, str(error)
-        except Cancelled:
-            ending, why = None, "stopped, as you asked"
         else:
-            ending = agent.run(readable(text))
+            ending = agent.run(readable(text), work.stopping)
             why = "" if ending.how == "done" else ending.text
             work.meter.used = agent.history.tokens
     if why:

@@ -8,7 +8,6 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from handrail.cli.face.changes import NoChange, calls, net_diff, undo_last
-from handrail.cli.face.interrupts import Leave
 from handrail.cli.face.summary import MARKS
 from handrail.cli.output import UsageError
 from handrail.text.shown import shown
@@ -154,8 +153,8 @@ class Slash:
         self._work.restart()
         try:
             with self._work.interrupts, self._work.screen.running(self._work.meter.line, self._work.tail):
-                agent.compact()
-        except (Cancelled, KeyboardInterrupt, Leave):
+                agent.compact(self._work.stopping)
+        except (Cancelled, KeyboardInterrupt):
             self._say("stopped; the conversation is as it was", "yellow")
         except ModelError as error:
             raise UsageError(str(error)) from None

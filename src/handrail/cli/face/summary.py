@@ -18,7 +18,7 @@ def about(use: Use) -> str:
     """The tool, and the first thing that it was given."""
     try:
         values = json.loads(use.arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         return f"{shown(use.name)} {_short(use.arguments)}"
     values = list(values.values()) if isinstance(values, dict) else []
     first = next((value for value in values if isinstance(value, str) and value), "")
