@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import signal
@@ -94,6 +95,26 @@ def test_two_changes_of_one_file_at_once_both_count(free: RawClient, tmp_path: P
     assert all(not answers[number]["isError"] for number in ids), answers
     expected = "".join(f"changed {n}\n" for n in range(40))
     assert (tmp_path / "many.txt").read_text(encoding="utf-8") == expected
+
+
+def test_calls_that_come_down_a_pipe_are_answered_although_no_more_come(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("a\n", encoding="utf-8")
+    call = {"name": "Glob", "arguments": {"pattern": "*.md"}}
+    frames = [{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}]
+    frames += [{"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call} for number in range(2, 8)]
+    sent = "".join(json.dumps(frame) + "\n" for frame in frames)
+    done = subprocess.run(
+        [*HANDRAIL, "mcp"],
+        cwd=tmp_path,
+        env=surroundings(),
+        input=sent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    answers = {answer["id"]: answer["result"] for answer in map(json.loads, done.stdout.splitlines())}
+    assert done.returncode == 0 and sorted(answers) == list(range(1, 8))
+    assert all(said(answers[number]).startswith("a.md") for number in range(2, 8))
 
 
 def test_what_a_client_adds_to_every_call_for_itself_does_no_harm(free: RawClient) -> None:

@@ -65,6 +65,7 @@ class Calls:
     def __init__(self, send: Callable[[Mapping[str, Any], Callable[[], bool]], None]) -> None:
         self._send = send
         self._running: dict[int | str, Running] = {}
+        self._sending = 0
         self._changed = threading.Condition()
         self._ticking = False
         self._ended = False
@@ -93,8 +94,12 @@ class Calls:
     def finish(self, call: Running, answer: Mapping[str, Any]) -> None:
         """Answer, unless the client has withdrawn; nothing is told of the call afterwards."""
         with self._changed:
-            self._running.pop(call.id, None)
+            self._running.pop(call.id, None)  # before the answer is out: its id may come again then
+            self._sending += 1
         self._send(answer, partial(_ended_now, call))
+        with self._changed:
+            self._sending -= 1
+            self._changed.notify_all()
 
     def cancel(self, id: Any) -> None:
         """The client wants no answer; an id that is not known is one that was answered a moment ago."""
@@ -104,6 +109,11 @@ class Calls:
             if call:
                 call.withdrawn = True
                 call.stop()
+
+    def wait(self, seconds: float) -> None:
+        """Until all that is under way is answered, or the time is up."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._running and not self._sending, seconds)
 
     def cancel_all(self, heard: bool) -> None:
         """Everything stops soon. What has not begun does not begin, unless somebody still listens for its answer."""

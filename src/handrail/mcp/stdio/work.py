@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _GRACE = 5.0
 """Seconds that calls get to end when the client has gone; a file is never left half-written, whatever happens."""
+_PATIENCE = 1.0
+"""Seconds that calls get to end by themselves when no more come, and somebody still listens."""
 
 Finished = Callable[[Running, dict[str, Any]], Mapping[str, Any]]
 
@@ -72,8 +74,11 @@ class Work:
 
     def close(self) -> bool:
         """End everything; False if something does not end."""
+        heard = self._channel.heard()
+        if heard:  # a script that sends calls down a pipe and reads the answers
+            self._calls.wait(_PATIENCE)
         deadline = time.monotonic() + _GRACE
-        self._calls.cancel_all(self._channel.heard())
+        self._calls.cancel_all(heard)
         ended = self._crew.close(_GRACE)
         if self._early.is_alive():
             self._early.join(max(0.1, deadline - time.monotonic()))
