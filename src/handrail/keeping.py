@@ -19,7 +19,7 @@ from handrail.policy.reach import Reach
 from handrail.text.shown import shown
 from handrail.tool import Remark
 from handrail.trail import Trail
-from handrail.workspace import Workspace
+from handrail.workspace import Workspace, itself
 
 _MOST_FILES = 2_000
 _MOST_BYTES = 64 << 20
@@ -70,13 +70,13 @@ class Keeper:
         names, doubt = self._names(touch, touches)
         known = len(self.missed)
         for name in names:
-            place = os.path.realpath(name) if touch.action == "write" else _itself(name)
+            place = os.path.realpath(name) if touch.action == "write" else itself(name)
             if not self._inside(place):
                 if not place.startswith("/dev/"):
                     doubt = doubt or _OUTSIDE
                 continue
-            if touch.action == "write" and os.path.islink(_itself(name)):
-                self._add(_itself(name))  # who writes may put a file in the place of the link
+            if touch.action == "write" and os.path.islink(itself(name)):
+                self._add(itself(name))  # who writes may put a file in the place of the link
             for path in _with_all_below(place) if touch.below else [place]:
                 self._add(path)
         if touch.action == "write" and touch.below:
@@ -125,7 +125,7 @@ class Keeper:
                 continue
             named = os.path.join(self.home, os.path.expanduser(other.target))
             if touch.into and not other.glob and os.path.basename(os.path.normpath(named)) == touch.into:
-                yield _itself(named)
+                yield itself(named)
             elif not touch.into and other.glob:
                 yield from self._matches(other.target)[0] or [named]  # a pattern that matches nothing is a name
 
@@ -141,12 +141,6 @@ class Keeper:
         else:
             self.found[path] = one
             self.room -= len((one.before if isinstance(one, Kept) else one.entry.raw) or b"")
-
-
-def _itself(path: str) -> str:
-    """The real place of a name: a link that is deleted goes itself, not what it leads to."""
-    path = os.path.normpath(path)
-    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
 def _with_all_below(path: str) -> Iterator[str]:

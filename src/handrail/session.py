@@ -42,7 +42,7 @@ from handrail.saying import Voice
 from handrail.settings import Settings
 from handrail.tracker import Tracker
 from handrail.trail import Trail, require_declared
-from handrail.workspace import Root, WorkPath, Workspace
+from handrail.workspace import Root, WorkPath, Workspace, itself
 
 if TYPE_CHECKING:
     from handrail.journal.undo import UndoReport
@@ -300,10 +300,8 @@ class Session:
         home, target = os.path.realpath(self.workspace.home), self.workspace.spelled(touch.target)
         named = os.path.join(home, os.path.expanduser(target))
         real = os.path.realpath(named)
-        if (
-            touch.action == "delete" and not touch.below and os.path.islink(named)
-        ):  # the link goes, and not what it is of
-            return replace(touch, path=os.path.join(os.path.realpath(os.path.dirname(named)), os.path.basename(named)))
+        if touch.action == "delete" and not touch.below and os.path.islink(named):
+            return replace(touch, path=itself(named))
         if touch.into and os.path.isdir(real):
             return replace(touch, target=os.path.join(touch.target, touch.into), path=os.path.join(real, touch.into))
         return replace(touch, path=real)

@@ -365,3 +365,9 @@ def _require_regular(path: WorkPath, found: os.stat_result) -> None:
             stat.S_IFBLK: "a device",
         }
         raise NotRegular(path=path.named, kind=kinds.get(stat.S_IFMT(found.st_mode), "not a file"))
+
+
+def itself(path: str) -> str:
+    """The real place of a name: a link that is deleted goes itself, not what it leads to."""
+    above, name = os.path.split(path.rstrip("/"))
+    return os.path.realpath(path) if name in ("", ".", "..") else os.path.join(os.path.realpath(above), name)

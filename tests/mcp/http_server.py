@@ -17,6 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp import Client
 
 TOKEN = "a-token-for-tests-0123456789"
+ERAS = ["legacy", "2026-07-28"]
 
 
 class Served:

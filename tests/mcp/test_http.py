@@ -14,23 +14,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from handrail import Session
-from tests.mcp.http_server import TOKEN, Served, call, envelope, serving
-
-ERAS = ["legacy", "2026-07-28"]
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    root = tmp_path / "project"
-    root.mkdir()
-    (root / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
-    return root
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project of `served`; a test that uses a file of it writes that file first."""
-    return tmp_path_factory.mktemp("shared")
+from tests.mcp.http_server import ERAS, TOKEN, Served, call, envelope, serving
 
 
 @pytest.fixture(scope="module")

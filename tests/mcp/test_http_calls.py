@@ -18,23 +18,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult
 
-from tests.mcp.http_server import TOKEN, Served, call, envelope, serving
-
-ERAS = ["legacy", "2026-07-28"]
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    root = tmp_path / "project"
-    root.mkdir()
-    (root / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
-    return root
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project of the doors that several tests use; each of them has files of its own in it."""
-    return tmp_path_factory.mktemp("shared")
+from tests.mcp.http_server import ERAS, TOKEN, Served, call, envelope, serving
 
 
 @pytest.fixture(scope="module")

@@ -6,45 +6,11 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from handrail import Prepared, Session, Settings
+from handrail import Prepared, Session
 from handrail.journal.store import SqliteJournal
-from handrail.policy.files import load
 from handrail.prepared import Answer
-
-Say = Callable[[Prepared], bool | Answer]
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    made = tmp_path / "project"
-    made.mkdir()
-    (made / "a.txt").write_text("".join(f"line {number}\n" for number in range(1, 41)), encoding="utf-8")
-    return made
-
-
-@pytest.fixture
-def opened(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session]:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-
-    def make(approve: Say | None, **more: Any) -> Session:
-        settings = Settings(state=str(tmp_path / "state"), durable=False, raise_bugs=True, sandbox="off")
-        rules = load(str(project), os.environ, str(tmp_path / "state"))
-        return Session(project, mode="ask", rules=rules, approve=approve, settings=settings, **more)
-
-    return make
-
-
-def edit(session: Session, *pairs: tuple[str, str]) -> Any:
-    session.call("Read", {"file_path": "a.txt"})
-    edits = [{"old_string": old, "new_string": new} for old, new in pairs]
-    return session.call("MultiEdit", {"file_path": "a.txt", "edits": edits})
-
-
-TWO = (("line 3\n", "THREE\n"), ("line 30\n", "THIRTY\n"))
+from tests.approval.asked import TWO, edit
 
 
 def test_the_person_sees_every_file_with_its_hunks(opened: Callable[..., Session], project: Path) -> None:

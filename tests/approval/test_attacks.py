@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,38 +15,7 @@ from handrail.policy.approved import remember
 from handrail.policy.files import PolicyError, load
 from handrail.prepared import Answer
 from handrail.text.shown import shown
-
-Say = Callable[[Prepared], bool | Answer]
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    made = tmp_path / "project"
-    made.mkdir()
-    (made / "a.txt").write_text("".join(f"line {number}\n" for number in range(1, 41)), encoding="utf-8")
-    return made
-
-
-@pytest.fixture
-def opened(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session]:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-
-    def make(approve: Say | None, root: Path = project, mode: Any = "ask", bugs: bool = True, **more: Any) -> Session:
-        settings = Settings(state=str(tmp_path / "state"), durable=False, raise_bugs=bugs, sandbox="off")
-        rules = load(str(root), os.environ, str(tmp_path / "state"))
-        return Session(root, mode=mode, rules=rules, approve=approve, settings=settings, **more)
-
-    return make
-
-
-def edit(session: Session, *pairs: tuple[str, str]) -> Any:
-    session.call("Read", {"file_path": "a.txt"})
-    edits = [{"old_string": old, "new_string": new} for old, new in pairs]
-    return session.call("MultiEdit", {"file_path": "a.txt", "edits": edits})
-
-
-TWO = (("line 3\n", "THREE\n"), ("line 30\n", "THIRTY\n"))
-
+from tests.approval.asked import TWO, edit
 
 # What was shown.
 

@@ -1,0 +1,19 @@
+"""What the tests of approvals share: an edit of two places, far from each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from handrail import Prepared, Session
+from handrail.prepared import Answer
+
+Say = Callable[[Prepared], bool | Answer]
+
+TWO = (("line 3\n", "THREE\n"), ("line 30\n", "THIRTY\n"))
+
+
+def edit(session: Session, *pairs: tuple[str, str]) -> Any:
+    session.call("Read", {"file_path": "a.txt"})
+    edits = [{"old_string": old, "new_string": new} for old, new in pairs]
+    return session.call("MultiEdit", {"file_path": "a.txt", "edits": edits})
