@@ -26,7 +26,7 @@ from typing import TypeVar, Unpack
 from handrail.shell.fencing import seccomp
 from handrail.shell.fencing.environment import placed
 from handrail.shell.fencing.fence import MOST_MASKED, Fence, TooWide, inside, is_directory, maskable
-from handrail.shell.fencing.gate import Gate, limit, require_program
+from handrail.shell.fencing.gate import Gate, limit, or_ended, require_program
 from handrail.shell.fencing.landlock import LEAST, Confined, Rules, version
 from handrail.shell.starting import Starting, plain
 
@@ -117,14 +117,10 @@ class BubblewrapBoundary:
             started = self._thread.submit(start).result()
             while ours:
                 os.close(ours.pop())
-            try:
+            with or_ended(started):
                 inner = _child(info)
                 if inner:  # the process inside that waits at the gate; it starts the command
                     limit(inner, self.fence.limits)
-            except BaseException:
-                started.kill()
-                started.wait()
-                raise
             gate.open()
             return started
         finally:

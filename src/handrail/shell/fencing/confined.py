@@ -16,7 +16,7 @@ from typing import TypeVar, Unpack
 from handrail.shell.fencing import seccomp
 from handrail.shell.fencing.environment import placed
 from handrail.shell.fencing.fence import Fence, inside
-from handrail.shell.fencing.gate import Gate, has_gate, limit, require_program
+from handrail.shell.fencing.gate import Gate, has_gate, limit, or_ended, require_program
 from handrail.shell.fencing.landlock import Confined, Rules, drop_capabilities
 from handrail.shell.starting import File, Starting, plain
 
@@ -79,13 +79,9 @@ class LandlockBoundary:
             thread = starter.native_id or 0
             started = outcome.result()
             starter.join()
-            try:
+            with or_ended(started):
                 limit(started.pid, self.fence.limits)
                 _wait_for_end(thread)
-            except BaseException:
-                started.kill()
-                started.wait()
-                raise
             gate.open()
             return started
         finally:

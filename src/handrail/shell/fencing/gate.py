@@ -12,7 +12,8 @@ import os
 import resource
 import shutil
 import stat
-from collections.abc import Mapping, Sequence
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 
 from handrail.shell.fencing.fence import Limits
 
@@ -82,3 +83,14 @@ def limit(pid: int, limits: Limits) -> None:
             _, hard = resource.prlimit(pid, kind)
             if hard == resource.RLIM_INFINITY or hard > most:
                 resource.prlimit(pid, kind, (most, most))
+
+
+@contextlib.contextmanager
+def or_ended(started: subprocess.Popen[bytes]) -> Iterator[None]:
+    """What must be done while a command waits at its gate; if it fails, the command never runs."""
+    try:
+        yield
+    except BaseException:
+        started.kill()
+        started.wait()
+        raise
