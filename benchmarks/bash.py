@@ -22,7 +22,8 @@ BWRAP = "--ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --unshare-pid --unsh
 def opened(root: Path, state: Path, sandbox: str) -> Session | None:
     """A session whose commands are held by that layer; None where it does not work."""
     required = sandbox != "off"
-    session = Session(root, settings=Settings(state=str(state), sandbox=sandbox, sandbox_required=required))  # type: ignore[arg-type]
+    settings = Settings(state=str(state), sandbox=sandbox, sandbox_required=required)  # type: ignore[arg-type]
+    session = Session(root, mode="full", settings=settings)
     tried = session.call("Bash", {"command": "true"})
     if tried.error is None:
         return session
@@ -80,7 +81,8 @@ def _tree(folder: Path, scale: Scale) -> Line:
     with contextlib.ExitStack() as stack:
         contestants: dict[str, Callable[[], object]] = {}
         for root in (small, large):
-            session = stack.enter_context(Session(root, settings=Settings(state=str(folder / "state"), sandbox="off")))
+            settings = Settings(state=str(folder / "state"), sandbox="off")
+            session = stack.enter_context(Session(root, mode="full", settings=settings))
             contestants[root.name] = lambda session=session: call(session, "true")
         times: dict[str, Times] = contest(scale.rounds, contestants, each=max(5, scale.calls // 30))
     what = f"`true` through Bash in a tree of {files:,} files, against a tree of 10"

@@ -23,7 +23,10 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
     (folder / "small.txt").write_bytes(data)
     journal = SqliteJournal(str(folder / "journal" / "journal.db"))
     settings = Settings(state=str(folder / "state"), durable=False)
-    with Session(folder, settings=settings) as plain, Session(folder, settings=settings, journal=journal) as kept:
+    with (
+        Session(folder, settings=settings, journal=None) as plain,
+        Session(folder, settings=settings, journal=journal) as kept,
+    ):
         times = contest(
             scale.rounds,
             {

@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from handrail import Root, Session, Settings
+from handrail.policy import AllowAll
 
 
 @pytest.fixture
@@ -22,7 +23,12 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Session]]:
     def make(**settings: object) -> Session:
         base = {"state": str(tmp_path / "state"), "durable": False, "raise_bugs": True, "confine_files": True}
         made.append(
-            Session(project, roots=[Root(str(other), writable=False)], settings=Settings(**{**base, **settings}))
+            Session(
+                project,
+                roots=[Root(str(other), writable=False)],
+                policy=AllowAll(),
+                settings=Settings(**{**base, **settings}),
+            )
         )  # type: ignore[arg-type]
         session = made[-1]
         if "landlock" not in session.terminal().boundary.name:

@@ -139,7 +139,9 @@ def test_where_no_file_can_be_kept_the_command_runs_and_the_answer_holds_its_out
 _FULL = """
 import resource, signal, sys
 from handrail import Session, Settings
-session = Session(sys.argv[1], settings=Settings(sandbox="off", state=sys.argv[2]))
+from handrail.policy import AllowAll
+settings = Settings(sandbox="off", state=sys.argv[2])
+session = Session(sys.argv[1], policy=AllowAll(), journal=None, settings=settings)
 session.call("Bash", {"command": "true"})
 resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
 result = session.call("Bash", {"command": "seq 10000; exit 3"})

@@ -122,13 +122,15 @@ def without(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatc
 
 @pytest.mark.usefixtures("without")
 def test_without_a_boundary_a_command_needs_a_person(make_session: Make, tmp_path: Path) -> None:
-    result = _bash(make_session(sandbox="bwrap"), "touch ran")
+    result = _bash(make_session(sandbox="bwrap", mode="accept-edits"), "touch ran")
     assert result.status == "denied" and result.error is not None and result.error.code == "needs_approval"
     asked = []
-    refusing = make_session(sandbox="bwrap", approve=lambda prepared: bool(asked.append(prepared.preview())))
+    refusing = make_session(
+        sandbox="bwrap", mode="accept-edits", approve=lambda prepared: bool(asked.append(prepared.preview()))
+    )
     assert _bash(refusing, "touch ran").status == "denied" and asked == ["$ touch ran\n"]
     assert os.listdir(tmp_path) == []
-    agreeing = make_session(sandbox="bwrap", approve=lambda prepared: True)
+    agreeing = make_session(sandbox="bwrap", mode="accept-edits", approve=lambda prepared: True)
     result = _bash(agreeing, "touch ran")
     assert (result.status, result.data["boundary"]) == ("ok", "none") and os.listdir(tmp_path) == ["ran"]
 

@@ -15,17 +15,37 @@ import contextvars
 import os
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
 
-from handrail.dialects import Spec
+from handrail.dialects import Dialect, Spec
 from handrail.nouns import Result
 from handrail.prepared import Answer, Approve, Prepared
 from handrail.session import Session
 
+if TYPE_CHECKING:
+    from handrail.journal import Journal
+    from handrail.policy import Policy
+    from handrail.policy.files import PolicyFile
+    from handrail.policy.secrets import Mode
+    from handrail.settings import Settings
+    from handrail.workspace import Root
+
 Found = TypeVar("Found")
+
+
+class SessionOptions(TypedDict, total=False):
+    """The options of `Session`, but for ``approve``: for functions that hand them on."""
+
+    dialect: str | Dialect
+    roots: Sequence[Root]
+    policy: Policy | None
+    mode: Mode | None
+    rules: Sequence[PolicyFile]
+    journal: Journal | Literal["auto", "require"] | None
+    settings: Settings | None
 
 
 class _Running:
@@ -99,7 +119,7 @@ class AsyncSession:
 
     @classmethod
     def open(
-        cls, root: str | os.PathLike[str] = ".", *, approve: Approve | None = None, **options: Any
+        cls, root: str | os.PathLike[str] = ".", *, approve: Approve | None = None, **options: Unpack[SessionOptions]
     ) -> AsyncSession:
         """A new session with the options of `Session`; an async ``approve`` runs in the loop that makes the call."""
         return cls(Session(root, approve=in_callers_loop(approve) if approve else None, **options))

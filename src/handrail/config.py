@@ -1,4 +1,4 @@
-"""The user's configuration, for the doors: the library itself reads no file that nobody handed to it.
+"""The user's configuration, which every session reads unless its host hands in settings.
 
     # $HANDRAIL_CONFIG, or ~/.config/handrail/config.toml
     [settings]                 # the fields of `handrail.Settings`

@@ -1,14 +1,16 @@
-"""What a session is fitted out with: the policy that judges, what searches may see, and where commands run."""
+"""The parts of a session: rules, policy, journal, what searches may see, and where commands run."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from handrail.artefacts import Artefacts
+from handrail.journal import Journal, NoJournal
 from handrail.nouns import Touch
-from handrail.policy import Policy, WorkspacePolicy
+from handrail.policy import Policy
 from handrail.settings import Settings
 from handrail.workspace import WorkPath, Workspace
 
@@ -22,17 +24,35 @@ if TYPE_CHECKING:
 
 def policy(
     workspace: Workspace,
-    settings: Settings,
-    mode: Mode | None,
+    mode: Mode,
     rules: Sequence[PolicyFile],
     terminal: Callable[[], Terminal],
 ) -> Policy:
-    """Rules in a mode, where the host asks for one; else all that the workspace and the boundary allow."""
-    if mode is None:
-        return WorkspacePolicy(lambda: settings.sandbox == "off" or terminal().confined)
+    """The rules of files and the built-in ones, in a mode."""
     from handrail.policy.judge import RulePolicy
 
     return RulePolicy(workspace.roots, mode, rules, lambda: terminal().confined, masked=lambda: terminal().hides)
+
+
+def rules(root: str | os.PathLike[str], state: str) -> tuple[PolicyFile, ...]:
+    """The rules of the system, of the user and of the project; raises `PolicyError` for a mistake in one."""
+    from handrail.policy.files import load
+
+    return load(os.path.realpath(root), os.environ, state)
+
+
+def journal(asked: Journal | str | None, state: str, settings: Settings) -> Journal:
+    """The journal that a host asks for: its own, the user's ("auto" or "require"), or none."""
+    if asked not in ("auto", "require"):
+        if isinstance(asked, str):
+            raise ValueError(f'journal is "auto", "require", None or a Journal, not {asked!r}')
+        return asked or NoJournal()
+    if asked == "auto" and settings.journaling == "off":
+        return NoJournal()
+    from handrail.journal.store import SqliteJournal, default_path  # slow to import, and only needed with a journal
+
+    required = "require" in (asked, settings.journaling)
+    return SqliteJournal(default_path(state), required=required, budget=settings.journal_bytes)
 
 
 def sight(policy: Policy) -> Sight:

@@ -13,9 +13,9 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from handrail import dialects, outfit, redaction, tools
+from handrail import config, dialects, outfit, redaction, tools
 from handrail.approval import Approvals, Unlike
 from handrail.arguments import parse
 from handrail.artefacts import ALIAS, Artefacts
@@ -33,31 +33,41 @@ from handrail.files.commit import Saving, commit, recover
 from handrail.files.locks import Locks, state_directory
 from handrail.files.pages import Indexes
 from handrail.guard import Choice, Guard
-from handrail.journal import Journal, NoJournal, Opening, Origin, Record
+from handrail.journal import Journal, JournalFailed, Opening, Origin, Record
 from handrail.keeping import keep
 from handrail.nouns import Call, Note, Result, Touch
 from handrail.policy import Policy
+from handrail.policy.secrets import DEFAULT_MODE, Mode
 from handrail.prepared import Approve, Prepared, as_mapping, command_of, diff_of, plainly
 from handrail.saying import Voice
 from handrail.settings import Settings
 from handrail.tracker import Tracker
-from handrail.trail import Trail, require_declared
-from handrail.workspace import Root, WorkPath, Workspace, itself
+from handrail.trail import ON_FILES, Trail, locate, require_declared
+from handrail.workspace import Root, Workspace
 
 if TYPE_CHECKING:
     from handrail.journal.undo import UndoReport
     from handrail.policy.files import PolicyFile
-    from handrail.policy.secrets import Mode
     from handrail.shell.terminal import Terminal
     from handrail.tool import Arguments, Outcome, Tool
 
 T = TypeVar("T")
 _ATTEMPTS = 20
-_ON_FILES = ("read", "write", "delete")
 
 
 class Session:
-    """A workspace, a dialect, and what the model has seen so far."""
+    """A workspace, a dialect, and what the model has seen so far.
+
+    Every interface opens its sessions here, with the same defaults: the user's `config.toml`, the rules of the user
+    and of the trusted project, mode `accept-edits`, guarded secrets, and the user's journal. Opting out is explicit:
+
+    - ``policy=AllowAll()``: no rules, no guarded secrets, no questions;
+    - ``journal=None``: no record, so that nothing can be undone; ``"require"``: no change without a record;
+    - ``settings=Settings(...)``: these, and the user's `config.toml` is not read.
+
+    ``rules`` are added to those of the files. ``approve`` answers what the rules leave to a person; without it such
+    calls are refused. Raises `ConfigError` or `PolicyError` for a mistake in a file, `ToolError` for a bad root.
+    """
 
     def __init__(
         self,
@@ -69,24 +79,30 @@ class Session:
         mode: Mode | None = None,
         rules: Sequence[PolicyFile] = (),
         approve: Approve | None = None,
-        journal: Journal | None = None,
+        journal: Journal | Literal["auto", "require"] | None = "auto",
         settings: Settings | None = None,
     ) -> None:
-        self.settings = settings or Settings()
+        if policy and (mode or rules):
+            raise ValueError("give either a policy, or a mode and rules: a policy of your own knows neither")
+        if settings is None:
+            user = config.load(os.environ)
+            settings, roots = user.settings, (*user.roots, *roots)
+        self.settings = settings
         self.dialect = dialect if isinstance(dialect, Dialect) else dialects.load(dialect)
-        state = state_directory(self.settings.state)
-        artefacts = Artefacts(os.path.join(state, "artefacts"), self.settings.artefact_bytes)
+        state = state_directory(settings.state)
+        artefacts = Artefacts(os.path.join(state, "artefacts"), settings.artefact_bytes)
         kept = Root(artefacts.directory, writable=False, alias=ALIAS)
         self.workspace = Workspace([Root(os.fspath(root)), *roots, kept])
         self.tracker = Tracker()
-        self._voice = Voice(self.dialect, self.settings)
+        self._voice = Voice(self.dialect, settings)
         self._given_policy = policy is not None
-        self._rules = rules
-        self.policy = policy or outfit.policy(self.workspace, self.settings, mode, rules, self.terminal)
-        self._redaction = redaction.load(self.settings, os.environ)
+        self._rules = () if policy else (*outfit.rules(root, state), *rules)
+        self.policy = policy or outfit.policy(self.workspace, mode or DEFAULT_MODE, self._rules, self.terminal)
+        self._redaction = redaction.load(settings, os.environ)
         home = os.path.realpath(self.workspace.home)
         self.origin = Origin(os.urandom(4).hex(), self.dialect.name, home, self._redaction.hide)
-        self.journal = journal or NoJournal()
+        self._own_journal = isinstance(journal, str)
+        self.journal = outfit.journal(journal, state, settings)
         self._approvals = Approvals(self.policy, approve)
         self._indexes = Indexes()
         self._eyes = outfit.Eyes(self.workspace, self.policy)
@@ -111,6 +127,8 @@ class Session:
             terminal = self._terminal
         if terminal:
             terminal.close()
+        if self._own_journal:
+            self.journal.close()
         self._artefacts.close()
         self.workspace.close()
 
@@ -167,24 +185,32 @@ class Session:
                 data,
             )
         )
-        if failed:
+        if failed and all(note.code != "journal" for note in result.notes):
             note = Note("journal", self.dialect.words.say("notes.journal", why=failed))
             result = replace(result, notes=(*result.notes, note), status="partial" if result.ok else result.status)
         return result
 
-    def undo(self, **asked: Any) -> UndoReport:
-        """Take back what calls have changed: ``call``, ``since`` or ``session``; ``dry_run`` only looks.
+    def undo(
+        self,
+        *,
+        call: str | int | None = None,
+        since: str | int | None = None,
+        session: str | None = None,
+        dry_run: bool = False,
+    ) -> UndoReport:
+        """Take back one ``call``, all ``since`` a call, or a ``session``'s; by default this workspace's last change.
 
-        Needs a journal that keeps files (`handrail.journal.store.SqliteJournal`).
+        ``dry_run`` only reports what would be done. Raises `UnknownCall` if there is no such call, `JournalFailed` if
+        there is no journal that can be read, and what a commit raises; then nothing is changed.
         """
         from handrail.journal.store import SqliteJournal
         from handrail.journal.undo import Hands, undo
 
         if not isinstance(self.journal, SqliteJournal):
-            raise TypeError("this session has no journal that keeps files, so that nothing can be taken back")
+            raise JournalFailed(journal="", why="this session keeps no journal, so that nothing can be undone")
         saving = Saving(self.settings.durable, self.settings.hard_links)
         hands = Hands(self.workspace, self._locks, saving, self.settings.most_edit_bytes, self.origin)
-        return undo(self.journal, hands, **asked)
+        return undo(self.journal, hands, call=call, since=since, session=session, dry_run=dry_run)
 
     def prepare(self, tool: str, arguments: Mapping[str, Any] | str | None = None) -> Prepared:
         """A call as far as it goes without changing anything; raises `ToolError`."""
@@ -194,7 +220,7 @@ class Session:
         """Go on in another mode under the same rules; what a person has allowed for the session still holds."""
         if self._given_policy:
             raise TypeError("this session's policy was given by the host, and knows no modes")
-        self.policy = outfit.policy(self.workspace, self.settings, mode, self._rules, self.terminal)
+        self.policy = outfit.policy(self.workspace, mode, self._rules, self.terminal)
         self._approvals.follow(self.policy)
         self._eyes.follow(self.policy)
 
@@ -246,9 +272,9 @@ class Session:
     def _judged(self, trail: Trail, tool: Tool, args: Arguments, declared: Sequence[Touch]) -> Prepared:
         """What the touches stand for, and whether they may be."""
         trail.touches = tuple(declared)
-        ours = [t for t in declared if t.action in _ON_FILES and not t.by_command]
+        ours = [t for t in declared if t.action in ON_FILES and not t.by_command]
         paths = {touch.target: self.workspace.resolve(touch.target) for touch in ours}
-        trail.touches = tuple(self._located(touch, paths) for touch in declared)
+        trail.touches = tuple(locate(touch, paths, self.workspace) for touch in declared)
         for touch in ours:
             if touch.action in ("write", "delete") and not paths[touch.target].root.writable:
                 raise ReadOnlyRoot(path=touch.target, root=paths[touch.target].root.path)
@@ -287,24 +313,9 @@ class Session:
         if not self.settings.confine_files:
             return work()
         actions = {touch.action for touch in prepared.touches}
-        if "run" in actions or actions.isdisjoint(_ON_FILES):
+        if "run" in actions or actions.isdisjoint(ON_FILES):
             return work()
         return self.terminal().boundary.run(work)
-
-    def _located(self, touch: Touch, paths: Mapping[str, WorkPath]) -> Touch:
-        """With the real path. What a command comes to may lie anywhere: policy and the boundary judge that."""
-        if touch.action not in _ON_FILES:
-            return replace(touch, place=paths[touch.place].real) if touch.place in paths else touch
-        if not touch.by_command:
-            return replace(touch, path=paths[touch.target].real)
-        home, target = os.path.realpath(self.workspace.home), self.workspace.spelled(touch.target)
-        named = os.path.join(home, os.path.expanduser(target))
-        real = os.path.realpath(named)
-        if touch.action == "delete" and not touch.below and os.path.islink(named):
-            return replace(touch, path=itself(named))
-        if touch.into and os.path.isdir(real):
-            return replace(touch, target=os.path.join(touch.target, touch.into), path=os.path.join(real, touch.into))
-        return replace(touch, path=real)
 
     def _preview(self, prepared: Prepared, proposed: Callable[[], Guard]) -> str:
         command = command_of(prepared)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from handrail.approval import Consent
@@ -13,7 +15,9 @@ from handrail.journal import Token
 from handrail.nouns import Call, Result, Status, Touch, Verdict
 from handrail.prepared import Answer
 from handrail.tool import Remark
+from handrail.workspace import WorkPath, Workspace, itself
 
+ON_FILES = ("read", "write", "delete")
 Blocks = tuple[Mapping[str, Any], ...]
 
 
@@ -50,3 +54,19 @@ def require_declared(changes: Sequence[Change], writes: Sequence[str]) -> None:
     for change in changes:
         if change.path.real not in writes:
             raise AssertionError(f"a change of {change.path.named!r} was staged, but not declared")
+
+
+def locate(touch: Touch, paths: Mapping[str, WorkPath], workspace: Workspace) -> Touch:
+    """The touch with its real path. A path inside a command may lie anywhere: policy and the boundary judge that."""
+    if touch.action not in ON_FILES:
+        return replace(touch, place=paths[touch.place].real) if touch.place in paths else touch
+    if not touch.by_command:
+        return replace(touch, path=paths[touch.target].real)
+    home, target = os.path.realpath(workspace.home), workspace.spelled(touch.target)
+    named = os.path.join(home, os.path.expanduser(target))
+    real = os.path.realpath(named)
+    if touch.action == "delete" and not touch.below and os.path.islink(named):
+        return replace(touch, path=itself(named))
+    if touch.into and os.path.isdir(real):
+        return replace(touch, target=os.path.join(touch.target, touch.into), path=os.path.join(real, touch.into))
+    return replace(touch, path=real)

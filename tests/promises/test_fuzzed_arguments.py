@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from handrail import Session, Settings, dialects
 from handrail.nouns import Touch, Verdict, as_json
-from handrail.policy import WorkspacePolicy
+from handrail.policy import AllowAll
 
 CALLS = [(tool, dialect) for dialect in ("native", "claude") for tool in dialects.load(dialect).entries]
 NAMES = {tool for tool, _ in CALLS}
@@ -63,7 +63,7 @@ def tree(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-class NoCommands(WorkspacePolicy):
+class NoCommands(AllowAll):
     """No text of the fuzzer's is run as a command."""
 
     def judge(self, touches: Sequence[Touch]) -> Verdict:

@@ -19,7 +19,7 @@ NO_SUCH_PIECE = "找不到该代码片段"
 
 @pytest.fixture
 def claw(make_session: Make) -> Session:
-    return make_session(dialect="claw", durable=False)
+    return make_session(dialect="claw", durable=False, mode="accept-edits")
 
 
 @pytest.fixture

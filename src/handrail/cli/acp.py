@@ -6,12 +6,12 @@ import argparse
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as NotYet
 from typing import TYPE_CHECKING, Any
 
-from handrail.cli.common import open_config, open_journal, open_rules, verb_parser
+from handrail.cli.common import open_config, verb_parser
 from handrail.cli.face.plan import Plan, add_options, make_plan
 from handrail.cli.output import UsageError
 
@@ -53,12 +53,8 @@ def run(options: argparse.Namespace) -> int:
 
     config = open_config()
 
-    def fitted(directory: str) -> Mapping[str, Any]:
-        return {"rules": open_rules(directory, config.settings), "journal": open_journal(config.settings)}
-
     agent = HandrailAgent(
         Driver(plan),
-        fitted=fitted,
         dialect=plan.dialect,
         mode=plan.mode,
         roots=config.roots,

@@ -14,8 +14,6 @@ from handrail.text.shown import shown
 if TYPE_CHECKING:
     from handrail.config import Config
     from handrail.dialects import Dialect
-    from handrail.journal import Journal
-    from handrail.policy.files import PolicyFile
     from handrail.prepared import Approve
     from handrail.session import Session
     from handrail.settings import Settings
@@ -104,6 +102,7 @@ def open_session(options: argparse.Namespace, approve: Approve | None = None) ->
             require_directory(option, place)
 
     from handrail.errors import ToolError
+    from handrail.policy.files import PolicyError
     from handrail.session import Session
     from handrail.workspace import Root
 
@@ -115,11 +114,11 @@ def open_session(options: argparse.Namespace, approve: Approve | None = None) ->
             dialect=dialect,
             roots=roots,
             settings=config.settings,
-            mode=getattr(options, "mode", None) or "accept-edits",
-            rules=open_rules(options.workspace, config.settings),
+            mode=getattr(options, "mode", None),
             approve=approve or _elsewhere(options.workspace, config.settings),
-            journal=open_journal(config.settings),
         )
+    except PolicyError as error:
+        raise UsageError(str(error)) from None
     except ToolError as error:
         raise Stop(f"no session can be opened: {dialect.wording(error)}") from None
     except OSError as error:
@@ -128,10 +127,10 @@ def open_session(options: argparse.Namespace, approve: Approve | None = None) ->
 
 def add_mode(parser: argparse.ArgumentParser) -> None:
     """The option that says how much may be done without asking."""
-    from handrail.policy.secrets import MODES
+    from handrail.policy.secrets import DEFAULT_MODE, MODES
 
-    about = "what may be done without asking (default: accept-edits)"
-    parser.add_argument("--mode", choices=MODES, default="accept-edits", help=about)
+    about = f"what may be done without asking (default: {DEFAULT_MODE})"
+    parser.add_argument("--mode", choices=MODES, default=DEFAULT_MODE, help=about)
 
 
 def person() -> Approve | None:
@@ -149,28 +148,6 @@ def _elsewhere(workspace: str, settings: Settings) -> Approve:
     from handrail.files.locks import state_directory
 
     return Approvers(state_directory(settings.state), workspace)
-
-
-def open_rules(workspace: str, settings: Settings) -> tuple[PolicyFile, ...]:
-    """The rules that hold for a workspace; a mistake in one stops everything."""
-    from handrail.files.locks import state_directory
-    from handrail.policy.files import PolicyError, load
-
-    try:
-        return load(os.path.realpath(workspace), os.environ, state_directory(settings.state))
-    except PolicyError as error:
-        raise UsageError(str(error)) from None
-
-
-def open_journal(settings: Settings) -> Journal | None:
-    """The user's journal, unless it is switched off."""
-    if settings.journaling == "off":
-        return None
-    from handrail.files.locks import state_directory
-    from handrail.journal.store import SqliteJournal, default_path
-
-    path = default_path(state_directory(settings.state))
-    return SqliteJournal(path, required=settings.journaling == "require", budget=settings.journal_bytes)
 
 
 def require_directory(option: str, place: str) -> None:

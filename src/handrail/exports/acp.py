@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Unpack, cast
 
 import acp
 from acp.helpers import ContentBlock
@@ -29,7 +29,7 @@ from acp.schema import (
 )
 
 from handrail import __version__
-from handrail.aio import AsyncSession, in_callers_loop
+from handrail.aio import AsyncSession, SessionOptions, in_callers_loop
 from handrail.exports.acp_fs import Editor, EditorSession
 from handrail.exports.acp_turn import Conversation
 from handrail.workspace import Root
@@ -41,22 +41,17 @@ Driver = Callable[[Conversation, Sequence[ContentBlock]], Coroutine[Any, Any, St
 
 
 class HandrailAgent:
-    """The agent side of the protocol. ``options`` are those of `Session`, but for the approval.
-
-    ``fitted`` gives more of them, by the directory that a session works in: its rules, for one.
-    """
+    """The agent side of the protocol. ``options`` are those of `Session`, but for the approval."""
 
     def __init__(
         self,
         driver: Driver,
         *,
         images: bool = False,
-        fitted: Callable[[str], Mapping[str, Any]] | None = None,
-        **options: Any,
+        **options: Unpack[SessionOptions],
     ) -> None:
         self._driver = driver
         self._options = options
-        self._fitted = fitted
         self._images = images
         self._may: ClientCapabilities | None = None
         self._conversations: dict[str, Conversation] = {}
@@ -91,10 +86,9 @@ class HandrailAgent:
                 raise acp.RequestError.invalid_params({"details": f"{path} is not the absolute path of a directory"})
         opened = Conversation(secrets.token_hex(8), self._client, mcp_servers or [])
         editor = Editor(self._client, opened.id, self._may)
-        own = {**self._options, **(self._fitted(cwd) if self._fitted else {})}
-        roots = [*own.get("roots", ()), *map(Root, additional_directories or ())]
-        options = {**own, "roots": roots, "approve": in_callers_loop(opened.asked)}
-        opened.session = AsyncSession(EditorSession(cwd, editor, **options))
+        roots = [*self._options.get("roots", ()), *map(Root, additional_directories or ())]
+        options: SessionOptions = {**self._options, "roots": roots}
+        opened.session = AsyncSession(EditorSession(cwd, editor, in_callers_loop(opened.asked), **options))
         self._conversations[opened.id] = opened
         return NewSessionResponse(session_id=opened.id)
 

@@ -17,13 +17,15 @@ import tempfile
 import threading
 from collections.abc import Coroutine, Iterator, Sequence
 from concurrent.futures import TimeoutError as TooLate
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from acp import Client, RequestError
 from acp.schema import ClientCapabilities
 
+from handrail.aio import SessionOptions
 from handrail.errors import BinaryFile, Busy, CannotEncode
 from handrail.files.stored import read_all
+from handrail.prepared import Approve
 from handrail.session import Session
 from handrail.text.document import document
 from handrail.text.splice import narrowed, with_endings
@@ -170,8 +172,14 @@ class EditorWorkspace(Workspace):
 class EditorSession(Session):
     """A session on the files as the editor has them. Its calls are made in a thread, never in the loop itself."""
 
-    def __init__(self, root: str | os.PathLike[str], editor: Editor, **options: Any) -> None:
-        super().__init__(root, **options)
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        editor: Editor,
+        approve: Approve | None = None,
+        **options: Unpack[SessionOptions],
+    ) -> None:
+        super().__init__(root, approve=approve, **options)
         self._disk = self.workspace
         self.workspace = EditorWorkspace(self._disk.roots, editor, self.settings.legacy_encoding)
 

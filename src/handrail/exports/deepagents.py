@@ -14,7 +14,7 @@ import base64
 import mimetypes
 import os
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Unpack
 
 from deepagents.backends import CompositeBackend, StateBackend
 from deepagents.backends.protocol import (
@@ -35,12 +35,13 @@ from deepagents.backends.protocol import (
     WriteResult,
 )
 
-from handrail.aio import AsyncSession
+from handrail.aio import AsyncSession, SessionOptions
 from handrail.artefacts import ALIAS
 from handrail.errors import ToolError
 from handrail.exports.common import pictures
 from handrail.files.stored import load
 from handrail.nouns import Result
+from handrail.prepared import Approve
 from handrail.session import Session
 
 WORDS = str(Path(__file__).with_name("deepagents_words"))
@@ -57,9 +58,12 @@ _NOT_RUN = 126
 """The exit code of a command that was not allowed to run, as shells have it."""
 
 
-def open_session(root: str | os.PathLike[str] = ".", **options: Any) -> Session:
-    """A session for a backend; ``options`` are those of `Session`, but for the dialect."""
-    return Session(root, dialect=WORDS, **options)
+def open_session(
+    root: str | os.PathLike[str] = ".", *, approve: Approve | None = None, **options: Unpack[SessionOptions]
+) -> Session:
+    """A session for a backend; ``options`` are those of `Session`, but for the dialect, which is the backend's."""
+    options["dialect"] = WORDS
+    return Session(root, approve=approve, **options)
 
 
 def backend(session: Session, *, shell: bool = True) -> CompositeBackend:

@@ -64,7 +64,7 @@ class Sessions:
                 held.users -= 1
                 left = self._too_many()
             for session in left:
-                _close(session)
+                session.close()
 
     def _session(self, held: _Held) -> Session:
         with held.opening:  # its own lock: whoever is slow to open holds up nobody else
@@ -75,7 +75,7 @@ class Sessions:
                     return held.session
                 session, held.session = held.session, None
         if session:
-            _close(session)
+            session.close()
         raise CannotOpen("the server is ending")
 
     def close(self) -> None:
@@ -87,14 +87,9 @@ class Sessions:
             for one in held:
                 one.session = None
         for session in sessions:
-            _close(session)
+            session.close()
 
     def _too_many(self) -> list[Session]:
         unused = [thread for thread, held in self._held.items() if not held.users]
         left = [self._held.pop(thread).session for thread in unused[: max(0, len(self._held) - self._most)]]
         return [session for session in left if session]
-
-
-def _close(session: Session) -> None:
-    session.close()
-    session.journal.close()  # opened for this session alone

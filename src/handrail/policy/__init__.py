@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from handrail.nouns import Touch, Verdict
@@ -22,24 +22,13 @@ class Policy(Protocol):
         """The strictest verdict over all touches."""
 
 
-class WorkspacePolicy:
-    """The default: files may be read and changed where the workspace allows it, and commands run if they are held.
+class AllowAll:
+    """Allows every call without asking: for sandboxes of the host's own. The workspace boundary still holds.
 
-    What lies outside the roots, and writing in a read-only root, is refused by the workspace before policy is asked. A
-    command is asked about unless ``confined`` says that a kernel boundary holds it.
+    No secret is guarded and every command runs, destructive ones included.
     """
-
-    def __init__(self, confined: Callable[[], bool] = lambda: False) -> None:
-        self._confined = confined
 
     hides: Sequence[str] = ()
 
-    def judge(self, touches: Sequence[Touch]) -> Verdict:
-        for touch in touches:
-            if touch.tier == "destructive":
-                return Verdict("deny", "workspace", f"{touch.target!r} is destructive ({touch.why})")
-        if any(touch.action == "network" and not touch.by_command for touch in touches):
-            return Verdict("deny", "workspace", "network is not allowed by the default policy")
-        if any(touch.action == "run" for touch in touches) and not self._confined():
-            return Verdict("ask", "workspace", "no boundary holds commands here (`handrail doctor` says why)")
-        return Verdict("allow", "workspace", "files inside the workspace may be read and changed")
+    def judge(self, touches: Sequence[Touch]) -> Verdict:  # noqa: ARG002 - a policy's signature
+        return Verdict("allow", "AllowAll", "the host allows everything")

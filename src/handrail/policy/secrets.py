@@ -18,6 +18,7 @@ from handrail.policy.rules import Rule, from_table
 
 Mode = Literal["read-only", "ask", "accept-edits", "full", "deny-asks"]
 MODES: tuple[Mode, ...] = get_args(Mode)
+DEFAULT_MODE: Mode = "accept-edits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,9 @@ def _data() -> dict[str, Any]:
 
 
 def defaults(mode: Mode) -> Defaults:
+    """The defaults of a mode; raises `ValueError` for one that does not exist."""
+    if mode not in MODES:
+        raise ValueError(f"there is no mode {mode!r}; the modes are {', '.join(MODES)}")
     table = dict(_data()["modes"][mode])
     return Defaults(tiers=table, fixed=bool(table.pop("fixed", False)))
 

@@ -98,7 +98,6 @@ class Work:
             self._thread.join()
         if self._session:
             self._session.close()
-            self._session.journal.close()
         if self.person:
             self.person.tty.close()
         if self.conversation:

@@ -156,7 +156,6 @@ def _opener(principal: Principal, asked: Door) -> Callable[[], Session]:
     from handrail import config, dialects
     from handrail.errors import ToolError
     from handrail.files.locks import state_directory
-    from handrail.journal.store import SqliteJournal, default_path
     from handrail.mcp.http.calls import approve
     from handrail.mcp.sessions import CannotOpen
     from handrail.policy.files import PolicyError, load
@@ -164,17 +163,11 @@ def _opener(principal: Principal, asked: Door) -> Callable[[], Session]:
 
     try:
         known = config.load(os.environ)
-        rules = load(principal.root, os.environ, state_directory(known.settings.state))
-        rules += principals.apart(principal, asked.principals)
+        load(principal.root, os.environ, state_directory(known.settings.state))
     except (config.ConfigError, PolicyError) as error:
         raise HttpError(str(error)) from None
 
     def opened() -> Session:
-        settings = known.settings
-        journal = None
-        if settings.journaling != "off":
-            path = default_path(state_directory(settings.state))
-            journal = SqliteJournal(path, required=settings.journaling == "require", budget=settings.journal_bytes)
         dialect = dialects.load(principal.dialect)
         try:
             return Session(
@@ -182,11 +175,12 @@ def _opener(principal: Principal, asked: Door) -> Callable[[], Session]:
                 dialect=dialect,
                 roots=() if asked.roots is None else [*known.roots, *asked.roots],
                 mode=principal.mode,
-                rules=rules,
+                rules=principals.apart(principal, asked.principals),
                 approve=approve,
-                journal=journal,
-                settings=settings,
+                settings=known.settings,
             )
+        except PolicyError as error:
+            raise CannotOpen(f"no session can be opened: {error}") from None
         except ToolError as error:
             raise CannotOpen(f"no session can be opened: {dialect.wording(error)}") from None
         except OSError as error:
