@@ -240,11 +240,6 @@ def test_every_sentence_that_the_code_asks_for_by_name_is_there(name: str) -> No
             assert facts is None or needed(messages[key.value]) <= facts, f"{path.name}:{call.lineno}"
 
 
-def test_no_source_file_is_a_giant() -> None:
-    long = {p.name: n for p in PYTHON_FILES if (n := p.read_text(encoding="utf-8").count("\n")) > 400}
-    assert long == {}
-
-
 def test_nothing_asks_which_dialect_is_in_force() -> None:
     asked = re.compile(
         r"dialect(?:\.name|_name)?\s*(?:==|!=|\bin\b|\bis\b)\s*[\"'(\[{]|[\"']\s*(?:==|!=)\s*\w*\.?dialect"

@@ -31,17 +31,24 @@ _NOT_KEPT = "not all of it could be kept"
 
 def keep(trail: Trail, journal: Journal, workspace: Workspace, origin: Origin) -> None:
     """Give the journal what a command is going to overwrite or delete; say what cannot be kept."""
-    changing = any(_changes(touch) for touch in trail.touches)
-    if not changing or isinstance(journal, NoJournal):
+    if isinstance(journal, NoJournal):
+        return
+    # Nobody can tell all that a command changes: where changes must be recorded, each that may change anything must be.
+    required = getattr(journal, "required", False) and any(_may_change(touch) for touch in trail.touches)
+    if not required and not any(_changes(touch) for touch in trail.touches):
         return
     roots = [os.path.realpath(root.path) for root in workspace.roots if root.writable]
     keeper = Keeper(roots, os.path.realpath(workspace.home))
     trail.touches = keeper.all(trail.touches)
-    if keeper.found:
+    if keeper.found or required:
         opening = Opening(trail.call, trail.touches, trail.verdict, list(keeper.found.values()), origin)
         trail.token = journal.begin(opening, trail.token)
     if keeper.missed:
         trail.remarks.append(Remark("not_kept", {"paths": ", ".join(map(shown, keeper.missed[:_NAMED]))}))
+
+
+def _may_change(touch: Touch) -> bool:
+    return touch.action == "run" and (touch.tier != "read_only" or bool(touch.doubt))
 
 
 def _changes(touch: Touch) -> bool:

@@ -41,18 +41,45 @@ def rules(root: str | os.PathLike[str], state: str) -> tuple[PolicyFile, ...]:
     return load(os.path.realpath(root), os.environ, state)
 
 
-def journal(asked: Journal | str | None, state: str, settings: Settings) -> Journal:
-    """The journal that a host asks for: its own, the user's ("auto" or "require"), or none."""
-    if asked not in ("auto", "require"):
-        if isinstance(asked, str):
-            raise ValueError(f'journal is "auto", "require", None or a Journal, not {asked!r}')
-        return asked or NoJournal()
-    if asked == "auto" and settings.journaling == "off":
-        return NoJournal()
-    from handrail.journal.store import SqliteJournal, default_path  # slow to import, and only needed with a journal
+class JournalChoice:
+    """The journal that a host asks for: its own, the user's ("auto" or "require"), or none.
 
-    required = "require" in (asked, settings.journaling)
-    return SqliteJournal(default_path(state), required=required, budget=settings.journal_bytes)
+    The user's is opened when it is first needed, since SQLite is slow to import, and closed with the session. One that
+    is required is opened at once; raises `JournalFailed` if that cannot be.
+    """
+
+    def __init__(self, asked: Journal | str | None, state: str, settings: Settings) -> None:
+        if isinstance(asked, str) and asked not in ("auto", "require"):
+            raise ValueError(f'journal is "auto", "require", None or a Journal, not {asked!r}')
+        self._required = "require" in (asked, settings.journaling)
+        self._state, self._budget = state, settings.journal_bytes
+        self._lock = threading.Lock()
+        self._closed = False
+        self._users = isinstance(asked, str) and (self._required or settings.journaling != "off")
+        self._found = None if self._users else NoJournal() if asked is None or isinstance(asked, str) else asked
+        if self._users and self._required:
+            self.get()
+
+    def get(self) -> Journal:
+        with self._lock:
+            if self._found is None:
+                from handrail.journal.shared import open_journal
+                from handrail.journal.store import default_path
+
+                opened = open_journal(default_path(self._state), required=self._required, budget=self._budget)
+                if self._required:
+                    opened.require()
+                if self._closed:  # a refusal after the end is still recorded, and nothing stays open for it
+                    opened.close()
+                self._found = opened
+            return self._found
+
+    def close(self) -> None:
+        """Close the user's journal; one of the host's own stays open."""
+        with self._lock:
+            self._closed = True
+            if self._users and self._found:
+                self._found.close()
 
 
 def sight(policy: Policy) -> Sight:

@@ -33,7 +33,7 @@ from handrail.files.commit import Saving, commit, recover
 from handrail.files.locks import Locks, state_directory
 from handrail.files.pages import Indexes
 from handrail.guard import Choice, Guard
-from handrail.journal import Journal, JournalFailed, Opening, Origin, Record
+from handrail.journal import Journal, Opening, Origin, Record
 from handrail.keeping import keep
 from handrail.nouns import Call, Note, Result, Touch
 from handrail.policy import Policy
@@ -101,8 +101,7 @@ class Session:
         self._redaction = redaction.load(settings, os.environ)
         home = os.path.realpath(self.workspace.home)
         self.origin = Origin(os.urandom(4).hex(), self.dialect.name, home, self._redaction.hide)
-        self._own_journal = isinstance(journal, str)
-        self.journal = outfit.journal(journal, state, settings)
+        self._journal = outfit.JournalChoice(journal, state, settings)
         self._approvals = Approvals(self.policy, approve)
         self._indexes = Indexes()
         self._eyes = outfit.Eyes(self.workspace, self.policy)
@@ -127,10 +126,14 @@ class Session:
             terminal = self._terminal
         if terminal:
             terminal.close()
-        if self._own_journal:
-            self.journal.close()
+        self._journal.close()
         self._artefacts.close()
         self.workspace.close()
+
+    @property
+    def journal(self) -> Journal:
+        """Where calls are recorded; the user's journal is opened when it is first needed."""
+        return self._journal.get()
 
     def warm(self) -> None:
         """Import now what the first call would wait for: pydantic, and the tool that the dialect names first."""
@@ -200,14 +203,14 @@ class Session:
     ) -> UndoReport:
         """Take back one ``call``, all ``since`` a call, or a ``session``'s; by default this workspace's last change.
 
-        ``dry_run`` only reports what would be done. Raises `UnknownCall` if there is no such call, `JournalFailed` if
-        there is no journal that can be read, and what a commit raises; then nothing is changed.
+        ``dry_run`` only reports what would be done. Raises `UnknownCall` if there is no such call, `CannotUndo` if
+        there is no journal or it cannot be opened, and what a commit raises; then nothing is changed.
         """
         from handrail.journal.store import SqliteJournal
-        from handrail.journal.undo import Hands, undo
+        from handrail.journal.undo import CannotUndo, Hands, undo
 
         if not isinstance(self.journal, SqliteJournal):
-            raise JournalFailed(journal="", why="this session keeps no journal, so that nothing can be undone")
+            raise CannotUndo("this session keeps no journal")
         saving = Saving(self.settings.durable, self.settings.hard_links)
         hands = Hands(self.workspace, self._locks, saving, self.settings.most_edit_bytes, self.origin)
         return undo(self.journal, hands, call=call, since=since, session=session, dry_run=dry_run)

@@ -66,7 +66,7 @@ def _undone(options: argparse.Namespace) -> UndoReport:
     from handrail.files.locks import Locks, state_directory
     from handrail.journal import JournalFailed, Origin
     from handrail.journal.store import SqliteJournal
-    from handrail.journal.undo import Hands, UnknownCall, undo
+    from handrail.journal.undo import CannotUndo, Hands, UnknownCall, undo
     from handrail.workspace import Root, Workspace
 
     config = open_config()
@@ -79,12 +79,16 @@ def _undone(options: argparse.Namespace) -> UndoReport:
     hands = Hands(
         workspace, locks, saving, settings.most_edit_bytes, Origin("undo", "", os.path.realpath(workspace.home))
     )
-    journal = SqliteJournal(journal_path(options))
+    journal = SqliteJournal(
+        journal_path(options), required=settings.journaling == "require", budget=settings.journal_bytes
+    )
     asked = {"call": options.call, "since": options.since, "session": options.session}
     try:
         return undo(journal, hands, dry_run=options.dry_run, **asked)
     except UnknownCall as error:
         raise UsageError(f"{shown(str(error))}; `handrail log` lists the calls") from None
+    except CannotUndo as error:
+        raise Stop(f"{shown(error.journal)}: {shown(str(error))}") from None
     except JournalFailed as error:
         raise said(error) from None
     except ToolError as error:

@@ -27,19 +27,25 @@ _STRIPES = 256
 
 def state_directory(given: str | None = None) -> str:
     """Where Handrail keeps what belongs to no project: given, `$HANDRAIL_STATE`, or below the XDG state directory."""
-    base = given or os.environ.get("HANDRAIL_STATE")
-    if not base:
-        home = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-        base = os.path.join(home, "handrail")
-    with contextlib.suppress(OSError):
-        os.makedirs(base, mode=0o700, exist_ok=True)
-        if os.access(base, os.W_OK | os.X_OK):
-            return base
+    base = given or os.environ.get("HANDRAIL_STATE") or _user_state()
+    if base:
+        with contextlib.suppress(OSError):
+            os.makedirs(base, mode=0o700, exist_ok=True)
+            if os.access(base, os.W_OK | os.X_OK):
+                return base
     base = os.path.join(tempfile.gettempdir(), f"handrail-{os.getuid()}")
     os.makedirs(base, mode=0o700, exist_ok=True)
     if os.lstat(base).st_uid != os.getuid():
         raise IoError(path=base, why="it belongs to another user")
     return base
+
+
+def _user_state() -> str:
+    """Empty where no home directory is known; a relative path would mean a folder in the project."""
+    for home in (os.environ.get("XDG_STATE_HOME", ""), os.path.join(os.path.expanduser("~"), ".local", "state")):
+        if os.path.isabs(home):
+            return os.path.join(home, "handrail")
+    return ""
 
 
 class Held:

@@ -52,13 +52,11 @@ def pack(digest: str, raw: bytes) -> Packed:
     return Packed(digest, len(raw), small, True) if len(small) < len(raw) else Packed(digest, len(raw), raw, False)
 
 
-def lacking(db: sqlite3.Connection, wanted: Mapping[str, bytes]) -> dict[str, Packed]:
-    """What is not kept yet, packed: done before the database is locked, since it may take a while."""
-    return {
-        digest: pack(digest, raw)
-        for digest, raw in wanted.items()
-        if db.execute("SELECT 1 FROM images WHERE hash = ?", (digest,)).fetchone() is None
-    }
+def missing(db: sqlite3.Connection, wanted: Iterable[str]) -> list[str]:
+    """The hashes of what is not kept yet."""
+    return [
+        digest for digest in wanted if db.execute("SELECT 1 FROM images WHERE hash = ?", (digest,)).fetchone() is None
+    ]
 
 
 def keep(db: sqlite3.Connection, seq: int, wanted: Mapping[str, bytes], ready: Mapping[str, Packed], most: int) -> int:

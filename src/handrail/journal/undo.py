@@ -18,22 +18,30 @@ from handrail.errors import ChangedSince, ToolError, from_os
 from handrail.files.commit import Change, Saving, commit
 from handrail.files.locks import Held, Locks
 from handrail.files.stored import Stored, load, version_of
-from handrail.journal import Kept, Opening, Origin, Piece, Record
+from handrail.journal import JournalFailed, Kept, Opening, Origin, Piece, Record
 from handrail.journal.folders import Batch, Folders
 from handrail.journal.reading import CallRow, Reader
 from handrail.journal.rows import ABSENT, DIRECTORY, LINK, mode_of
+from handrail.journal.selection import TOOL, UnknownCall, choose
 from handrail.journal.store import SqliteJournal
 from handrail.journal.unroll import Plan, State, unroll
 from handrail.nouns import Call, Failure, Result, Touch, Verdict
 from handrail.workspace import Root, WorkPath, Workspace
 
-TOOL = "Undo"
+__all__ = ["TOOL", "CannotUndo", "Conflict", "Hands", "Restored", "UndoReport", "UnknownCall", "undo"]
+
 _ATTEMPTS = 5
 How = Literal["changed", "created", "deleted", "mode"]
 
 
-class UnknownCall(LookupError):
-    """There is no such call, or none that could be undone."""
+class CannotUndo(RuntimeError):
+    """There is no journal, or it cannot be opened, so that nothing can be undone."""
+
+    def __init__(self, why: str, journal: str = "") -> None:
+        super().__init__(f"{why}, so nothing can be undone")
+        self.journal = journal
+        """Its path; empty if there is none."""
+        self.why = why
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +94,19 @@ def undo(
     session: str | None = None,
     dry_run: bool = False,
 ) -> UndoReport:
-    """Take back one call, all ``since`` one (itself included), or a session's; by default this workspace's last change.
+    """Undo changes of earlier calls. Give one of ``call``, ``since`` and ``session``, or none of them.
 
-    Raises `UnknownCall`, `JournalFailed`, and what a commit raises; then nothing is changed.
+    ``call``: the number of one call in the journal, or the id that the model's framework gave it.
+    ``since``: this call and all later ones in the same workspace.
+    ``session``: all calls of the session with this name (`Session.origin.session`).
+    None of them: the newest change in this workspace that is not undone yet.
+    ``dry_run``: report what would be done, and change nothing.
+
+    Raises `UnknownCall` if there is no such call, `CannotUndo` if the journal cannot be opened, `JournalFailed` if it
+    is required and cannot be written, and what a commit raises. Then nothing is changed.
     """
-    with Reader(journal.path) as reader:
-        rows = _chosen(reader, hands.origin.workspace, call, since, session)
+    with _open_reader(journal) as reader:
+        rows = choose(reader, hands.origin.workspace, call, since, session)
         hands.locks.sweep()  # what a killed call has begun is ended first: each file is the old one or the new one
         for attempt in range(_ATTEMPTS):
             try:
@@ -102,38 +117,13 @@ def undo(
     raise AssertionError("unreachable")
 
 
-def _chosen(
-    reader: Reader, workspace: str, call: str | int | None, since: str | int | None, session: str | None
-) -> list[CallRow]:
-    """The calls that are meant, the latest first."""
-    if call is not None or since is not None:
-        wanted = call if call is not None else since
-        row = reader.one(wanted or "")
-        if row is None:
-            raise UnknownCall(f"there is no call {wanted}")
-        if call is not None:
-            return [row]
-        return reader.calls(after=row.seq - 1, workspace=row.workspace)[::-1]
-    if session is not None:
-        rows = reader.calls(session=session)[::-1]
-        if not rows:
-            raise UnknownCall(f"there is no session {session}")
-        return rows
-    return [_last(reader, workspace)]
-
-
-def _last(reader: Reader, workspace: str) -> CallRow:
-    """The newest call that has changed something here and is not taken back."""
-    undone: set[int] = set()
-    for row in reversed(reader.calls(workspace=workspace)):
-        if row.seq in undone or row.status == "denied":
-            continue
-        if row.tool == TOOL and row.rule == "undo":
-            taken = row.arguments.get("undone", ()) if isinstance(row.arguments, dict) else ()
-            undone.update(seq for seq in taken if isinstance(seq, int))
-        elif any(one.after != one.before for one in reader.files(row.seq)):
-            return row
-    raise UnknownCall("there is nothing to undo in this workspace")
+def _open_reader(journal: SqliteJournal) -> Reader:
+    try:
+        return Reader(journal.path)
+    except JournalFailed as error:
+        # Where no file could be made, the reader only sees that there is none: the writer knows the reason.
+        why = journal.failure or error.facts["why"]
+        raise CannotUndo(f"the journal cannot be opened: {why}", journal.path) from None
 
 
 @dataclass(slots=True)

@@ -32,7 +32,9 @@ def _reader(session: Session) -> Iterator[Reader]:
         with Reader(session.journal.path) as reader:
             yield reader
     except JournalFailed as error:
-        raise NoChange(str(error.facts.get("why", error))) from None
+        failure = session.journal.failure
+        why = f"the journal cannot be opened: {failure}" if failure else str(error.facts.get("why", error))
+        raise NoChange(shown(why)) from None
 
 
 def calls(session: Session, most: int) -> list[CallRow]:
@@ -45,7 +47,7 @@ def undo_last(session: Session) -> UndoReport:
     """Take back the newest change of this session that is not taken back yet."""
     from handrail.errors import ToolError
     from handrail.journal import JournalFailed
-    from handrail.journal.undo import TOOL
+    from handrail.journal.undo import TOOL, CannotUndo
 
     undone: set[int] = set()
     with _reader(session) as reader:
@@ -60,6 +62,8 @@ def undo_last(session: Session) -> UndoReport:
             raise NoChange("nothing was changed here that is not taken back; `handrail undo` knows older changes")
     try:
         return session.undo(call=found)
+    except CannotUndo as error:
+        raise NoChange(str(error)) from None
     except JournalFailed as error:
         raise NoChange(f"nothing was taken back: {error.facts.get('why', error)}") from None
     except ToolError as error:
