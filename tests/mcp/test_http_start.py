@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +12,8 @@ import httpx2
 import pytest
 
 from handrail.mcp.http import command
+from handrail.mcp.http import serving as serving_module
+from handrail.mcp.http.principals import Principals
 from tests.mcp.http_server import TOKEN, call, envelope, serving
 
 
@@ -129,3 +133,33 @@ def test_the_principals_of_the_docs_are_accepted(project: Path) -> None:
     (project / "principals.toml").write_text(text.split("```toml\n")[1].split("```")[0], encoding="utf-8")
     with serving("--principals", "principals.toml", cwd=project) as door:
         assert door.post(call("LS"), token="test", **envelope("LS")).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_a_small_answer_is_sent_at_once(host: str) -> None:
+    """Accepted sockets have TCP_NODELAY, which asyncio sets only where the listening socket says that it is TCP."""
+    try:
+        sock = serving_module.listening(serving_module.Door(host, 0, Principals([])))
+    except serving_module.HttpError as error:
+        pytest.skip(f"no such address here: {error}")
+    found: list[int] = []
+
+    async def meet() -> None:
+        met = asyncio.Event()
+
+        class Protocol(asyncio.Protocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                accepted = transport.get_extra_info("socket")
+                found.append(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+                transport.close()
+                met.set()
+
+        # As uvicorn does with a socket that it is given.
+        async with await asyncio.get_running_loop().create_server(Protocol, sock=sock):
+            _, writer = await asyncio.open_connection(host, sock.getsockname()[1])
+            await met.wait()
+            writer.close()
+            await writer.wait_closed()
+
+    asyncio.run(meet())
+    assert [bool(one) for one in found] == [True]

@@ -53,7 +53,8 @@ class Door:
 def listening(asked: Door) -> socket.socket:
     """The socket, bound before anything else is made ready; port 0 means any free one."""
     family = socket.AF_INET6 if ":" in asked.host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
+    # The protocol is named, so that asyncio knows TCP and sets TCP_NODELAY: a small answer is sent at once.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((asked.host, asked.port))
