@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from handrail.shell.reading.commands import Assignment, Simple
+from handrail.shell.reading.commands import Assignment, Script, Simple
 from handrail.shell.reading.ruling import FileAction, FileEffect
 from handrail.shell.reading.words import Word
 
@@ -17,7 +17,6 @@ _SETTERS = (
     *("read", "mapfile", "readarray", "getopts", "printf", "declare", "typeset", "local", "export", "readonly"),
     *("((", "let", "eval", "unset", "wait"),
 )
-_DEFAULTED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*):?=")
 _MOST_VALUES = 200
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -138,10 +137,10 @@ class Variables:
     """Those that have been set so far."""
 
     @classmethod
-    def of(cls, source: str, runs: Sequence[Simple]) -> Variables:
-        lost = {"IFS", *_DEFAULTED.findall(source)}
+    def of(cls, script: Script) -> Variables:
+        lost = {"IFS", *script.elsewhere}
         every: dict[str, tuple[Value, ...]] = {}
-        for run in runs:
+        for run in script.runs:
             if run.base in _SETTERS:
                 for word in run.words[1:]:
                     lost.update(_NAME.findall("".join(part.text for part in word.parts)))
@@ -151,12 +150,20 @@ class Variables:
                     lost.add(item.name)
                 else:
                     every[item.name] = tuple(dict.fromkeys((*every.get(item.name, ()), *values)))
+        if _changes_splitting(script):
+            return cls({})
         return cls({name: values for name, values in every.items() if name not in lost and len(values) <= _MOST_VALUES})
 
     def see(self, run: Simple) -> None:
         """Take in what a command assigns that does nothing else."""
         if not run.words:
             self.known.update((item.name, self.every[item.name]) for item in run.assignments if item.name in self.every)
+
+
+def _changes_splitting(script: Script) -> bool:
+    """Whether words are split in another way than usual, so that what is put in without quotes is not known."""
+    set_here = any(item.name == "IFS" for run in script.runs if not run.words for item in run.assignments)
+    return set_here or "IFS" in script.elsewhere
 
 
 def _assigned(item: Assignment, run: Simple) -> list[Value] | None:

@@ -132,6 +132,8 @@ class Script:
     doubts: tuple[str, ...] = ()
     stopped: bool = False
     """The reading did not come to the end: there may be commands that are not told here."""
+    elsewhere: frozenset[str] = frozenset()
+    """Variables that are set, or may be, by other means than `name=value`."""
 
     @property
     def proven(self) -> bool:

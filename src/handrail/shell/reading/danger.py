@@ -93,6 +93,7 @@ def dangers(script: Script) -> Iterator[tuple[int, Danger]]:
     """Each thing that is refused, with the number of its command; -1 is what was not read."""
     places = _places(script)
     moved = any(item.name in PLACES for run in script.runs for item in run.assignments)
+    moved = moved or any(name in script.elsewhere for name in PLACES)
     for index, run in enumerate(script.runs):
         if found := _of_command(run, places, moved) or _of_redirections(run, places):
             yield index, found

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from handrail.shell.reading.assigning import Assigned, assigned
 from handrail.shell.reading.commands import Script, Simple
+from handrail.shell.reading.evaluating import INTEGER, SAFE, SHELL_NUMBERS, SHELL_TEXTS, VARIABLE
 from handrail.shell.reading.found import Found
+from handrail.shell.reading.known import STEERING
 from handrail.shell.reading.scan import MOST_STEPS
 from handrail.shell.reading.whole import read_text, simples
 from handrail.shell.reading.words import Word
@@ -20,39 +23,39 @@ _CHANGES_NAMES = {
     "unalias": "an alias changes what a name means",
     "enable": "a built-in command is changed",
 }
-_STEERS = re.compile(
+_STEERS_SHELL = re.compile(
     r"PATH|BASH_ENV|ENV|PS4|PROMPT_COMMAND|SHELLOPTS|BASHOPTS|BASH_FUNC_.*|LD_.*|DYLD_.*|EXECIGNORE|HOME|PWD|VIRTUAL_ENV"
+    r"|POSIXLY_CORRECT|BASH_COMPAT|TEXTDOMAIN.*"
 )
-_EVALUATES = ("let", "declare", "typeset", "local", "export", "readonly", "unset", "read", "mapfile", "readarray")
-_SETS = (
-    "declare",
-    "typeset",
-    "local",
-    "export",
-    "readonly",
-    "read",
-    "mapfile",
-    "readarray",
-    "printf",
-    "getopts",
-    "wait",
-)
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_INTEGER = re.compile(r"[+-]?[0-9]+|")
+"""Variables that change which programs run, or how the shell reads."""
+_STEERS = re.compile(f"{_STEERS_SHELL.pattern}|{STEERING}")
+_STARTS_AS_PATH = ("PWD", "OLDPWD")
 
 
 def deep(text: str) -> Script:
     """A script with all that it runs."""
     found = Found()
     script = _opened(text, found, 0)
-    doubts = (*script.doubts, *_evaluated(found, script.runs))
-    return replace(script, doubts=tuple(dict.fromkeys(doubts)))
+    told = [assigned(run) for run in script.runs]
+    for one in told:
+        _take_over(found, one.evaluated)
+    doubts = (*script.doubts, *found.doubts, *_steered(found, told), *_evaluated(found, told))
+    elsewhere = found.arithmetic | found.defaulted | {item.name for one in told for item in one.otherwise}
+    return replace(script, doubts=tuple(dict.fromkeys(doubts)), elsewhere=frozenset(elsewhere))
+
+
+def _take_over(found: Found, other: Found) -> None:
+    found.arithmetic |= other.arithmetic
+    found.counted |= other.counted
+    found.defaulted |= other.defaulted
+    found.split |= other.split
+    for doubt in other.doubts:
+        found.doubt(doubt)
 
 
 def _opened(text: str, evaluated: Found, layers: int) -> Script:
     found, error = read_text(text)
-    evaluated.arithmetic |= found.arithmetic
-    evaluated.defaulted |= found.defaulted
+    _take_over(evaluated, found)
     evaluated.steps += found.steps
     doubts = list(found.doubts)
     commands = tuple(simples(found))
@@ -111,56 +114,64 @@ def _doubts(simple: Simple) -> list[str]:
         out.append("hash changes what a name means")
     elif base in ("mapfile", "readarray") and any((word.fixed or "-C").startswith("-C") for word in simple.words[1:]):
         out.append(f"{base} may call a command back")
-    if base in _EVALUATES or base in ("printf", "test", "["):
-        out.extend(_subscripts(base or "", simple.words[1:]))
-    out.extend(f"{item.name} changes how commands run" for item in simple.assignments if _STEERS.fullmatch(item.name))
-    if base in ("export", "declare", "typeset", "readonly", "local"):
-        names = [found.group() for word in simple.words[1:] if (found := _NAME.match(_text(word)))]
-        out.extend(f"{name} changes how commands run" for name in names if _STEERS.fullmatch(name))
     return out
 
 
-def _text(word: Word) -> str:
-    """The fixed text that a word begins with."""
-    return word.fixed if word.fixed is not None else "".join(p.text for p in word.parts[:1] if p.kind == "text")
+def _steered(found: Found, told: list[Assigned]) -> list[str]:
+    """Variables that change which programs run, however they are set.
+
+    What else steers programs is judged with the command that sets it; an expansion belongs to no command.
+    """
+    expanded = sorted(found.arithmetic | found.counted | found.defaulted)
+    names = [name for name in expanded if _STEERS.fullmatch(name)]
+    names += [item.name for one in told for item in one.sets if _STEERS_SHELL.fullmatch(item.name)]
+    return [f"{name} changes how commands run" for name in names]
 
 
-def _subscripts(base: str, words: tuple[Word, ...]) -> list[str]:
-    """Built-in commands evaluate the names that they are given, and with them a substitution in a subscript."""
-    if base in ("printf", "test", "[") and not any(word.fixed in ("-v", "-R", None) for word in words):
-        return []
-    for index, word in enumerate(words):
-        checked = base in _EVALUATES or (index and words[index - 1].fixed in ("-v", "-R"))
-        if not checked:
-            continue
-        if word.fixed is None and (base == "let" or not re.match(r"[A-Za-z_][A-Za-z0-9_]*\+?=|-", _text(word))):
-            return [f"{base} evaluates a text that is computed"]
-        if word.fixed is not None and "[" in word.fixed and re.search(r"[$`]", word.fixed):
-            return [f"{base} evaluates a text with a substitution in it"]
-    return []
-
-
-def _evaluated(found: Found, runs: tuple[Simple, ...]) -> list[str]:
+def _evaluated(found: Found, told: list[Assigned]) -> list[str]:
     """Variables in arithmetic must be known to hold numbers: a value such as `a[$(x)]` would run `x`."""
-    if not found.arithmetic:
-        return []
-    texts: set[str] = set(found.defaulted)
-    for run in runs:
-        for item in run.assignments:
-            if not all(_is_number(value) for value in item.values):
-                texts.add(item.name)
-        if run.base in _SETS:
-            for word in run.words[1:]:
-                name, _, value = _text(word).partition("=")
-                if not (value and word.fixed is not None and _INTEGER.fullmatch(value)):
-                    texts.add(name)
-        elif run.base == "let":
-            texts.update(name for word in run.words for name in _NAME.findall(_text(word)))
-    doubtful = sorted(name for name in found.arithmetic if name in texts or not _NAME.fullmatch(name))
-    return [f"the value of {name} is evaluated, and is not known to be a number" for name in doubtful]
+    values: dict[str, list[Word]] = {name: [] for name in found.counted}
+    for item in (item for one in told for item in one.sets):
+        values.setdefault(item.name, []).extend(item.values)
+    arrays = {name for one in told for name in one.arrays}
+    numbers = _numbers(values, found.defaulted)
+    out = [
+        f"the value of {name} is evaluated, and is not known to be a number"
+        for name in sorted(found.arithmetic)
+        if name not in numbers
+    ]
+    lists = (item for one in told for item in one.sets if item.declared and item.name in arrays)
+    out += [
+        f"the value of {item.name} may be a list that is expanded"
+        for item in lists
+        if any(value.fixed is None for value in item.values)
+    ]
+    for name in sorted(found.split - numbers):
+        fixed = all(value.fixed is not None and "[" not in value.fixed for value in values.get(name, ()))
+        own = name in found.defaulted or SHELL_TEXTS.fullmatch(name) or name in _STARTS_AS_PATH
+        if own or not fixed:
+            out.append(f"the value of {name} may be an operator")
+    return out
 
 
-def _is_number(value: Word) -> bool:
+def _numbers(values: dict[str, list[Word]], texts: set[str]) -> set[str]:
+    """The variables that hold nothing but numbers, as far as the script sets them."""
+    numbers = {name for name in values if name not in texts and not SHELL_TEXTS.fullmatch(name)}
+    numbers |= SHELL_NUMBERS
+    for _ in range(len(numbers) + 1):  # each turn but the last takes one out
+        kept = {name for name in numbers if all(_is_number(value, numbers) for value in values.get(name, ()))}
+        if kept == numbers:
+            break
+        numbers = kept
+    return numbers
+
+
+def _is_number(value: Word, numbers: set[str]) -> bool:
     if value.fixed is not None:
-        return bool(_INTEGER.fullmatch(value.fixed))
-    return all(part.kind in ("arithmetic",) or part.text in ("$#", "$?", "$$", "$!") for part in value.parts)
+        return bool(INTEGER.fullmatch(value.fixed))
+    return all(
+        part.kind == "arithmetic"
+        or (part.kind == "variable" and bool(SAFE.fullmatch(part.text)))
+        or ((found := VARIABLE.fullmatch(part.text)) is not None and (found[1] or found[2]) in numbers)
+        for part in value.parts
+    )

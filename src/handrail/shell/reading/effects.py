@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from handrail.shell.reading.arguments import Arg, Value, Variables, argument, arguments
+from handrail.shell.reading.assigning import assigned
 from handrail.shell.reading.commands import Redirection, Script, Simple
 from handrail.shell.reading.danger import dangers
 from handrail.shell.reading.directories import Directories, Places, joined
@@ -88,7 +89,7 @@ class _Judge:
         self.script = script
         self.runs = script.runs
         self.doubts = list(script.doubts)
-        self.variables = Variables.of(source, script.runs)
+        self.variables = Variables.of(script)
         self.directories = Directories(source, script.runs)
         self.inputs: dict[tuple[str, ...], tuple[Value, ...] | None] = {}
         self.files: dict[FileEffect, FileEffect] = {}
@@ -235,6 +236,9 @@ class _Judge:
                 ruling = _stricter(ruling, Ruling(why=f"{item.name} may change what {base or 'it'} does"))
             elif not run.words and _STEERS.fullmatch(item.name):
                 ruling = _stricter(ruling, Ruling(why=f"{item.name} changes what other commands do"))
+        for sets in assigned(run).otherwise:
+            if _STEERS.fullmatch(sets.name):
+                ruling = _stricter(ruling, Ruling(why=f"{sets.name} changes what other commands do"))
         for redirection in run.redirections:
             ruling = _stricter(ruling, self._redirected(redirection, text))
         return ruling

@@ -60,6 +60,10 @@ class Found:
     doubts: list[str] = field(default_factory=list)
     arithmetic: set[str] = field(default_factory=set)
     """Variables whose value is evaluated: bash runs a command substitution inside of such a value."""
+    counted: set[str] = field(default_factory=set)
+    """Variables that an expression gives a number."""
+    split: set[str] = field(default_factory=set)
+    """Variables that are put in without quotes where a word may be an operator of `test`."""
     defaulted: set[str] = field(default_factory=set)
     """Variables that get a value by `${name=...}`."""
     stopped: bool = False
@@ -71,10 +75,11 @@ class Found:
         if why not in self.doubts:
             self.doubts.append(why)
 
-    def mark(self) -> tuple[int, int, int, set[str]]:
-        return len(self.drafts), len(self.functions), len(self.doubts), set(self.arithmetic)
+    def mark(self) -> tuple[int, int, int, set[str], set[str], set[str]]:
+        names = set(self.arithmetic), set(self.counted), set(self.defaulted)
+        return len(self.drafts), len(self.functions), len(self.doubts), *names
 
-    def back_to(self, mark: tuple[int, int, int, set[str]]) -> None:
+    def back_to(self, mark: tuple[int, int, int, set[str], set[str], set[str]]) -> None:
         """Forget what was found since: it was not what it was taken for."""
         del self.drafts[mark[0] :], self.functions[mark[1] :], self.doubts[mark[2] :]
-        self.arithmetic = mark[3]
+        self.arithmetic, self.counted, self.defaulted = mark[3:]

@@ -10,14 +10,16 @@ import re
 from typing import Self
 
 from handrail.shell.reading.commands import Assignment
+from handrail.shell.reading.evaluating import evaluate
 from handrail.shell.reading.found import Draft, Unread
 from handrail.shell.reading.scan import META
 from handrail.shell.reading.simple import ASSIGNMENT, RESERVED, SimpleReader
-from handrail.shell.reading.words import Part, Word, fixed_word
+from handrail.shell.reading.words import Part, Word, fixed_word, unknown_word
 
 _OPENERS = ("if", "for", "while", "until", "case", "select", "function", "{", "[[")
 _FUNCTION = re.compile(r"([^ \t\n|&;()<>$`\\\"'=]+)[ \t]*\([ \t]*\)")
 _COMPARES = ("-eq", "-ne", "-lt", "-le", "-gt", "-ge")
+_JOINTS = ("(", ")", "<", ">", "&&", "||")
 
 
 class Reader(SimpleReader):
@@ -308,6 +310,8 @@ class Reader(SimpleReader):
         )
         if found and not self.reserved():
             self.at = found.end()
+            name = Assignment(found.group().strip(), (unknown_word("(descriptors)"),), array=True)
+            self.found.drafts.append(Draft(self.span(found.start(), self.at), outer, [], [name]))
         elif ((word := self.reserved()) and word not in _OPENERS) or (
             not word and re.compile(rf"[^ \t\n]+[ \t]+{RESERVED.pattern}").match(self.text, self.at)
         ):
@@ -347,12 +351,10 @@ class Reader(SimpleReader):
         self._evaluated(draft.words)
 
     def _evaluated(self, words: list[Word]) -> None:
-        """The operands of numeric comparisons are arithmetic expressions."""
+        """The operands of numeric comparisons are arithmetic expressions, quoted or not."""
         for index, word in enumerate(words):
             if word.bare in _COMPARES:
                 for operand in words[max(0, index - 1) : index + 2 : 2]:
-                    self.found.arithmetic.update(re.findall(r"[A-Za-z_][A-Za-z0-9_]*", operand.source))
-                    if operand.holds and set(operand.holds) - {"variable"}:
-                        self.found.doubt("the output of a command is evaluated as an arithmetic expression")
-            elif word.bare in ("-v", "-R"):
-                self.found.arithmetic.update(re.findall(r"[A-Za-z_][A-Za-z0-9_]*", words[index + 1].source))
+                    if operand.fixed in _JOINTS:
+                        raise Unread("a comparison without its operands")
+                    evaluate(operand.parts, self.found)

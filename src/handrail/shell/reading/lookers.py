@@ -101,8 +101,6 @@ def by_row(base: str, row: Row, args: Sequence[Arg]) -> Ruling:
         why = "it changes the cache of bat"
     elif base == "man" and any("/" in (arg.text or "/") for arg in operands):
         why = "man reads a file"
-    elif base in ("read", "unset") and any(_STEERS.fullmatch(arg.text or "PATH") for arg in operands):
-        why = "it changes a variable that steers other commands"
     unknown = any(arg.values is None for arg in named) or any(
         value is not None and value.values is None
         for name, value in found.options
@@ -125,12 +123,6 @@ def _shown(args: Sequence[Arg]) -> str:
 def _echo(args: Sequence[Arg]) -> Ruling:
     why = _shown(args)
     return Ruling(why=why) if why else READ_ONLY
-
-
-def _printf(args: Sequence[Arg]) -> Ruling:
-    if args and args[0].text == "-v" and _STEERS.fullmatch((args[1].text or "PATH") if len(args) > 1 else "PATH"):
-        return Ruling(why="it changes a variable that steers other commands")
-    return _echo(args)
 
 
 def _test(args: Sequence[Arg]) -> Ruling:
@@ -261,6 +253,9 @@ def _awk(args: Sequence[Arg]) -> Ruling:
     if program is None or not awk_only_prints(program):
         why = "the program of awk may write files or run commands"
         return Ruling(why=why, doubt=why, files=files)
+    before = next(at for at, arg in enumerate(args) if arg is operands[0])
+    if any(arg.loose and arg.text is None for arg in args[:before]):
+        return Ruling(why="an option of awk is computed", files=files)
     if any(arg.values is None for arg in named):
         doubt = "it cannot be told which files awk comes to"
         return Ruling(why=doubt, doubt=doubt, files=files)
@@ -341,7 +336,7 @@ def _find(args: Sequence[Arg]) -> Ruling:
 
 _SPECIAL: dict[str, Callable[[Sequence[Arg]], Ruling]] = {
     "echo": _echo,
-    "printf": _printf,
+    "printf": _echo,
     "test": _test,
     "[": _test,
     "[[": _test,

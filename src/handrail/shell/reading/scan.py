@@ -1,4 +1,4 @@
-"""The letters of a script: blanks, comments, quotes, expansions and here-documents, by the rules of bash.
+"""The letters of a script: blanks, comments, quotes and words, by the rules of bash.
 
 Written out by hand and not read off a general syntax tree: what a word is decides what runs, and the rules for it
 (line continuations, quotes inside expansions, where a here-document ends) are too fine for a grammar that was made to
@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from typing import NoReturn, Self
 
-from handrail.shell.reading.ansi_c import ansi_c
 from handrail.shell.reading.commands import Span
 from handrail.shell.reading.found import Found, Here, Unread, Wrong
-from handrail.shell.reading.words import Kind, Part, Word, words_of
+from handrail.shell.reading.words import Part, Word, words_of
 
 MOST_NESTING = 30
 """Deeper than any script that a person can judge, and far from the end of Python's own stack."""
@@ -24,14 +23,7 @@ META = " \t\n|&;()<>"
 _PLAIN = re.compile(r"[^ \t\n|&;()<>$`\\\"']+")
 _PLAIN_IN_REGEX = re.compile(r"[^ \t\n()$`\\\"'<>;&]+")
 _PLAIN_IN_QUOTES = re.compile(r"[^$`\\\"]+")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BLANK = re.compile(r"(?:[ \t]|\\\n)+")
-_NUMBER = re.compile(r"[0-9][0-9A-Za-z_#@]*")
-_PLAIN_IN_PARAMETER = re.compile(r"[^\\'\"$`}<>]+")
-_EASY_PARAMETER = re.compile(r"#?[A-Za-z_0-9]+(?:\[[@*0-9]+\])?\}|[#?@*$!-]\}")
-_DEFAULT = re.compile(r"(?:[A-Za-z_0-9]+(?:\[[@*0-9]+\])?|[#?@*$!-])(?::?[-=+?]|##?|%%?|//?[#%]?|\^\^?|,,?)")
-_IS_NUMBER = re.compile(r"\$[#?$!]|\$\{#")
-_SPECIAL = "@*#?-$!0123456789"
 
 
 class Scanner:
@@ -58,6 +50,18 @@ class Scanner:
 
     def inner(self, text: str, kind: str) -> Self:
         """A scanner of another text that stands for something here."""
+        raise NotImplementedError
+
+    def dollar(self, *, quoted: bool) -> list[Part]:
+        """What a `$` begins."""
+        raise NotImplementedError
+
+    def backtick(self, *, quoted: bool) -> Part:
+        """A substitution in backticks."""
+        raise NotImplementedError
+
+    def process(self) -> Part:
+        """`<(...)` or `>(...)`."""
         raise NotImplementedError
 
     def peek(self, length: int = 1) -> str:
@@ -139,7 +143,7 @@ class Scanner:
             elif char == "`":
                 parts.append(self.backtick(quoted=False))
             elif char in "<>" and self.peek(2)[1:] == "(" and not pattern:
-                parts.append(self._process())
+                parts.append(self.process())
             elif pattern and char in "()":
                 depth += 1 if char == "(" else -1
                 if depth < 0:
@@ -204,194 +208,3 @@ class Scanner:
         if not heredoc:
             self.wrong("a double quote that is not closed", start)
         return parts
-
-    # -- expansions
-
-    def dollar(self, *, quoted: bool) -> list[Part]:
-        """What a `$` begins."""
-        start = self.at
-        self.at += 1
-        char = self.peek()
-        if self.peek(2) == "\\\n":
-            raise Unread("a line continued right behind a $")
-        kind: Kind = "variable"
-        if char == "(":
-            kind = self._parenthesis()
-        elif char == "{":
-            self.at += 1
-            self._parameter(quoted)
-        elif char == "[":
-            self.at += 1
-            if not self._arithmetic("]"):
-                self.wrong("an arithmetic expansion that is not closed", start)
-            kind = "arithmetic"
-        elif char == "'" and not quoted:
-            return [self._ansi_c(start)]
-        elif char == '"' and not quoted:
-            self.at += 1
-            return self.double()
-        elif found := _NAME.match(self.text, self.at):
-            self.at = found.end()
-        elif char and char in _SPECIAL:
-            self.at += 1
-        else:
-            return [Part("text", "$", True)]
-        return [Part(kind, self.text[start : self.at], quoted)]
-
-    def _ansi_c(self, start: int) -> Part:
-        end = self.at + 1
-        while end < len(self.text) and self.text[end] != "'":
-            end += 2 if self.text[end] == "\\" else 1
-        if end >= len(self.text):
-            self.wrong("a single quote that is not closed", start)
-        text = ansi_c(self.text[self.at + 1 : end])
-        self.at = end + 1
-        return Part("escape", self.text[start : self.at], True) if text is None else Part("text", text, True)
-
-    def _parenthesis(self) -> Kind:
-        """`$((...))` or `$(...)`; the first if it can be, as bash does."""
-        if self.peek(2) == "((" and self.arithmetic_command():
-            return "arithmetic"
-        self.at += 1
-        self._commands("substitution")
-        return "command"
-
-    def _process(self) -> Part:
-        start = self.at
-        self.at += 2
-        self._commands("process")
-        return Part("process", self.text[start : self.at])
-
-    def _commands(self, kind: str) -> None:
-        """The commands of a substitution, and its closing parenthesis."""
-        self.enter()
-        start = self.at - 1
-        pending, held = self.pending, self.held
-        self.pending, self.held = [], held or bool(pending)
-        self.inside += 1
-        self.substituted(")", kind)
-        if self.pending:
-            raise Unread("a here-document that begins in a substitution and has no body there")
-        self.inside -= 1
-        self.pending, self.held = pending, held
-        if self.peek() != ")":
-            if self.at >= len(self.text):
-                self.wrong("a substitution that is not closed", start)
-            self.unexpected()
-        self.at += 1
-        self.leave()
-
-    def backtick(self, *, quoted: bool) -> Part:
-        start = self.at
-        out: list[str] = []
-        self.at += 1
-        while self.peek() != "`":
-            char = self.peek()
-            if not char:
-                self.wrong("a backtick that is not closed", start)
-            if char == "\\":
-                following = self.peek(2)[1:]
-                escapable = '$`\\"' if quoted else "$`\\"
-                out.append(following if following and following in escapable else char + following)
-                self.at += 2
-            else:
-                out.append(char)
-                self.at += 1
-        self.at += 1
-        if "\n" in self.text[start : self.at] and (self.pending or self.held):
-            raise Unread("a here-document goes on inside a substitution")
-        self.enter()
-        self.inner("".join(out), "substitution").substituted("", "")
-        self.leave()
-        return Part("command", self.text[start : self.at], quoted)
-
-    def _parameter(self, quoted: bool) -> None:
-        """Past `${...}`, behind its brace."""
-        start = self.at
-        if found := _EASY_PARAMETER.match(self.text, self.at):
-            self.at = found.end()
-            return
-        if self.peek() in " \t\n|":
-            raise Unread("a command group inside ${ }")
-        self.enter()
-        plain = _DEFAULT.match(self.text, self.at)
-        while (char := self.peek()) != "}":
-            if found := _PLAIN_IN_PARAMETER.match(self.text, self.at):
-                self.at = found.end()
-            elif not char:
-                self.wrong("a parameter expansion that is not closed", start - 2)
-            elif char == "\\":
-                self.at += 2
-            elif char == "'":
-                if quoted:
-                    raise Unread("a single quote in a parameter expansion in double quotes")
-                self._single()
-            elif char == '"':
-                self.at += 1
-                self.double()
-            elif char == "$":
-                self.dollar(quoted=quoted)
-            elif char == "`":
-                self.backtick(quoted=quoted)
-            elif self.peek(2)[1:] == "(":
-                raise Unread("a process substitution in a parameter expansion")
-            else:
-                self.at += 1
-        inside = self.text[start : self.at]
-        if inside.endswith("@P"):
-            self.found.doubt("a value is expanded as a prompt, which runs commands in it")
-        if plain and plain.group().endswith("="):
-            self.found.defaulted.update(_NAME.findall(plain.group()))
-        if not plain:  # a subscript, an offset or an indirection: evaluated
-            self.found.arithmetic.update(_NAME.findall(inside))
-        self.at += 1
-        self.leave()
-
-    def _arithmetic(self, closer: str) -> bool:
-        """Past an expression and what closes it; False if it is not closed, and so something else."""
-        depth = 0
-        opens, closes = ("[", "]") if closer == "]" else ("(", ")")
-        self.enter()
-        while self.at < len(self.text):
-            self.step()
-            char = self.peek()
-            if depth == 0 and self.peek(len(closer)) == closer:
-                self.at += len(closer)
-                self.leave()
-                return True
-            if char == closes and depth == 0:
-                break
-            if found := _NUMBER.match(self.text, self.at):
-                self.at = found.end()
-            elif found := _NAME.match(self.text, self.at):
-                self.found.arithmetic.add(found.group())
-                self.at = found.end()
-            elif char == "$":
-                self._in_arithmetic()
-            elif char == "`":
-                raise Unread("a backtick in an arithmetic expression")
-            elif char in "\\'\"":
-                raise Unread("a quote in an arithmetic expression")
-            else:
-                depth += (char == opens) - (char == closes)
-                self.at += 1
-        self.leave()
-        return False
-
-    def _in_arithmetic(self) -> None:
-        """A value put into an expression, where it is evaluated."""
-        for part in self.dollar(quoted=True):
-            if part.kind == "command":
-                self.found.doubt("the output of a command is evaluated as an arithmetic expression")
-            elif part.kind == "variable" and not _IS_NUMBER.match(part.text):
-                self.found.arithmetic.update(_NAME.findall(part.text) or [part.text])
-
-    def arithmetic_command(self) -> bool:
-        """Past `((...))`, if this is one."""
-        start, mark = self.at, self.found.mark()
-        self.at += 2
-        if self._arithmetic("))"):
-            return True
-        self.found.back_to(mark)
-        self.at = start
-        return False

@@ -6,8 +6,10 @@ import re
 from bisect import bisect_right
 
 from handrail.shell.reading.commands import HEREDOCS, Assignment, Span
+from handrail.shell.reading.evaluating import evaluate
+from handrail.shell.reading.expanding import Expander
 from handrail.shell.reading.found import Draft, Found, Here, Redirect, Unread
-from handrail.shell.reading.scan import META, Scanner
+from handrail.shell.reading.scan import META
 from handrail.shell.reading.words import Part, Word, fixed_word
 
 RESERVED = re.compile(
@@ -17,12 +19,13 @@ RESERVED = re.compile(
 ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[[A-Za-z0-9_$@*]*\])?(\+?=)")
 _SUBSCRIPT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[(?![^]\[ \t\n|&;()<>$`\\\"']*\](?!\+?=))")
 """A name and a bracket that bash reads to its end as one, blanks and all, where an assignment can stand."""
+_NUMBERED = re.compile(r"\[[0-9]+\]\+?=")
 _ODD_OVER_LINES = re.compile(rf"[A-Za-z_][A-Za-z0-9_]*(\[|\+?=)|{RESERVED.pattern}")
 _REDIRECT = re.compile(r"([0-9]+|\{[A-Za-z_][A-Za-z0-9_]*\})?(<<<|<<-|<<|<&|<>|>>|>&|>\||<(?!\()|>(?!\())|()(&>>|&>)")
 _DECLARES = ("declare", "typeset", "local", "export", "readonly")
 
 
-class SimpleReader(Scanner):
+class SimpleReader(Expander):
     """Reads simple commands; what they stand in is known to the grammar."""
 
     def __init__(self, text: str, found: Found, base: Span | None = None, within: tuple[str, ...] = ()) -> None:
@@ -59,6 +62,8 @@ class SimpleReader(Scanner):
             words = self.word()
             if self.at == before:
                 break
+            if self.text[before] == "{" and self.text[self.at - 1] == "}" and self.peek() in ("<", ">"):
+                raise Unread("a descriptor is kept in an element of an array")
             if not draft.words and words:
                 if "\\\n" in words[0].source and _ODD_OVER_LINES.match("".join(part.text for part in words[0].parts)):
                     raise Unread("a keyword or an assignment over two lines")
@@ -79,7 +84,7 @@ class SimpleReader(Scanner):
                 raise Unread("an assignment to a computed element of an array")
             return False
         if found[2]:
-            self.found.arithmetic.update(re.findall(r"[A-Za-z_][A-Za-z0-9_]*", found[2]))
+            evaluate(self.inner(found[2], "").parts(), self.found)
         if self.text[found.end() : found.end() + 1] == "(":
             if found[2]:
                 self.wrong("a list cannot be assigned to an element", found.end())
@@ -89,7 +94,7 @@ class SimpleReader(Scanner):
                 self.blanks(lines=True)
                 if self.peek() == ")":
                     break
-                values.extend(self.required())
+                values.extend(self._element())
             self.at += 1
             if self.at < len(self.text) and self.peek() not in META:
                 raise Unread("something right behind a list of values")
@@ -104,6 +109,14 @@ class SimpleReader(Scanner):
         value = words[0] if words else Word((), "")
         draft.assignments.append(Assignment(found[1], (value,), adds=found[3] == "+=" or bool(found[2])))
         return True
+
+    def _element(self) -> list[Word]:
+        """A value of a list. The subscript in front of one is evaluated, and must be a number."""
+        start = self.at
+        words = self.required()
+        if self.text[start] == "[" and not _NUMBERED.match(self.text, start):
+            self.found.doubt("an element of an array is computed")
+        return words
 
     def redirects(self, draft: Draft) -> None:
         self.blanks()

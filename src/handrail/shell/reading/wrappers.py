@@ -23,6 +23,8 @@ _BASH_ONLY = re.compile(
 )
 """What other shells read in another way."""
 
+_SHELL_OPTIONS = ("errexit", "nounset", "pipefail", "noglob", "noclobber", "xtrace", "verbose")
+
 
 @dataclass(frozen=True, slots=True)
 class _Row:
@@ -266,11 +268,14 @@ def _shell(base: str, simple: Simple) -> list[Simple | Script]:
         at += 1
         if text in ("--norc", "--noprofile", "--login", "--posix", "--verbose"):
             continue
-        if text.startswith("--") or not set(text[1:]) <= set("abefhklmnprstuvxcoOBCEHPT"):
+        if text.startswith("--") or not set(text[1:]) <= set("abefhlmnprstuvxcoBCEHPT"):
             raise _Doubt(f"the option {text} of {base} is not known")
         script = script or "c" in text[1:]
         stdin = stdin or "s" in text[1:]
-        at += len(re.findall("[oO]", text[1:]))
+        for _ in range(text.count("o")):
+            if at >= len(words) or words[at].fixed not in _SHELL_OPTIONS:
+                raise _Doubt(f"an option of {base} changes how it reads a script")
+            at += 1
     if script:
         if at >= len(words):
             return []
