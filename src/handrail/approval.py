@@ -7,7 +7,7 @@ now is not what the person saw, the call is prepared anew and asked again.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from handrail.errors import Denied, NeedsApproval, ToolError
@@ -17,6 +17,8 @@ from handrail.policy import Policy
 from handrail.prepared import Answer, Approve, Prepared, answered, command_of
 from handrail.text.shown import shown
 from handrail.tool import Remark
+
+_STRICT = {"allow": 0, "ask": 1, "deny": 2}
 
 
 class Unlike(Exception):
@@ -55,9 +57,16 @@ class Consent:
 class Approvals:
     """Asks the host, and remembers what need not be asked again."""
 
-    def __init__(self, policy: Policy, approve: Approve | None) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        approve: Approve | None,
+        own: Callable[[Sequence[Touch]], Verdict | None] = lambda _: None,
+    ) -> None:
+        """``own``: what is said of Handrail's own files, which no policy and no answer of before loosens."""
         self._policy = policy
         self._approve = approve
+        self._own = own
         self._granted: set[tuple[str, str, str]] = set()
         self._lock = threading.Lock()
 
@@ -71,6 +80,10 @@ class Approvals:
 
     def verdict(self, touches: Sequence[Touch]) -> Verdict:
         """What the policy says, without what a person has allowed for this session. A deny is never loosened."""
+        said, own = self._by_policy(touches), self._own(touches)
+        return own if own and _STRICT[own.decision] > _STRICT[said.decision] else said
+
+    def _by_policy(self, touches: Sequence[Touch]) -> Verdict:
         verdict = self._policy.judge(touches)
         if verdict.decision != "ask" or not self._granted:
             return verdict

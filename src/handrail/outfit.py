@@ -16,6 +16,7 @@ from handrail.workspace import WorkPath, Workspace
 
 if TYPE_CHECKING:
     from handrail.policy.files import PolicyFile
+    from handrail.policy.own import Own
     from handrail.policy.secrets import Mode
     from handrail.search.tree import Sight, Tree
     from handrail.search.walk import Listings
@@ -121,24 +122,35 @@ class Eyes:
             return Tree(self._workspace, path, self._listings, self._sight)
 
 
+def own(workspace: Workspace, artefacts: Artefacts, state: str) -> Own:
+    """The places that are Handrail's own, which no call may touch but for the artefacts of this session."""
+    from handrail.policy.own import Own
+
+    roots = [root.path for root in workspace.roots if not root.alias]
+    return Own.found(state, artefacts.directory, roots, os.environ)
+
+
 def terminal(
     settings: Settings,
     workspace: Workspace,
     artefacts: Artefacts,
-    state: str,
-    unreadable: Callable[[int], Sequence[str]] | None,
+    own: Own,
+    policy: Policy,
 ) -> Terminal:
-    """Where commands run; what is ``unreadable`` by policy is hidden from them, as far as the boundary can."""
+    """Where commands run; Handrail's own files, and what policy denies to read, are hidden from them."""
     from handrail.shell.fencing.fence import MOST_MASKED, Limits  # slow to import, and only needed for commands
     from handrail.shell.terminal import Options, Terminal
 
+    unreadable = getattr(policy, "unreadable", None)
     options = Options(
         settings.sandbox,
         settings.sandbox_required,
         settings.network,
         settings.keep_env,
-        hidden=lambda: [state, *(unreadable(MOST_MASKED) if unreadable else ())],
-        own=(state,),
+        hidden=(lambda: unreadable(MOST_MASKED)) if unreadable else None,
+        denied=getattr(policy, "denied_by_name", None),
+        own=own.state,
+        config=own.config,
         limits=Limits(processes=settings.most_processes),
     )
     return Terminal(tuple(root.path for root in workspace.roots if root.writable), artefacts, options)

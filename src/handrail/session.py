@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from handrail import config, dialects, outfit, redaction, tools
@@ -48,6 +48,7 @@ from handrail.workspace import Root, Workspace
 if TYPE_CHECKING:
     from handrail.journal.undo import UndoReport
     from handrail.policy.files import PolicyFile
+    from handrail.policy.own import Own
     from handrail.shell.terminal import Terminal
     from handrail.tool import Arguments, Outcome, Tool
 
@@ -102,7 +103,7 @@ class Session:
         home = os.path.realpath(self.workspace.home)
         self.origin = Origin(os.urandom(4).hex(), self.dialect.name, home, self._redaction.hide)
         self._journal = outfit.JournalChoice(journal, state, settings)
-        self._approvals = Approvals(self.policy, approve)
+        self._approvals = Approvals(self.policy, approve, lambda touches: self._own.judge(touches, self._hides_own))
         self._indexes = Indexes()
         self._eyes = outfit.Eyes(self.workspace, self.policy)
         self._locks = Locks(os.path.join(state, "locks"), recover, self.settings.lock_seconds)
@@ -303,9 +304,15 @@ class Session:
         with self._opening:
             self._require_open()
             if self._terminal is None:
-                hidden = getattr(self.policy, "unreadable", None)
-                self._terminal = outfit.terminal(self.settings, self.workspace, self._artefacts, self._state, hidden)
+                self._terminal = outfit.terminal(self.settings, self.workspace, self._artefacts, self._own, self.policy)
             return self._terminal
+
+    @cached_property
+    def _own(self) -> Own:
+        return outfit.own(self.workspace, self._artefacts, self._state)
+
+    def _hides_own(self) -> bool:
+        return self.terminal().hides_own
 
     def _require_open(self) -> None:
         if self._closed:

@@ -7,7 +7,6 @@ for. Closing the connection takes the question back.
 from __future__ import annotations
 
 import contextlib
-import os
 import select
 import threading
 import time
@@ -54,9 +53,7 @@ def _attached(state: str, workspace: str) -> list[Line]:
     for connection in wire.listening(state):
         line = Line(connection)
         try:
-            # Who was started by this very process may be a command of the model's: it does not approve itself.
-            if wire.descends(wire.peer(connection), os.getpid()):
-                raise Broken
+            wire.require_apart(connection, answers=True)  # a command of a model's does not approve itself
             if not _wants(line.wait(GREETING), workspace):
                 raise Broken
         except (Broken, TimeoutError):

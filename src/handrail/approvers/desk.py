@@ -116,7 +116,7 @@ class Desk:
 
     def _serve(self, line: Line, connection: socket.socket) -> None:
         try:
-            pid = wire.peer(connection)
+            pid = wire.require_apart(connection, answers=False)
             line.send({"handrail": wire.VERSION, "workspace": self._workspace})
             incoming = Incoming(line, forms.asked(line.wait(wire.PATIENCE).get("ask") or {}), pid)
             self.questions.put(incoming)

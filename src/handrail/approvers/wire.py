@@ -20,6 +20,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from handrail.shell.running import lineage
+
 VERSION = 1
 MOST_BYTES = 16 << 20
 """The longest line that is sent or taken."""
@@ -28,6 +30,7 @@ PATIENCE = 10.0
 
 _BLOCK = 1 << 16
 _SUFFIX = ".sock"
+_PEER_PIDFD = 77
 _MOST_ADDRESS = 100
 """Longer addresses of sockets are not understood everywhere."""
 
@@ -141,19 +144,39 @@ def peer(connection: socket.socket) -> int:
     return int(pid)
 
 
-def descends(pid: int, ancestor: int) -> bool:
-    """Whether one process was started by another, or by one of those that it started; where that can be known."""
-    for _ in range(1000):
-        if pid == ancestor:
-            return True
-        try:
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                pid = int(file.read().rpartition(")")[2].split()[1])
-        except (OSError, ValueError, IndexError):
-            return False
-        if pid <= 1:
-            break
-    return pid == ancestor
+def require_apart(connection: socket.socket, *, answers: bool) -> int:
+    """The process on the other side; raises `Broken` if it is, or may be, a command that Handrail runs.
+
+    ``answers``: the other side is to answer. Then it may not be a process that this one has started, nor one that is
+    confined where this one is not, as a command inside a boundary is.
+    """
+    pid, own = peer(connection), os.getpid()
+    if sys.platform != "linux":  # who was started by whom is not known here
+        return pid
+    with _alive(connection, pid):
+        if answers and (pid == own or own in lineage.ancestors(pid)):
+            raise Broken
+        if not lineage.runs_above(pid) <= lineage.runs_above(own):
+            raise Broken
+        if answers and lineage.gained_nothing(pid) and not lineage.gained_nothing(own):
+            raise Broken
+    return pid
+
+
+@contextlib.contextmanager
+def _alive(connection: socket.socket, pid: int) -> Iterator[None]:
+    """What is read of a process while this lasts is of the very process that is connected; else raises `Broken`."""
+    try:
+        fd = struct.unpack("i", connection.getsockopt(socket.SOL_SOCKET, _PEER_PIDFD, 4))[0]
+    except OSError:  # before Linux 6.5: the number has to do
+        with _broken():
+            fd = os.pidfd_open(pid)
+    try:
+        yield
+        if ready(fd, 0):  # it has ended: its number may have been another process's when it was looked at
+            raise Broken
+    finally:
+        os.close(fd)
 
 
 def directory(state: str) -> str:

@@ -33,7 +33,7 @@ class CommandPattern:
 
     def refuses(self, command: str) -> bool:
         """Whether the command is, or runs, what is meant."""
-        return any(self._is(run) for run in _read(command).runs)
+        return any(self._is(run) for run in read_script(command).runs)
 
     def allows(self, command: str) -> bool:
         """Whether the command is what is meant, beyond doubt."""
@@ -48,11 +48,11 @@ class CommandPattern:
             return False
         places = {1}
         for wanted in self.words[1:]:
-            places = {at + 1 for at in _behind_options(words, places) if words[at] == wanted}
+            places = {at + 1 for at in behind_options(words, places) if words[at] == wanted}
         return bool(places) if self.open else len(words) in places
 
 
-def _behind_options(words: list[str | None], places: set[int]) -> set[int]:
+def behind_options(words: list[str | None], places: set[int]) -> set[int]:
     """Where the next word may be: options are passed over, with or without a value of their own."""
     found: set[int] = set()
     waiting = list(places)
@@ -89,7 +89,7 @@ def plain_words(command: str, *, wrapped: bool = False) -> tuple[str, ...] | Non
 
     ``wrapped``: it may run another one, as `env` and `xargs` do.
     """
-    script = _read(command)
+    script = read_script(command)
     if not script.proven or len(script.commands) != 1 or (len(script.runs) != 1 and not wrapped):
         return None
     only = script.commands[0]
@@ -101,7 +101,7 @@ def plain_words(command: str, *, wrapped: bool = False) -> tuple[str, ...] | Non
 
 
 @lru_cache(256)
-def _read(command: str) -> Script:
+def read_script(command: str) -> Script:
     from handrail.shell.reading.script import read  # slow to import, and only needed for commands
 
     return read(command)

@@ -269,12 +269,16 @@ class RulePolicy:
 
         First what a deny rule names in full, wherever it is; then what is in the workspace, the nearest first.
         """
-        rules = [rule for rule in self._deny.all if "read" in rule.actions and not any(p.except_ for p in rule.paths)]
-        named = (pattern.place(self._home) for rule in rules for pattern in rule.paths)
-        found = [path for path in named if path and os.path.lexists(path)][:most]
+        found = self.denied_by_name()[:most]
         for root in self._roots:
             found += [one.path for one in islice(self._reach.all_below(root), most - len(found)) if one.path]
         return found
+
+    def denied_by_name(self) -> list[str]:
+        """What a deny rule names in full, wherever it is, as far as it exists."""
+        rules = [rule for rule in self._deny.all if "read" in rule.actions and not any(p.except_ for p in rule.paths)]
+        named = (pattern.place(self._home) for rule in rules for pattern in rule.paths)
+        return [path for path in named if path and os.path.lexists(path)]
 
     def _refused(self, touch: Touch) -> Verdict | None:
         """What no allow rule and no mode can change: denies, guards and asks."""

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from handrail.artefacts import ALIAS, Artefacts
 from handrail.errors import BadCommand
 from handrail.shell.fencing.environment import scrubbed
-from handrail.shell.fencing.fence import MOST_MASKED, Fence, Limits, Mode, Network, maskable, usual_protected
+from handrail.shell.fencing.fence import MOST_MASKED, Fence, Limits, Mode, Network, inside, maskable, usual_protected
+from handrail.shell.fencing.mounts import all_names
 from handrail.shell.fencing.sandbox import Boundary, choose
 from handrail.shell.reading.respelled import respelled
 from handrail.shell.reading.script import read
@@ -36,8 +37,12 @@ class Options:
     hidden: Callable[[], Sequence[str]] | None = None
     """What commands may not read, asked for at each start: real paths of files and directories, at most 200. Held under
     bubblewrap; elsewhere only what a command names is judged, by policy."""
+    denied: Callable[[], Sequence[str]] | None = None
+    """Those of them that a rule names in full. Outside of the workspace Landlock hides these too."""
     own: tuple[str, ...] = ()
-    """Handrail's own directories: not for commands."""
+    """Where Handrail keeps its state: not for commands."""
+    config: tuple[str, ...] = ()
+    """Where the user's settings and rules are: not for commands either."""
     log_bytes: int = 4 << 30
     limits: Limits = field(default_factory=Limits)
 
@@ -68,11 +73,14 @@ class Terminal:
                 if self._closed:
                     raise _over()
                 options = self._options
+                own = (*options.own, *options.config)
                 fence = Fence(
                     self._roots,
+                    hidden=all_names(map(os.path.realpath, own)),
                     masked=self._masked if options.hidden else None,
+                    denied=options.denied,
                     aliases=((ALIAS, self._artefacts.directory),),
-                    protected=usual_protected(self._roots),
+                    protected=(*usual_protected(self._roots), *self._missing(own)),
                     own=options.own,
                     network=options.network,
                     limits=options.limits,
@@ -80,10 +88,23 @@ class Terminal:
                 self._boundary = choose(options.sandbox, options.required, fence)
             return self._boundary
 
+    def _missing(self, own: Sequence[str]) -> list[str]:
+        """Own places inside the workspace that a command could make before Handrail does; made here where possible."""
+        roots = [os.path.realpath(root) for root in self._roots]
+        for path in (path for path in own if any(inside(path, root) for root in roots)):
+            with contextlib.suppress(OSError):  # a read-only disk: nobody else can make it either
+                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        return [path for path in own if not os.path.lexists(path) and any(inside(path, root) for root in roots)]
+
     @property
     def confined(self) -> bool:
-        """Whether a kernel boundary holds commands."""
-        return self.boundary.name != "none"
+        """Whether a kernel boundary holds commands, and keeps Handrail's own files from them."""
+        return self.boundary.name != "none" and self.hides_own
+
+    @property
+    def hides_own(self) -> bool:
+        """Whether no command can reach Handrail's own files."""
+        return self.boundary.hides_own
 
     @property
     def hides(self) -> bool:

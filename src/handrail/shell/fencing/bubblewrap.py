@@ -49,6 +49,7 @@ class BubblewrapBoundary:
     """Commands in namespaces, file tools under landlock where there is one."""
 
     namespaced = True
+    hides_own = True
 
     def __init__(self, fence: Fence) -> None:
         found = shutil.which("bwrap")

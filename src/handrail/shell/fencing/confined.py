@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import subprocess
@@ -15,14 +16,17 @@ from typing import TypeVar, Unpack
 
 from handrail.shell.fencing import seccomp
 from handrail.shell.fencing.environment import placed
-from handrail.shell.fencing.fence import Fence, inside
+from handrail.shell.fencing.fence import Fence, Network, inside, maskable
 from handrail.shell.fencing.gate import Gate, has_gate, limit, or_ended, require_program
-from handrail.shell.fencing.landlock import Confined, Rules, drop_capabilities
+from handrail.shell.fencing.landlock import Confined, Rules, drop_capabilities, restrict
+from handrail.shell.fencing.mounts import all_names
+from handrail.shell.running.lineage import ancestors
 from handrail.shell.starting import File, Starting, plain
 
 T = TypeVar("T")
 
 _LEAVE_SECONDS = 5.0
+_MOST_SPARED = 60
 
 
 class LandlockBoundary:
@@ -38,22 +42,43 @@ class LandlockBoundary:
         if self._shell is None:
             raise OSError("bash is not installed")
         self.fence = fence
-        self._filter = seccomp.program("on" if fence.network == "on" else "off")
         self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
         with contextlib.ExitStack() as undo:
             undo.callback(shutil.rmtree, self.tmp, ignore_errors=True)
-            self._rules = Rules(fence, tmp=self.tmp, tools=False)
-            undo.callback(self._rules.close)
+            self._rules = self._made()
+            self._choosing = threading.Lock()
+            undo.callback(lambda: self._rules.close())
             self._tools = Confined(lambda: Rules(fence, tmp=self.tmp, tools=True))
             undo.callback(self._tools.close)
             self._tools.run(lambda: None)
             self._close = undo.pop_all()
-        self.description = _describe(fence, self._rules.version)
+        self.hides_own = not any(inside(path, root) for path in fence.own for root in fence.writable)
+        self.description = _describe(fence, self._rules.version, self.hides_own)
 
     def run(self, work: Callable[[], T]) -> T:
         return self._tools.run(work)
 
-    def spawn(self, args: Sequence[str], **how: Unpack[Starting]) -> subprocess.Popen[bytes]:
+    def _made(self) -> Rules:
+        return Rules(self.fence, tmp=self.tmp, tools=False, also_hidden=self._denied())
+
+    def _denied(self) -> list[str]:
+        """What policy denies to read, as far as this boundary can hide it: outside of what commands may write."""
+        found = all_names(maskable(self.fence.denied() if self.fence.denied else (), self.fence.writable))
+        return [path for path in found if not any(inside(path, root) for root in self.fence.writable)]
+
+    def _ruleset(self, args: Sequence[str], written: Sequence[int], network: bool) -> int:
+        """The rules for one command, made anew where what must be hidden, or what lies beside it, has changed."""
+        named = [real for _, real in self.fence.aliases if any(real in arg for arg in args)]
+        with self._choosing:
+            if self._rules.stale() or not self._rules.hidden.issuperset(self._denied()):
+                fresh = self._made()
+                self._rules.close()
+                self._rules = fresh
+            return self._rules.ruleset(written, named, network=network)
+
+    def spawn(
+        self, args: Sequence[str], *, network: Network | None = None, **how: Unpack[Starting]
+    ) -> subprocess.Popen[bytes]:
         given, pass_fds = placed(how.get("env"), self.tmp), how.get("pass_fds", ())
         require_program(args[0], given)
         outputs = map(_number, (how.get("stdout"), how.get("stderr")))
@@ -62,13 +87,15 @@ class LandlockBoundary:
         gate = Gate()
         how |= {"env": given, "pass_fds": tuple(pass_fds) if waits else (*pass_fds, gate.entry)}
 
+        level: Network = network or self.fence.network
+        ruleset = self._ruleset(args, written, level == "on")
         outcome: Future[subprocess.Popen[bytes]] = Future()
 
         def start() -> None:
             try:
                 drop_capabilities()
-                self._rules.restrict(written)
-                seccomp.install(self._filter)
+                restrict(ruleset)
+                seccomp.install(self._filter(level))
                 outcome.set_result(plain(args if waits else gate.before(args, self._shell or "bash"), **how))
             except BaseException as error:  # noqa: BLE001 - handed to who waits
                 outcome.set_exception(error)
@@ -86,6 +113,13 @@ class LandlockBoundary:
             return started
         finally:
             gate.close()
+            os.close(ruleset)
+
+    def _filter(self, network: Network) -> bytes:
+        """The filter for one command. Only an open network by the settings includes sockets of other programs."""
+        families = seccomp.ALL if self.fence.network == "on" else seccomp.IP
+        spared = [os.getpid(), *itertools.islice(ancestors(os.getpid()), _MOST_SPARED)]
+        return seccomp.program("on" if network == "on" else "off", families=families, spared=spared)
 
     def tidy(self) -> None:
         """Nothing is left in the workspace by this boundary."""
@@ -108,7 +142,7 @@ def _wait_for_end(thread: int) -> None:
         raise TimeoutError("the thread that started a command does not end")
 
 
-def _describe(fence: Fence, version: int) -> str:
+def _describe(fence: Fence, version: int, hides_own: bool) -> str:
     holds = ["writes outside the workspace and a private temporary directory", "other processes", "mounts"]
     lacks = ["the mode, owner and times of outside files can be changed", "processes are visible"]
     if fence.network == "on":
@@ -121,11 +155,14 @@ def _describe(fence: Fence, version: int) -> str:
     open_ = [path for path in fence.hidden if any(inside(path, root) for root in fence.writable)]
     if open_:
         lacks.append(f"{', '.join(open_)} cannot be hidden inside a writable tree")
+    if not hides_own:
+        lacks.append("Handrail's own files lie inside the workspace, so every command is asked about")
     changed = [path for path in fence.readable if any(inside(path, root) for root in fence.writable)]
     if changed:
         lacks.append(f"{', '.join(changed)} can be changed, being inside a writable tree")
     if fence.masked:
-        lacks.append("what policy denies to read is refused where the command names it, and open to its programs")
+        where = "inside the workspace, " if fence.denied else ""
+        lacks.append(where + "what policy denies to read is refused where the command names it, and open to programs")
     if fence.protected:
         lacks.append("git hooks, git configuration and the like are not read-only inside the workspace")
     if version < 6:

@@ -65,7 +65,9 @@ class Fence:
     own: tuple[str, ...] = ()
     """Trees that the file tools write beside (locks, journal, artefacts), and commands do not."""
     masked: Callable[[], Sequence[str]] | None = None
-    """Further paths not to be read, asked for at each start. Only bubblewrap can hold these."""
+    """Further paths not to be read, asked for at each start. Only bubblewrap can hold these inside writable trees."""
+    denied: Callable[[], Sequence[str]] | None = None
+    """Those of them that are cheap to name at each start, for Landlock, which hides what is outside writable trees."""
     aliases: tuple[tuple[str, str], ...] = ()
     """Directories to be read by another name too: the name at the top of the tree, and the real path."""
     network: Network = "off"
@@ -122,7 +124,13 @@ class TooWide(ValueError):
     """Hiding these paths would take more rules than are sensible."""
 
 
-def spread(roots: Iterable[str], hidden: Iterable[str], most: int = 4096) -> tuple[list[str], list[str]]:
+def above_of(path: str) -> Iterator[str]:
+    """Every directory that holds a path, the nearest first."""
+    while path != (path := os.path.dirname(path)):
+        yield path
+
+
+def spread(roots: Iterable[str], hidden: Iterable[str], most: int = 16_384) -> tuple[list[str], list[str]]:
     """The trees that together are ``roots`` without ``hidden``, and the directories that were split for it.
 
     What is created in a split directory later belongs to none of the trees.

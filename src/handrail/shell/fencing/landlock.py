@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
-from handrail.shell.fencing.fence import Fence, spread
+from handrail.shell.fencing.fence import Fence, above_of, spread
 
 T = TypeVar("T")
 
@@ -104,50 +104,44 @@ def drop_capabilities() -> None:
 
 
 class Rules:
-    """What a fence allows, as open places with rights, ready to be put on a thread. Owns the descriptors."""
+    """The rights that a fence leaves, as a ruleset of the kernel, ready to be put on threads."""
 
-    def __init__(self, fence: Fence, *, tmp: str, tools: bool) -> None:
-        """``tools``: for the file tools, which have directories of their own and use no network."""
+    def __init__(self, fence: Fence, *, tmp: str, tools: bool, also_hidden: Iterable[str] = ()) -> None:
+        """``tools``: for the file tools, which have directories of their own and use no network.
+
+        ``also_hidden``: further paths that must not be readable, besides those of the fence.
+        """
         self.version = version()
         if self.version < LEAST:
             raise OSError(f"landlock version {LEAST} is needed, the kernel has {self.version}")
         known = (1 << (16 if self.version >= 5 else 15)) - 1
         # Version 4 knows TCP: bind and connect. Version 6 knows abstract sockets and signals.
-        closed = tools or fence.network != "on"
-        self._handled = _Ruleset(known, 3 if self.version >= 4 and closed else 0, 3 if self.version >= 6 else 0)
-        self._places: list[tuple[int, int]] = []
-        self._written: dict[str, int] = {}
-        self._made = -1
+        self._known = known, 3 if self.version >= 4 else 0, 3 if self.version >= 6 else 0
+        self._closed = tools or fence.network != "on"
+        self.hidden = frozenset((*fence.hidden, *also_hidden))
+        self._held: dict[str, int] = {}
+        self._made: dict[bool, int] = {}
         self._making = threading.Lock()
-        try:
-            # Raw disks are files too, so of the devices only the harmless ones are allowed.
-            trees, split = spread(fence.readable, {*fence.hidden, "/dev"})
-            for tree in trees:
-                self._allow(tree, _READING)
-            for directory in split:
-                self._allow(directory, READ_DIR)
-            self._allow("/proc", READ_FILE | READ_DIR)
-            for device in _DEVICES:
-                self._allow(f"/dev/{device}", _DEVICE)
-            if fence.shared_memory:
-                self._allow("/dev/shm", READ_FILE | READ_DIR | WRITE_FILE | REMOVE_FILE | MAKE_REG | TRUNCATE)  # noqa: S108
-            for tree in (*fence.writable, tmp, *(fence.own if tools else ())):
-                self._written[tree] = self._allow(tree, _READING | _WRITING)
-        except BaseException:
-            self.close()
-            raise
-
-    def _allow(self, path: str, rights: int) -> int:
-        try:
-            fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        except OSError:  # what is not there, or not for us, needs no right
-            return -1
-        self._places.append((fd, rights))
-        return fd
+        # Raw disks are files too, so of the devices only the harmless ones are allowed.
+        hidden = {*self.hidden, "/dev"}
+        before = {above: _changed_at(above) for path in hidden for above in above_of(path)}
+        trees, split = spread(fence.readable, hidden)
+        self._split = {path: before[path] for path in split}
+        self._places = [
+            *((tree, _READING, True) for tree in trees),
+            *((directory, READ_DIR, True) for directory in split),
+            ("/proc", READ_FILE | READ_DIR, False),
+            *((f"/dev/{device}", _DEVICE, False) for device in _DEVICES),
+        ]
+        if fence.shared_memory:
+            rights = READ_FILE | READ_DIR | WRITE_FILE | REMOVE_FILE | MAKE_REG | TRUNCATE
+            self._places.append(("/dev/shm", rights, False))  # noqa: S108
+        for tree in (*fence.writable, tmp, *(fence.own if tools else ())):
+            self._held[tree] = _opened(tree)
 
     def outdated(self) -> bool:
         """Whether another directory stands where one may be written: rights belong to files, not to names."""
-        for tree, fd in self._written.items():
+        for tree, fd in self._held.items():
             try:
                 now = os.stat(tree)
             except OSError:
@@ -156,43 +150,62 @@ class Rules:
                 return True
         return False
 
+    def stale(self) -> bool:
+        """Whether a directory that holds a hidden path has changed: its new entries have no rights yet."""
+        return self.outdated() or any(_changed_at(path) != then for path, then in self._split.items())
+
     def close(self) -> None:
-        for fd in (*(fd for fd, _ in self._places), *((self._made,) if self._made >= 0 else ())):
-            os.close(fd)
-        self._places.clear()
-        self._made = -1
+        for fd in (*self._held.values(), *self._made.values()):
+            if fd >= 0:
+                os.close(fd)
+        self._held.clear()
+        self._made.clear()
 
-    def restrict(self, open_files: Iterable[int] = ()) -> None:
-        """Put the rules on this thread, for good. ``open_files`` may be opened again, as `/dev/stdout` does.
+    def ruleset(self, open_files: Iterable[int] = (), readable: Iterable[str] = (), *, network: bool = False) -> int:
+        """A descriptor for `restrict`, which the caller closes.
 
-        The rules are made once; each restriction is one of its own all the same, whatever was restricted before.
+        ``open_files`` may be opened again, as `/dev/stdout` does; ``readable`` are further trees to read;
+        ``network`` leaves TCP open.
         """
         files = [fd for fd in open_files if stat.S_ISREG(os.fstat(fd).st_mode)]
-        if files:
-            ruleset = self._ruleset(files)
-        else:
-            with self._making:
-                if self._made < 0:
-                    self._made = self._ruleset(())
-                ruleset = self._made
-        try:
-            forgo_privileges()
-            _call("landlock_restrict_self", _RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
-        finally:
-            if files:
-                os.close(ruleset)
+        trees = tuple(readable)
+        if files or trees:
+            return self._new(files, trees, network)
+        with self._making:
+            if network not in self._made:
+                self._made[network] = self._new((), (), network)
+            return os.dup(self._made[network])
 
-    def _ruleset(self, files: Iterable[int]) -> int:
+    def restrict(self, open_files: Iterable[int] = ()) -> None:
+        """Put the rules on this thread, for good."""
+        ruleset = self.ruleset(open_files)
+        try:
+            restrict(ruleset)
+        finally:
+            os.close(ruleset)
+
+    def _new(self, files: Iterable[int], trees: Iterable[str], network: bool) -> int:
+        fs, net, scoped = self._known
+        handled = _Ruleset(fs, net if self._closed and not network else 0, scoped)
         made = _call(
             "landlock_create_ruleset",
             _CREATE_RULESET,
-            ctypes.byref(self._handled),
-            ctypes.c_size_t(ctypes.sizeof(self._handled)),
+            ctypes.byref(handled),
+            ctypes.c_size_t(ctypes.sizeof(handled)),
             ctypes.c_uint32(0),
         )
         try:
-            for fd, rights in self._places:
-                self._add(made, fd, rights)
+            for path, rights, itself in (*self._places, *((tree, _READING, False) for tree in trees)):
+                # Opened and closed one by one: a full home directory must not use up all descriptors.
+                fd = _opened(path, itself=itself)
+                if fd >= 0:
+                    try:
+                        self._add(made, fd, rights)
+                    finally:
+                        os.close(fd)
+            for fd in self._held.values():
+                if fd >= 0:
+                    self._add(made, fd, _READING | _WRITING)
             for fd in files:
                 self._add(made, fd, READ_FILE | WRITE_FILE | TRUNCATE)
         except BaseException:
@@ -201,9 +214,12 @@ class Rules:
         return made
 
     def _add(self, ruleset: int, fd: int, rights: int) -> None:
-        if not stat.S_ISDIR(os.fstat(fd).st_mode):
+        mode = os.fstat(fd).st_mode
+        if stat.S_ISLNK(mode):  # put there since the directory was listed: it gives no access of its own
+            return
+        if not stat.S_ISDIR(mode):
             rights &= _OF_FILES
-        place = _PathBeneath(rights & self._handled.fs, fd)
+        place = _PathBeneath(rights & self._known[0], fd)
         _call(
             "landlock_add_rule",
             _ADD_RULE,
@@ -212,6 +228,27 @@ class Rules:
             ctypes.byref(place),
             ctypes.c_uint32(0),
         )
+
+
+def restrict(ruleset: int) -> None:
+    """Put a ruleset on this thread, for good. Each time is a restriction of its own, whatever was restricted before."""
+    forgo_privileges()
+    _call("landlock_restrict_self", _RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
+
+
+def _opened(path: str, *, itself: bool = False) -> int:
+    """A descriptor that only names the file; -1 if it is not there, or not for us: then it needs no right."""
+    try:
+        return os.open(path, os.O_PATH | os.O_CLOEXEC | (os.O_NOFOLLOW if itself else 0))
+    except OSError:
+        return -1
+
+
+def _changed_at(directory: str) -> int:
+    try:
+        return os.stat(directory).st_mtime_ns
+    except OSError:
+        return -1
 
 
 class Confined:

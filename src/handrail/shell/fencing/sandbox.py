@@ -38,6 +38,8 @@ class Boundary(Protocol):
     """The private directory for temporary files; it goes when the boundary does."""
     namespaced: bool
     """Whether each command has a PID namespace of its own, which ends with it."""
+    hides_own: bool
+    """Whether commands cannot reach what Handrail keeps for itself."""
 
     def spawn(self, args: Sequence[str], **how: Unpack[Starting]) -> subprocess.Popen[bytes]:
         """Start a command inside, in the words of `subprocess.Popen`; without ``env`` it gets a scrubbed one."""
@@ -56,6 +58,7 @@ class Unconfined:
 
     name = "none"
     namespaced = False
+    hides_own = False
 
     def __init__(self, fence: Fence, why: str) -> None:
         self.fence = fence

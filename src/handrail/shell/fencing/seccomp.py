@@ -11,6 +11,7 @@ import errno
 import os
 import struct
 import sys
+from collections.abc import Sequence
 
 from handrail.shell.fencing.fence import Network
 
@@ -63,6 +64,7 @@ _REFUSED: dict[str, tuple[int, int]] = {
 }
 _ONLY_X86 = (172, 173)  # iopl, ioperm
 _CLONE, _CLONE3, _IOCTL, _SOCKET, _SOCKETPAIR = (56, 220), (435, 435), (16, 29), (41, 198), (53, 199)
+_PRLIMIT = (302, 261)
 _ARCHITECTURES = {  # the kernel's name for it, and the column above
     "x86_64": (0xC000003E, 0),
     "aarch64": (0xC00000B7, 1),
@@ -72,7 +74,10 @@ _ARCHITECTURES = {  # the kernel's name for it, and the column above
 _X32 = 0x40000000  # the other way to call a 64 bit x86 kernel, with numbers of its own
 _NEW_NAMESPACE = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 _KEYSTROKES = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX type into somebody's terminal
-_FAMILIES = (1, 2, 10, 16)  # unix, IPv4, IPv6, netlink: all that a program with a network needs
+ALL = (1, 2, 10, 16)
+"""Families of sockets: unix, IPv4, IPv6, netlink: all that a program with a network needs."""
+IP = (2, 10, 16)
+"""The same without unix sockets, by which other programs of this machine could be made to act for the command."""
 _DATAGRAM = 2
 
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY, _RETURN, _AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
@@ -92,8 +97,13 @@ def supported() -> bool:
     return sys.platform == "linux" and os.uname().machine in _ARCHITECTURES and sys.maxsize > 1 << 32
 
 
-def program(network: Network, machine: str | None = None) -> bytes:
-    """The filter, in the kernel's form. Network `off` refuses every socket but a connected pair."""
+def program(
+    network: Network, machine: str | None = None, families: Sequence[int] = ALL, spared: Sequence[int] = ()
+) -> bytes:
+    """The filter, in the kernel's form. Network `off` refuses every socket but a connected pair.
+
+    ``families``: the sockets that any other network allows. ``spared``: processes whose limits cannot be changed.
+    """
     name, column = _ARCHITECTURES[machine or os.uname().machine]
     code: list[tuple[int, int, int, int]] = []
 
@@ -120,13 +130,16 @@ def program(network: Network, machine: str | None = None) -> bytes:
     when(_CLONE, (_LOAD, 0, 0, _ARGUMENT), (_JUMP_ANY, 0, 1, _NEW_NAMESPACE), not_permitted, allow)
     tests = [(_JUMP_EQUAL, len(_KEYSTROKES) - at, 0, request) for at, request in enumerate(_KEYSTROKES)]
     when(_IOCTL, (_LOAD, 0, 0, _ARGUMENT + 8), *tests, allow, not_permitted)
+    if spared:  # a limit on CPU time ends a process as surely as a signal does
+        tests = [(_JUMP_EQUAL, len(spared) - at, 0, pid) for at, pid in enumerate(spared)]
+        when(_PRLIMIT, (_LOAD, 0, 0, _ARGUMENT), *tests, allow, not_permitted)
     if network == "off":
         when(_SOCKET, denied)
         # A pair of datagram sockets is not bound to itself: it can send to any address.
         kind = (_LOAD, 0, 0, _ARGUMENT + 8), (_AND, 0, 0, 0xF)
         when(_SOCKETPAIR, *kind, (_JUMP_EQUAL, 1, 0, _DATAGRAM), allow, denied)
     else:
-        tests = [(_JUMP_EQUAL, len(_FAMILIES) - at, 0, family) for at, family in enumerate(_FAMILIES)]
+        tests = [(_JUMP_EQUAL, len(families) - at, 0, family) for at, family in enumerate(families)]
         when(_SOCKET, (_LOAD, 0, 0, _ARGUMENT), *tests, denied, allow)
     code.append(allow)
     return b"".join(struct.pack("=HBBI", *line) for line in code)

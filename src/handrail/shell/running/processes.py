@@ -209,20 +209,25 @@ class Mark:
 
     def on(self, pid: int) -> bool:
         """Whether the process carries this mark."""
-        with contextlib.suppress(OSError):
-            with open(f"/proc/{pid}/limits", "rb", buffering=0) as file:
-                line = file.read(8192).partition(_LIMIT_LINE)[2].split(None, 1)
-            if line and self._names(line[0]):
-                return True
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
-            start = f"{VARIABLE}=".encode()
-            for entry in file.read().split(b"\0"):
-                if entry.startswith(start):
-                    return any(self._names(number) for number in entry[len(start) :].split(b":"))
-        return False
+        return any(self._first <= number <= self._last for find in (limit_mark, variable_marks) for number in find(pid))
 
-    def _names(self, number: bytes) -> bool:
-        return number.isdigit() and self._first <= int(number) <= self._last
+
+def limit_mark(pid: int) -> set[int]:
+    """The mark that a process carries as a limit; at most one."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/limits", "rb", buffering=0) as file:
+        line = file.read(8192).partition(_LIMIT_LINE)[2].split(None, 1)
+        return {int(line[0])} if line and line[0].isdigit() and int(line[0]) >= _BASE else set()
+    return set()
+
+
+def variable_marks(pid: int) -> set[int]:
+    """The marks that a process was given in its environment: of the run, and of those around it."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+        start = f"{VARIABLE}=".encode()
+        for entry in file.read().split(b"\0"):
+            if entry.startswith(start):
+                return {int(number) for number in entry[len(start) :].split(b":") if number.isdigit()}
+    return set()
 
 
 @dataclass(slots=True)
