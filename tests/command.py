@@ -15,7 +15,7 @@ from typing import Any
 
 HANDRAIL = [sys.executable, "-m", "handrail.cli"]
 KEYS = ["id", "tool", "status", "text", "blocks", "data", "notes", "error", "touches", "stats"]
-TIMEOUT = 120
+TIMEOUT = 600
 
 
 def surroundings(more: Mapping[str, str] | None = None) -> dict[str, str]:

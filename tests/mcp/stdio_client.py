@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import select
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -36,6 +38,7 @@ class RawClient:
         )
         self._number = 0
         self._frames: SimpleQueue[bytes] = SimpleQueue()
+        self._stopped, self._stop = os.pipe()
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()
         self.aside: list[dict[str, Any]] = []
@@ -49,6 +52,8 @@ class RawClient:
             self.process.kill()
         self.process.wait(TIMEOUT)
         self._reader.join(TIMEOUT)
+        os.close(self._stopped)
+        os.close(self._stop)
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             with contextlib.suppress(BrokenPipeError):
                 if pipe:
@@ -116,10 +121,23 @@ class RawClient:
             found.append(self._frames.get())
         return found
 
+    def stop_reading(self) -> None:
+        """Close our end of its stdout, as the end of a client's process does."""
+        os.write(self._stop, b"!")
+        self._reader.join(TIMEOUT)
+        assert self.process.stdout
+        self.process.stdout.close()
+
     def _read(self) -> None:
         assert self.process.stdout
-        for line in self.process.stdout:
-            self._frames.put(line)
+        held, source = b"", self.process.stdout.fileno()
+        while self._stopped not in select.select([source, self._stopped], [], [])[0]:
+            block = os.read(source, 1 << 16)
+            *lines, held = (held + block).split(b"\n")
+            for line in lines:
+                self._frames.put(line + b"\n")
+            if not block:
+                return
 
 
 def said(result: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.command import surroundings
+from tests.command import TIMEOUT, surroundings
 from tests.mcp.stdio_client import HANDRAIL, RawClient, envelope, said
 
 COMMAND = "touch made"
@@ -97,24 +97,60 @@ def test_two_changes_of_one_file_at_once_both_count(free: RawClient, tmp_path: P
     assert (tmp_path / "many.txt").read_text(encoding="utf-8") == expected
 
 
-def test_calls_that_come_down_a_pipe_are_answered_although_no_more_come(tmp_path: Path) -> None:
-    (tmp_path / "a.md").write_text("a\n", encoding="utf-8")
-    call = {"name": "Glob", "arguments": {"pattern": "*.md"}}
-    frames = [{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}]
-    frames += [{"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call} for number in range(2, 8)]
-    sent = "".join(json.dumps(frame) + "\n" for frame in frames)
+def piped(root: Path, *calls: tuple[str, dict[str, Any]], mode: str = "full", end: str = "\n") -> list[dict[str, Any]]:
+    """What a script gets that sends all its calls, closes the pipe, and reads the answers."""
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}}
+    frames: list[dict[str, Any]] = [{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}]
+    for number, (tool, arguments) in enumerate(calls, 1):
+        params = {"name": tool, "arguments": arguments}
+        frames.append({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
     done = subprocess.run(
-        [*HANDRAIL, "mcp"],
-        cwd=tmp_path,
+        [*HANDRAIL, "mcp", "--mode", mode],
+        cwd=root,
         env=surroundings(),
-        input=sent,
+        input="\n".join(map(json.dumps, frames)) + end,
         capture_output=True,
         text=True,
         check=False,
+        timeout=TIMEOUT,
     )
-    answers = {answer["id"]: answer["result"] for answer in map(json.loads, done.stdout.splitlines())}
-    assert done.returncode == 0 and sorted(answers) == list(range(1, 8))
-    assert all(said(answers[number]).startswith("a.md") for number in range(2, 8))
+    assert done.returncode == 0 and done.stderr == ""
+    answers = [answer for answer in map(json.loads, done.stdout.splitlines()) if "method" not in answer]
+    assert sorted(answer["id"] for answer in answers) == list(range(len(frames)))
+    return [answer["result"] for answer in sorted(answers, key=lambda answer: int(answer["id"]))[1:]]
+
+
+@pytest.mark.parametrize("end", ["\n", "", "\n\n", "\r\n"])
+def test_calls_that_come_down_a_pipe_are_answered_although_no_more_come(tmp_path: Path, end: str) -> None:
+    (tmp_path / "a.md").write_text("a\n", encoding="utf-8")
+    answers = piped(tmp_path, *[("Glob", {"pattern": "*.md"})] * 6, end=end)
+    assert all(said(answer).startswith("a.md") for answer in answers)
+
+
+def test_the_end_of_the_input_cancels_no_call_however_long_it_takes(tmp_path: Path) -> None:
+    slow, failing, quick, written = piped(
+        tmp_path,
+        ("Bash", {"command": "sleep 8; echo done"}),
+        ("Bash", {"command": "sleep 3; exit 7"}),
+        ("Bash", {"command": "echo at once"}),
+        ("Write", {"file_path": "new.txt", "content": "text\n"}),
+    )
+    assert "done" in said(slow) and "7" in said(failing) and "at once" in said(quick)
+    assert written["isError"] is False and (tmp_path / "new.txt").read_text(encoding="utf-8") == "text\n"
+
+
+def test_a_command_that_hangs_when_the_input_has_ended_meets_its_own_limit(tmp_path: Path) -> None:
+    sleeper = Sleeper()
+    (result,) = piped(tmp_path, ("Bash", {"command": sleeper.command, "timeout": 2}))
+    assert result["_meta"]["handrail/result"]["status"] == "partial", said(result)
+    sleeper.wait_until(running=False)
+
+
+def test_a_question_that_can_no_longer_be_answered_is_a_refusal(tmp_path: Path) -> None:
+    for result in piped(tmp_path, *[("Bash", {"command": COMMAND})] * 3, mode="ask"):
+        assert result["_meta"]["handrail/result"]["status"] == "denied"
+        assert f"allow Bash({COMMAND})" in said(result)
+    assert not (tmp_path / "made").exists()
 
 
 def test_what_a_client_adds_to_every_call_for_itself_does_no_harm(free: RawClient) -> None:
@@ -161,15 +197,21 @@ def test_a_call_without_a_token_tells_nothing_on_the_way(free: RawClient) -> Non
     assert free.aside == []
 
 
-def test_a_client_that_goes_leaves_no_process_behind(free: RawClient) -> None:
+@pytest.mark.parametrize("going", ["terminates the server", "reads no more"])
+def test_a_client_that_goes_leaves_no_process_behind(free: RawClient, going: str) -> None:
     sleepers = waited, aside, job = Sleeper(), Sleeper(), Sleeper()
     free.begin("tools/call", name="Bash", arguments={"command": f"{aside.command} & {waited.command}"})
     free.call("Bash", command=job.command, background=True)
     for sleeper in sleepers:
         sleeper.wait_until(running=True)
-    code, log = free.end()
-    assert code == 0, log
-    assert "Traceback" not in log
+    assert free.process.stdin
+    free.process.stdin.close()
+    if going == "terminates the server":
+        free.process.terminate()
+    else:
+        free.stop_reading()
+    assert free.process.wait(TIMEOUT) == 0
+    assert free.process.stderr and b"Traceback" not in free.process.stderr.read()
     for sleeper in sleepers:
         sleeper.wait_until(running=False)
 
@@ -314,9 +356,10 @@ def test_a_call_cancelled_while_a_person_is_asked_takes_its_question_back(asked:
 
 
 def test_a_client_that_goes_while_a_person_is_asked_ends_the_server(asked: RawClient, tmp_path: Path) -> None:
-    asked.begin("tools/call", name="Bash", arguments={"command": COMMAND})
+    call = asked.begin("tools/call", name="Bash", arguments={"command": COMMAND})
     question(asked)
     assert asked.end()[0] == 0
+    assert asked.answer_to(call)["result"]["_meta"]["handrail/result"]["status"] == "denied"
     assert not (tmp_path / "made").exists()
 
 

@@ -14,6 +14,8 @@ from handrail.mcp.sessions import conversation
 from handrail.mcp.wire import ours, still_running
 
 _TICK = 1.0
+_SLICE = 0.1
+"""Seconds after which the end of the input looks again whether the client still listens."""
 
 
 class Question:
@@ -110,10 +112,12 @@ class Calls:
                 call.withdrawn = True
                 call.stop()
 
-    def wait(self, seconds: float) -> None:
-        """Until all that is under way is answered, or the time is up."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._running and not self._sending, seconds)
+    def wait(self, listening: Callable[[], bool]) -> None:
+        """Wait until every call is answered, as long as somebody is ``listening`` for the answers."""
+        while listening():
+            with self._changed:
+                if self._changed.wait_for(lambda: not self._running and not self._sending, _SLICE):
+                    return
 
     def cancel_all(self, heard: bool) -> None:
         """Everything stops soon. What has not begun does not begin, unless somebody still listens for its answer."""

@@ -62,8 +62,18 @@ class Channel:
             except BlockingIOError:  # it is full, and will wake
                 return
 
+    def woken(self) -> bool:
+        """Whether the end was asked for with `wake`: by a signal, or because nobody reads the answers."""
+        if self._woken < 0:
+            return self._broken
+        from select import POLLIN, poll
+
+        asked = poll()
+        asked.register(self._woken, POLLIN)
+        return bool(asked.poll(0))
+
     def frames(self) -> Iterator[bytes | None]:
-        """Every line that is not blank; None for one that is too long. Ends when the client is gone, or when woken."""
+        """Every line that is not blank; None for one that is too long. Ends at the end of the input, or when woken."""
         held = bytearray()
         dropping = False
         while chunk := self._read():
@@ -83,6 +93,12 @@ class Channel:
                 held += chunk[start:]
                 if len(held) > self._most:
                     dropping, held = True, bytearray()
+        if self.woken():
+            return
+        if dropping:
+            yield None
+        elif held.strip():  # the last line of a script needs no line feed
+            yield bytes(held)
 
     def send(self, message: Mapping[str, Any], still: Callable[[], bool] | None = None) -> None:
         """One frame, if it is ``still`` wanted when its turn comes; one that nobody reads is dropped."""

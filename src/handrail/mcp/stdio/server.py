@@ -71,7 +71,8 @@ class Server:
 
         for name in _SIGNALS:
             number = getattr(signal, name, None)
-            if number is not None and signal.getsignal(number) != signal.SIG_IGN:
+            # Ignored from the start (nohup, a job in the background) stays ignored, but SIGTERM always means: end.
+            if number is not None and (name == "SIGTERM" or signal.getsignal(number) != signal.SIG_IGN):
                 signal.signal(number, lambda *_: self._channel.wake())
 
     def _take(self, message: Message) -> None:

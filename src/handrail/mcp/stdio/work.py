@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from handrail.session import Session
 
 _GRACE = 5.0
-"""Seconds that calls get to end when the client has gone; a file is never left half-written, whatever happens."""
-_PATIENCE = 1.0
-"""Seconds that calls get to end by themselves when no more come, and somebody still listens."""
+"""Seconds that cancelled calls get to end; a file is never left half-written, whatever happens."""
 
 Finished = Callable[[Running, dict[str, Any]], Mapping[str, Any]]
 
@@ -49,6 +47,7 @@ class Work:
         self._current = threading.local()
         self._questions: dict[str, Question] = {}
         self._numbers = itertools.count(1)
+        self._input_ended = False
         self._early = threading.Thread(target=self._open_early, name="handrail-open", daemon=True)
         with suppress(RuntimeError):  # no thread to be had now: the first call opens what it needs
             self._early.start()
@@ -73,17 +72,37 @@ class Work:
             question.settled.set()
 
     def close(self) -> bool:
-        """End everything; False if something does not end."""
-        heard = self._channel.heard()
-        if heard:  # a script that sends calls down a pipe and reads the answers
-            self._calls.wait(_PATIENCE)
+        """End everything; False if something does not end.
+
+        The end of the input cancels nothing: a script sends its calls down a pipe and then reads the answers, however
+        long they take. A signal, or a client that reads no more, cancels what is left.
+        """
+        if not self._channel.woken():
+            self._refuse_questions()
+            self._calls.wait(self._listening)
+            while self._early.is_alive() and self._listening():
+                self._early.join(0.1)
         deadline = time.monotonic() + _GRACE
-        self._calls.cancel_all(heard)
+        self._calls.cancel_all(self._channel.heard())
         ended = self._crew.close(_GRACE)
         if self._early.is_alive():
             self._early.join(max(0.1, deadline - time.monotonic()))
         self._sessions.close()
         return ended and not self._early.is_alive()
+
+    def _listening(self) -> bool:
+        return self._channel.heard() and not self._channel.woken()
+
+    def _refuse_questions(self) -> None:
+        """No answer of the client can come any more: whoever waits for one goes on without."""
+        self._input_ended = True  # before the questions are looked through: `_ask` adds one, then looks at this
+        for question in list(self._questions.values()):
+            self._refuse(question)
+
+    def _refuse(self, question: Question) -> None:
+        question.refused = True
+        self._questions.pop(question.id, None)
+        question.settled.set()
 
     # On the threads.
 
@@ -135,7 +154,9 @@ class Work:
 
         question = call.question = Question(f"handrail-{next(self._numbers)}")
         self._questions[question.id] = question
-        if not call.cancel.is_set():
+        if self._input_ended:
+            self._refuse(question)
+        elif not call.cancel.is_set():
             self._channel.send({"jsonrpc": "2.0", "id": question.id, "method": METHOD, "params": form})
             question.settled.wait()
         call.question = None
