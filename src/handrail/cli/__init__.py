@@ -58,7 +58,10 @@ exit codes: 0 done, 1 a tool said no, 2 wrong usage, 3 not allowed here, 130 int
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
+    from handrail.cli.signals import repair_signals
+
     words = list(sys.argv[1:] if argv is None else argv)
+    repair_signals()
     try:
         if words[:1] == ["mcp"]:  # whose clients do not wait: what the other verbs share is not imported first
             from handrail.cli import mcp

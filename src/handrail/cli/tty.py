@@ -18,10 +18,14 @@ class Tty:
     @classmethod
     def open(cls) -> Tty | None:
         """The terminal of this process; None if there is none."""
+        from handrail.cli.signals import hear_terminal
+
         try:
-            return cls(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+            made = cls(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
         except OSError:
             return None
+        hear_terminal()
+        return made
 
     def close(self) -> None:
         with contextlib.suppress(OSError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from typing import IO, Protocol, TypedDict, Unpack
@@ -28,5 +29,26 @@ class Spawn(Protocol):
 
 
 def plain(args: Sequence[str], **how: Unpack[Starting]) -> subprocess.Popen[bytes]:
-    """No sandbox."""
-    return subprocess.Popen(args, **how)  # noqa: S603 - what may be run was judged before
+    """No sandbox. Every signal has its default action and none is blocked, whatever this process has inherited."""
+    # Only where it is needed: with a function to call, Python copies the process instead of borrowing it.
+    reset = _reset_signals if _ignored_signals() or signal.pthread_sigmask(signal.SIG_BLOCK, ()) else None
+    return subprocess.Popen(args, preexec_fn=reset, **how)  # noqa: S603 - what may be run was judged before
+
+
+_RESET_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
+"""Python ignores these itself, and `subprocess.Popen` gives them back to every child."""
+
+
+def _ignored_signals() -> list[int]:
+    return [
+        number
+        for number in signal.valid_signals()
+        if number not in _RESET_BY_PYTHON and signal.getsignal(number) is signal.SIG_IGN
+    ]
+
+
+def _reset_signals() -> None:
+    """In the child, before the command: only calls of the system are made here, since other threads are gone."""
+    for number in _ignored_signals():
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
