@@ -139,7 +139,7 @@ def test_without_its_grammar_a_language_is_refused_with_the_mend(monkeypatch: py
     monkeypatch.setitem(GRAMMARS, "js", ("tree_sitter_there_is_none", "language"))
     with pytest.raises(NoOutline) as caught:
         outline("x", "a.js")
-    assert 'pip install "handrail[outline]"' in caught.value.facts["why"]
+    assert "pip install 'handrail[outline]'" in caught.value.facts["why"]
 
 
 SOURCES = {

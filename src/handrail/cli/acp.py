@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from handrail.cli.common import open_config, verb_parser
 from handrail.cli.face.plan import Plan, add_options, make_plan
 from handrail.cli.output import UsageError
+from handrail.extras import MissingExtra
 
 if TYPE_CHECKING:
     from handrail.agent.loop import Agent
@@ -48,8 +49,8 @@ def run(options: argparse.Namespace) -> int:
     plan = make_plan(options)
     try:
         from handrail.exports.acp import HandrailAgent, serve
-    except ImportError:
-        raise UsageError("the package agent-client-protocol is not installed: pip install 'handrail[acp]'") from None
+    except MissingExtra as error:
+        raise UsageError(str(error)) from None
 
     config = open_config()
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from handrail.cli.common import verb_parser
 from handrail.cli.output import Screen, Stop, UsageError, on_terminal
+from handrail.extras import MissingExtra, needs
 
 if TYPE_CHECKING:
     from handrail.agent.scripted import Script
@@ -88,10 +89,10 @@ def run(options: argparse.Namespace) -> int:
 def played(folder: Path, telling: Telling, script: Script, asked: Approve | None = None) -> None:
     """The story with a script in the model's place."""
     try:
-        from openai import DefaultHttpxClient, OpenAI
-    except ImportError:
-        mend = "pip install 'handrail[agent]'; `handrail demo --tools` plays without it"
-        raise Stop(f"the openai package, with which the model is asked, is not installed: {mend}") from None
+        with needs("agent"):
+            from openai import DefaultHttpxClient, OpenAI
+    except MissingExtra as error:
+        raise Stop(f"{error}; `handrail demo --tools` plays without it") from None
     from handrail.agent.providers.chat import ChatModel
     from handrail.agent.scripted import ScriptedServer
     from handrail.cli.demo_story import Story

@@ -44,7 +44,7 @@ _NEEDED = {
     "tree-sitter": "tree_sitter",
     "tree-sitter-bash": "tree_sitter_bash",
 }
-_LATER = {"mcp": "mcp", "openai": "openai", "anthropic": "anthropic"}
+_MOST_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,17 +123,37 @@ def _checks(workspace: str) -> Iterator[Check]:
     yield _ripgrep()
     yield _bash()
     yield from _sandbox()
-    for name, module in _LATER.items():
-        yield _package(name, module, "not needed yet: nothing here uses it so far", f"pip install {name}, once it is")
+    yield from _extras()
 
 
 def _package(name: str, module: str, why: str, mend: str, needed: bool = False) -> Check:
+    version = _version(name, module)
+    return Check(name, False, why, mend, needed) if version is None else Check(name, True, version, "", needed)
+
+
+def _version(name: str, module: str) -> str | None:
+    """The version of a package; empty if it is not known, None if the package is not installed."""
     if find_spec(module) is None:
-        return Check(name, False, why, mend, needed)
-    version = ""
+        return None
     with contextlib.suppress(metadata.PackageNotFoundError):
-        version = metadata.version(name)
-    return Check(name, True, version if needed else f"{version}, {why}", "", needed)
+        return metadata.version(name)
+    return ""
+
+
+def _extras() -> Iterator[Check]:
+    """Each extra: what needs it, and which of its packages are installed."""
+    from handrail.extras import USES, install, module_of, packages
+
+    known = packages()
+    for extra, use in USES.items():
+        versions = {name: _version(name, module_of(name)) for name in known.get(extra, ())}
+        missing = [name for name, version in versions.items() if version is None]
+        found = [f"{name} {version}".rstrip() for name, version in versions.items() if version is not None]
+        there = ", ".join(found) if len(found) <= _MOST_NAMED else f"all {len(found)} packages"
+        parts = [f"for {use}", f"not installed: {', '.join(missing)}" if missing else there]
+        if not versions:
+            parts[1] = "not known: Handrail runs from its source, without the metadata of a package"
+        yield Check(f"extra {extra}", bool(versions) and not missing, "; ".join(parts), install(extra))
 
 
 def _exchange(workspace: str) -> Check:

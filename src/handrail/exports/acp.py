@@ -15,24 +15,26 @@ import secrets
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Unpack, cast
 
-import acp
-from acp.helpers import ContentBlock
-from acp.schema import (
-    AgentCapabilities,
-    ClientCapabilities,
-    Implementation,
-    InitializeResponse,
-    NewSessionResponse,
-    PromptCapabilities,
-    PromptResponse,
-    StopReason,
-)
-
 from handrail import __version__
 from handrail.aio import AsyncSession, SessionOptions, in_callers_loop
 from handrail.exports.acp_fs import Editor, EditorSession
 from handrail.exports.acp_turn import Conversation
+from handrail.extras import needs
 from handrail.workspace import Root
+
+with needs("acp"):
+    import acp
+    from acp.helpers import ContentBlock
+    from acp.schema import (
+        AgentCapabilities,
+        ClientCapabilities,
+        Implementation,
+        InitializeResponse,
+        NewSessionResponse,
+        PromptCapabilities,
+        PromptResponse,
+        StopReason,
+    )
 
 __all__ = ["Conversation", "Driver", "HandrailAgent", "serve"]
 

@@ -19,17 +19,19 @@ from collections.abc import Coroutine, Iterator, Sequence
 from concurrent.futures import TimeoutError as TooLate
 from typing import Any, TypeVar, Unpack
 
-from acp import Client, RequestError
-from acp.schema import ClientCapabilities
-
 from handrail.aio import SessionOptions
 from handrail.errors import BinaryFile, Busy, CannotEncode
+from handrail.extras import needs
 from handrail.files.stored import read_all
 from handrail.prepared import Approve
 from handrail.session import Session
 from handrail.text.document import document
 from handrail.text.splice import narrowed, with_endings
 from handrail.workspace import Root, WorkPath, Workspace
+
+with needs("acp"):
+    from acp import Client, RequestError
+    from acp.schema import ClientCapabilities
 
 Found = TypeVar("Found")
 _MOST_BYTES = 10 << 20

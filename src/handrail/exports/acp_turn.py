@@ -8,23 +8,25 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-import acp
-from acp.helpers import ContentBlock, ToolCallContentVariant
-from acp.schema import (
-    AllowedOutcome,
-    PermissionOption,
-    StopReason,
-    ToolCallLocation,
-    ToolCallStatus,
-    ToolCallUpdate,
-    ToolKind,
-)
-
 from handrail.aio import AsyncSession
 from handrail.errors import ToolError
 from handrail.exports.common import pictures
+from handrail.extras import needs
 from handrail.nouns import Result, Touch
 from handrail.prepared import Answer, Lasting, Prepared
+
+with needs("acp"):
+    import acp
+    from acp.helpers import ContentBlock, ToolCallContentVariant
+    from acp.schema import (
+        AllowedOutcome,
+        PermissionOption,
+        StopReason,
+        ToolCallLocation,
+        ToolCallStatus,
+        ToolCallUpdate,
+        ToolKind,
+    )
 
 _KINDS: Mapping[ToolKind, Sequence[str]] = {
     "read": ("read", "ls"),

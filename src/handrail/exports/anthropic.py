@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from handrail.exports.common import AnySession, Ask, Turns, answers, async_answers, awaited, pictures, plain
+from handrail.extras import needs
 from handrail.nouns import Result
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ def runnable_tools(
     session: AnySession, definitions: Sequence[ToolUnionParam] | None = None
 ) -> list[BetaBuiltinFunctionTool]:
     """For `client.beta.messages.tool_runner(tools=...)`; ``definitions`` may be those of `predefined_tools`."""
-    from anthropic.lib.tools import BetaBuiltinFunctionTool, BetaFunctionToolResultType, ToolError
+    with needs("anthropic"):
+        from anthropic.lib.tools import BetaBuiltinFunctionTool, BetaFunctionToolResultType, ToolError
 
     ours = plain(session)
 
@@ -94,7 +96,8 @@ def async_runnable_tools(
     session: AnySession, definitions: Sequence[ToolUnionParam] | None = None
 ) -> list[BetaAsyncBuiltinFunctionTool]:
     """For the tool runner of an `AsyncAnthropic`."""
-    from anthropic.lib.tools import BetaAsyncBuiltinFunctionTool, BetaFunctionToolResultType, ToolError
+    with needs("anthropic"):
+        from anthropic.lib.tools import BetaAsyncBuiltinFunctionTool, BetaFunctionToolResultType, ToolError
 
     ours, turns = awaited(session), Turns(session)
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from claude_agent_sdk import McpSdkServerConfig
-from mcp.server import Server
-from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, Tool
-
 from handrail.dialects import Spec
 from handrail.exports.common import AnySession, Turns, awaited, plain
+from handrail.extras import needs
 from handrail.mcp import wire
 from handrail.nouns import Result
+
+with needs("claude-agent-sdk"):
+    from claude_agent_sdk import McpSdkServerConfig
+    from mcp.server import Server
+    from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult, Tool
 
 
 def server(session: AnySession, name: str = "handrail") -> McpSdkServerConfig:

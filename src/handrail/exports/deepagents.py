@@ -16,33 +16,35 @@ import os
 from pathlib import Path, PurePosixPath
 from typing import Any, Unpack
 
-from deepagents.backends import CompositeBackend, StateBackend
-from deepagents.backends.protocol import (
-    BackendProtocol,
-    DeleteResult,
-    EditResult,
-    ExecuteResponse,
-    FileData,
-    FileDownloadResponse,
-    FileInfo,
-    FileUploadResponse,
-    GlobResult,
-    GrepMatch,
-    GrepResult,
-    LsResult,
-    ReadResult,
-    SandboxBackendProtocol,
-    WriteResult,
-)
-
 from handrail.aio import AsyncSession, SessionOptions
 from handrail.artefacts import ALIAS
 from handrail.errors import ToolError
 from handrail.exports.common import pictures
+from handrail.extras import needs
 from handrail.files.stored import load
 from handrail.nouns import Result
 from handrail.prepared import Approve
 from handrail.session import Session
+
+with needs("deepagents"):
+    from deepagents.backends import CompositeBackend, StateBackend
+    from deepagents.backends.protocol import (
+        BackendProtocol,
+        DeleteResult,
+        EditResult,
+        ExecuteResponse,
+        FileData,
+        FileDownloadResponse,
+        FileInfo,
+        FileUploadResponse,
+        GlobResult,
+        GrepMatch,
+        GrepResult,
+        LsResult,
+        ReadResult,
+        SandboxBackendProtocol,
+        WriteResult,
+    )
 
 WORDS = str(Path(__file__).with_name("deepagents_words"))
 """The dialect in which the backend and its session talk."""

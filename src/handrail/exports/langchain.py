@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_core.messages import ToolMessage
-from langchain_core.tools import BaseTool
 from pydantic import PrivateAttr
 
 from handrail.dialects import Spec
 from handrail.exports.common import AnySession, Turns, awaited, pictures, plain
+from handrail.extras import needs
 from handrail.nouns import Result, as_json
+
+with needs("langchain"):
+    from langchain_core.messages import ToolMessage
+    from langchain_core.tools import BaseTool
 
 
 class HandrailTool(BaseTool):

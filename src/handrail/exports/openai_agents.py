@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents import FunctionTool, RunConfig, ToolErrorFormatterArgs, ToolOutputImage, ToolOutputText
-from agents.tool_context import ToolContext
-
 from handrail.dialects import Spec
 from handrail.exports.common import AnySession, Turns, awaited, data_url, pictures, plain
+from handrail.extras import needs
 from handrail.nouns import Result
+
+with needs("openai-agents"):
+    from agents import FunctionTool, RunConfig, ToolErrorFormatterArgs, ToolOutputImage, ToolOutputText
+    from agents.tool_context import ToolContext
 
 
 def tools(session: AnySession) -> list[FunctionTool]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pydantic_ai import BinaryContent, RunContext, ToolDefinition
-from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
-
 from handrail.exports.common import AnySession, awaited, data_url, pictures, plain
+from handrail.extras import needs
+
+with needs("pydantic-ai"):
+    from pydantic_ai import BinaryContent, RunContext, ToolDefinition
+    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 
 class HandrailToolset(AbstractToolset[Any]):

@@ -12,10 +12,12 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from smolagents import ActionStep, MultiStepAgent, Tool
-
 from handrail.dialects import Spec
 from handrail.exports.common import AnySession, pictures, plain
+from handrail.extras import needs
+
+with needs("smolagents"):
+    from smolagents import ActionStep, MultiStepAgent, Tool
 
 _SIMPLE = ("string", "boolean", "integer", "number", "array", "object", "null")
 

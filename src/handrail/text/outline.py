@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from handrail.errors import NoOutline
+from handrail.extras import MissingExtra, needs
 from handrail.text.outline_grammars import GRAMMARS
 
 MOST = 2000
@@ -61,10 +62,10 @@ def outline(text: str, name: str, start: int = 1, most: int = MOST) -> list[Symb
         from handrail.text.outline_grammars import symbols
 
         try:
-            found = (Symbol(*symbol) for symbol in symbols(text, ending, start, most + 1))
-        except ImportError as error:
-            why = f'{error.name} is not installed. Install it (pip install "handrail[outline]"), or use Grep.'
-            raise NoOutline(path=name, why=why) from None
+            with needs("outline"):
+                found = (Symbol(*symbol) for symbol in symbols(text, ending, start, most + 1))
+        except MissingExtra as error:
+            raise NoOutline(path=name, why=f"{error}. Or use Grep to find your way.") from None
     else:
         raise NoOutline(path=name, why="no language is known for a file of that name. Use Grep to find your way.")
     return [symbol._replace(label=cut(symbol.label)) for symbol in found]

@@ -12,6 +12,7 @@ from handrail.agent.providers.uses import count, distinct, sent_arguments, sent_
 from handrail.agent.talk import Given, Reply, Turn, Usage, Use
 from handrail.exports.anthropic import content_blocks
 from handrail.exports.anthropic import tools as tool_params
+from handrail.extras import MissingExtra, needs
 
 if TYPE_CHECKING:
     from anthropic import Anthropic
@@ -27,9 +28,10 @@ def open_model(model: str, environ: Mapping[str, str], window: int) -> MessagesM
         # Said before the SDK is imported, which takes seconds.
         raise ModelError("there is no key for Anthropic: set ANTHROPIC_API_KEY", "auth")
     try:
-        from anthropic import Anthropic
-    except ImportError:
-        raise ModelError("the anthropic package is not installed: pip install 'handrail[agent]'", "missing") from None
+        with needs("agent"):
+            from anthropic import Anthropic
+    except MissingExtra as error:
+        raise ModelError(str(error), "missing") from None
     made = Anthropic(api_key=key or (None if token else "none"), auth_token=token, base_url=base, max_retries=0)
     return MessagesModel(model, environ, window, made)
 

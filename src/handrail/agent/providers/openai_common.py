@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from handrail.agent.providers import ModelError
 from handrail.agent.providers.failures import translated
+from handrail.extras import MissingExtra, needs
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -20,9 +21,10 @@ def client(environ: Mapping[str, str]) -> OpenAI:
         mend = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own (a local one needs no key)"
         raise ModelError(f"there is no key for OpenAI: {mend}", "auth")
     try:
-        from openai import OpenAI
-    except ImportError:
-        raise ModelError("the openai package is not installed: pip install 'handrail[agent]'", "missing") from None
+        with needs("agent"):
+            from openai import OpenAI
+    except MissingExtra as error:
+        raise ModelError(str(error), "missing") from None
     return OpenAI(api_key=key or "none", base_url=base or None, max_retries=0)
 
 

@@ -14,6 +14,7 @@ from handrail.cli.face.opening import Work
 from handrail.cli.face.screen import lively, open_screen
 from handrail.cli.face.slash import COMMANDS, Slash, is_command
 from handrail.cli.output import UsageError, on_terminal
+from handrail.extras import MissingExtra, needs
 from handrail.text.shown import readable, shown
 
 if TYPE_CHECKING:
@@ -97,10 +98,11 @@ def _asker(work: Work, slash: Slash) -> Ask:
         print(f"(a conversation of {len(plan.turns)} turns goes on)", flush=True)
     with early_prompt():
         try:
-            from handrail.cli.face.completion import Files, Words
-            from handrail.cli.face.editor import Editor
-        except ImportError:
-            raise UsageError("prompt_toolkit is not installed: pip install 'handrail[agent]'") from None
+            with needs("agent"):
+                from handrail.cli.face.completion import Files, Words
+                from handrail.cli.face.editor import Editor
+        except MissingExtra as error:
+            raise UsageError(str(error)) from None
         words = Words(COMMANDS, slash.choices, Files(lambda: work.ready))
         editor = Editor(os.path.join(plan.state, "chat-history"), words, work.meter.line)
 

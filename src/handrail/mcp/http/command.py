@@ -12,6 +12,7 @@ import ipaddress
 import os
 from collections.abc import Sequence
 
+from handrail.extras import MissingExtra, needs
 from handrail.mcp.command_line import Parser, WrongUsage, say
 from handrail.mcp.http import principals
 from handrail.mcp.http.principals import OWNER, BadPrincipals, Principal, Principals
@@ -115,12 +116,13 @@ def _owner(options: argparse.Namespace, said: list[str]) -> Principal:
 def run(options: argparse.Namespace) -> int:
     """Serve until a signal ends it; raises `HttpError`."""
     try:
-        import anyio  # noqa: F401 - the extra, as a whole
-        import uvicorn  # noqa: F401
+        with needs("mcp"):
+            import uvicorn  # noqa: F401 - the extra, as a whole
 
-        import mcp  # noqa: F401
-    except ImportError as error:
-        raise HttpError(f"--http needs the extra: pip install 'handrail[mcp]' ({error.name} is missing)") from None
+            import handrail.mcp.http.calls
+            import handrail.mcp.http.gate  # noqa: F401
+    except MissingExtra as error:
+        raise HttpError(str(error)) from None
     asked = door(options)
     for line in asked.said:
         say(f"handrail mcp: {line}")

@@ -1,0 +1,76 @@
+"""Optional packages: which extra of Handrail brings them, what each is for, and the one error if it is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+USES: Mapping[str, str] = {
+    "mcp": "`handrail mcp --http`",
+    "agent": "`handrail chat`, `handrail run`, `handrail acp` and `handrail demo`",
+    "openai": "models of the OpenAI APIs",
+    "anthropic": "models of the Anthropic API",
+    "langchain": "handrail.exports.langchain",
+    "deepagents": "handrail.exports.deepagents",
+    "pydantic-ai": "handrail.exports.pydantic_ai",
+    "openai-agents": "handrail.exports.openai_agents",
+    "claude-agent-sdk": "handrail.exports.claude_agent_sdk",
+    "smolagents": "handrail.exports.smolagents",
+    "acp": "`handrail acp`",
+    "outline": "outlines of source files, other than Python and Markdown",
+}
+"""What each extra of `pyproject.toml` is for."""
+
+_MODULES = {"agent-client-protocol": "acp", "openai-agents": "agents", "pydantic-ai-slim": "pydantic_ai"}
+"""Packages that are imported under another name."""
+
+
+class MissingExtra(ImportError):
+    """A package of an extra is not installed, or is not a version that works; the text names the extra."""
+
+    def __init__(self, extra: str, error: ImportError) -> None:
+        package = (error.name or "").partition(".")[0]
+        missing = isinstance(error, ModuleNotFoundError) and package
+        found = f"{package} is not installed" if missing else f"it cannot be imported: {error!r}"
+        super().__init__(f"the extra {extra} is needed for {USES[extra]} ({found}): {install(extra)}", name=error.name)
+        self.extra = extra
+
+
+def install(extra: str) -> str:
+    """The command that installs an extra."""
+    assert extra in USES, extra
+    return f"pip install 'handrail[{extra}]'"
+
+
+@contextmanager
+def needs(extra: str) -> Iterator[None]:
+    """Put around the import of an optional package: if that fails, `MissingExtra` says what to install."""
+    try:
+        yield
+    except MissingExtra:
+        raise
+    except ImportError as error:
+        raise MissingExtra(extra, error) from error
+
+
+def packages() -> dict[str, list[str]]:
+    """The packages of each extra, by the metadata of the installed Handrail; empty if it is not installed."""
+    from importlib import metadata
+
+    found: dict[str, list[str]] = {}
+    try:
+        wanted = metadata.requires("handrail") or []
+    except metadata.PackageNotFoundError:
+        return {}
+    for line in wanted:
+        name = re.match(r"[\w.-]+", line)
+        for extra in re.findall(r"""extra\s*==\s*["']([\w.-]+)["']""", line):
+            if name:
+                found.setdefault(extra, []).append(name[0])
+    return {extra: sorted(names) for extra, names in found.items()}
+
+
+def module_of(package: str) -> str:
+    """The name under which a package is imported."""
+    return _MODULES.get(package, package.replace("-", "_"))

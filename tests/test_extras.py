@@ -1,0 +1,159 @@
+"""Optional packages: each extra of `pyproject.toml` is known, and whoever lacks one reads its name."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from handrail import extras
+from tests.command import TIMEOUT, surroundings
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+DECLARED = {
+    extra: sorted(re.split(r"[<>=~]", line)[0] for line in lines)
+    for extra, lines in PROJECT["optional-dependencies"].items()
+}
+
+# What is hidden is found neither by an import nor by whoever asks whether it could be imported.
+HIDE = """
+import sys
+hidden = set({hidden!r})
+class Without:
+    def __init__(self, finder): self.finder = finder
+    def find_spec(self, name, *rest):
+        return None if name.partition(".")[0] in hidden else self.finder.find_spec(name, *rest)
+    def __getattr__(self, name): return getattr(self.finder, name)
+sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
+"""
+
+OPEN = "from handrail.agent.providers import open_model; open_model('m', {{'{key}': 'k'}}, '{api}')"
+RUNNABLE = "from handrail import Session; from handrail.exports.anthropic import {name}; {name}(Session('.'))"
+COMMAND = "from handrail.cli import main; raise SystemExit(main({words!r}))"
+MODEL = ["--model", "m", "--api", "chat"]
+
+USED: list[tuple[str, str, str]] = [  # the extra, the package that is hidden, what is done without it
+    ("agent", "openai", OPEN.format(key="OPENAI_API_KEY", api="chat")),
+    ("agent", "openai", OPEN.format(key="OPENAI_API_KEY", api="responses")),
+    ("agent", "anthropic", OPEN.format(key="ANTHROPIC_API_KEY", api="anthropic")),
+    ("agent", "openai", COMMAND.format(words=["chat", *MODEL])),
+    ("agent", "anthropic", COMMAND.format(words=["run", "--model", "m", "--api", "anthropic", "task"])),
+    ("agent", "openai", COMMAND.format(words=["demo"])),
+    ("agent", "openai", COMMAND.format(words=["acp", *MODEL])),
+    ("acp", "agent-client-protocol", COMMAND.format(words=["acp", *MODEL])),
+    ("mcp", "mcp", COMMAND.format(words=["mcp", "--http", "127.0.0.1:0"])),
+    ("mcp", "uvicorn", COMMAND.format(words=["mcp", "--http", "127.0.0.1:0"])),
+    ("anthropic", "anthropic", RUNNABLE.format(name="runnable_tools")),
+    ("anthropic", "anthropic", RUNNABLE.format(name="async_runnable_tools")),
+    ("outline", "tree-sitter-go", "from handrail.text.outline import outline; outline('x', 'a.go')"),
+    *(
+        (extra, package, f"import handrail.exports.{extra.replace('-', '_')}")
+        for extra, names in DECLARED.items()
+        for package in names
+        if (ROOT / f"src/handrail/exports/{extra.replace('-', '_')}.py").exists()
+        and extra not in ("openai", "anthropic")
+    ),
+]
+
+
+def test_every_extra_is_known_and_no_other() -> None:
+    assert set(extras.USES) == set(DECLARED)
+
+
+def test_the_metadata_of_the_package_names_the_packages_of_each_extra() -> None:
+    assert extras.packages() == DECLARED
+
+
+def test_every_extra_is_tried_here() -> None:
+    # The types of `openai` are needed by type checkers alone: its exports work without the package.
+    assert set(DECLARED) - {extra for extra, _, _ in USED} == {"openai"}
+
+
+@pytest.mark.parametrize("extra", ["openai", "openai_hosted", "anthropic"])
+def test_the_exports_for_plain_apis_need_no_package(extra: str, tmp_path: Path) -> None:
+    program = HIDE.format(hidden=["openai", "anthropic"]) + f"import handrail.exports.{extra}"
+    assert subprocess.run([sys.executable, "-c", program], cwd=tmp_path, timeout=TIMEOUT).returncode == 0
+
+
+@pytest.mark.parametrize(("extra", "package", "use"), USED)
+def test_what_lacks_an_extra_names_it_and_how_to_install_it(extra: str, package: str, use: str, tmp_path: Path) -> None:
+    program = HIDE.format(hidden=[extras.module_of(package)]) + use
+    keys = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=surroundings(keys),
+        input="",
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
+    last = done.stderr.strip().splitlines()[-1]
+    assert done.returncode != 0
+    assert f"the extra {extra} is needed for {extras.USES[extra]}" in last
+    assert f"({extras.module_of(package)} is not installed): pip install 'handrail[{extra}]'" in last
+    if "handrail.cli" in use:
+        assert "Traceback" not in done.stderr
+
+
+def test_a_chat_at_a_terminal_names_the_extra_of_its_line_editor(tmp_path: Path) -> None:
+    program = HIDE.format(hidden=["prompt_toolkit"]) + COMMAND.format(words=["chat", *MODEL])
+    env = surroundings({"OPENAI_API_KEY": "k"})
+    child = pexpect.spawn(
+        sys.executable,
+        ["-c", program],
+        cwd=str(tmp_path),
+        env=env,
+        encoding="utf-8",
+        timeout=TIMEOUT,
+        dimensions=(40, 200),
+    )
+    child.expect_exact("(prompt_toolkit is not installed): pip install 'handrail[agent]'")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 2 and "Traceback" not in child.before
+
+
+def test_a_package_that_is_there_and_cannot_be_imported_is_no_package_that_is_missing() -> None:
+    with pytest.raises(extras.MissingExtra) as caught, extras.needs("mcp"):
+        raise ImportError("cannot import name 'x' from 'mcp'", name="mcp")
+    assert "cannot import name 'x'" in str(caught.value) and "is not installed" not in str(caught.value)
+
+
+def test_every_place_that_needs_an_extra_names_one_that_there_is() -> None:
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        assert set(re.findall(r'needs\("([^"]*)"\)', text)) <= set(DECLARED), path
+        assert path.name == "extras.py" or "pip install 'handrail[" not in text, path
+
+
+def doctor(cwd: Path, hidden: list[str]) -> dict[str, dict[str, object]]:
+    program = HIDE.format(hidden=hidden) + COMMAND.format(words=["doctor", "--json"])
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=cwd, env=surroundings(), capture_output=True, timeout=TIMEOUT
+    )
+    assert done.returncode == 0, done.stderr
+    return {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+
+
+def test_doctor_says_what_each_extra_is_for_and_how_to_install_it(tmp_path: Path) -> None:
+    every = [extras.module_of(package) for names in DECLARED.values() for package in names]
+    without = doctor(tmp_path, every)
+    for extra, names in DECLARED.items():
+        check = without[f"extra {extra}"]
+        assert (check["found"], check["needed"], check["mend"]) == (False, False, f"pip install 'handrail[{extra}]'")
+        assert extras.USES[extra] in str(check["detail"])
+        assert f"not installed: {', '.join(names)}" in str(check["detail"])
+
+
+def test_doctor_names_the_one_package_that_is_missing(tmp_path: Path) -> None:
+    found = doctor(tmp_path, ["anthropic"])
+    assert str(found["extra agent"]["detail"]).endswith("not installed: anthropic")
+    assert not found["extra anthropic"]["found"] and found["extra openai"]["found"]
