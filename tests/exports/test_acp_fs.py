@@ -220,7 +220,7 @@ def test_a_dirty_file_that_is_moved_keeps_its_mode_and_what_was_typed(path: Path
     editor = ScriptedEditor()
     editor.buffers[str(path)] = "one\ntyped\n"
     patch = "*** Begin Patch\n*** Update File: a.txt\n*** Move to: b.txt\n@@\n-one\n+1\n typed\n*** End Patch"
-    found = played(path.parent, editor, ("Read", READ), ("ApplyPatch", {"patch": patch}))
+    found = played(path.parent, editor, ("Read", READ), ("ApplyPatch", {"patch": patch}), mode="full")
     assert [result.status for result in found] == ["ok", "ok"]
     moved = path.with_name("b.txt")
     assert moved.read_bytes() == b"1\ntyped\n" and stat.S_IMODE(moved.stat().st_mode) == 0o750

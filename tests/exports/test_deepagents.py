@@ -247,7 +247,7 @@ def test_a_command_that_takes_too_long_is_ended(opened: Open) -> None:
 def test_a_file_is_deleted_once_it_was_read_and_a_directory_never(opened: Open, tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "a.txt").write_text("x\n", encoding="utf-8")
-    files = opened()
+    files = opened(mode="full")
     assert files.delete("/d").error
     assert files.delete("/d/a.txt").error
     files.read("/d/a.txt")
