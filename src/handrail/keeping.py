@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from handrail.files.before_images import MOST_BYTES, MOST_FILES
 from handrail.files.parcels import Entry
 from handrail.journal import Journal, Kept, NoJournal, Opening, Origin, Piece
 from handrail.nouns import Touch
@@ -21,8 +22,6 @@ from handrail.tool import Remark
 from handrail.trail import Trail
 from handrail.workspace import Workspace, itself
 
-_MOST_FILES = 2_000
-_MOST_BYTES = 64 << 20
 _NAMED = 20
 _OUTSIDE = "it lies outside of the workspace"
 _NOT_KNOWN = "what it puts there is not known before"
@@ -63,14 +62,17 @@ class Keeper:
     home: str
     found: dict[str, Kept | Piece] = field(default_factory=dict)
     missed: list[str] = field(default_factory=list)
-    room: int = _MOST_BYTES
+    room: int = MOST_BYTES
     _reach: Reach = field(default_factory=lambda: Reach(lambda _: True))
 
     def all(self, touches: Sequence[Touch]) -> tuple[Touch, ...]:
         """Keep what the touches mean. A touch that cannot be taken back in full comes back with a doubt."""
-        return tuple(
-            replace(touch, doubt=self._kept(touch, touches)) if _changes(touch) else touch for touch in touches
-        )
+        doubts = dict[int, str]()
+        # Single files first: what a whole directory holds must not use up their room.
+        for at in sorted(range(len(touches)), key=lambda at: touches[at].below):
+            if _changes(touches[at]):
+                doubts[at] = self._kept(touches[at], touches)
+        return tuple(replace(touch, doubt=doubts[at]) if at in doubts else touch for at, touch in enumerate(touches))
 
     def _kept(self, touch: Touch, touches: Sequence[Touch]) -> str:
         """Keeps what one touch means; says what is not known of it."""
@@ -142,7 +144,7 @@ class Keeper:
     def _add(self, path: str) -> None:
         if path in self.found or path in self.missed:
             return
-        one = _read(path, self.room) if len(self.found) < _MOST_FILES else None
+        one = _read(path, self.room) if len(self.found) < MOST_FILES else None
         if one is None:
             self.missed.append(path)
         else:

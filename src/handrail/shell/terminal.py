@@ -8,13 +8,14 @@ import secrets
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from handrail.artefacts import ALIAS, Artefacts
 from handrail.errors import BadCommand
 from handrail.shell.fencing.environment import scrubbed
 from handrail.shell.fencing.fence import MOST_MASKED, Fence, Limits, Mode, Network, inside, maskable, usual_protected
+from handrail.shell.fencing.git_settings import with_settings
 from handrail.shell.fencing.mounts import all_names
 from handrail.shell.fencing.sandbox import Boundary, choose
 from handrail.shell.reading.respelled import respelled
@@ -115,10 +116,20 @@ class Terminal:
         return self.unmasked == 0
 
     def run(
-        self, command: str, cwd: str, timeout: float, name: str, cancel: threading.Event | None, keep: bool = False
+        self,
+        command: str,
+        cwd: str,
+        timeout: float,
+        name: str,
+        cancel: threading.Event | None,
+        keep: bool = False,
+        git: Mapping[str, str] | None = None,
     ) -> tuple[Run, Ended | None]:
-        """A command, until it ends; with ``keep`` it may go on when the time is up (None)."""
-        run = self._begin(self._runs.start, command, cwd, name)
+        """A command, until it ends; with ``keep`` it may go on when the time is up (None).
+
+        ``git`` are settings for a command that only looks with git: no repository can override them.
+        """
+        run = self._begin(self._runs.start, command, cwd, name, git=git)
         try:
             ended = run.wait(timeout, cancel, keep)
         except BaseException:
@@ -135,7 +146,15 @@ class Terminal:
         self._over(run)
         return ended
 
-    def start(self, command: str, cwd: str, name: str, stdin: bool, timeout: float | None) -> Job:
+    def start(
+        self,
+        command: str,
+        cwd: str,
+        name: str,
+        stdin: bool,
+        timeout: float | None,
+        git: Mapping[str, str] | None = None,
+    ) -> Job:
         """A command in the background."""
         started = list[Job]()
 
@@ -143,12 +162,22 @@ class Terminal:
             started.append(self.jobs.start(order, timeout))
             return started[0].run
 
-        self._begin(start, command, cwd, name, stdin)
+        self._begin(start, command, cwd, name, stdin, git)
         return started[0]
 
-    def _begin(self, start: Callable[[Order], Run], command: str, cwd: str, name: str, stdin: bool = False) -> Run:
+    def _begin(
+        self,
+        start: Callable[[Order], Run],
+        command: str,
+        cwd: str,
+        name: str,
+        stdin: bool = False,
+        git: Mapping[str, str] | None = None,
+    ) -> Run:
         boundary, budget = self.boundary, self._options.log_bytes
         env = environment(scrubbed(keep=self._options.keep_env))
+        if git is not None:
+            env = with_settings(git, env)
         self._shell = self._shell or find_shell()
         if ALIAS in command and not boundary.namespaced:
             command = respelled(read(command), ALIAS, self._artefacts.directory) or command

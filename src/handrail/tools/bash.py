@@ -12,11 +12,11 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from handrail.artefacts import ALIAS
-from handrail.errors import BadCommand, Dangerous, NotDirectory, TimeoutTooLong, TooManyJobs
+from handrail.errors import BadCommand, Dangerous, NotDirectory, TimeoutTooLong, ToolError, TooManyJobs
 from handrail.nouns import Touch
 from handrail.shell.parse import SHELLS, PatchCall, as_patch
 from handrail.shell.reading.danger import danger
-from handrail.shell.reading.effects import effects
+from handrail.shell.reading.effects import Effects, effects
 from handrail.shell.reading.script import Script, checked, read
 from handrail.shell.running.orders import Ended
 from handrail.shell.running.output import WHOLE, View
@@ -24,7 +24,7 @@ from handrail.shell.running.run import Run
 from handrail.shell.terminal import Terminal
 from handrail.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words
 from handrail.tools import apply_patch
-from handrail.tools.parts import patch_call
+from handrail.tools.parts import git_call, patch_call
 
 _PLACES = ("", "/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
 _MOST_CHARS = 190_000
@@ -53,6 +53,11 @@ class Args(Arguments):
     def patch(self) -> PatchCall | None:
         """The patch that this command is; None if it is any other command. Looked for once a call."""
         return None if self.background else patch_call.found(self.command)
+
+    @cached_property
+    def effects(self) -> Effects:
+        """What the command would do, as far as its words tell. What is refused everywhere raises."""
+        return effects(_require_harmless(self.command))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +88,9 @@ def touches(args: Args) -> list[Touch]:
     """A patch touches files. A command is run, each of its parts, and comes to files as far as that can be proven."""
     if args.patch:
         return patch_call.touches(args.patch, args.workdir)
-    found = effects(_require_harmless(args.command))
+    found = args.effects
     worst = next((one.why for one in found.commands if one.tier == found.tier), "")
-    place = "" if posixpath.normpath(args.workdir) == "." else args.workdir
+    place = _place(args)
     whole = Touch("run", args.command, tier=found.tier, why=worst, doubt="; ".join(found.doubts), place=place)
     parts = [Touch("run", one.text, tier=one.tier, why=one.why, doubt=one.doubt, place=place) for one in found.commands]
     files = [
@@ -95,6 +100,22 @@ def touches(args: Args) -> list[Touch]:
     out = [Touch("network", text, by_command=True) for text in found.network]
     several = parts if len(parts) > 1 else []
     return list(dict.fromkeys([whole, *several, *files, *out, Touch("read", args.workdir)]))
+
+
+def seek(args: Args, ctx: Context) -> list[Touch]:
+    """What the repositories say that the command runs git in."""
+    if args.patch or not args.effects.git:
+        return []
+    try:
+        where = ctx.where(args.workdir)
+    except (ToolError, OSError):  # the run says it
+        return []
+    return git_call.seek(args.effects, where, _place(args))
+
+
+def _place(args: Args) -> str:
+    """The directory that the command runs in, if that is not the workspace."""
+    return "" if posixpath.normpath(args.workdir) == "." else args.workdir
 
 
 def _placed(workdir: str, path: str) -> str:
@@ -117,13 +138,14 @@ def run(args: Args, ctx: Context) -> Outcome:
         raise NotDirectory(path=args.workdir)
     terminal, where = ctx.terminal, ctx.where(args.workdir)
     name = ctx.call_id or "bash"
+    git = git_call.settings(args.effects, where)
     if args.background:
-        job = terminal.start(args.command, where, name, True, args.timeout)
+        job = terminal.start(args.command, where, name, True, args.timeout, git)
         log = terminal.called(job.run.order.log)
         facts = {"job": job.id, "pid": job.run.pid, "log": log, "boundary": terminal.boundary.name}
         return Outcome("started", facts, dict(facts))
     watch = ctx.watch()
-    done, ended = terminal.run(args.command, where, seconds, name, ctx.cancel, args.keep)
+    done, ended = terminal.run(args.command, where, seconds, name, ctx.cancel, args.keep, git)
     if ended is None:
         view = _view(done, limits, terminal)
         try:
@@ -274,4 +296,5 @@ TOOL = Tool(
     say=say,
     hints=Hints(destructive=True, open_world=True),
     touches=touches,
+    seek=seek,
 )

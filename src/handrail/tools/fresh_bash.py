@@ -43,6 +43,11 @@ def touches(args: Args) -> list[Touch]:
     return [] if args.restart else bash.touches(_bash(args))
 
 
+def seek(args: Args, ctx: Context) -> list[Touch]:
+    """What Bash would look for."""
+    return [] if args.restart else bash.seek(_bash(args), ctx)
+
+
 def run(args: Args, ctx: Context) -> Outcome:
     if args.restart:
         return Outcome("restarted", {"command": args.command}, {"restarted": True, "run": False})
@@ -67,4 +72,5 @@ TOOL = Tool(
     say=say,
     hints=Hints(destructive=True, open_world=True),
     touches=touches,
+    seek=seek,
 )

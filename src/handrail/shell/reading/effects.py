@@ -22,7 +22,9 @@ from handrail.shell.reading.assigning import assigned
 from handrail.shell.reading.commands import Redirection, Script, Simple
 from handrail.shell.reading.danger import dangers
 from handrail.shell.reading.directories import Directories, Places, joined
-from handrail.shell.reading.gitting import git
+from handrail.shell.reading.git_losses import loss_of
+from handrail.shell.reading.git_runs import GitRun, at_places, unsteady
+from handrail.shell.reading.gitting import git, verb_of
 from handrail.shell.reading.harm import fork_bomb, harm
 from handrail.shell.reading.known import HARMLESS_BEFORE, QUIET_DEVICES, STEERING
 from handrail.shell.reading.lookers import find_starts, looker
@@ -33,7 +35,7 @@ from handrail.shell.reading.seeing import seen
 from handrail.shell.reading.wrapping import LISTERS, MAKES_NAMES, NARROWERS, runs_input, runs_words, wrapper
 from handrail.shell.reading.writers import writer
 
-__all__ = ["CommandEffect", "Effects", "FileEffect", "effects"]
+__all__ = ["CommandEffect", "Effects", "FileEffect", "GitRun", "effects"]
 
 _BEFORE = re.compile(HARMLESS_BEFORE)
 _STEERS = re.compile(STEERING)
@@ -66,6 +68,9 @@ class Effects:
     files: tuple[FileEffect, ...] = ()
     doubts: tuple[str, ...] = ()
     network: tuple[str, ...] = ()
+    git: tuple[GitRun, ...] = ()
+    only_looks_with_git: bool = False
+    """Whether git only looks, and no other program of the line may run git: its settings may be overridden."""
 
     @property
     def tier(self) -> CommandTier:
@@ -95,6 +100,9 @@ class _Judge:
         self.files: dict[FileEffect, FileEffect] = {}
         self.network: list[str] = []
         self.outward: list[tuple[str, ...]] | None = None
+        self.git: list[GitRun] = []
+        self.unknown = False
+        """A command may run any other program."""
 
     def judged(self) -> Effects:
         if self.script.error is not None:
@@ -111,7 +119,9 @@ class _Judge:
             if not commands:
                 commands.append(CommandEffect(self.source[:200], (), "ordinary", doubts[0], doubts[0]))
             commands = [_demoted(command, doubts[0]) for command in commands]
-        return Effects(tuple(commands), tuple(self.files.values()), doubts, tuple(dict.fromkeys(self.network)))
+        looks = bool(self.git) and all(run.looks for run in self.git) and not (self.unknown or doubts)
+        network = tuple(dict.fromkeys(self.network))
+        return Effects(tuple(commands), tuple(self.files.values()), doubts, network, tuple(self.git), looks)
 
     def _command(self, index: int, run: Simple, refused: str) -> CommandEffect:
         places = self.directories.of(index)
@@ -119,7 +129,13 @@ class _Judge:
         args = arguments(run.words[1:], self.variables.known, self.inputs.get(run.via))
         base = run.base
         text = _text(run)
+        if base == "git":
+            args, places = at_places(args, places)
         ruling = self._ruling(index, run, base, args, places)
+        if base == "git":
+            self._see_git(run, args, places, ruling)
+        elif base and ruling.tier != "read_only" and writer(base, args) is None:
+            self.unknown = True
         ruling = _stricter(ruling, self._around(run, base, text))
         if base and goes_out(base, args):
             self.network.append(text)
@@ -154,8 +170,9 @@ class _Judge:
             self._feeds(index, run, base, args)
         if base == "git":
             found = git(args)
-            if found.tier == "read_only" and places != frozenset((".",)):
-                found = replace(found, tier="ordinary", why="a directory may bring settings that make git run programs")
+            if found.tier == "read_only":
+                why = unsteady(run, self.source, self.runs) if places else "it cannot be told where git runs"
+                found = replace(found, tier="ordinary", why=why) if why else found
         if found is None or base == "find":
             found = looker(base, args) or writer(base, args)
             if base in ("tee", "curl", "wget") and found is not None:
@@ -169,6 +186,11 @@ class _Judge:
         ):
             return replace(found, tier="ordinary", why=f"{run.words[0].source} may be another program of that name")
         return found
+
+    def _see_git(self, run: Simple, args: Sequence[Arg], places: Places, ruling: Ruling) -> None:
+        verb, at, _ = verb_of(args)
+        loss = loss_of(verb, args[: max(at - 1, 0)], args[at:]) if "ssh" not in run.via else None
+        self.git.append(GitRun(_text(run), verb or "", places, ruling.tier == "read_only", loss))
 
     def _goes(self, index: int, base: str, args: Sequence[Arg]) -> Ruling:
         """`cd` and its like."""

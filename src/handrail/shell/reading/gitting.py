@@ -124,7 +124,7 @@ _SECOND: dict[str, tuple[str, ...]] = {
     "submodule": ("status",),
 }
 """Verbs that only look with one of these words behind them."""
-_QUIET_GLOBALS = ("--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects")
+QUIET_GLOBALS = ("--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects")
 _SHOWS_ALL = ("diff", "grep", "diff-tree", "diff-index", "diff-files", "whatchanged")
 _NETWORK = {
     "fetch": (),
@@ -152,7 +152,7 @@ def verb_of(args: Sequence[Arg]) -> tuple[str | None, int, str]:
         at += 1
         if not text.startswith("-"):
             return text, at, odd
-        if text not in _QUIET_GLOBALS:
+        if text not in QUIET_GLOBALS:
             odd = odd or text
         if text in ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--exec-path"):
             at += 1

@@ -174,7 +174,15 @@ def _is_verb(row: Harm, verb: str, rest: Sequence[str]) -> bool:
     first, *others = row.needs
     if first.startswith("~"):
         return _there(first, rest)
-    return verb in first.split(" ") and all(_there(need, rest) for need in others)
+    long = [option for need in others for option in need.split(" ") if option.startswith("--")]
+    texts = [*rest, *(option for option in long if any(_abbreviates(text, option) for text in rest))]
+    return verb in first.split(" ") and all(_there(need, texts) for need in others)
+
+
+def _abbreviates(text: str, option: str) -> bool:
+    """Whether git takes a text for this option: names may be cut short."""
+    name = text.partition("=")[0]
+    return len(name) > 2 and option.startswith(name)
 
 
 def fork_bomb(source: str) -> bool:
