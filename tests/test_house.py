@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-import handrail
 from handrail import dialects, errors, tools
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,22 +21,6 @@ SRC = ROOT / "src" / "handrail"
 PYTHON_FILES = sorted(SRC.rglob("*.py"))
 HEAVY = {"mcp", "openai", "anthropic", "starlette", "PIL", "pypdfium2", "nbformat", "rich"}
 ALWAYS_TOLD = {"tool", "verb", "path"}  # facts that the corridor adds to every failure
-PUBLIC = [
-    "Dialect",
-    "Journal",
-    "Note",
-    "Policy",
-    "Prepared",
-    "Record",
-    "Result",
-    "Root",
-    "Session",
-    "Settings",
-    "Spec",
-    "ToolError",
-    "Touch",
-    "Verdict",
-]
 
 
 def modules_after(code: str) -> set[str]:
@@ -119,17 +102,6 @@ def test_every_tool_file_has_the_same_parts_in_the_same_order(tool_id: str) -> N
     parts = ["Args", "Limits", "run", "say", "TOOL"]
     assert [name for name in named if name in parts] == parts
     assert named[-1] == "TOOL"
-
-
-def test_the_public_names_are_these_and_no_others() -> None:
-    assert sorted(handrail.__all__) == PUBLIC
-    assert dir(handrail) == PUBLIC
-    assert all(getattr(handrail, name).__name__ == name for name in PUBLIC)
-
-
-def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="Workspace"):
-        handrail.Workspace  # noqa: B018 - the look-up is the test
 
 
 def test_import_handrail_pulls_in_nothing_heavy() -> None:

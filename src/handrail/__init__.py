@@ -1,51 +1,117 @@
 """Handrail: the hands of a coding agent.
 
     from handrail import Session
+
     session = Session("path/to/project")
     result = session.call("Read", {"file_path": "README.md"})
     print(result.text, result.status, result.notes)
 
-The names below are the public API; they are imported when first used, so that `import handrail` costs nothing.
+The names below are the public API. Each is imported when it is first used, so that `import handrail` costs nothing.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
-    from handrail.dialects import Dialect, Spec
+    from handrail.agent.history import History
+    from handrail.agent.loop import Agent, Ending
+    from handrail.agent.loop import Limits as AgentLimits
+    from handrail.agent.prompt import system_prompt
+    from handrail.agent.providers import Model, ModelError, open_model
+    from handrail.agent.talk import Event
+    from handrail.aio import AsyncSession
+    from handrail.approvers import Approvers
+    from handrail.config import Config, ConfigError
+    from handrail.config import load as load_config
+    from handrail.dialects import Dialect, DialectError, Spec
     from handrail.errors import ToolError
-    from handrail.journal import Journal, Record
-    from handrail.nouns import Note, Result, Touch, Verdict
+    from handrail.journal import Journal, Opening, Record, Token
+    from handrail.journal.store import SqliteJournal
+    from handrail.journal.undo import UndoReport, UnknownCall
+    from handrail.nouns import Call, Failure, Note, Result, Touch, Verdict
     from handrail.policy import Policy
-    from handrail.prepared import Prepared
+    from handrail.policy.files import PolicyError, PolicyFile, parse_rules
+    from handrail.policy.secrets import Mode
+    from handrail.prepared import Answer, Approve, Prepared
     from handrail.session import Session
-    from handrail.settings import Settings
+    from handrail.settings import AgentSettings, Settings
     from handrail.workspace import Root
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Session": "session",
-    "Prepared": "prepared",
-    "Settings": "settings",
-    "Root": "workspace",
-    "Result": "nouns",
-    "Note": "nouns",
-    "Touch": "nouns",
-    "Verdict": "nouns",
-    "Policy": "policy",
-    "Journal": "journal",
-    "Record": "journal",
+    "Agent": "agent.loop",
+    "AgentLimits": "agent.loop:Limits",
+    "AgentSettings": "settings",
+    "Answer": "prepared",
+    "Approve": "prepared",
+    "Approvers": "approvers",
+    "AsyncSession": "aio",
+    "Call": "nouns",
+    "Config": "config",
+    "ConfigError": "config",
     "Dialect": "dialects",
+    "DialectError": "dialects",
+    "Ending": "agent.loop",
+    "Event": "agent.talk",
+    "Failure": "nouns",
+    "History": "agent.history",
+    "Journal": "journal",
+    "Mode": "policy.secrets",
+    "Model": "agent.providers",
+    "ModelError": "agent.providers",
+    "Note": "nouns",
+    "Opening": "journal",
+    "Policy": "policy",
+    "PolicyError": "policy.files",
+    "PolicyFile": "policy.files",
+    "Prepared": "prepared",
+    "Record": "journal",
+    "Result": "nouns",
+    "Root": "workspace",
+    "Session": "session",
+    "Settings": "settings",
     "Spec": "dialects",
+    "SqliteJournal": "journal.store",
+    "Token": "journal",
     "ToolError": "errors",
+    "Touch": "nouns",
+    "UndoReport": "journal.undo",
+    "UnknownCall": "journal.undo",
+    "Verdict": "nouns",
+    "load_config": "config:load",
+    "open_model": "agent.providers",
+    "parse_rules": "policy.files",
+    "system_prompt": "agent.prompt",
 }
+"""The module of each public name; `module:name` if it has another name there."""
 
 __all__ = [
+    "Agent",
+    "AgentLimits",
+    "AgentSettings",
+    "Answer",
+    "Approve",
+    "Approvers",
+    "AsyncSession",
+    "Call",
+    "Config",
+    "ConfigError",
     "Dialect",
+    "DialectError",
+    "Ending",
+    "Event",
+    "Failure",
+    "History",
     "Journal",
+    "Mode",
+    "Model",
+    "ModelError",
     "Note",
+    "Opening",
     "Policy",
+    "PolicyError",
+    "PolicyFile",
     "Prepared",
     "Record",
     "Result",
@@ -53,9 +119,17 @@ __all__ = [
     "Session",
     "Settings",
     "Spec",
+    "SqliteJournal",
+    "Token",
     "ToolError",
     "Touch",
+    "UndoReport",
+    "UnknownCall",
     "Verdict",
+    "load_config",
+    "open_model",
+    "parse_rules",
+    "system_prompt",
 ]
 
 
@@ -64,7 +138,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'handrail' has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(f"handrail.{_HOMES[name]}"), name)
+    module, _, named = _HOMES[name].partition(":")
+    value = getattr(import_module(f"handrail.{module}"), named or name)
     globals()[name] = value
     return value
 

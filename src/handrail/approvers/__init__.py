@@ -25,7 +25,7 @@ ATTACH = "handrail approve"
 
 
 class Approvers:
-    """The `approve` of a session with no person of its own: `Session(root, approve=Approvers(state, root))`.
+    """The `approve` of a session with no person of its own: `Session(root, approve=Approvers.for_workspace(root))`.
 
     Who is attached is looked up at every question, for people come and go.
     """
@@ -35,6 +35,13 @@ class Approvers:
         self._workspace = os.path.realpath(workspace)
         self._always = always
         """Whether an answer may be written down as a rule, which holds for everybody on this machine."""
+
+    @classmethod
+    def for_workspace(cls, workspace: str | os.PathLike[str]) -> Approvers:
+        """Ask those who are attached for this directory, in the user's own state directory."""
+        from handrail.files.locks import state_directory
+
+        return cls(state_directory(), workspace)
 
     @classmethod
     def of(cls, session: Session, *, always: bool = True) -> Approvers:

@@ -86,6 +86,14 @@ def parse(text: str, path: str, origin: Origin, root: str = "/", *, trusted: boo
     return PolicyFile(path, origin, tuple(rules), locked, trusted)
 
 
+def parse_rules(text: str, *, source: str = "<rules>", root: str | os.PathLike[str] = ".") -> PolicyFile:
+    """Parse rules in TOML for `Session(rules=[...])`; they may loosen, as the user's own may. Raises `PolicyError`.
+
+    ``source`` names them in verdicts and errors. ``root`` is where the examples of the rules (`match`) start from.
+    """
+    return parse(text, source, "user", os.fspath(root))
+
+
 def trust(root: str, state: str, sha256: str) -> PolicyFile:
     """Trust the project's file if it is what the person has looked at; raises `PolicyError`."""
     path = os.path.join(os.path.realpath(root), PROJECT)
