@@ -5,7 +5,9 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from handrail.files.commit import HardLinks
 from handrail.shell.fencing.fence import Mode, Network
@@ -25,6 +27,9 @@ class AgentSettings:
     """What a million tokens of input cost, in any currency."""
     price_out: float | None = None
     """What a million tokens of output cost."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,7 @@ class Settings:
     """Let a fault of this program through as an exception instead of reporting it as a result."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.legacy_encoding:
             try:
                 codecs.lookup(self.legacy_encoding)
@@ -85,3 +91,53 @@ class Settings:
                 re.compile(pattern)
             except re.error as error:
                 raise ValueError(f"redact_patterns: {pattern!r} is not a regular expression: {error}") from None
+
+
+def check_fields(settings: Settings | AgentSettings) -> None:
+    """Check every field against its annotation; raises `ValueError` with the field, the valid values and the value."""
+    kind: type = type(settings)
+    for name, hint in _hints(kind).items():
+        value = getattr(settings, name)
+        if not _fits(value, hint):
+            *most, last = _valid_values(hint)
+            valid = f"{', '.join(most)} or {last}" if most else last
+            raise ValueError(f"{name} must be {valid}, not {repr(value)[:80]}")
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _fits(value: object, hint: Any) -> bool:
+    origin = get_origin(hint)
+    if origin in (Union, UnionType):
+        return any(_fits(value, one) for one in get_args(hint))
+    if origin is Literal:
+        return isinstance(value, str) and value in get_args(hint)
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_fits(item, get_args(hint)[0]) for item in value)
+    if hint in (int, float):  # NaN is not at least 0 either
+        kinds = int if hint is int else int | float
+        return isinstance(value, kinds) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, hint)
+
+
+def _valid_values(hint: Any) -> list[str]:
+    origin = get_origin(hint)
+    if origin in (Union, UnionType):
+        return [text for one in get_args(hint) for text in _valid_values(one)]
+    if origin is Literal:
+        return [repr(choice) for choice in get_args(hint)]
+    if origin is tuple:
+        return ["a tuple of strings"]
+    return [_VALID[hint]]
+
+
+_VALID = {
+    bool: "True or False",
+    int: "a whole number of at least 0",
+    float: "a number of at least 0",
+    str: "a string",
+    NoneType: "None",
+}
