@@ -85,6 +85,9 @@ class Approvals:
 
     def _by_policy(self, touches: Sequence[Touch]) -> Verdict:
         verdict = self._policy.judge(touches)
+        if not isinstance(verdict, Verdict):
+            kind = type(self._policy).__name__
+            raise ValueError(f"{kind}.judge must return a Verdict, not {repr(verdict)[:80]}")
         if verdict.decision != "ask" or not self._granted:
             return verdict
         with self._lock:

@@ -67,6 +67,10 @@ class Verdict:
     allow: str = ""
     """The exact rule that would allow this."""
 
+    def __post_init__(self) -> None:
+        if self.decision not in ("allow", "ask", "deny"):
+            raise ValueError(f"decision must be 'allow', 'ask' or 'deny', not {repr(self.decision)[:80]}")
+
 
 @dataclass(frozen=True, slots=True)
 class Note:

@@ -57,6 +57,12 @@ class Answer:
     arguments: Mapping[str, Any] | None = None
     """The call as the person has rewritten it, in the dialect's names; it is prepared and judged anew."""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.yes, bool):  # "no" would count as a yes
+            raise ValueError(f"yes must be True or False, not {repr(self.yes)[:80]}")
+        if self.lasting not in ("once", "session", "always"):
+            raise ValueError(f"lasting must be 'once', 'session' or 'always', not {repr(self.lasting)[:80]}")
+
     @property
     def choice(self) -> Choice | None:
         """What is wanted of the changes; None: all of them."""
@@ -101,9 +107,16 @@ def diff_of(guard: Guard) -> str:
 
 
 def answered(answer: bool | Answer | Awaitable[bool | Answer]) -> Answer:
-    """A host's answer, given at once or awaited: in a loop of its own, since this thread may be inside one."""
+    """A host's answer, given at once or awaited: in a loop of its own, since this thread may be inside one.
+
+    Raises `ValueError` for anything else than a bool or an `Answer`: a text that is not empty must not count as a yes.
+    """
+    if isinstance(answer, Answer):
+        return answer
+    if isinstance(answer, bool):
+        return Answer(answer)
     if not isinstance(answer, Awaitable):
-        return answer if isinstance(answer, Answer) else Answer(bool(answer))
+        raise ValueError(f"approve must return True, False or an Answer, not {repr(answer)[:80]}")
     import asyncio  # slow to import, and only needed here
     from concurrent.futures import ThreadPoolExecutor
 

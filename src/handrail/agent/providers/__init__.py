@@ -116,6 +116,8 @@ def api_of(model: str, environ: Mapping[str, str]) -> Api:
 def open_model(model: str, environ: Mapping[str, str], api: Api | None = None, window: int | None = None) -> Model:
     """A model by name; raises `ModelError` where no request could be made at all."""
     spoken = api or api_of(model, environ)
+    if spoken not in APIS:
+        raise ValueError(f"api must be {', '.join(map(repr, APIS[:-1]))} or {APIS[-1]!r}, not {repr(spoken)[:80]}")
     window = window or family(model).window
     made: Model = import_module(f"handrail.agent.providers.{spoken}").open_model(model, environ, window)
     return made
