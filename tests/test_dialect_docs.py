@@ -6,6 +6,7 @@ import os
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,21 +35,26 @@ def example(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_example_dialect_speaks_as_the_page_says(example: Path) -> None:
-    made: list[Session] = []
-
-    def session(root: str, dialect: str) -> Session:
-        made.append(Session(example / root, dialect=str(example / dialect)))
-        return made[-1]
-
+def test_the_example_dialect_speaks_as_the_page_says(example: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(example)
     code = block("python example")
     assert code.count("assert ") >= 6
+    scope: dict[str, Any] = {}
     try:
-        exec(compile(code, "docs/dialects.md", "exec"), {"Session": session})
+        exec(compile(code, "docs/dialects.md", "exec"), scope)
     finally:
-        for one in made:
-            one.close()
+        if "session" in scope:
+            scope["session"].close()
     assert (example / "project" / "poem.txt").read_bytes() == b"tulips\nviolets\nviolets\n"
+
+
+def test_a_dialect_is_chosen_by_name_as_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "path" / "to" / "project").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    scope: dict[str, Any] = {}
+    exec(compile(block("python"), "docs/dialects.md", "exec"), scope)
+    with scope["session"] as session:
+        assert session.dialect.name == "deepagents"
 
 
 def test_the_example_shows_every_key_of_a_tools_file() -> None:

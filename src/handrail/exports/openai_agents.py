@@ -10,11 +10,11 @@ from handrail.extras import needs
 from handrail.nouns import Result
 
 with needs("openai-agents"):
-    from agents import FunctionTool, RunConfig, ToolErrorFormatterArgs, ToolOutputImage, ToolOutputText
+    from agents import FunctionTool, RunConfig, Tool, ToolErrorFormatterArgs, ToolOutputImage, ToolOutputText
     from agents.tool_context import ToolContext
 
 
-def tools(session: AnySession) -> list[FunctionTool]:
+def tools(session: AnySession) -> list[Tool]:
     """For `Agent(tools=...)`. Calls of one turn that only read run at once, others in the order they came."""
     ours, turns = awaited(session), Turns(session)
 

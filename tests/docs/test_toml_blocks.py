@@ -1,0 +1,55 @@
+"""Every block of TOML in README and docs is accepted by the code that reads such a file."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from handrail import AgentSettings, Config, Root, Settings, load_config, parse_rules
+from handrail.policy.files import load as load_rules
+from tests.docs.pages import Block, blocks_of
+
+CONFIG = {"README.md", "agent.md"}
+RULES = {"policy.md"}
+ELSEWHERE = {
+    "mcp.md": "tests/mcp/test_http_start.py",  # started with these principals
+    "dialects.md": "tests/test_dialect_docs.py",  # spoken
+}
+
+
+def test_every_block_has_a_reader() -> None:
+    assert {block.page for block in blocks_of("toml")} == CONFIG | RULES | set(ELSEWHERE)
+
+
+def loaded(block: Block, folder: Path) -> Config:
+    path = folder / "config.toml"
+    path.write_text(block.text, encoding="utf-8")
+    return replace(load_config({"HANDRAIL_CONFIG": str(path)}), path="")
+
+
+def test_the_configurations_say_what_the_pages_say(tmp_path: Path) -> None:
+    (readme,) = blocks_of("toml", page="README.md")
+    assert loaded(readme, tmp_path) == Config(Settings(hard_links="split"), (Root("/srv/shared", writable=False),))
+    (agent,) = blocks_of("toml", page="agent.md")
+    assert loaded(agent, tmp_path) == Config(agent=AgentSettings("qwen3-coder", "chat", 262144, 0.2, 0.8))
+
+
+@pytest.mark.parametrize("block", blocks_of("toml", page="policy.md"), ids=str)
+def test_rules_are_taken_from_every_file_that_may_hold_them(block: Block, tmp_path: Path) -> None:
+    written = tomllib.loads(block.text)
+    expected = len(written.get("rules", [])) + sum(map(len, written.get("permissions", {}).values()))
+    assert len(parse_rules(block.text).rules) == expected > 0
+    home, project = tmp_path / "home", tmp_path / "project"
+    project.mkdir()
+    own = home / ".config" / "handrail"
+    own.mkdir(parents=True)
+    for path in (own / "policy.toml", own / "approved.toml", project / "handrail.toml"):
+        path.write_text(block.text, encoding="utf-8")
+    environ = {"HOME": str(home)}
+    files = load_rules(os.path.realpath(project), environ, str(tmp_path), system=str(tmp_path / "none.toml"))
+    assert [len(file.rules) for file in files] == [expected] * 3
+    assert [file.trusted for file in files] == [True, True, False]
