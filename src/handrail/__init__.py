@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from handrail.journal.store import SqliteJournal
     from handrail.journal.undo import UndoReport, UnknownCall
     from handrail.nouns import Call, Failure, Note, Result, Touch, Verdict
-    from handrail.policy import Policy
+    from handrail.policy import AllowAll, Policy
     from handrail.policy.files import PolicyError, PolicyFile, parse_rules
     from handrail.policy.secrets import Mode
     from handrail.prepared import Answer, Approve, Prepared
@@ -43,6 +43,7 @@ _HOMES = {
     "Agent": "agent.loop",
     "AgentLimits": "agent.loop:Limits",
     "AgentSettings": "settings",
+    "AllowAll": "policy",
     "Answer": "prepared",
     "Approve": "prepared",
     "Approvers": "approvers",
@@ -90,6 +91,7 @@ __all__ = [
     "Agent",
     "AgentLimits",
     "AgentSettings",
+    "AllowAll",
     "Answer",
     "Approve",
     "Approvers",

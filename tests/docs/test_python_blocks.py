@@ -78,7 +78,7 @@ def test_a_class_that_the_pages_name_can_be_imported() -> None:
                     tree = ast.parse(span, mode="eval")
                 except SyntaxError:
                     continue
-                calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args + node.keywords]
+                calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
                 named |= {
                     call.func.id for call in calls if isinstance(call.func, ast.Name) and call.func.id[0].isupper()
                 }
