@@ -63,7 +63,8 @@ def loss_of(verb: str | None, before: Sequence[Arg], rest: Sequence[Arg]) -> Los
     if verb in _UNDOES:
         return Loss() if _has(words, "", "--abort", "--skip") else None
     if verb == "read-tree":
-        return Loss(untracked=True) if _has(words, "u", "--reset") else None
+        named = [word for word in words if not word.startswith("-")]
+        return Loss(untracked=True, target=named[-1] if named else "") if _has(words, "u", "--reset") else None
     if verb == "checkout-index":
         if not _has(words, "f", "--force"):
             return None
@@ -77,9 +78,9 @@ def loss_of(verb: str | None, before: Sequence[Arg], rest: Sequence[Arg]) -> Los
     if verb == "submodule":
         return EVERYTHING if _has(words, "f", "--force") else None
     if verb == "branch":
-        named = tuple(f"heads/{word}" for word in (*words, *(paths or ())) if not word.startswith("-"))
+        branches = tuple(f"heads/{word}" for word in (*words, *(paths or ())) if not word.startswith("-"))
         forced = _has(words, "D") or (_has(words, "d", "--delete") and _has(words, "f", "--force"))
-        return Loss(branches=named) if forced else None
+        return Loss(branches=branches) if forced else None
     return None
 
 
@@ -97,12 +98,9 @@ def _sent_elsewhere(before: Sequence[Arg]) -> bool:
 
 
 def _checked_out(words: Sequence[str], paths: Sequence[str] | None) -> Loss | None:
-    if _has(words, "m", "--merge"):
-        return Loss()
     specs = _specs(words, paths, _CHECKOUT_TAKES)
-    if specs is None:
-        return Loss()
-    return Loss(pathspecs=specs, target=specs[0] if paths is None and specs else "")
+    target = specs[0] if paths is None and specs else ""
+    return Loss(pathspecs=None if _has(words, "m", "--merge") else specs, target=target)
 
 
 def _specs(words: Sequence[str], paths: Sequence[str] | None, takes: Sequence[str]) -> tuple[str, ...] | None:

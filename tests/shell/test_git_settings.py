@@ -1,0 +1,195 @@
+"""Git commands that only look run no program of a repository: every setting, in every place, in a real tree."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from handrail import Session, Settings
+from handrail.policy.secrets import Mode
+from handrail.shell.fencing.fence import Mode as Sandbox
+from tests.shell.git_trees import CANARY, IN_SUBMODULE, PLACES, Payload, age, make_template, payloads, prepare, shell
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
+
+MODES: tuple[Mode, ...] = ("read-only", "ask", "accept-edits", "full")
+NAMES = [payload.name for payload in payloads(Path("/nowhere"))]
+PAIRS = [(name, place) for name in NAMES for place in PLACES if place != "submodule" or name in IN_SUBMODULE]
+WRAPPED = ("{}", "{} | cat", "({})", "bash -c '{}'", 'x="$({})"; echo "$x"', "true && {}", "if true; then {}; fi")
+"""Where in a command git may stand."""
+
+
+def commands(payload: Payload, place: str) -> list[str]:
+    named = IN_SUBMODULE[payload.name] if place == "submodule" else payload.commands
+    start = NAMES.index(payload.name) + list(PLACES).index(place)
+    return [WRAPPED[(start + at) % len(WRAPPED)].format(command) for at, command in enumerate(named)]
+
+
+VARIANTS = [(name, place, command) for name, place in PAIRS
+            for command in commands(next(p for p in payloads(Path("/nowhere")) if p.name == name), place)]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    top = tmp_path_factory.mktemp("git")
+    (top / "home").mkdir()
+    return make_template(top / "template", top / "home")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = tmp_path / "home"
+    place.mkdir()
+    monkeypatch.setenv("HOME", str(place))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("HANDRAIL_STATE", str(tmp_path / "state"))
+    return place
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, home: Path, template: Path) -> Callable[[str, str], tuple[Payload, Path, Path]]:
+    def make(name: str, place: str) -> tuple[Payload, Path, Path]:
+        workspace = tmp_path / "work"
+        canary = workspace / CANARY
+        payload = next(one for one in payloads(canary) if one.name == name)
+        prepare(payload, place, template, workspace, home)
+        canary.unlink(missing_ok=True)
+        return payload, workspace, canary
+
+    return make
+
+
+def allowed(workspace: Path, mode: Mode, command: str, sandbox: Sandbox = "off") -> bool:
+    """Whether a command runs without a question; nobody answers one."""
+    with Session(workspace, mode=mode, settings=Settings(sandbox=sandbox)) as session:
+        return session.call("Bash", {"command": command}).status != "denied"
+
+
+def test_there_are_enough_variants() -> None:
+    assert len(set(VARIANTS)) == len(VARIANTS) >= 200
+
+
+@pytest.mark.parametrize(("name", "place"), PAIRS)
+def test_a_looking_command_runs_no_program_of_the_repository(
+    name: str, place: str, hostile: Callable[[str, str], tuple[Payload, Path, Path]], home: Path
+) -> None:
+    payload, workspace, canary = hostile(name, place)
+    modes = MODES[:3] if payload.asked else MODES  # `full` runs what cannot be proven
+    start = NAMES.index(name)
+    fired = []
+    for at, command in enumerate(commands(payload, place)):
+        mode = modes[(start + at) % len(modes)]
+        ran = allowed(workspace, mode, command)
+        assert not canary.exists(), (mode, command)
+        assert ran != (payload.asked and place != "bare"), (mode, command)  # of a bare layout no setting is read
+        age(workspace)
+        shell(command, workspace, home, check=False)
+        fired.append(canary.exists())
+        canary.unlink(missing_ok=True)
+        age(workspace)
+    assert any(fired), "plain git runs nothing here either, so that nothing is shown"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["fsmonitor", "textconv", "clean", "gpg", "ext"])
+def test_the_settings_reach_git_inside_the_boundary_of_this_machine(
+    name: str, mode: Mode, hostile: Callable[[str, str], tuple[Payload, Path, Path]]
+) -> None:
+    payload, workspace, canary = hostile(name, "config")
+    assert allowed(workspace, mode, payload.commands[0], "auto")
+    assert not canary.exists()
+
+
+MIXED = ["git status && ./run.sh", "./run.sh; git diff", "git status | ./run.sh", "git diff; git commit -qm x"]
+
+
+@pytest.mark.parametrize("command", MIXED)
+@pytest.mark.parametrize("name", ["fsmonitor", "clean", "hooks", ""])
+def test_beside_a_program_that_may_commit_git_is_judged_by_what_the_repository_names(
+    name: str, command: str, template: Path, tmp_path: Path, hostile: Callable[[str, str], tuple[Payload, Path, Path]]
+) -> None:
+    """Settings are not overridden for such a line, so that hooks and filters of a commit work as they should."""
+    workspace = hostile(name, "config")[1] if name else Path(shutil.copytree(template, tmp_path / "work"))
+    with Session(workspace, mode="ask", settings=Settings(sandbox="off")) as session:
+        touches = session.prepare("Bash", {"command": command}).touches
+    doubts = [touch.doubt for touch in touches if touch.action == "run" and touch.doubt]
+    assert bool(doubts) == bool(name)
+    assert all("makes git run a program" in doubt for doubt in doubts)
+
+
+HUSKY = (
+    "git config core.hooksPath .husky/_; mkdir -p .husky/_; "
+    "for hook in pre-commit commit-msg post-checkout pre-push; do "
+    "printf '#!/bin/sh\ntouch $PWD/CANARY\n' >.husky/_/$hook; done; chmod +x .husky/_/*"
+)
+LFS = (
+    "git config --global filter.lfs.clean 'cat'; git config --global filter.lfs.smudge 'cat'; "
+    "git config --global filter.lfs.required true; echo '* filter=lfs' >.gitattributes; "
+    "git config lfs.repositoryformatversion 0; git config lfs.https://example.org/x.git/info/lfs.access basic"
+)
+USUAL = "; ".join(
+    f"git config {setting}"
+    for setting in (
+        "remote.origin.url git@example.org:x/y.git",
+        "remote.origin.fetch '+refs/heads/*:refs/remotes/origin/*'",
+        "branch.main.remote origin",
+        "branch.main.merge refs/heads/main",
+        "user.name me",
+        "alias.st status",
+        "core.editor vim",
+        "credential.helper store",
+        "pull.rebase true",
+        "merge.tool vimdiff",
+        "submodule.x.url ../x",
+        "commit.gpgsign false",
+    )
+)
+LOOKING = (
+    "git status",
+    "git diff",
+    "git log --oneline -3",
+    "git show --stat",
+    "git blame -s f",
+    "git ls-files",
+    "git branch -a",
+)
+
+
+@pytest.mark.parametrize("setup", [HUSKY, LFS, USUAL], ids=["husky", "lfs", "usual"])
+@pytest.mark.parametrize("mode", ["read-only", "ask"])
+def test_usual_settings_cause_no_question(setup: str, mode: Mode, template: Path, home: Path, tmp_path: Path) -> None:
+    workspace = Path(shutil.copytree(template, tmp_path / "work"))
+    shell(setup, workspace, home)
+    with Session(workspace, mode=mode, settings=Settings(sandbox="off")) as session:
+        for command in LOOKING:
+            plain = shell(command, workspace, home)
+            result = session.call("Bash", {"command": command})
+            assert (result.status, result.text.strip()) == ("ok", plain.stdout.strip())
+
+
+def test_a_trusted_filter_still_runs(template: Path, home: Path, tmp_path: Path) -> None:
+    """A setting of the repository is overridden by the user's, where there is one."""
+    workspace = Path(shutil.copytree(template, tmp_path / "work"))
+    log = tmp_path / "log"
+    shell(f"git config --global diff.x.textconv 'echo trusted >>{log}; cat'", workspace, home)
+    shell("echo '* diff=x' >.gitattributes; git config diff.x.textconv 'touch CANARY; cat'", workspace, home)
+    assert allowed(workspace, "ask", "git diff")
+    assert log.read_text(encoding="utf-8").startswith("trusted") and not (workspace / CANARY).exists()
+
+
+def test_settings_that_git_tells_are_those_that_are_set(template: Path, home: Path, tmp_path: Path) -> None:
+    workspace = Path(shutil.copytree(template, tmp_path / "work"))
+    shell(HUSKY, workspace, home)
+    with Session(workspace, mode="read-only", settings=Settings(sandbox="off")) as session:
+        assert session.call("Bash", {"command": "git config core.hooksPath"}).text.strip() == ".husky/_"
+
+
+def test_files_outside_are_not_shown_as_those_of_the_repository(template: Path, home: Path, tmp_path: Path) -> None:
+    workspace = Path(shutil.copytree(template, tmp_path / "work"))
+    (tmp_path / "f").write_text("OUTSIDE\n", encoding="utf-8")
+    shell(f"git config core.worktree {tmp_path}", workspace, home)
+    assert "OUTSIDE" in shell("git diff", workspace, home).stdout
+    assert not allowed(workspace, "ask", "git diff")
