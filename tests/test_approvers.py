@@ -48,7 +48,7 @@ def attach(project: Path) -> Iterator[Attach]:
     def start(*words: str, cwd: Path = project, **variables: str) -> pexpect.spawn:
         words = ("-m", "handrail", "approve", *words)
         env = surroundings(variables)
-        child = pexpect.spawn(sys.executable, [*words], cwd=str(cwd), env=env, encoding="utf-8", timeout=60)
+        child = pexpect.spawn(sys.executable, [*words], cwd=str(cwd), env=env, encoding="utf-8", timeout=TIMEOUT)
         child.delaybeforesend = None
         started.append(child)
         child.expect(ATTACHED)

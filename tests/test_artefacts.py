@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from handrail.artefacts import ALIAS, Artefacts
+from tests.command import TIMEOUT
 
 DAY = 24 * 3600
 
@@ -142,5 +143,7 @@ except OSError:
 
 
 def test_a_text_that_cannot_be_written_to_its_end_leaves_no_half(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", _FULL, str(tmp_path)], capture_output=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", _FULL, str(tmp_path)], capture_output=True, check=True, timeout=TIMEOUT
+    )
     assert done.stdout == b"first\n"

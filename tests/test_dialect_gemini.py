@@ -12,6 +12,7 @@ import pytest
 
 from handrail import Session
 from handrail.nouns import Result
+from tests.command import TIMEOUT
 from tests.seeds.golden import put, tree
 
 Make = Callable[..., Session]
@@ -338,7 +339,7 @@ def test_a_command_in_the_background_writes_a_log_that_can_be_read(call: Call) -
     started = call("run_shell_command", command="echo ready; sleep 60", is_background=True)
     log = started.data["log"]
     assert _shown(started).endswith(f"Its output goes to {log}: read it with read_file.")
-    until = time.monotonic() + 20
+    until = time.monotonic() + TIMEOUT
     while "ready" not in call("read_file", file_path=log).text:
         assert time.monotonic() < until
         time.sleep(0.05)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from handrail import dialects, errors, tools
+from tests.command import TIMEOUT
 
 ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src" / "handrail"
@@ -31,7 +32,7 @@ def modules_after(code: str) -> set[str]:
         text=True,
         encoding="utf-8",
         check=True,
-        timeout=60,
+        timeout=TIMEOUT,
     )
     return {name.split(".")[0] for name in json.loads(run.stdout.splitlines()[-1])}
 
@@ -74,7 +75,9 @@ def given(call: ast.Call) -> set[str] | None:
 
 def test_each_room_imports_only_rooms_below_it() -> None:
     lint = Path(sys.executable).with_name("lint-imports")
-    run = subprocess.run([lint, "--no-cache"], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=120)
+    run = subprocess.run(
+        [lint, "--no-cache"], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=TIMEOUT
+    )
     assert run.returncode == 0, run.stdout + run.stderr
 
 
@@ -129,7 +132,7 @@ def test_importing_the_house_prints_nothing_and_creates_nothing(tmp_path: Path) 
         cwd=tmp_path,
         env={"HOME": str(tmp_path), "HANDRAIL_STATE": str(tmp_path / "state")},
         capture_output=True,
-        timeout=60,
+        timeout=TIMEOUT,
     )
     assert (run.returncode, run.stdout, run.stderr) == (0, b"", b"")
     assert list(tmp_path.iterdir()) == []

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from handrail import Result, Session
+from tests.command import TIMEOUT
 
 Make = Callable[..., Session]
 
@@ -275,7 +276,7 @@ def test_a_write_that_the_system_cuts_short_leaves_the_old_file(tmp_path: Path, 
     if hard_links != "refuse":
         os.link(root / "a.txt", tmp_path / "b.txt")
     command = [sys.executable, "-c", FULL, str(root), hard_links]
-    run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=60, check=True)
+    run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=TIMEOUT, check=True)
     assert run.stdout.startswith("error ")
     assert (root / "a.txt").read_bytes() == b"one\ntwo\n", run.stdout
     assert [path.name for path in root.iterdir()] == ["a.txt"]

@@ -20,6 +20,7 @@ from PIL import Image
 
 from handrail.media import BadImage, Limits, kind
 from handrail.media.images import Picture, decoded, picture
+from tests.command import TIMEOUT
 
 Shown = Callable[..., Picture]
 
@@ -307,7 +308,9 @@ fd = os.open(sys.argv[1], os.O_RDONLY)
 shot = picture(fd, os.fstat(fd).st_size)
 print(shot.width, "PIL" in sys.modules, peak(resource.RUSAGE_SELF) - before, peak(resource.RUSAGE_CHILDREN))
 """
-    run = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, encoding="utf-8", timeout=60)
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, encoding="utf-8", timeout=TIMEOUT
+    )
     width, decoded_here, more, child = run.stdout.split()
     assert (width, decoded_here) == ("1568", "False"), run.stderr
     assert int(more) < 30

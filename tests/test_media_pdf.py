@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from handrail.errors import ToolError
 from handrail.media import BadPages, BadPdf, Limits
 from handrail.media.pdf import Excerpt, count, page_range, pages
+from tests.command import TIMEOUT
 from tests.test_media import damaged, reopened
 
 Open = Callable[[bytes], tuple[int, int]]
@@ -268,7 +269,7 @@ def test_threads_can_read_pdfs_at_the_same_time(opened: Open) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(TIMEOUT)
     assert len(found) == 4
     assert len(set(found)) == 1
 

@@ -12,6 +12,7 @@ import nbformat
 import pytest
 
 from handrail.dialects import load
+from tests.command import TIMEOUT
 from tests.notebooks import RAN, Bench, Make, book, code, prose
 
 
@@ -238,6 +239,10 @@ assert session.call("NotebookEdit", arguments).status == "ok"
 print("nbformat" in sys.modules)
 """
     done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, encoding="utf-8", timeout=60, check=True
+        [sys.executable, "-c", program, str(tmp_path)],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=TIMEOUT,
+        check=True,
     )
     assert done.stdout == "[]\nTrue\n"

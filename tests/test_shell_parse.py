@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.shell.parse import PatchCall, as_patch
+from tests.command import TIMEOUT
 
 PATCH = "*** Begin Patch\n*** Add File: a.txt\n+one\n*** End Patch\n"
 HERE = f"<<'EOF'\n{PATCH}EOF"
@@ -211,7 +212,7 @@ def test_bash_hands_the_same_text_to_the_command_in_the_same_directory(
         command = tools / name
         _noting(command, tmp_path / "text", tmp_path / "cwd")
     environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-c", script], cwd=work, env=environment, capture_output=True, timeout=30)
+    done = subprocess.run(["bash", "-c", script], cwd=work, env=environment, capture_output=True, timeout=TIMEOUT)
     assert (done.returncode, done.stdout) == (0, b"")
     assert (tmp_path / "text").read_bytes() == found.patch.encode("utf-8")
     cwd = (tmp_path / "cwd").read_text(encoding="utf-8").removesuffix("\n")

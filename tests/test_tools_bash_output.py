@@ -12,6 +12,7 @@ import pytest
 
 from handrail import Session
 from handrail.nouns import Result
+from tests.command import TIMEOUT
 
 Make = Callable[..., Session]
 
@@ -152,7 +153,7 @@ session.close()
 
 def test_output_that_does_not_fit_on_the_disk_is_told_of(tmp_path: Path) -> None:
     words = [sys.executable, "-c", _FULL, str(tmp_path), os.environ["HANDRAIL_STATE"]]
-    done = subprocess.run(words, capture_output=True, check=True, timeout=60, text=True, encoding="utf-8")
+    done = subprocess.run(words, capture_output=True, check=True, timeout=TIMEOUT, text=True, encoding="utf-8")
     assert done.stdout == "partial ['lost_output'] 3 ['1', '2']\n"
 
 

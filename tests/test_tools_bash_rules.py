@@ -12,6 +12,7 @@ import pytest
 
 from handrail import Session
 from handrail.nouns import Result, Touch, Verdict
+from tests.patience import until_it_got_far_enough
 
 Make = Callable[..., Session]
 HELLO = "*** Begin Patch\n*** Add File: sub/hello.txt\n+Hello, world!\n*** End Patch\n"
@@ -181,7 +182,10 @@ def test_a_held_command_cannot_touch_the_output_that_was_kept(held: Session) -> 
 
 
 def test_a_held_command_always_comes_back(held: Session, tmp_path: Path) -> None:
-    result = _bash(held, "echo first; trap '' TERM; setsid sleep 600 & sleep 600", timeout=0.5)
+    command = "echo first; trap '' TERM; setsid sleep 600 & sleep 600"
+    result, _ = until_it_got_far_enough(
+        lambda seconds: _bash(held, command, timeout=seconds), lambda result: "first" in result.text
+    )
     assert result.data["timed_out"] and result.text.startswith("first\n")
     assert _bash(held, "echo on; exit 5").text == "on\n(exit code 5)"
     started = _bash(held, "sleep 600 & echo started")

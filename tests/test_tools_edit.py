@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from handrail import Result, Session
+from tests.command import TIMEOUT
 
 Make = Callable[..., Session]
 
@@ -240,6 +241,6 @@ print(result.error.code, result.text)
 def test_millions_of_matches_are_counted_in_bounded_memory(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"eeeeeeee\n" * 1_000_000)
     command = [sys.executable, "-c", MILLIONS, str(tmp_path)]
-    run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120)
+    run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=TIMEOUT)
     assert run.stdout.startswith("many_matches"), run.stdout + run.stderr[-500:]
     assert "8000000 times" in run.stdout

@@ -13,6 +13,7 @@ import pytest
 
 from handrail.agent.scripted import Line, Script, ScriptedServer, Seen
 from tests.agent.test_run_cli import DONE, READ, TODO, Place
+from tests.command import TIMEOUT
 
 
 class Chat:
@@ -77,7 +78,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
                     **more,
                 },
                 encoding="utf-8",
-                timeout=60,
+                timeout=TIMEOUT,
                 dimensions=(40, 120),
             )
             child.delaybeforesend = None

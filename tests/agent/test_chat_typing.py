@@ -15,6 +15,7 @@ import pytest
 from handrail.agent.scripted import Line
 from tests.agent.test_chat import Start, start  # noqa: F401 - a fixture
 from tests.agent.test_run_cli import TODO
+from tests.command import TIMEOUT
 
 PROMPT = "› "
 
@@ -151,7 +152,7 @@ def test_a_run_at_a_terminal_asks_there_also_when_its_output_is_json(start: Star
         cwd=str(chat.place.project),
         env=chat.place.environ(server),
         encoding="utf-8",
-        timeout=60,
+        timeout=TIMEOUT,
     )
     child.expect_exact("Edit asks")
     child.expect_exact("[?]")

@@ -17,6 +17,7 @@ from handrail.agent.scripted import Line, Protocol, Seen
 from handrail.agent.talk import Began, Ended, Said, Turn, Use, Waiting
 from handrail.cli.face.summary import about
 from tests.agent.conftest import Setting
+from tests.command import TIMEOUT
 
 EVERY = pytest.mark.parametrize("api", APIS)
 DEEP = '{"a":' * 3_000
@@ -235,7 +236,7 @@ def test_a_server_that_says_nothing_does_not_hold_up_who_cancels(stage: Setting,
 
     def script(seen: Seen) -> Line:
         if seen.number == 0:
-            free.wait(60)
+            free.wait(TIMEOUT)
         return Line("fine")
 
     at = stage(script, api=api)
@@ -243,12 +244,12 @@ def test_a_server_that_says_nothing_does_not_hold_up_who_cancels(stage: Setting,
     ending: list[Any] = []
     run = threading.Thread(target=lambda: ending.append(at.agent.run("hello", cancel)))
     run.start()
-    for _ in range(3_000):
+    for _ in range(60_000):
         if at.server.requests:
             break
         time.sleep(0.01)
     cancel.set()
-    run.join(30)
+    run.join(TIMEOUT)
     ended = not run.is_alive()
     free.set()
     run.join()

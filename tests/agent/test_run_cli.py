@@ -16,11 +16,11 @@ import pytest
 
 from handrail.agent.providers import APIS
 from handrail.agent.scripted import Line, Script, ScriptedServer, in_order
+from tests.command import TIMEOUT
 
 READ = ("Read", {"file_path": "README.md"})
 DONE = ("Edit", {"file_path": "README.md", "old_string": "TODO", "new_string": "DONE", "replace_all": True})
 TODO = [Line("I look first.", [READ]), Line("", [DONE]), Line("Both are **done**.")]
-TIMEOUT = 120
 
 
 class Place:
@@ -240,7 +240,7 @@ def test_a_chat_in_a_pipe_takes_a_message_a_line_and_writes_no_escape_codes(plac
 def _until(holds: Callable[[], Any]) -> None:
     import time
 
-    for _ in range(6_000):
+    for _ in range(60_000):
         if holds():
             return
         time.sleep(0.01)

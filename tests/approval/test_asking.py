@@ -11,6 +11,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from tests.command import TIMEOUT
+
 Start = Callable[..., pexpect.spawn]
 
 
@@ -35,7 +37,7 @@ def start(tmp_path: Path) -> Start:
             cwd=str(project),
             env={**environ, **more},
             encoding="utf-8",
-            timeout=60,
+            timeout=TIMEOUT,
             dimensions=(40, 120),
         )
         child.delaybeforesend = None

@@ -16,6 +16,7 @@ from handrail.policy.files import PolicyError, load
 from handrail.prepared import Answer
 from handrail.text.shown import shown
 from tests.approval.asked import TWO, edit
+from tests.command import TIMEOUT
 
 # What was shown.
 
@@ -173,7 +174,7 @@ def test_a_move_and_a_removal_are_asked_again_if_what_is_in_the_directory_change
 
 
 def test_two_calls_at_once_each_get_their_own_answer(opened: Callable[..., Session], project: Path) -> None:
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=TIMEOUT)
 
     def approve(prepared: Prepared) -> bool:
         both.wait()

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.command import TIMEOUT
 from tests.exports.scripted import scripted
 
 PAGE = Path(__file__).parents[2] / "docs" / "exports.md"
@@ -32,7 +33,7 @@ def said(heading: str, folder: Path, *replies: dict[str, Any]) -> str:
             env={**os.environ, **keys, **places, **quiet},
             capture_output=True,
             encoding="utf-8",
-            timeout=120,
+            timeout=TIMEOUT,
             check=False,
         )
     assert done.returncode == 0, done.stderr

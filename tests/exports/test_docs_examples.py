@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.command import TIMEOUT
 from tests.exports.scripted import chat, function, message, response, scripted
 
 PAGE = (Path(__file__).parents[2] / "docs" / "exports.md").read_text(encoding="utf-8")
@@ -71,7 +72,7 @@ def run(code: str, folder: Path, url: str) -> str:
         env=environment,
         capture_output=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=TIMEOUT,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -16,6 +16,7 @@ from handrail.journal import JournalFailed, Opening
 from handrail.journal.reading import Reader
 from handrail.journal.store import SqliteJournal
 from handrail.nouns import Call
+from tests.command import TIMEOUT
 from tests.journal.wired import Wired
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,7 +112,7 @@ def test_a_full_disk_harms_neither_the_project_nor_the_journal(
     project: Path, journal: SqliteJournal, how: str, wired: Callable[..., Wired]
 ) -> None:
     command = [sys.executable, "-m", "tests.journal.full_driver", str(project), journal.path, how]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=120)
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=TIMEOUT)
     assert run.returncode == 0, run.stderr
     ends = json.loads(run.stdout)
     full = next(number for number, (_, warning, _) in enumerate(ends) if warning)

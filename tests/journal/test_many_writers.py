@@ -14,6 +14,7 @@ import pytest
 
 from handrail.journal.reading import UNFINISHED, Reader
 from handrail.journal.store import SqliteJournal
+from tests.command import TIMEOUT
 from tests.journal.wired import Wired, tree
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,7 +28,7 @@ def start(*words: str) -> subprocess.Popen[str]:
 def test_eight_processes_lose_no_row_and_keep_the_chain_whole(project: Path, journal: SqliteJournal) -> None:
     running = [start("writer", str(project), journal.path, f"p{n}", "40") for n in range(8)]
     for process in running:
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=TIMEOUT)
         assert process.returncode == 0, errors
     with Reader(journal.path) as reader:
         rows = reader.calls()
@@ -56,7 +57,7 @@ def test_killed_writers_leave_a_whole_journal_that_can_undo_all_that_they_did(
         time.sleep(random.uniform(0.0, 0.15))
         for process in running:
             process.send_signal(signal.SIGKILL)
-            rest, _ = process.communicate(timeout=60)
+            rest, _ = process.communicate(timeout=TIMEOUT)
             answered += 1 + rest.count("\n")
     session = wired()
     session.call("Read", {"file_path": "x"})  # mends what the killed ones had begun
@@ -79,7 +80,7 @@ def test_a_call_that_was_killed_on_the_way_is_unfinished_and_can_be_undone(
     (project / "f").chmod(0o640)
     was = tree(project)
     process = start("dies", str(project), journal.path, when)
-    process.communicate(timeout=60)
+    process.communicate(timeout=TIMEOUT)
     assert process.returncode == -signal.SIGKILL
     assert (project / "f").read_text(encoding="utf-8") == left
     session = wired()

@@ -15,6 +15,7 @@ import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
 from mcp import Client
+from tests.command import TIMEOUT
 
 TOKEN = "a-token-for-tests-0123456789"
 ERAS = ["legacy", "2026-07-28"]
@@ -38,7 +39,7 @@ class Served:
         }
         given = {"content": body} if isinstance(body, (bytes, Iterator)) else {"json": body}
         sent = {**usual, **{name.replace("_", "-"): value for name, value in headers.items()}}
-        return httpx2.post(self.url, headers=sent, timeout=30, **given)
+        return httpx2.post(self.url, headers=sent, timeout=TIMEOUT, **given)
 
     @contextlib.asynccontextmanager
     async def client(self, mode: str, token: str = TOKEN, **more: Any) -> AsyncIterator[Client]:
@@ -51,7 +52,7 @@ class Served:
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:
         self.process.send_signal(how)
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=TIMEOUT)
 
 
 def call(tool: str, **arguments: Any) -> dict[str, Any]:
@@ -94,7 +95,7 @@ def serving(*words: str, cwd: Path, state: Path | None = None) -> Iterator[Serve
         if process.poll() is None:
             process.terminate()
             try:
-                process.wait(timeout=20)
+                process.wait(timeout=TIMEOUT)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

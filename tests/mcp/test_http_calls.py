@@ -114,7 +114,7 @@ def alive(pid: int) -> bool:
 
 def eventually(what: Callable[[], Any]) -> Any:
     """Waits for something that happens soon; the bound only keeps a failing test from hanging."""
-    for _ in range(600):
+    for _ in range(12_000):
         if found := what():
             return found
         time.sleep(0.05)

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.command import TIMEOUT
+
 FOLDER = os.environ.get("HANDRAIL_CONFORMANCE", "")
 SCENARIOS = {
     "2025-11-25": [
@@ -57,7 +59,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield next(line for line in process.stderr if "serving" in line).rsplit(" ", 1)[1].strip()
     finally:
         process.terminate()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=TIMEOUT) == 0
         process.stderr.close()
 
 
@@ -69,7 +71,7 @@ def test_a_scenario_of_the_conformance_suite_passes(url: str, version: str, scen
     own = modules / "node" / "bin" / "node"
     command = [str(own) if own.exists() else "node", str(modules / ".bin" / "conformance"), "server", "--url", url]
     command += ["--scenario", scenario, "--spec-version", version]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT)
     said = done.stdout + done.stderr
     counted = re.search(r"Passed: (\d+)/(\d+), (\d+) failed, (\d+) warnings", said)
     assert counted, said

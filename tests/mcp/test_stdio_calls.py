@@ -39,7 +39,7 @@ class Sleeper:
         return False
 
     def wait_until(self, running: bool) -> None:
-        for _ in range(1200):
+        for _ in range(12_000):
             if self.running is running:
                 return
             time.sleep(0.05)
@@ -222,7 +222,7 @@ def test_a_signal_ends_it_cleanly(free: RawClient, number: signal.Signals) -> No
     free.begin("tools/call", name="Bash", arguments={"command": sleeper.command})
     sleeper.wait_until(running=True)
     os.kill(free.process.pid, number)
-    assert free.process.wait(60) == 0
+    assert free.process.wait(TIMEOUT) == 0
     sleeper.wait_until(running=False)
     assert free.process.stderr and b"Traceback" not in free.process.stderr.read()
 
@@ -243,7 +243,7 @@ def test_a_client_that_no_longer_listens_ends_the_server(tmp_path: Path) -> None
         try:
             process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
             process.stdin.flush()
-            assert process.wait(60) == 0
+            assert process.wait(TIMEOUT) == 0
             assert process.stderr.read() == b""
         finally:
             process.kill()

@@ -22,7 +22,7 @@ from handrail import Session
 from handrail.mcp.sessions import CannotOpen, Sessions
 from handrail.mcp.stdio.channel import Channel
 from handrail.mcp.stdio.crew import Crew
-from tests.command import surroundings
+from tests.command import TIMEOUT, surroundings
 from tests.mcp.stdio_client import HANDRAIL, RawClient, said
 
 
@@ -51,7 +51,7 @@ def test_a_signal_ends_it_although_nobody_reads_its_answers(tmp_path: Path) -> N
         process.stdin.flush()
         process.stdout.read(1)  # it has begun to answer
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        assert process.wait(TIMEOUT) == 0
         assert process.stderr.read() == b""
 
 
@@ -66,7 +66,7 @@ def test_frames_come_whole_through_a_pipe_that_is_read_slowly() -> None:
         got = b""
         while got.count(b"\n") < 3:
             got += reader.read(1000)
-    sender.join(60)
+    sender.join(TIMEOUT)
     assert [json.loads(line) for line in got.splitlines()] == [message] * 3
     for fd in (theirs, nothing, end):
         os.close(fd)
@@ -107,7 +107,7 @@ def test_calls_are_refused_and_not_lost_where_no_thread_can_be_started(monkeypat
         assert crew.submit(done.set) is False
     assert not done.is_set()
     assert crew.submit(done.set) is True
-    assert done.wait(60) and crew.close(60)
+    assert done.wait(TIMEOUT) and crew.close(TIMEOUT)
 
 
 def test_a_session_that_is_slow_to_open_holds_up_no_other(make_session: Callable[..., Session]) -> None:
@@ -117,7 +117,7 @@ def test_a_session_that_is_slow_to_open_holds_up_no_other(make_session: Callable
     def opened() -> Session:
         if threading.current_thread().name == "slow":
             begun.set()
-            gate.wait(60)
+            gate.wait(TIMEOUT)
             return slow_one
         return fast
 
@@ -130,11 +130,11 @@ def test_a_session_that_is_slow_to_open_holds_up_no_other(make_session: Callable
 
     slow = threading.Thread(target=use, name="slow")
     slow.start()
-    assert begun.wait(60)
+    assert begun.wait(TIMEOUT)
     with sessions.use("fast") as session:
         assert session is fast
     gate.set()
-    slow.join(60)
+    slow.join(TIMEOUT)
     assert found == [slow_one]
     sessions.close()
 

@@ -11,6 +11,7 @@ import pytest
 from handrail import Session
 from handrail.mcp.sessions import CannotOpen, Sessions
 from handrail.mcp.stdio.crew import Crew
+from tests.command import TIMEOUT
 
 
 def test_no_more_threads_than_allowed_do_all_that_is_to_be_done() -> None:
@@ -24,14 +25,14 @@ def test_no_more_threads_than_allowed_do_all_that_is_to_be_done() -> None:
             at_once += 1
             most = max(most, at_once)
             names.add(str(threading.get_ident()))
-        gate.wait(60)
+        gate.wait(TIMEOUT)
         with lock:
             at_once -= 1
             done += 1
 
     assert all(crew.submit(task) for _ in range(20))
     gate.set()
-    assert crew.close(60)
+    assert crew.close(TIMEOUT)
     assert done == 20
     assert most <= 3
 
@@ -41,13 +42,13 @@ def test_too_much_work_is_refused_and_not_kept() -> None:
 
     def task() -> None:
         begun.set()
-        gate.wait(60)
+        gate.wait(TIMEOUT)
 
     assert crew.submit(task)
-    begun.wait(60)
+    begun.wait(TIMEOUT)
     assert [crew.submit(task) for _ in range(3)] == [True, True, False]
     gate.set()
-    assert crew.close(60)
+    assert crew.close(TIMEOUT)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # the fault is what is tested
@@ -59,16 +60,16 @@ def test_a_fault_in_one_task_does_not_stop_the_others() -> None:
 
     crew.submit(fault)
     crew.submit(done.set)  # waits behind it
-    assert done.wait(60)
-    assert crew.close(60)
+    assert done.wait(TIMEOUT)
+    assert crew.close(TIMEOUT)
     for thread in threading.enumerate():  # what a thread falls over is told at its very end
         if thread.name == "handrail-call":
-            thread.join(60)
+            thread.join(TIMEOUT)
 
 
 def test_a_task_that_does_not_end_does_not_hold_up_the_end() -> None:
     crew, gate = Crew(), threading.Event()
-    crew.submit(lambda: bool(gate.wait(60)) and None)
+    crew.submit(lambda: bool(gate.wait(TIMEOUT)) and None)
     assert crew.close(0.1) is False
     gate.set()
 

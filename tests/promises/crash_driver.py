@@ -89,7 +89,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     os.write(go_write, b"x")
     _, status = os.waitpid(pid, 0)
     if strace:
-        strace.wait(timeout=30)
+        strace.wait(timeout=600)
     os.close(go_write)
     with open(answer_read, "rb") as pipe:
         text = pipe.read()

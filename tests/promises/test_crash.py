@@ -22,11 +22,13 @@ from typing import Any
 
 import pytest
 
+from tests import tracing
+from tests.command import TIMEOUT
 from tests.promises.crash_driver import END
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed: no system call can be failed"),
+    pytest.mark.skipif(bool(tracing.why_not()), reason=tracing.why_not()),
 ]
 
 DRIVER = Path(__file__).with_name("crash_driver.py")
@@ -113,7 +115,7 @@ class Driver:
     def close(self) -> None:
         assert self._process.stdin and self._process.stdout
         self._process.stdin.close()
-        self._process.wait(timeout=60)
+        self._process.wait(timeout=TIMEOUT)
         self._process.stdout.close()
 
 
@@ -280,7 +282,7 @@ def test_a_call_killed_while_it_mends_is_mended_by_the_next(tmp_path: Path, figu
     driver.ask(root, read, ["-o", str(log)])
     assert not strays(root)
     steps = steps_of(log)
-    assert any(step.name == "unlinkat" for step in steps)
+    assert any(step.name in tracing.UNLINK for step in steps)
     for step in steps:
         if step.name == "read":
             continue

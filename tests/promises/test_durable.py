@@ -7,16 +7,16 @@ before it gets its name, the directory is synced after that, and only then does 
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import tracing
 from tests.promises.crash_driver import END
 from tests.promises.test_crash import OLD, SCENES, Driver, build, prior
 
-pytestmark = pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed: no order can be seen")
+pytestmark = pytest.mark.skipif(bool(tracing.why_not()), reason=tracing.why_not())
 
 
 @pytest.fixture(scope="module")
@@ -30,20 +30,27 @@ def trace(driver: Driver, name: str, tmp_path: Path, durable: bool) -> list[str]
     """What one call did, as `fsync PATH`, `rename`, `mkdir` and `end`, in order."""
     scene, root, log = SCENES[name], tmp_path / "root", tmp_path / "log"
     target = build(root, scene)
-    strace = ["-y", "-e", "trace=fsync,fdatasync,renameat2,mkdirat,faccessat,faccessat2", "-o", str(log)]
+    watched = (tracing.SYNC, tracing.RENAME, tracing.MKDIR, tracing.ACCESS)
+    strace = ["-y", *tracing.only(*watched), "-o", str(log)]
     answer = driver.ask(root, (scene.tool, scene.arguments), strace, prior(scene), durable=durable)
     assert answer["result"]["status"] == "ok" and target.read_bytes() == scene.after != (None if scene.creates else OLD)
     found = []
     for line in log.read_text(encoding="utf-8").splitlines():
         if match := re.search(r"f(?:data)?sync\(\d+<(.*?)>\)", line):
             found.append("fsync " + re.sub(r"\.handrail-\w+", "TEMP", match[1].removeprefix(f"{root}")))
-        elif "renameat2" in line:
+        elif call_of(line) in tracing.RENAME:
             found.append("rename")
-        elif "mkdirat" in line and str(root) in line:
+        elif call_of(line) in tracing.MKDIR and str(root) in line:
             found.append("mkdir")
         elif END in line:
             found.append("end")
+    assert found[-1] == "end", "the end of the call is not in the trace"
     return found
+
+
+def call_of(line: str) -> str:
+    match = re.match(r"(?:\d+\s+)?(\w+)\(", line)
+    return match[1] if match else ""
 
 
 @pytest.mark.parametrize("name", ["write_grow", "edit_shrink", "multi_edit_grow"])

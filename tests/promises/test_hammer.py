@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.command import TIMEOUT
+
 pytestmark = pytest.mark.slow
 
 DRIVER = Path(__file__).with_name("hammer_driver.py")
@@ -25,7 +27,7 @@ def start(*words: object) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str]) -> str:
-    output, _ = process.communicate(timeout=240)
+    output, _ = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0
     return output
 

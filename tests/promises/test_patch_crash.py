@@ -16,11 +16,10 @@ from typing import Any
 
 import pytest
 
+from tests import tracing
 from tests.promises.test_crash import OLD, Driver, Step, inject, points, steps_of, strays, was_made
 
-needs_strace = pytest.mark.skipif(
-    not shutil.which("strace"), reason="strace is not installed: no system call can be failed"
-)
+needs_strace = pytest.mark.skipif(bool(tracing.why_not()), reason=tracing.why_not())
 PATCH = """*** Begin Patch
 *** Update File: a.txt
 @@
@@ -169,7 +168,7 @@ def test_a_call_killed_while_it_takes_a_patch_back_is_mended_by_the_next(
     steps = traced(driver, root, log)
     swaps = [step for step in steps if step.name == "renameat2"]
     # Killed when some names were changed, or all of them, or when the first of the old files was being removed.
-    killing = [*swaps, *(step for step in steps[steps.index(swaps[-1]) :] if step.name in ("fsync", "unlinkat"))]
+    killing = [*swaps, *(step for step in steps[steps.index(swaps[-1]) :] if step.name in ("fsync", *tracing.UNLINK))]
     kill = killing[min(moment, len(killing) - 1)]
 
     def broken() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from handrail import kernel
+from tests.command import TIMEOUT
 from tests.promises.race_driver import SECRET
 
 pytestmark = [
@@ -44,13 +45,13 @@ def attacked(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
         assert process.poll() is None, "the attacker ended before its time"
     finally:
         process.stdin.close()
-        process.wait(timeout=30)
+        process.wait(timeout=TIMEOUT)
         process.stdout.close()
 
 
 def run(root: Path, way: str, count: int) -> dict[str, int]:
     command = [sys.executable, str(DRIVER), "victim", str(root), way, str(count)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=280, check=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT, check=True)
     found: dict[str, int] = json.loads(done.stdout)
     return found
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import tracing
 
 from handrail import Result, Session
 from handrail.nouns import Touch, Verdict
@@ -425,7 +426,7 @@ def test_what_policy_denies_is_not_there_to_be_found(
     assert "secret" not in session.call("Grep", {"pattern": "needle", "path": "sub"}).text
 
 
-@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not there to watch what is opened")
+@pytest.mark.skipif(bool(tracing.why_not()), reason=tracing.why_not())
 @pytest.mark.parametrize("hides", ['("secret*",)', "None"])
 def test_what_policy_denies_is_never_opened(tmp_path: Path, engine: str, hides: str) -> None:
     write(tmp_path / "work", SECRETS)
@@ -438,10 +439,8 @@ with Session({str(tmp_path / "work")!r}, policy=Hiding({hides})) as session:
     assert len(result.data["matches"]) == 2, result.text
 """
     log = tmp_path / "calls.log"
-    watched = ["strace", "-f", "-e", "trace=open,openat,openat2", "-o", str(log), sys.executable, "-c", script]
+    watched = ["strace", "-f", *tracing.only(tracing.OPEN), "-o", str(log), sys.executable, "-c", script]
     done = subprocess.run(watched, capture_output=True, text=True, encoding="utf-8", cwd=Path(__file__).parents[2])
-    if "ptrace" in done.stderr:
-        pytest.skip("this machine does not let processes be traced")
     assert done.returncode == 0, done.stderr
     calls = log.read_text(encoding="utf-8", errors="replace")
     assert "c.txt" in calls

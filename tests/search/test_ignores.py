@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.command import TIMEOUT
 
 from handrail.search.ignores import Rules, above, read
 from handrail.search.receipt import Budget
@@ -149,5 +150,7 @@ def test_a_hostile_line_does_not_hang_a_walk(line: str) -> None:
         "import sys; from handrail.search.ignores import Rules; rules = Rules([sys.argv[1]]); "
         "print(rules.verdict('a' * 200), rules.verdict('/'.join('a' * 60)))"
     )
-    run = subprocess.run([sys.executable, "-c", code, line], capture_output=True, text=True, timeout=20, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code, line], capture_output=True, text=True, timeout=TIMEOUT, check=True
+    )
     assert run.stdout.split() == ["None", "None"]

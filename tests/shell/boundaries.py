@@ -12,6 +12,7 @@ import pytest
 
 from handrail.shell.fencing.fence import Fence
 from handrail.shell.fencing.sandbox import Boundary, Mode, NoSandbox, choose
+from tests.command import TIMEOUT
 
 LAYERS = ("bwrap", "landlock")
 MakeBoundary = Callable[..., Boundary]
@@ -54,7 +55,7 @@ def bash(
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    said, _ = started.communicate(timeout=60)
+    said, _ = started.communicate(timeout=TIMEOUT)
     return started.returncode, said.decode("utf-8", "replace")
 
 
@@ -62,4 +63,4 @@ def python(boundary: Boundary, code: str, cwd: Path) -> str:
     started = boundary.spawn(
         [sys.executable, "-I", "-S", "-c", code], cwd=str(cwd), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
-    return started.communicate(timeout=60)[0].decode("utf-8")
+    return started.communicate(timeout=TIMEOUT)[0].decode("utf-8")

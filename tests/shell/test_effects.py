@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,6 +13,8 @@ from hypothesis import strategies as st
 from handrail.shell.reading.danger import danger
 from handrail.shell.reading.effects import FileEffect, effects
 from handrail.shell.reading.script import read
+from tests import tracing
+from tests.command import TIMEOUT
 from tests.shell.command_table import DESTRUCTIVE, READ_ONLY
 from tests.shell.command_table_ordinary import ORDINARY
 from tests.shell.script_rows import ROWS as SCRIPTS
@@ -216,21 +217,11 @@ _WRITES = re.compile(
 _CALL = re.compile(r"^(?:\d+ +)?(\w+)\((.*)")
 
 
-def _traced() -> str:
-    """Why nothing can be traced here; empty if it can."""
-    strace = shutil.which("strace")
-    if strace is None:
-        return "strace is not there"
-    tried = subprocess.run([strace, "-f", "-o", "/dev/null", "true"], capture_output=True, check=False, timeout=20)
-    return "" if tried.returncode == 0 else "strace may not trace here"
-
-
 @pytest.mark.slow
 def test_what_is_called_read_only_writes_nothing(tmp_path: Path) -> None:
     """The kernel's own word: the read-only commands of the table, run and traced."""
-    why = _traced()
-    if why:
-        pytest.skip(why)
+    if tracing.why_not():
+        pytest.skip(tracing.why_not())
     place = tmp_path / "place"
     for folder in ("src", "tests", "a/b", "dir"):
         (place / folder).mkdir(parents=True)
@@ -262,7 +253,7 @@ def test_what_is_called_read_only_writes_nothing(tmp_path: Path) -> None:
         cwd=place,
         env=environment,
         check=False,
-        timeout=300,
+        timeout=TIMEOUT,
     )
     rows = log.read_text(encoding="utf-8", errors="replace").splitlines()
     assert len(rows) > 1000

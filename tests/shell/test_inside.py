@@ -12,6 +12,7 @@ import pytest
 from handrail import Session
 from handrail.nouns import Result
 from handrail.shell.running import processes
+from tests.command import TIMEOUT
 
 Make = Callable[..., Session]
 
@@ -75,7 +76,7 @@ def test_a_timeout_ends_it_with_all_that_it_started(bash: Callable[..., Result])
 def test_a_job_that_ends_is_seen_to_end(make_session: Make, bash: Callable[..., Result], tmp_path: Path) -> None:
     session = make_session(durable=False, sandbox="bwrap")
     job = session.call("Bash", {"command": "sleep 0.1; echo out; exit 4", "background": True}).data["job"]
-    until = time.monotonic() + 20
+    until = time.monotonic() + TIMEOUT
     while time.monotonic() < until:
         seen = session.call("BashOutput", {"job": job, "wait": 5, "all": True})
         if not seen.data["running"]:

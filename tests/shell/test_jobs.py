@@ -18,6 +18,7 @@ from handrail.shell.running.jobs import Job, Jobs, Reading
 from handrail.shell.running.manners import environment
 from handrail.shell.running.orders import Order
 from handrail.shell.running.runs import Runs
+from tests.command import TIMEOUT
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ Make = Callable[..., Order]
 
 
 def until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + TIMEOUT
     while not holds():
         assert time.monotonic() < deadline, "it did not come to that"
         time.sleep(0.005)
@@ -186,7 +187,8 @@ def test_a_command_whose_time_is_up_runs_on_as_a_job(order: Make) -> None:
     runs = Runs()
     jobs = Jobs(runs)
     run = runs.start(order("echo early; read x; echo late", stdin=True))
-    assert run.wait(timeout=0.2, keep=True) is None
+    while not run.view(100, 100).size:
+        assert run.wait(timeout=time.monotonic() - run.started + 0.05, keep=True) is None
     job = jobs.keep(run, shown=run.view(100, 100).size)
     jobs.write(job.id, "\n")
     until(lambda: not job.running)

@@ -19,6 +19,8 @@ from handrail.shell.running.manners import environment, interactive, meaning
 from handrail.shell.running.orders import Ended, Order
 from handrail.shell.running.runs import Runs
 from handrail.shell.starting import plain
+from tests.command import TIMEOUT
+from tests.patience import until_it_got_far_enough
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="what a command leaves behind is known on Linux only")
 Go = Callable[..., Ended]
@@ -135,13 +137,16 @@ def test_a_log_that_exists_is_not_overwritten(runs: Runs, order: Callable[..., O
 
 
 def test_a_timeout_keeps_what_was_printed(go: Go) -> None:
-    ended = go("echo first; sleep 1000; echo never", timeout=0.5)
+    ended, _ = until_it_got_far_enough(
+        lambda seconds: go("echo first; sleep 1000; echo never", timeout=seconds), lambda ended: ended.output_bytes
+    )
     assert ended.timed_out and not ended.cancelled and ended.exit_code is None and ended.signal == "SIGTERM"
     assert said(ended) == b"first\n"
 
 
 def test_last_words_after_term_are_kept(go: Go) -> None:
-    ended = go("trap 'head -c 300000 /dev/zero; echo bye; exit 4' TERM; echo hi; sleep 1000 & wait", timeout=0.5)
+    command = "trap 'head -c 300000 /dev/zero; echo bye; exit 4' TERM; sleep 1000 & echo hi; wait"
+    ended, _ = until_it_got_far_enough(lambda seconds: go(command, timeout=seconds), lambda ended: ended.output_bytes)
     assert ended.timed_out and ended.exit_code == 4
     assert said(ended) == b"hi\n" + b"\0" * 300_000 + b"bye\n"
 
@@ -167,7 +172,7 @@ def test_an_event_ends_it(go: Go) -> None:
 def test_a_command_may_be_kept_when_its_time_is_up(runs: Runs, order: Callable[..., Order]) -> None:
     run = runs.start(order("echo early; sleep 0.5; echo late"))
     assert run.wait(timeout=0.1, keep=True) is None
-    ended = run.wait(timeout=60)
+    ended = run.wait(timeout=TIMEOUT)
     assert ended is not None and ended.exit_code == 0 and said(ended) == b"early\nlate\n"
 
 
@@ -203,7 +208,7 @@ def test_the_last_words_of_a_process_substitution_are_not_lost(go: Go) -> None:
 @linux
 def test_what_a_stray_prints_later_is_in_the_log(go: Go) -> None:
     ended = go("(sleep 0.3; echo later) & echo now")
-    until = time.monotonic() + 20
+    until = time.monotonic() + TIMEOUT
     while said(ended) != b"now\nlater\n":
         assert time.monotonic() < until
         time.sleep(0.01)
@@ -213,7 +218,7 @@ def test_what_a_stray_prints_later_is_in_the_log(go: Go) -> None:
 def test_a_stray_cannot_fill_the_disk(go: Go) -> None:
     ended = go("yes & exit 0", budget=2_000_000)
     [stray] = ended.strays
-    until = time.monotonic() + 20
+    until = time.monotonic() + TIMEOUT
     while Path(f"/proc/{stray.pid}").exists():
         assert time.monotonic() < until
         time.sleep(0.01)
@@ -259,7 +264,7 @@ def test_a_close_brings_back_whoever_waits(runs: Runs, order: Callable[..., Orde
     waiting.start()
     time.sleep(0.1)
     runs.close()
-    waiting.join(20)
+    waiting.join(TIMEOUT)
     assert ends[0] is not None and ends[0].reason == "closed"
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from handrail.shell.fencing.fence import Fence, Limits
 from handrail.shell.fencing.sandbox import Boundary, NoSandbox, choose, probe
+from tests.command import TIMEOUT
 from tests.shell.boundaries import MakeBoundary, World, bash, boundary_or_skip, python
 
 # System calls and processes
@@ -65,7 +66,7 @@ def test_a_log_file_outside_is_written_by_its_descriptor_and_by_its_name_dev_std
         started = make_boundary().spawn(
             ["bash", "-c", "echo one; echo two >>/dev/stdout; echo three >&2"], stdout=file, stderr=file
         )
-        assert started.wait(60) == 0
+        assert started.wait(TIMEOUT) == 0
     assert log.read_text(encoding="utf-8") == "one\ntwo\nthree\n"
 
 
@@ -86,7 +87,7 @@ def test_descriptors_handed_over_arrive_and_no_others(make_boundary: MakeBoundar
             stderr=subprocess.DEVNULL,
             pass_fds=(write,),
         )
-        assert started.wait(60) == 0
+        assert started.wait(TIMEOUT) == 0
         assert os.read(read, 99) == b"sent\n"
         assert listed.read_text(encoding="utf-8") == "1\n"
     finally:
@@ -134,7 +135,7 @@ def test_a_gate_of_the_caller_is_waited_at_and_the_limits_are_on_by_then(
     assert started.poll() is None
     os.write(gate, b"unset BASH_ENV")
     os.close(gate)
-    assert started.communicate(timeout=60)[0].split() == [b"1024", b"0", b"0"]
+    assert started.communicate(timeout=TIMEOUT)[0].split() == [b"1024", b"0", b"0"]
 
 
 def test_a_script_in_memory_runs(make_boundary: MakeBoundary, world: World) -> None:
@@ -143,7 +144,7 @@ def test_a_script_in_memory_runs(make_boundary: MakeBoundary, world: World) -> N
         os.write(script, b"echo from memory")
         args = ["bash", f"/proc/self/fd/{script}"]
         started = make_boundary().spawn(args, cwd="/", stdout=subprocess.PIPE, pass_fds=(script,))
-        assert started.communicate(timeout=60)[0] == b"from memory\n"
+        assert started.communicate(timeout=TIMEOUT)[0] == b"from memory\n"
     finally:
         os.close(script)
 
@@ -246,7 +247,7 @@ def test_what_runs_under_bubblewrap_outlives_the_thread_that_asked_and_ends_with
     time.sleep(0.3)
     assert started[0].poll() is None
     boundary.close()
-    assert started[0].wait(10) != 0
+    assert started[0].wait(TIMEOUT) != 0
 
 
 def test_this_program_stays_free(make_boundary: MakeBoundary, world: World) -> None:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.shell.reading.script import Simple, Word, checked, read
+from tests.command import TIMEOUT
 from tests.shell.script_rows import ROWS
 
 needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash on this machine to compare with")
@@ -190,7 +191,7 @@ def printed_by_bash(arguments: str, tmp_path: Path) -> list[str] | None:
         capture_output=True,
         cwd=tmp_path,
         env={"LC_ALL": "C.UTF-8", "PATH": os.defpath},
-        timeout=20,
+        timeout=TIMEOUT,
         check=False,
     )
     if done.returncode or done.stderr:

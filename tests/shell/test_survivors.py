@@ -22,6 +22,7 @@ from handrail.shell.running.manners import environment
 from handrail.shell.running.orders import Order
 from handrail.shell.running.run import Run
 from handrail.shell.running.runs import Runs
+from tests.command import TIMEOUT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="process trees are followed on Linux only")
 
@@ -120,7 +121,7 @@ def children() -> set[int]:
     return found
 
 
-def until(holds: Callable[[], object], seconds: float = 20) -> None:
+def until(holds: Callable[[], object], seconds: float = TIMEOUT) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, "it did not come to that"
