@@ -226,7 +226,7 @@ def _ripgrep() -> Check:
 def _said(*words: str) -> str:
     """The first line that a program prints; empty if it does not run."""
     try:
-        asked = subprocess.run(words, capture_output=True, timeout=5, check=True)  # noqa: S603 - ours to run
+        asked = subprocess.run(words, capture_output=True, timeout=30, check=True)  # noqa: S603 - ours to run
     except (OSError, subprocess.SubprocessError):
         return ""
     return asked.stdout.decode("utf-8", "replace").partition("\n")[0]

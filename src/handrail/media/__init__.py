@@ -35,6 +35,7 @@ class Limits:
     dots_per_inch: int = 200
     """How sharp a small PDF page is drawn at the most; large ones are limited by `side`."""
     seconds: float = 20.0
+    """Time of computing. On a busy machine a child may take several times as long by the clock."""
     memory_bytes: int = 1 << 30
     """Address space of the child process, where the system can limit it."""
 

@@ -27,6 +27,8 @@ _BOOT = (
     "import sys, json; task = json.loads(sys.argv[1]); sys.path[:] = task.pop('path'); "
     "from handrail.media.child import main; main(task)"
 )
+_BUSY = 6
+"""How many times as long as it computes a child may take by the clock, on a machine that is busy with other things."""
 _ERRORS: dict[str, type[ToolError]] = {kind.code: kind for kind in (BadImage, BadPdf, BadPages, IoError)}
 
 
@@ -63,7 +65,8 @@ def ask(task: str, source: int | bytes, size: int, limits: Limits, **more: Any) 
         raise from_os(error) from None
     with child:
         try:
-            said, late = _listen(child, source if isinstance(source, bytes) else None, limits.seconds)
+            patience = limits.seconds * _BUSY
+            said, late = _listen(child, source if isinstance(source, bytes) else None, patience)
         finally:
             child.kill()  # does nothing to one that has ended; without it an interrupt would wait for the child
     frames = list(_frames(said))
@@ -112,12 +115,13 @@ def confine(limits: Limits) -> None:
         import resource
     except ImportError:  # Windows: the deadline and the checks of size still hold
         return
-    seconds = math.ceil(limits.seconds) + 1  # ends the child also if its parent is no more
-    for what, most in (
-        (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_AS, limits.memory_bytes),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
+    signal.signal(signal.SIGXCPU, signal.SIG_DFL)  # may be ignored by whoever started us
+    seconds = math.ceil(limits.seconds)  # of computing; ends the child also if its parent is no more
+    for what, soft, hard in (
+        (resource.RLIMIT_CPU, seconds, seconds + 1),  # at the hard limit the kernel kills, and nobody knows why
+        (resource.RLIMIT_AS, limits.memory_bytes, limits.memory_bytes),
+        (resource.RLIMIT_FSIZE, 0, 0),
+        (resource.RLIMIT_CORE, 0, 0),
     ):
         with contextlib.suppress(OSError, ValueError):  # macOS knows no limit of address space
-            resource.setrlimit(what, (most, most))
+            resource.setrlimit(what, (soft, hard))

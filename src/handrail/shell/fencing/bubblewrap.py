@@ -32,7 +32,8 @@ from handrail.shell.starting import Starting, plain
 
 T = TypeVar("T")
 
-_START_SECONDS = 10.0
+_START_SECONDS = 60.0
+"""A bound for what never starts at all, not for a busy machine: a start that fails is noticed at once."""
 _KEPT_IN_RUN = (  # of a directory that is full of sockets: programs (NixOS) and the addresses of name servers
     "/run/current-system",
     "/run/booted-system",

@@ -25,7 +25,7 @@ from handrail.shell.starting import File, Starting, plain
 
 T = TypeVar("T")
 
-_LEAVE_SECONDS = 5.0
+_LEAVE_SECONDS = 60.0
 _MOST_SPARED = 60
 
 

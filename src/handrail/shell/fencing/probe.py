@@ -18,7 +18,7 @@ from handrail.shell.fencing.bubblewrap import BubblewrapBoundary
 from handrail.shell.fencing.confined import LandlockBoundary
 from handrail.shell.fencing.fence import Fence, TooWide
 
-_SECONDS = 20.0
+_SECONDS = 60.0
 
 _TRIAL = r"""
 import ctypes, json, os, socket, sys

@@ -17,7 +17,7 @@ from handrail.shell.reading.words import Part, Word
 __all__ = ["Assignment", "Fault", "Part", "Redirection", "Script", "Simple", "Span", "Word", "checked", "read"]
 
 _LINE = re.compile(r"line (\d+): (.*)")
-_MOST_SECONDS = 5.0
+_MOST_SECONDS = 30.0
 
 
 def read(script: str) -> Script:

@@ -21,7 +21,7 @@ from handrail.shell.running.orders import Stray
 from handrail.shell.running.processes import Tree
 
 _PAGE = 4096
-_START_SECONDS = 10.0
+_START_SECONDS = 60.0
 _DYING_MILLISECONDS = 1000
 _FIRST_FORK = 2
 """The number that the shell has inside: the first process of a namespace is 1, and it starts nothing but the shell."""
