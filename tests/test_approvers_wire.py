@@ -231,7 +231,7 @@ def test_answers_to_many_questions_at_once_find_their_way(tmp_path: Path) -> Non
         "arguments": None,
         "command": None,
         "touches": [],
-        "verdict": dict.fromkeys(("decision", "rule", "why", "source", "allow"), ""),
+        "verdict": {**dict.fromkeys(("rule", "why", "source", "allow"), ""), "decision": "ask"},
         "files": [],
         "shortened": [],
     }
