@@ -91,7 +91,7 @@ class Approvals:
         if verdict.decision != "ask" or not self._granted:
             return verdict
         with self._lock:
-            rest = [touch for touch in touches if _resource(touch) not in self._granted]
+            rest = [touch for touch in touches if _resource(touch, touches) not in self._granted]
         if len(rest) == len(touches):
             return verdict
         left = self._policy.judge(rest) if rest else Verdict("allow")
@@ -134,13 +134,29 @@ class Approvals:
                 raise
             return None
 
+    def opens_network(self, touches: Sequence[Touch], consent: Consent | None) -> bool:
+        """Whether a command gets the network whatever the settings are: a person, or a rule, has allowed its use.
+
+        A mode that asks nobody is not enough: then the settings decide.
+        """
+        out = [touch for touch in touches if touch.action == "network"]
+        if not out or consent is not None:
+            return bool(out)
+        with self._lock:
+            granted = all(_resource(touch, touches) in self._granted for touch in out)
+        return granted or (_is_alone(touches) and all(map(self._is_by_rule, out)))
+
+    def _is_by_rule(self, touch: Touch) -> bool:
+        verdict = self._policy.judge([touch])
+        return verdict.decision == "allow" and bool(verdict.source)
+
     def remember(self, prepared: Prepared, consent: Consent) -> list[Remark]:
         """Keep an answer that lasts, once it was used for what was shown; says where it could not be written down."""
         if consent.answer.lasting == "once":
             return []
         asked = [touch for touch in prepared.touches if self._policy.judge([touch]).decision == "ask"]
         with self._lock:
-            self._granted.update(map(_resource, asked))
+            self._granted.update(_resource(touch, prepared.touches) for touch in asked)
         remember = getattr(self._policy, "remember", None)
         if consent.answer.lasting != "always" or not remember or not prepared.verdict.allow:
             return []
@@ -174,8 +190,24 @@ def _facts(verdict: Verdict) -> dict[str, str]:
     return {name: getattr(verdict, name) for name in ("rule", "why", "source", "allow")}
 
 
-def _resource(touch: Touch) -> tuple[str, str, str]:
+def _resource(touch: Touch, touches: Sequence[Touch]) -> tuple[str, str, str]:
+    """What an answer for the session is about. The network is opened for a whole command, so it is that."""
+    if touch.action == "network":
+        whole = next((one for one in touches if one.action == "run"), touch)
+        return touch.action, whole.target, whole.place
     return touch.action, touch.path or touch.target, touch.place
+
+
+def _is_alone(touches: Sequence[Touch]) -> bool:
+    """Whether nothing but commands that use the network, and known ones that only read, would run in a call.
+
+    A rule speaks of one use of the network; a program beside it would get all of it.
+    """
+    out = {touch.target for touch in touches if touch.action == "network"}
+    runs = [touch for touch in touches if touch.action == "run"]
+    if not runs or runs[0].doubt:  # the first one is the whole of it
+        return False
+    return all(part.target in out or (part.tier == "read_only" and not part.doubt) for part in runs[1:] or runs)
 
 
 def _bytes(proposed: Sequence[Proposed]) -> list[tuple[str, bytes | None, bytes | None]]:

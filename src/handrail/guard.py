@@ -94,8 +94,10 @@ class Guard:
         cancel: threading.Event | None = None,
         dry: bool = False,
         choice: Choice | None = None,
+        network: bool = False,
     ) -> None:
         self.limits = limits
+        self.network = network
         self.call_id = call_id
         self.cancel = cancel
         self.changes: list[Change] = []

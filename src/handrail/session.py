@@ -358,7 +358,8 @@ class Session:
 
     def _once(self, prepared: Prepared, trail: Trail, writes: Sequence[str] = ()) -> Outcome:
         consent = trail.consent
-        guard = self._guard(prepared, trail.cancel, choice=consent.answer.choice if consent else None)
+        network = self._approvals.opens_network(prepared.touches, consent)
+        guard = self._guard(prepared, trail.cancel, False, consent.answer.choice if consent else None, network)
         try:
             if not writes:
                 keep(trail, self.journal, self.workspace, self.origin)
@@ -393,15 +394,15 @@ class Session:
         cancel: threading.Event | None = None,
         dry: bool = False,
         choice: Choice | None = None,
+        network: bool = False,
     ) -> Guard:
-        rules, limits = self.dialect.rules, prepared.limits
         return Guard(
             self.workspace,
             self.tracker,
             self._indexes,
             self.settings,
-            rules,
-            limits,
+            self.dialect.rules,
+            prepared.limits,
             prepared.paths,
             self._eyes.tree,
             self.terminal,
@@ -409,4 +410,5 @@ class Session:
             cancel,
             dry,
             choice,
+            network,
         )

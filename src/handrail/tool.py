@@ -107,6 +107,10 @@ class Context(Protocol):
         """Set when the caller does not want the answer any more."""
 
     @property
+    def network(self) -> bool:
+        """Whether a person or a rule has allowed this call to use the network, whatever the settings are."""
+
+    @property
     def terminal(self) -> Terminal:
         """Where commands run; a preview has none."""
 

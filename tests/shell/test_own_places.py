@@ -202,15 +202,15 @@ def test_a_second_mount_of_the_same_files_is_another_name(tmp_path: Path) -> Non
     table = tmp_path / "mountinfo"
     table.write_text(
         "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n"
-        "2 1 8:2 / /home rw - ext4 /dev/sda2 rw\n"
+        "2 1 8:2 / /srv rw - ext4 /dev/sda2 rw\n"
         "3 1 8:2 /ann /mnt/an\\040n rw - ext4 /dev/sda2 rw\n"
         "4 1 8:2 /bob /mnt/bob rw - ext4 /dev/sda2 rw\n"
         "5 1 8:1 / /old rw - ext4 /dev/sda1 rw\n",
         encoding="utf-8",
     )
-    state = "/home/ann/.local/state/handrail"
+    state = "/srv/ann/.local/state/handrail"
     assert all_names([state], str(table)) == (state, "/mnt/an n/.local/state/handrail")
-    assert all_names(["/srv/x"], str(table)) == ("/srv/x", "/old/srv/x")
+    assert all_names(["/opt/x"], str(table)) == ("/opt/x", "/old/opt/x")
     assert all_names([state], str(tmp_path / "none")) == (state,)
 
 

@@ -25,12 +25,13 @@ from typing import cast
 from handrail.nouns import Action, Decision, Touch, Verdict
 from handrail.policy.commands import plain_words
 from handrail.policy.files import PolicyFile
+from handrail.policy.hosts import mentioned, reached
 from handrail.policy.ignored import Ignored
 from handrail.policy.paths import PathSet, escaped, hiding, is_at
 from handrail.policy.reach import FOREIGN, Reach
 from handrail.policy.rules import FILE_ACTIONS, Rule
 from handrail.policy.secrets import Defaults, Guards, Mode, defaults, guards
-from handrail.policy.telling import STRICT, WHY, host, said, stricter
+from handrail.policy.telling import STRICT, WHY, said, stricter
 from handrail.text.globs import Glob
 from handrail.text.shown import shown
 from handrail.workspace import Root
@@ -46,6 +47,7 @@ class _Rules:
 
     def __init__(self, rules: Sequence[Rule], roots: Sequence[str], home: str, *, deep: bool, fold: bool) -> None:
         self.all = rules
+        self._wide = deep
         self._home = roots[0] if roots else "/"
         self._files: dict[str, tuple[list[Rule], Rule | None, PathSet | None]] = {}
         for action in FILE_ACTIONS:
@@ -63,9 +65,19 @@ class _Rules:
             place = touch.place or self._home
             return next((rule for rule in self._run if rule.speaks_of_command(touch.target, place)), None)
         if touch.action == "network":
-            where = host(touch.target)
-            return next((rule for rule in self._network if rule.speaks_of_host(where)), None)
+            return self._of_hosts(touch)
         return self.file(touch.action, touch.path or touch.target)
+
+    def _of_hosts(self, touch: Touch) -> Rule | None:
+        """A refusal holds for any host that is mentioned; an allowance must cover all that are reached."""
+        if self._wide:
+            return next((rule for rule in self._network if any(map(rule.speaks_of_host, mentioned(touch)))), None)
+        if every := next((rule for rule in self._network if not rule.host), None):
+            return every
+        found = [next((rule for rule in self._network if rule.speaks_of_host(one)), None) for one in reached(touch)]
+        if not found:  # only a rule that spells out this very command, as an answer for good writes it down
+            return next((rule for rule in self._network if rule.host == escaped(touch.target)), None)
+        return found[0] if all(found) else None
 
     def file(self, action: Action, path: str) -> Rule | None:
         rules, every, found = self._files[action]
@@ -381,5 +393,5 @@ class RulePolicy:
             plain = plain_words(resource, wrapped=True) is not None and "*" not in resource
             return f"allow Bash({resource})" if plain else ""
         if touch.action == "network":
-            return f"allow Network({escaped(host(resource))})"
+            return "\n".join(f"allow Network({escaped(one)})" for one in reached(touch) or [resource])
         return f"allow {_TOOLS[touch.action]}(/{escaped(resource)})"

@@ -54,7 +54,7 @@ class Own:
     config: tuple[str, ...]
     """Real paths: settings, rules, and what was approved for good."""
     kept: str
-    """The artefacts of this session, which its calls may read."""
+    """The artefacts of this session, which its calls may read, and the workspace and the boundary keep as they are."""
     names: tuple[str, ...]
     """How a command may spell one of these places."""
 
@@ -88,7 +88,7 @@ class Own:
 
     def _file(self, touch: Touch, hidden: Callable[[], bool]) -> Verdict | None:
         path = touch.path or touch.target
-        if touch.action == "network" or (touch.action == "read" and is_at(self.kept, path)):
+        if touch.action == "network" or is_at(self.kept, path):
             return None
         for place in (*self.state, *(self.config if touch.by_command else ())):
             if is_at(place, path) or (touch.glob and _matches(path, place)):

@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from handrail.artefacts import ALIAS, Artefacts
 from handrail.errors import BadCommand
@@ -46,6 +47,19 @@ class Options:
     """Where the user's settings and rules are: not for commands either."""
     log_bytes: int = 4 << 30
     limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What one command gets besides what all commands get."""
+
+    git: Mapping[str, str] | None = None
+    """Settings for a command that only looks with git: no repository can override them."""
+    network: bool = False
+    """The network, whatever the settings are."""
+
+
+NOTHING_GIVEN = Given()
 
 
 class Terminal:
@@ -123,13 +137,10 @@ class Terminal:
         name: str,
         cancel: threading.Event | None,
         keep: bool = False,
-        git: Mapping[str, str] | None = None,
+        given: Given = NOTHING_GIVEN,
     ) -> tuple[Run, Ended | None]:
-        """A command, until it ends; with ``keep`` it may go on when the time is up (None).
-
-        ``git`` are settings for a command that only looks with git: no repository can override them.
-        """
-        run = self._begin(self._runs.start, command, cwd, name, git=git)
+        """A command, until it ends; with ``keep`` it may go on when the time is up (None)."""
+        run = self._begin(self._runs.start, command, cwd, name, given=given)
         try:
             ended = run.wait(timeout, cancel, keep)
         except BaseException:
@@ -147,13 +158,7 @@ class Terminal:
         return ended
 
     def start(
-        self,
-        command: str,
-        cwd: str,
-        name: str,
-        stdin: bool,
-        timeout: float | None,
-        git: Mapping[str, str] | None = None,
+        self, command: str, cwd: str, name: str, stdin: bool, timeout: float | None, given: Given = NOTHING_GIVEN
     ) -> Job:
         """A command in the background."""
         started = list[Job]()
@@ -162,7 +167,7 @@ class Terminal:
             started.append(self.jobs.start(order, timeout))
             return started[0].run
 
-        self._begin(start, command, cwd, name, stdin, git)
+        self._begin(start, command, cwd, name, stdin, given)
         return started[0]
 
     def _begin(
@@ -172,16 +177,17 @@ class Terminal:
         cwd: str,
         name: str,
         stdin: bool = False,
-        git: Mapping[str, str] | None = None,
+        given: Given = NOTHING_GIVEN,
     ) -> Run:
         boundary, budget = self.boundary, self._options.log_bytes
         env = environment(scrubbed(keep=self._options.keep_env))
-        if git is not None:
-            env = with_settings(git, env)
+        if given.git is not None:
+            env = with_settings(given.git, env)
         self._shell = self._shell or find_shell()
         if ALIAS in command and not boundary.namespaced:
             command = respelled(read(command), ALIAS, self._artefacts.directory) or command
-        order = Order(command, "", env, cwd, boundary.spawn, self._shell, stdin, boundary.namespaced, budget)
+        spawn = partial(boundary.spawn, network="on") if given.network else boundary.spawn
+        order = Order(command, "", env, cwd, spawn, self._shell, stdin, boundary.namespaced, budget)
         try:
             try:
                 real, called = self._artefacts.path(name)

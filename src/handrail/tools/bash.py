@@ -21,7 +21,7 @@ from handrail.shell.reading.script import Script, checked, read
 from handrail.shell.running.orders import Ended
 from handrail.shell.running.output import WHOLE, View
 from handrail.shell.running.run import Run
-from handrail.shell.terminal import Terminal
+from handrail.shell.terminal import Given, Terminal
 from handrail.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words
 from handrail.tools import apply_patch
 from handrail.tools.parts import git_call, patch_call
@@ -138,14 +138,14 @@ def run(args: Args, ctx: Context) -> Outcome:
         raise NotDirectory(path=args.workdir)
     terminal, where = ctx.terminal, ctx.where(args.workdir)
     name = ctx.call_id or "bash"
-    git = git_call.settings(args.effects, where)
+    given = Given(git_call.settings(args.effects, where), ctx.network)
     if args.background:
-        job = terminal.start(args.command, where, name, True, args.timeout, git)
+        job = terminal.start(args.command, where, name, True, args.timeout, given)
         log = terminal.called(job.run.order.log)
         facts = {"job": job.id, "pid": job.run.pid, "log": log, "boundary": terminal.boundary.name}
         return Outcome("started", facts, dict(facts))
     watch = ctx.watch()
-    done, ended = terminal.run(args.command, where, seconds, name, ctx.cancel, args.keep, git)
+    done, ended = terminal.run(args.command, where, seconds, name, ctx.cancel, args.keep, given)
     if ended is None:
         view = _view(done, limits, terminal)
         try:

@@ -16,18 +16,21 @@ import json
 import os
 import select
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, Unpack
 
 from handrail.shell.fencing import seccomp
 from handrail.shell.fencing.environment import placed
-from handrail.shell.fencing.fence import MOST_MASKED, Fence, TooWide, inside, is_directory, maskable
+from handrail.shell.fencing.fence import MOST_MASKED, Fence, Network, TooWide, inside, is_directory, maskable
 from handrail.shell.fencing.gate import Gate, limit, or_ended, require_program
-from handrail.shell.fencing.landlock import LEAST, Confined, Rules, version
+from handrail.shell.fencing.landlock import LEAST, Confined, Rules, forgo_privileges, version
+from handrail.shell.fencing.loopback import Supervisor, works
 from handrail.shell.starting import Starting, plain
 
 T = TypeVar("T")
@@ -58,8 +61,9 @@ class BubblewrapBoundary:
             raise OSError("bubblewrap is not installed")
         self.fence = fence
         self._program = found
-        self._filter = seccomp.program(fence.network) if seccomp.supported() else None
+        self._filtered = seccomp.supported()
         self._left: list[str] = []
+        self._starting = threading.Lock()
         self._started: list[subprocess.Popen[bytes]] = []
         self._tools: Confined | None = None
         self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
@@ -67,14 +71,30 @@ class BubblewrapBoundary:
             undo.callback(shutil.rmtree, self.tmp, ignore_errors=True)
             undo.callback(self._remove_left, last=True)
             self._thread = undo.enter_context(ThreadPoolExecutor(1, "handrail-bwrap"))
+            self._supervised = self._supervise(undo) if fence.network == "loopback" else None
             self._try()
             if version() >= LEAST:
                 with contextlib.suppress(TooWide):  # commands are held all the same, and the description says the rest
                     self._tools = Confined(lambda: Rules(fence, tmp=self.tmp, tools=True))
                     undo.callback(self._tools.close)
             self._close = undo.pop_all()
-        self.name = "bwrap" + ("+seccomp" if self._filter else "") + ("+landlock" if self._tools else "")
-        self.description = _describe(fence, self._filter is not None, self._tools is not None)
+        self.name = "bwrap" + ("+seccomp" if self._filtered else "") + ("+landlock" if self._tools else "")
+        self.description = _describe(fence, self._filtered, self._tools is not None, self._supervised is not None)
+
+    def _supervise(self, undo: contextlib.ExitStack) -> ThreadPoolExecutor | None:
+        """A thread from which commands reach the loopback of this machine too; None where that cannot be had."""
+        set_uid = os.stat(self._program).st_mode & stat.S_ISUID and os.geteuid() != 0  # which needs new privileges
+        if set_uid or not works():
+            return None
+        thread = undo.enter_context(ThreadPoolExecutor(1, "handrail-bwrap-loopback"))
+
+        def listen() -> int:
+            forgo_privileges()
+            return seccomp.install_listener(seccomp.connecting())
+
+        supervisor = Supervisor(thread.submit(listen).result(), own_network=True)
+        undo.callback(supervisor.close)
+        return thread
 
     def _try(self) -> None:
         """Whether it starts here, with this very fence: user namespaces may be forbidden, or mounting `/proc`."""
@@ -94,29 +114,34 @@ class BubblewrapBoundary:
     def run(self, work: Callable[[], T]) -> T:
         return self._tools.run(work) if self._tools else work()
 
-    def spawn(self, args: Sequence[str], **how: Unpack[Starting]) -> subprocess.Popen[bytes]:
+    def spawn(
+        self, args: Sequence[str], *, network: Network | None = None, **how: Unpack[Starting]
+    ) -> subprocess.Popen[bytes]:
         given = placed(how.get("env"), self.tmp)
         require_program(args[0], given)
         where = how.get("cwd") or os.getcwd()
         named = [alias for alias in self.fence.aliases if any(alias[0] in arg for arg in args)]
+        level: Network = network or self.fence.network
         gate, (info, told) = Gate(), os.pipe()
         ours = [told]
         options = ["--block-fd", str(gate.entry), "--info-fd", str(told), "--chdir", os.path.realpath(where)]
         try:
-            if self._filter:
+            if self._filtered:
                 code, filled = os.pipe()
                 ours.append(code)
-                os.write(filled, self._filter)  # well below what a pipe holds
+                os.write(filled, self._filter(level))  # well below what a pipe holds
                 os.close(filled)
                 options += ["--seccomp", str(code)]
             how |= {"cwd": where, "env": given, "pass_fds": (*how.get("pass_fds", ()), gate.entry, *ours)}
 
             def start() -> subprocess.Popen[bytes]:
-                started = plain([self._program, *self._mounts(named), *options, "--", *args], **how)
-                self._started = [*(each for each in self._started if each.returncode is None), started]
+                with self._starting:
+                    started = plain([self._program, *self._mounts(level, named), *options, "--", *args], **how)
+                    self._started = [*(each for each in self._started if each.returncode is None), started]
                 return started
 
-            started = self._thread.submit(start).result()
+            thread = self._supervised if self._supervised and level == "loopback" else self._thread
+            started = thread.submit(start).result()
             while ours:
                 os.close(ours.pop())
             with or_ended(started):
@@ -130,7 +155,12 @@ class BubblewrapBoundary:
             for fd in (*ours, info):
                 os.close(fd)
 
-    def _mounts(self, aliases: Sequence[tuple[str, str]] = ()) -> Iterator[str]:
+    def _filter(self, network: Network) -> bytes:
+        """The filter for one command. Only an open network by the settings includes sockets of other programs."""
+        shared = network == "on" and self.fence.network != "on"
+        return seccomp.program(network, families=seccomp.IP if shared else seccomp.ALL)
+
+    def _mounts(self, network: Network, aliases: Sequence[tuple[str, str]]) -> Iterator[str]:
         fence = self.fence
         # A name at the top needs a place to be mounted on, and the real top must not get one: here it is made anew.
         anew = bool(aliases) and "/" in fence.readable and "/" not in fence.writable
@@ -138,7 +168,7 @@ class BubblewrapBoundary:
         if os.geteuid() == 0:  # who keeps all of root's powers can mount everything writable again
             for capability in _FOR_ROOT:
                 yield from ("--cap-add", capability)
-        if fence.network != "on":
+        if network != "on":
             yield "--unshare-net"
         if anew:
             yield from _tops()
@@ -209,8 +239,11 @@ class BubblewrapBoundary:
             self._thread.submit(self._remove_left).result()
 
     def _remove_left(self, last: bool = False) -> None:
-        if not last and any(each.returncode is None for each in self._started):
-            return
+        with self._starting:
+            if last or all(each.returncode is not None for each in self._started):
+                self._remove_all_left()
+
+    def _remove_all_left(self) -> None:
         for path in self._left:
             with contextlib.suppress(OSError):  # gone, or filled by somebody else since
                 if os.path.isdir(path):
@@ -259,13 +292,14 @@ def _child(info: int) -> int | None:
     return None
 
 
-def _describe(fence: Fence, filtered: bool, landlock: bool) -> str:
+def _describe(fence: Fence, filtered: bool, landlock: bool, supervised: bool) -> str:
     holds = ["writes outside the workspace and a private /tmp", "other processes"]
     lacks = ["repositories that commands create or that lie deeper may get hooks"] if fence.protected else []
     if fence.network == "on":
         lacks.append("the network is open")
     else:
-        holds.append("the network" + ("" if fence.network == "off" else " but for a loopback of its own"))
+        own = "a loopback of its own" + (", and TCP services on the loopback of this machine" if supervised else "")
+        holds.append("the network" + ("" if fence.network == "off" else f" but for {own}"))
     if fence.hidden or fence.masked:
         holds.append("hidden paths" + (f" (at most {MOST_MASKED})" if fence.masked else ""))
     if fence.protected:

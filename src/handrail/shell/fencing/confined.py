@@ -19,6 +19,7 @@ from handrail.shell.fencing.environment import placed
 from handrail.shell.fencing.fence import Fence, Network, inside, maskable
 from handrail.shell.fencing.gate import Gate, has_gate, limit, or_ended, require_program
 from handrail.shell.fencing.landlock import Confined, Rules, drop_capabilities, restrict
+from handrail.shell.fencing.loopback import Supervisor, works
 from handrail.shell.fencing.mounts import all_names
 from handrail.shell.running.lineage import ancestors
 from handrail.shell.starting import File, Starting, plain
@@ -52,8 +53,10 @@ class LandlockBoundary:
             undo.callback(self._tools.close)
             self._tools.run(lambda: None)
             self._close = undo.pop_all()
+        # Before version 4 of Landlock a command could connect by itself, between our look and the kernel's.
+        self._supervises = fence.network == "loopback" and self._rules.version >= 4 and works()
         self.hides_own = not any(inside(path, root) for path in fence.own for root in fence.writable)
-        self.description = _describe(fence, self._rules.version, self.hides_own)
+        self.description = _describe(fence, self._rules.version, self.hides_own, self._supervises)
 
     def run(self, work: Callable[[], T]) -> T:
         return self._tools.run(work)
@@ -90,12 +93,16 @@ class LandlockBoundary:
         level: Network = network or self.fence.network
         ruleset = self._ruleset(args, written, level == "on")
         outcome: Future[subprocess.Popen[bytes]] = Future()
+        listeners: list[int] = []
 
         def start() -> None:
             try:
                 drop_capabilities()
                 restrict(ruleset)
-                seccomp.install(self._filter(level))
+                if level == "loopback" and self._supervises:
+                    listeners.append(seccomp.install_listener(self._filter(level)))
+                else:
+                    seccomp.install(self._filter(level))
                 outcome.set_result(plain(args if waits else gate.before(args, self._shell or "bash"), **how))
             except BaseException as error:  # noqa: BLE001 - handed to who waits
                 outcome.set_exception(error)
@@ -104,7 +111,14 @@ class LandlockBoundary:
             starter = threading.Thread(target=start, name="handrail-start", daemon=True)
             starter.start()
             thread = starter.native_id or 0
-            started = outcome.result()
+            try:
+                started = outcome.result()
+            except BaseException:
+                for listener in listeners:
+                    os.close(listener)
+                raise
+            for listener in listeners:  # in a thread of this one's, which nothing confines
+                Supervisor(listener, own_network=False)
             starter.join()
             with or_ended(started):
                 limit(started.pid, self.fence.limits)
@@ -119,7 +133,9 @@ class LandlockBoundary:
         """The filter for one command. Only an open network by the settings includes sockets of other programs."""
         families = seccomp.ALL if self.fence.network == "on" else seccomp.IP
         spared = [os.getpid(), *itertools.islice(ancestors(os.getpid()), _MOST_SPARED)]
-        return seccomp.program("on" if network == "on" else "off", families=families, spared=spared)
+        if network == "loopback" and not self._supervises:
+            network = "off"
+        return seccomp.program(network, families=families, spared=spared, supervised=network == "loopback")
 
     def tidy(self) -> None:
         """Nothing is left in the workspace by this boundary."""
@@ -142,13 +158,14 @@ def _wait_for_end(thread: int) -> None:
         raise TimeoutError("the thread that started a command does not end")
 
 
-def _describe(fence: Fence, version: int, hides_own: bool) -> str:
+def _describe(fence: Fence, version: int, hides_own: bool, supervises: bool) -> str:
     holds = ["writes outside the workspace and a private temporary directory", "other processes", "mounts"]
     lacks = ["the mode, owner and times of outside files can be changed", "processes are visible"]
     if fence.network == "on":
         lacks.append("the network is open, also to sockets of other programs")
     else:
-        holds.insert(1, "the network and all sockets" + (" (loopback too)" if fence.network == "loopback" else ""))
+        but = " (loopback too)" if fence.network == "loopback" else ""
+        holds.insert(1, "the network and all sockets" + (" but for TCP on loopback" if supervises else but))
     if fence.hidden:
         holds.append("reading hidden paths")
         lacks.append("the names in hidden directories can be listed")

@@ -19,7 +19,7 @@ from handrail.errors import NoSandbox
 from handrail.shell.fencing.bubblewrap import BubblewrapBoundary
 from handrail.shell.fencing.confined import LandlockBoundary
 from handrail.shell.fencing.environment import scrubbed
-from handrail.shell.fencing.fence import Fence, Mode, TooWide
+from handrail.shell.fencing.fence import Fence, Mode, Network, TooWide
 from handrail.shell.fencing.gate import Gate, has_gate, limit, require_program
 from handrail.shell.fencing.probe import Layer as Layer
 from handrail.shell.fencing.probe import probe as probe
@@ -41,8 +41,13 @@ class Boundary(Protocol):
     hides_own: bool
     """Whether commands cannot reach what Handrail keeps for itself."""
 
-    def spawn(self, args: Sequence[str], **how: Unpack[Starting]) -> subprocess.Popen[bytes]:
-        """Start a command inside, in the words of `subprocess.Popen`; without ``env`` it gets a scrubbed one."""
+    def spawn(
+        self, args: Sequence[str], *, network: Network | None = None, **how: Unpack[Starting]
+    ) -> subprocess.Popen[bytes]:
+        """Start a command inside, in the words of `subprocess.Popen`; without ``env`` it gets a scrubbed one.
+
+        ``network``: what this command may reach, if not what the fence says.
+        """
 
     def run(self, work: Callable[[], T]) -> T:
         """Do ``work`` in a confined thread of this process: the way in for file tools."""
@@ -69,7 +74,13 @@ class Unconfined:
     def run(self, work: Callable[[], T]) -> T:
         return work()
 
-    def spawn(self, args: Sequence[str], **how: Unpack[Starting]) -> subprocess.Popen[bytes]:
+    def spawn(
+        self,
+        args: Sequence[str],
+        *,
+        network: Network | None = None,  # noqa: ARG002 - nothing closes it here
+        **how: Unpack[Starting],
+    ) -> subprocess.Popen[bytes]:
         env, pass_fds = how.get("env"), how.get("pass_fds", ())
         given = dict(scrubbed() if env is None else env)
         limits = self.fence.limits

@@ -65,6 +65,9 @@ _REFUSED: dict[str, tuple[int, int]] = {
 _ONLY_X86 = (172, 173)  # iopl, ioperm
 _CLONE, _CLONE3, _IOCTL, _SOCKET, _SOCKETPAIR = (56, 220), (435, 435), (16, 29), (41, 198), (53, 199)
 _PRLIMIT = (302, 261)
+_CONNECT, _BIND, _LISTEN = (42, 203), (49, 200), (50, 201)
+_SENDING = (((44, 206), 3), ((46, 211), 2), ((307, 269), 3))  # sendto, sendmsg, sendmmsg: where their flags are
+_FAST_OPEN = 0x20000000
 _ARCHITECTURES = {  # the kernel's name for it, and the column above
     "x86_64": (0xC000003E, 0),
     "aarch64": (0xC00000B7, 1),
@@ -82,10 +85,13 @@ _DATAGRAM = 2
 
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY, _RETURN, _AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
 _NUMBER, _ARCHITECTURE, _ARGUMENT = 0, 4, 16
-_ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
+_ALLOW, _NOTIFY, _KILL, _ERROR = 0x7FFF0000, 0x7FC00000, 0x80000000, 0x00050000
 _SET_SECCOMP, _MODE_FILTER = 22, 2
+_SECCOMP = (317, 277)
+_NEW_LISTENER, _WAIT_KILLABLE = 1 << 3, 1 << 5
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_Line = tuple[int, int, int, int]
 
 
 class _Program(ctypes.Structure):
@@ -98,11 +104,16 @@ def supported() -> bool:
 
 
 def program(
-    network: Network, machine: str | None = None, families: Sequence[int] = ALL, spared: Sequence[int] = ()
+    network: Network,
+    machine: str | None = None,
+    families: Sequence[int] = ALL,
+    spared: Sequence[int] = (),
+    supervised: bool = False,
 ) -> bytes:
     """The filter, in the kernel's form. Network `off` refuses every socket but a connected pair.
 
     ``families``: the sockets that any other network allows. ``spared``: processes whose limits cannot be changed.
+    ``supervised``: TCP alone, and whoever has the listener of `install_listener` does what has an address.
     """
     name, column = _ARCHITECTURES[machine or os.uname().machine]
     code: list[tuple[int, int, int, int]] = []
@@ -138,11 +149,65 @@ def program(
         # A pair of datagram sockets is not bound to itself: it can send to any address.
         kind = (_LOAD, 0, 0, _ARGUMENT + 8), (_AND, 0, 0, 0xF)
         when(_SOCKETPAIR, *kind, (_JUMP_EQUAL, 1, 0, _DATAGRAM), allow, denied)
+    elif supervised:
+        when(_SOCKET, *_tcp_alone(allow, denied))
+        for numbers in (_CONNECT, _BIND, _LISTEN):
+            when(numbers, (_RETURN, 0, 0, _NOTIFY))
+        # Data with an address that opens a connection on its way: nobody would be asked.
+        unsupported = (_RETURN, 0, 0, _ERROR | errno.EOPNOTSUPP)
+        for numbers, flags in _SENDING:
+            when(numbers, (_LOAD, 0, 0, _ARGUMENT + 8 * flags), (_JUMP_ANY, 0, 1, _FAST_OPEN), unsupported, allow)
     else:
         tests = [(_JUMP_EQUAL, len(families) - at, 0, family) for at, family in enumerate(families)]
         when(_SOCKET, (_LOAD, 0, 0, _ARGUMENT), *tests, denied, allow)
     code.append(allow)
     return b"".join(struct.pack("=HBBI", *line) for line in code)
+
+
+def _tcp_alone(allow: _Line, denied: _Line) -> list[_Line]:
+    """For `socket`: TCP over IPv4 and IPv6, and the netlink by which a program asks for its own addresses."""
+    family, kind, protocol = (_LOAD, 0, 0, _ARGUMENT), (_LOAD, 0, 0, _ARGUMENT + 8), (_LOAD, 0, 0, _ARGUMENT + 16)
+    return [
+        family,
+        (_JUMP_EQUAL, 11, 0, 16),
+        (_JUMP_EQUAL, 2, 0, 2),
+        (_JUMP_EQUAL, 1, 0, 10),
+        denied,
+        kind,
+        (_AND, 0, 0, 0xF),
+        (_JUMP_EQUAL, 0, 3, 1),
+        protocol,
+        (_JUMP_EQUAL, 2, 0, 0),
+        (_JUMP_EQUAL, 1, 0, 6),
+        denied,
+        allow,
+        protocol,
+        (_JUMP_EQUAL, 1, 0, 0),
+        denied,
+        allow,
+    ]
+
+
+def connecting(machine: str | None = None) -> bytes:
+    """A filter that allows all, and hands each `connect` to whoever has the listener."""
+    name, column = _ARCHITECTURES[machine or os.uname().machine]
+    allow = (_RETURN, 0, 0, _ALLOW)
+    other = [(_LOAD, 0, 0, _ARCHITECTURE), (_JUMP_EQUAL, 1, 0, name), allow, (_LOAD, 0, 0, _NUMBER)]
+    code = [*other, (_JUMP_EQUAL, 0, 1, _CONNECT[column]), (_RETURN, 0, 0, _NOTIFY), allow]
+    return b"".join(struct.pack("=HBBI", *line) for line in code)
+
+
+def install_listener(code: bytes) -> int:
+    """As `install`; returns the descriptor on which the calls arrive that the filter hands over. `OSError` if none can
+    be had, as inside a command that another Handrail supervises."""
+    filter_ = _Program(len(code) // 8, code)
+    number = _SECCOMP[_ARCHITECTURES[os.uname().machine][1]]
+    flags = ctypes.c_ulong(_NEW_LISTENER | _WAIT_KILLABLE)
+    listener: int = _libc.syscall(ctypes.c_long(number), ctypes.c_ulong(1), flags, ctypes.byref(filter_))
+    if listener < 0:
+        failed = ctypes.get_errno()
+        raise OSError(failed, f"seccomp: {os.strerror(failed)}")
+    return listener
 
 
 def install(code: bytes) -> None:

@@ -81,6 +81,10 @@ class _Below:
         return self._ctx.terminal
 
     @property
+    def network(self) -> bool:
+        return self._ctx.network
+
+    @property
     def call_id(self) -> str:
         return self._ctx.call_id
 
