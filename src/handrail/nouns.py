@@ -50,6 +50,9 @@ class Touch:
     """Of a command: why it is in that tier."""
     doubt: str = ""
     """Of a command: why it cannot be proven what it does."""
+    unproven: str = ""
+    """Of a command: what it does to files that it cannot be told by name, as words: `delete`, `write`, `read`, or
+    `destroy` if words that are computed may make it destructive."""
     place: str = ""
     """Of a command: the directory that it runs in, if that is not the workspace, or the job that it is typed for."""
 

@@ -152,6 +152,7 @@ def _as_json(verdict: Verdict, each: Sequence[tuple[Touch, Verdict]]) -> dict[st
                 "path": t.path,
                 "tier": t.tier,
                 "doubt": t.doubt,
+                "unproven": t.unproven,
                 "decision": v.decision,
                 "why": v.why,
             }

@@ -32,6 +32,7 @@ from handrail.policy.reach import FOREIGN, Reach
 from handrail.policy.rules import FILE_ACTIONS, Rule
 from handrail.policy.secrets import Defaults, Guards, Mode, defaults, guards
 from handrail.policy.telling import STRICT, WHY, said, stricter
+from handrail.policy.unproven import unproven
 from handrail.text.globs import Glob
 from handrail.text.shown import shown
 from handrail.workspace import Root
@@ -353,7 +354,8 @@ class RulePolicy:
         if self._defaults.fixed and self._defaults.tiers[what] == "deny":
             return self._by_mode(what, touch)
         rule = self._ask.find(touch) or (None if touch.doubt else self._allow.find(touch))
-        return said(rule, touch) if rule else self._by_mode(what, touch)
+        found = said(rule, touch) if rule else self._by_mode(what, touch)
+        return stricter(found, unproven(touch, self.mode, self._defaults.tiers, self._confined, self._masked))
 
     def _destructive(self, touch: Touch) -> Verdict:
         """What destroys is let through only by a rule that spells it out, or asked if the person's rules say so."""

@@ -91,8 +91,27 @@ def touches(args: Args) -> list[Touch]:
     found = args.effects
     worst = next((one.why for one in found.commands if one.tier == found.tier), "")
     place = _place(args)
-    whole = Touch("run", args.command, tier=found.tier, why=worst, doubt="; ".join(found.doubts), place=place)
-    parts = [Touch("run", one.text, tier=one.tier, why=one.why, doubt=one.doubt, place=place) for one in found.commands]
+    whole = Touch(
+        "run",
+        args.command,
+        tier=found.tier,
+        why=worst,
+        doubt="; ".join(found.doubts),
+        unproven=" ".join(sorted(found.unproven)),
+        place=place,
+    )
+    parts = [
+        Touch(
+            "run",
+            one.text,
+            tier=one.tier,
+            why=one.why,
+            doubt=one.doubt,
+            unproven=" ".join(sorted(one.unproven)),
+            place=place,
+        )
+        for one in found.commands
+    ]
     files = [
         Touch(file.action, _placed(args.workdir, file.path), "", True, file.glob, file.below, file.into, file.sees)
         for file in found.files

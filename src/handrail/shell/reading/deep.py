@@ -17,6 +17,8 @@ from handrail.shell.reading.wrappers import unwrapped
 
 MOST_LAYERS = 12
 MOST_RUNS = 10_000
+_MOST_TURNS = 20
+"""Variables that get their values from each other: a longer chain of them is not followed."""
 
 _CHANGES_NAMES = {
     "alias": "an alias changes what a name means",
@@ -134,7 +136,7 @@ def _evaluated(found: Found, told: list[Assigned]) -> list[str]:
     for item in (item for one in told for item in one.sets):
         values.setdefault(item.name, []).extend(item.values)
     arrays = {name for one in told for name in one.arrays}
-    numbers = _numbers(values, found.defaulted)
+    numbers = _numbers(values, found.defaulted) if found.arithmetic or found.split else set()
     out = [
         f"the value of {name} is evaluated, and is not known to be a number"
         for name in sorted(found.arithmetic)
@@ -158,12 +160,12 @@ def _numbers(values: dict[str, list[Word]], texts: set[str]) -> set[str]:
     """The variables that hold nothing but numbers, as far as the script sets them."""
     numbers = {name for name in values if name not in texts and not SHELL_TEXTS.fullmatch(name)}
     numbers |= SHELL_NUMBERS
-    for _ in range(len(numbers) + 1):  # each turn but the last takes one out
+    for _ in range(_MOST_TURNS):
         kept = {name for name in numbers if all(_is_number(value, numbers) for value in values.get(name, ()))}
         if kept == numbers:
-            break
+            return numbers
         numbers = kept
-    return numbers
+    return set()
 
 
 def _is_number(value: Word, numbers: set[str]) -> bool:

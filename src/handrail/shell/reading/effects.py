@@ -32,6 +32,7 @@ from handrail.shell.reading.network import goes_out, is_socket
 from handrail.shell.reading.ruling import READ_ONLY, CommandTier, FileEffect, Ruling
 from handrail.shell.reading.script import read
 from handrail.shell.reading.seeing import seen
+from handrail.shell.reading.worst import Unproven, worst_case
 from handrail.shell.reading.wrapping import LISTERS, MAKES_NAMES, NARROWERS, runs_input, runs_words, wrapper
 from handrail.shell.reading.writers import writer
 
@@ -58,6 +59,8 @@ class CommandEffect:
     doubt: str = ""
     told: bool = False
     """Whether it changes nothing but the files that are told of it."""
+    unproven: frozenset[Unproven] = frozenset()
+    """What it does to files that cannot be named, or may do to more than files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,14 @@ class Effects:
     git: tuple[GitRun, ...] = ()
     only_looks_with_git: bool = False
     """Whether git only looks, and no other program of the line may run git: its settings may be overridden."""
+    unread: bool = False
+    """There may be commands in it that are not told here."""
+
+    @property
+    def unproven(self) -> frozenset[Unproven]:
+        """What it does to files that cannot be named; a command that was not read may delete some."""
+        known = frozenset(kind for command in self.commands for kind in command.unproven)
+        return known | {"delete"} if self.unread else known
 
     @property
     def tier(self) -> CommandTier:
@@ -121,7 +132,8 @@ class _Judge:
             commands = [_demoted(command, doubts[0]) for command in commands]
         looks = bool(self.git) and all(run.looks for run in self.git) and not (self.unknown or doubts)
         network = tuple(dict.fromkeys(self.network))
-        return Effects(tuple(commands), tuple(self.files.values()), doubts, network, tuple(self.git), looks)
+        unread = self.script.stopped or self.script.error is not None
+        return Effects(tuple(commands), tuple(self.files.values()), doubts, network, tuple(self.git), looks, unread)
 
     def _command(self, index: int, run: Simple, refused: str) -> CommandEffect:
         places = self.directories.of(index)
@@ -145,6 +157,9 @@ class _Judge:
         sees = seen(base, args)
         if sees != "contents" and ruling.tier == "read_only":
             ruling = replace(ruling, files=tuple(replace(file, sees=sees) for file in ruling.files))
+        unproven: frozenset[Unproven] = (
+            frozenset() if remote else worst_case(run, base, args, ruling, places, self.variables.known)
+        )
         ruling = self._with_files(ruling, places)
         destructive = refused or (harm(run, base, args, places) if base else "") or self._runs_download(run)
         if base == "alias" and any(effects((arg.text or "").partition("=")[2]).tier == "destructive" for arg in args):
@@ -154,7 +169,7 @@ class _Judge:
         self.variables.see(run)
         known = base is not None and (looker(base, args) or writer(base, args)) is not None
         told = ruling.tier == "read_only" or (known and any(file.action != "read" for file in ruling.files))
-        return CommandEffect(text, _fixed_words(run), ruling.tier, ruling.why, ruling.doubt, told)
+        return CommandEffect(text, _fixed_words(run), ruling.tier, ruling.why, ruling.doubt, told, unproven)
 
     def _ruling(self, index: int, run: Simple, base: str | None, args: list[Arg], places: Places) -> Ruling:
         if base is None:

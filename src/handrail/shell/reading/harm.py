@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from handrail.shell.reading.arguments import Arg
 from handrail.shell.reading.commands import Simple
@@ -131,6 +132,8 @@ _DROPS = re.compile(
     r"|\bdelete\s+from\s+[\w.\"`]+\s*(?:;|$)",
     re.IGNORECASE,
 )
+ANY = "\x01"
+"""Stands for a word that is computed, and so may be each that makes a command destructive."""
 _FORK_BOMB = re.compile(r":\s*\(\)\s*\{\s*:\s*\|\s*:\s*&\s*\}")
 
 
@@ -139,7 +142,7 @@ def harm(run: Simple, base: str, args: Sequence[Arg], places: frozenset[str] | N
     texts = [value.text for arg in args for value in arg.values or ()]
     if base == "git" and (verb := verb_of(args)[0]):
         rest = [value.text for arg in args[verb_of(args)[1] :] for value in arg.values or ()]
-        return next((row.why for row in _BY_NAME["git"] if _is_verb(row, verb, rest)), "")
+        return next((row.why for row in _BY_NAME["git"] if verb == ANY or _is_verb(row, verb, rest)), "")
     for row in _BY_NAME.get(base, ()):
         if all(_there(need, texts) for need in row.needs):
             return row.why
@@ -169,7 +172,7 @@ _NARROWS = re.compile(r"-(?:i?name|i?path|i?wholename|i?regex|[acm]time|[acm]min
 
 def _is_verb(row: Harm, verb: str, rest: Sequence[str]) -> bool:
     """A verb of git counts only where the verb stands; `git clean -n` shows what would be lost."""
-    if verb == "clean" and _there("-n --dry-run", rest):
+    if verb == "clean" and _there("-n --dry-run", [text for text in rest if text != ANY]):
         return False
     first, *others = row.needs
     if first.startswith("~"):
@@ -194,6 +197,8 @@ def _there(need: str, texts: Sequence[str]) -> bool:
 
 
 def _is_there(spelling: str, texts: Sequence[str]) -> bool:
+    if ANY in texts and (spelling[:1] in "-~" or _may_be_verb(texts)):
+        return True
     if spelling.startswith("~"):
         return any(re.search(spelling[1:], text) for text in texts)
     if spelling.startswith("--"):
@@ -202,6 +207,12 @@ def _is_there(spelling: str, texts: Sequence[str]) -> bool:
         letter = spelling[1]
         return any(text[:1] == "-" and text[:2] != "--" and letter in text[1:] for text in texts)
     return spelling in texts
+
+
+def _may_be_verb(texts: Sequence[str]) -> bool:
+    """Whether a computed word stands where a verb does: behind options and their values only."""
+    before = ["-", *texts[: texts.index(ANY)]]
+    return all(text[:1] in "-+" or last[:1] == "-" for last, text in pairwise(before))
 
 
 def _is_everything(place: str, text: str, glob: bool) -> bool:

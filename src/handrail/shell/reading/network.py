@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from handrail.shell.reading.arguments import Arg
-from handrail.shell.reading.gitting import git_goes_out
+from handrail.shell.reading.gitting import git_goes_out, verb_of
 
 _ALWAYS = frozenset(
     (
@@ -57,19 +57,24 @@ def goes_out(base: str, args: Sequence[Arg]) -> bool:
     if len(texts) == 1 and texts[0] in ("--version", "-V", "--help", "-h"):
         return False
     if base == "git":
-        return git_goes_out(args)
+        return git_goes_out(args) or verb_of(args)[0] is None
     if base in _ALWAYS:
         return True
     if base in ("yarn", "pnpm", "bundle", "composer") and not texts:
         return base != "composer"
     if base in _VERBS:
-        return next((text for text in texts if not text.startswith("-")), "") in _VERBS[base]
+        verb = next((arg for arg in args if not (arg.text or "").startswith("-")), None)
+        return verb is not None and (verb.text is None or verb.text in _VERBS[base])
     if base == "rsync":
         return any(_HOST.fullmatch(text) for text in texts)
     if base in _DATABASES:
         return any(text.startswith(("-h", "--host", "postgres", "mysql:", "redis:", "mongodb")) for text in texts)
     if base in _LIBRARIES:
-        return texts[:1] == ["-m"] and texts[1:3] in (["pip", "install"], ["pip", "download"])
+        if texts[:1] != ["-m"] or len(args) < 2:
+            return False
+        return args[1].text is None or (
+            texts[1] == "pip" and (not texts[2:] or texts[2] in ("", "install", "download"))
+        )
     return any(_SOCKET.fullmatch(text) for text in texts)
 
 

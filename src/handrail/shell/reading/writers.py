@@ -60,6 +60,8 @@ for _packer in ("gunzip", "bzip2", "bunzip2", "xz", "unxz", "zstd", "compress"):
     _ROWS[_packer] = _ROWS["gzip"]
 _ROWS["unix2dos"] = _ROWS["dos2unix"]
 
+DELETES_BY_OPTION = ("rsync", "tar", "zip")
+
 
 def writer(base: str, args: Sequence[Arg]) -> Ruling | None:
     """What is told of a command that writes; None if it is none of these."""
@@ -99,7 +101,8 @@ def _files(base: str, found: Given) -> list[FileEffect]:
     if base == "split":
         return [*_each(operands[:1], "read"), *_prefix(operands[1:2])]
     if base == "zip":
-        return [*_each(operands[:1], "write"), *_each(operands[1:], "read", below=True)]
+        moved = _each(operands[1:], "delete", below=True) if found.has("m") else []
+        return [*_each(operands[:1], "write"), *_each(operands[1:], "read", below=True), *moved]
     if base == "unzip":
         reads = _each(operands[:1], "read")
         if found.has("l", "t", "v", "Z", "p"):
@@ -211,7 +214,7 @@ _TAR = Row(
     "fCTXbI",
     "create list extract get append update file= directory= verbose gzip bzip2 xz zstd auto-compress exclude= "
     "exclude-vcs exclude-from= files-from= strip-components= to-stdout preserve-permissions keep-old-files wildcards "
-    "no-same-owner overwrite transform= owner= group= mtime= sort= numeric-owner totals absolute-names",
+    "no-same-owner overwrite transform= owner= group= mtime= sort= numeric-owner totals absolute-names remove-files",
 )
 
 
@@ -248,6 +251,8 @@ def _tar(args: Sequence[Arg]) -> Ruling:
             doubt = doubt or "the archive says where files go"
     else:
         files = _each(found.operands, "read", below=True) + (archive.files("write") if archive else [])
+        if found.has("remove-files"):
+            files += _each(found.operands, "delete", below=True)
         if to is not None:
             doubt = doubt or "tar goes to another directory"
     return Ruling(why="tar writes", doubt=doubt, files=tuple(files))

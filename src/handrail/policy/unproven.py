@@ -1,0 +1,36 @@
+"""Commands whose files cannot be named: never judged easier than the same command with any name in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import cast
+
+from handrail.nouns import Decision, Touch, Verdict
+from handrail.policy.telling import STRICT, WHY
+from handrail.text.shown import shown
+
+
+def unproven(
+    touch: Touch, mode: str, tiers: Mapping[str, str], confined: Callable[[], bool], masked: Callable[[], bool]
+) -> Verdict | None:
+    """The strictest that holds for what a command may do to files it does not name; None if that is allowed."""
+    worst: Verdict | None = None
+    for kind in touch.unproven.split():
+        decision = _decision(kind, tiers, confined, masked)
+        if decision != "allow" and (worst is None or STRICT[decision] > STRICT[worst.decision]):
+            why = WHY[f"unproven {kind}"].format(target=shown(touch.target))
+            worst = Verdict(decision, f"mode {mode}: {kind}", why)
+    return worst
+
+
+def _decision(
+    kind: str, tiers: Mapping[str, str], confined: Callable[[], bool], masked: Callable[[], bool]
+) -> Decision:
+    if kind == "destroy":  # spelled out it is refused, but most words do not make it so
+        return "ask"
+    if kind == "read":  # a secret may be read, unless it is hidden; a mode that runs everything says so in its page
+        return "allow" if masked() or tiers["doubt"] == "allow" else "ask"
+    found = [tiers[kind], "ask"]  # what is protected is asked about in every mode
+    if not confined():
+        found.append(tiers["outside"])
+    return cast("Decision", max(found, key=lambda tier: STRICT[tier]))

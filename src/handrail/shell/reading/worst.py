@@ -1,0 +1,89 @@
+"""What a command may do at the worst, where its words are computed: never less than the same command spelled out.
+
+A word that only a running shell knows may name any file. So a command is judged a second time with a stand-in for each
+such word, and what it does to the stand-in it may do to any file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from handrail.shell.reading.arguments import Arg, Value, Values, argument
+from handrail.shell.reading.commands import HEREDOCS, Redirection, Script, Simple
+from handrail.shell.reading.directories import Places
+from handrail.shell.reading.gitting import git
+from handrail.shell.reading.harm import ANY, harm
+from handrail.shell.reading.lookers import looker
+from handrail.shell.reading.ruling import Ruling
+from handrail.shell.reading.seeing import seen
+from handrail.shell.reading.words import Word
+from handrail.shell.reading.wrappers import FOREIGN_SHELLS, unwrapped
+from handrail.shell.reading.writers import DELETES_BY_OPTION, writer
+
+Unproven = Literal["read", "write", "delete", "destroy"]
+
+
+_STAND_IN = "\x01"
+"""Stands for what is put in; no text that is read holds it."""
+
+
+def worst_case(
+    run: Simple, base: str | None, args: Sequence[Arg], ruling: Ruling, places: Places, known: Values
+) -> frozenset[Unproven]:
+    """What this command does to files that cannot be named, and whether it may destroy more than files."""
+    found: set[Unproven] = set()
+    if places is None:  # in which directory is not known, so neither are the files
+        found.update(file.action for file in ruling.files if not file.path.startswith(("/", "~")))
+    for item in run.redirections:
+        if item.operator not in (*HEREDOCS, "<<<") and argument(item.target, known).values is None:
+            found.update(_redirected(item))
+    if base is None:
+        return frozenset(found)
+    if any(arg.values is None for arg in args):
+        found |= _to_any_file(run, base, args)
+        wild = [replace(arg, values=(Value(ANY),)) if arg.values is None and arg.loose else arg for arg in args]
+        if harm(run, base, wild, places):
+            found.add("destroy")
+    if _runs_unknown_text(run, base):
+        found.add("delete")
+    if seen(base, args) != "contents":
+        found.discard("read")
+    return frozenset(found)
+
+
+def _redirected(item: Redirection) -> set[Unproven]:
+    if item.copies:
+        return set()
+    reads: set[Unproven] = {"read"} if item.reads else set()
+    return reads | {"write"} if item.writes else reads
+
+
+def _to_any_file(run: Simple, base: str, args: Sequence[Arg]) -> set[Unproven]:
+    """What the command does to the words that are computed."""
+    filled = [
+        replace(arg, values=(Value(_stand_in(word)),)) if arg.values is None else arg
+        for word, arg in zip(run.words[1:], args, strict=True)
+    ]
+    told = git(filled) if base == "git" else looker(base, filled) or writer(base, filled)
+    if told is None:
+        return set()
+    found: set[Unproven] = {file.action for file in told.files if _STAND_IN in file.path or _STAND_IN in file.into}
+    loose = any(arg.values is None and arg.loose for arg in args)
+    if loose and writer(base, filled) is not None and told.tier != "read_only":
+        # One word may turn out to be several, a target among them, or an option.
+        found |= {"write", "delete"} if base in DELETES_BY_OPTION else {"write"}
+    return found
+
+
+def _stand_in(word: Word) -> str:
+    return "".join(part.text if part.kind == "text" else _STAND_IN for part in word.parts)
+
+
+def _runs_unknown_text(run: Simple, base: str) -> bool:
+    """Whether it runs a text that is computed, which may be any command. A script file is a program like others."""
+    if base in (*FOREIGN_SHELLS, "ssh"):
+        return False
+    scripts = [inner for inner in unwrapped(run) if isinstance(inner, Script)]
+    return any("script file" not in why for one in scripts for why in one.doubts) and not any(s.source for s in scripts)
