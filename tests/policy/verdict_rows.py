@@ -38,8 +38,10 @@ DANGEROUS: list[tuple[str, str]] = [
     ("dkka", "cargo tree"),
     ("dkka", "go version"),
     ("dkka", "npm ls"),
-    ("dkka", "git -C sub status"),
-    ("dkka", "cd sub && git status"),
+    ("dkka", "git -C $x status"),
+    ("dkka", "cd $x && git status"),
+    ("dkka", "git --git-dir=sub/.git status"),
+    ("dkka", "read GIT_DIR <<< sub/.git; git status"),
     # Another name for a secret.
     ("dddd", "mv .env x"),
     ("dddd", "ln .env x"),
@@ -238,6 +240,8 @@ DANGEROUS: list[tuple[str, str]] = [
 # What people run all day: asking about it teaches them to say yes.
 EVERYDAY: list[str] = [
     "git status",
+    "git -C sub status",
+    "cd sub && git status",
     "git status -sb",
     "git log",
     "git log --oneline -20",

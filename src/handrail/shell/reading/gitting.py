@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from handrail.shell.reading.arguments import Arg
+from handrail.shell.reading.arguments import Arg, Value
 from handrail.shell.reading.options import Given, Row, given
 from handrail.shell.reading.ruling import FileEffect, Ruling
 
@@ -177,6 +177,7 @@ def git(args: Sequence[Arg]) -> Ruling:
         alone = len(args) == 1 and args[0].text in ("--version", "--exec-path", "--help")
         return Ruling("read_only") if alone else Ruling(why="git without a verb")
     files, doubt = _files(verb, rest)
+    files += _outputs(verb, rest)
     if odd:
         doubt = doubt or (f"git with {odd} works elsewhere or with other settings" if files else "")
         return Ruling(why=f"{odd} changes what git does", doubt=doubt, files=tuple(files))
@@ -265,7 +266,11 @@ def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
         out.extend(effect for arg in found.operands for effect in arg.files("read"))
         out.append(FileEffect("write", ".", below=True))
     elif verb == "config" and not _only_asks(verb, rest):
+        file = _value(rest, ("-f", "--file"))
+        out.extend(file.files("write") if file else [])
         out.append(FileEffect("write", "~/.gitconfig" if found.has("global") else ".git/config"))
+    elif verb == "worktree" and rest and rest[0].text == "remove":
+        out.extend(effect for arg in found.operands[1:] for effect in arg.files("delete", below=True))
     elif verb in ("checkout", "restore") and (named or _paths_only(verb, found)):
         for arg in named or found.operands:
             out.extend(arg.files("write", below=True))
@@ -273,6 +278,28 @@ def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
         out.append(FileEffect("write", ".", below=True))
     doubtful = verb in ("rm", "mv", "checkout", "restore", "clone") and unknown
     return out, f"it cannot be told which files git {verb} changes" if doubtful else ""
+
+
+def _outputs(verb: str, rest: Sequence[Arg]) -> list[FileEffect]:
+    """The file that an option names for what git prints."""
+    short = ("-o",) if verb == "archive" else ()
+    named = _value(rest, (*short, "--output"))
+    if verb == "bundle" and len(rest) > 1 and rest[0].text == "create":
+        named = rest[1]
+    return named.files("write") if named else []
+
+
+def _value(rest: Sequence[Arg], options: Sequence[str]) -> Arg | None:
+    """The value of an option, whose long name may be cut short."""
+    for at, arg in enumerate(rest):
+        text = arg.text or ""
+        name, sign, value = text.partition("=")
+        for option in options:
+            if option.startswith("--") and len(name) > 3 and option.startswith(name):
+                return Arg(value, (Value(value),)) if sign else (rest[at + 1] if at + 1 < len(rest) else None)
+            if not option.startswith("--") and text.startswith(option) and not text.startswith("--"):
+                return Arg(text, (Value(text[2:]),)) if text[2:] else (rest[at + 1] if at + 1 < len(rest) else None)
+    return None
 
 
 def _paths_only(verb: str, found: Given) -> bool:
