@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from handrail.artefacts import Artefacts
-from handrail.journal import Journal, NoJournal
+from handrail.journal import Journal, JournalFailed, NoJournal
 from handrail.nouns import Touch
 from handrail.policy import Policy
 from handrail.settings import Settings
@@ -68,8 +68,12 @@ class JournalChoice:
                 from handrail.journal.store import default_path
 
                 opened = open_journal(default_path(self._state), required=self._required, budget=self._budget)
-                if self._required:
-                    opened.require()
+                try:
+                    if self._required:
+                        opened.require()
+                except JournalFailed:
+                    opened.close()
+                    raise
                 if self._closed:  # a refusal after the end is still recorded, and nothing stays open for it
                     opened.close()
                 self._found = opened
@@ -83,10 +87,13 @@ class JournalChoice:
                 self._found.close()
 
 
-def sight(policy: Policy) -> Sight:
-    """What a search may see: what policy would let be read."""
+def sight(policy: Policy, own: Own | None = None) -> Sight:
+    """What a search may see: what policy would let be read, and nothing that is Handrail's ``own``."""
     from handrail.search.tree import Sight
 
+    if own and own.is_within:
+        seen = sight(policy).readable
+        return Sight(lambda real: own.shows(real) and (seen is None or seen(real)), None)
     hides = getattr(policy, "hides", None)
     if hides is not None and not hides:
         return Sight()
@@ -100,9 +107,10 @@ def sight(policy: Policy) -> Sight:
 class Eyes:
     """Looks around in directories for one session; made ready, search room and all, when the first call does."""
 
-    def __init__(self, workspace: Workspace, policy: Policy) -> None:
+    def __init__(self, workspace: Workspace, policy: Policy, own: Callable[[], Own]) -> None:
         self._workspace = workspace
         self._policy = policy
+        self._own = own
         self._listings: Listings | None = None
         self._sight: Sight | None = None
         self._lock = threading.Lock()
@@ -118,7 +126,7 @@ class Eyes:
 
         with self._lock:
             self._listings = self._listings or Listings()
-            self._sight = self._sight or sight(self._policy)
+            self._sight = self._sight or sight(self._policy, self._own())
             return Tree(self._workspace, path, self._listings, self._sight)
 
 

@@ -105,7 +105,7 @@ class Session:
         self._journal = outfit.JournalChoice(journal, state, settings)
         self._approvals = Approvals(self.policy, approve, lambda touches: self._own.judge(touches, self._hides_own))
         self._indexes = Indexes()
-        self._eyes = outfit.Eyes(self.workspace, self.policy)
+        self._eyes = outfit.Eyes(self.workspace, self.policy, lambda: self._own)
         self._locks = Locks(os.path.join(state, "locks"), recover, self.settings.lock_seconds)
         self._artefacts = artefacts
         self._state = state

@@ -198,6 +198,50 @@ def test_a_path_that_a_rule_denies_outside_of_the_workspace_is_hidden_from_progr
         assert SECRET not in run(session, f"python3 -c \"print(open('{outside}/principals.toml').read())\"")
 
 
+def test_settings_inside_the_workspace_are_asked_about_under_landlock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A command could write `approved.toml` there, so none runs unasked."""
+    with made_user(monkeypatch) as user:
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(user.work))
+        with user.session("landlock", mode="accept-edits") as session:
+            run(session, "true")
+            assert session.prepare("Bash", {"command": "make"}).verdict.decision == "ask"
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(user.config.parent))
+        monkeypatch.setenv("HANDRAIL_CONFIG", str(user.work / "settings.toml"))
+        with user.session("landlock", mode="accept-edits") as session:
+            assert session.prepare("Bash", {"command": "make"}).verdict.decision == "ask"
+
+
+@pytest.mark.parametrize("sandbox", BOUNDARIES)
+def test_handrail_itself_is_out_of_reach(user: User, sandbox: str) -> None:
+    """Its memory, its open files, its limits and its life."""
+    code = f"""
+import ctypes, os, resource
+pid = {os.getpid()}
+libc = ctypes.CDLL(None, use_errno=True)
+def tried(work):
+    try:
+        return "done" if work() not in (-1, False) else "refused"
+    except OSError:
+        return "refused"
+class Vec(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("len", ctypes.c_size_t)]
+room = ctypes.create_string_buffer(64)
+ours, theirs = Vec(ctypes.addressof(room), 64), Vec({id(SECRET)}, 64)
+print(tried(lambda: open(f"/proc/{{pid}}/mem", "rb").read(1)))
+print(tried(lambda: open(f"/proc/{{pid}}/environ", "rb").read(1)))
+print(tried(lambda: libc.ptrace(16, pid, 0, 0)))
+print(tried(lambda: libc.process_vm_readv(pid, ctypes.byref(ours), 1, ctypes.byref(theirs), 1, 0)))
+print(tried(lambda: resource.prlimit(pid, resource.RLIMIT_CPU, (3600000, 3600000))))
+print(tried(lambda: os.readlink(f"/proc/{{pid}}/fd/1")))
+print(tried(lambda: libc.ioctl(0, 0x5412, b"x")))
+"""
+    (user.work / "attack.py").write_text(code, encoding="utf-8")
+    with user.session(sandbox, mode="full") as session:
+        assert run(session, "python3 attack.py").split() == ["refused"] * 7
+
+
 def test_a_second_mount_of_the_same_files_is_another_name(tmp_path: Path) -> None:
     table = tmp_path / "mountinfo"
     table.write_text(

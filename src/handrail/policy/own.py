@@ -57,6 +57,8 @@ class Own:
     """The artefacts of this session, which its calls may read, and the workspace and the boundary keep as they are."""
     names: tuple[str, ...]
     """How a command may spell one of these places."""
+    is_within: bool
+    """Whether some of the state lies inside the workspace, where the file tools could open it."""
 
     @classmethod
     def found(cls, state: str, kept: str, roots: Sequence[str], environ: Mapping[str, str]) -> Own:
@@ -71,7 +73,12 @@ class Own:
         settings = [os.path.realpath(path) for path in given]
         settings = [path for path in settings if not any(is_at(path, root) for root in real)]
         spelled = dict.fromkeys(_spelled([*places, *settings, state, *given], environ))
-        return cls(tuple(places), tuple(settings), os.path.realpath(kept), tuple(spelled))
+        within = any(is_at(root, place) for root in real for place in places)
+        return cls(tuple(places), tuple(settings), os.path.realpath(kept), tuple(spelled), within)
+
+    def shows(self, path: str) -> bool:
+        """Whether a search may show a real path."""
+        return is_at(self.kept, path) or not any(is_at(place, path) for place in self.state)
 
     def judge(self, touches: Sequence[Touch], hidden: Callable[[], bool]) -> Verdict | None:
         """The strictest that is said of the touches; None if none of them is about these places.
@@ -121,7 +128,7 @@ def _spelled(paths: Sequence[str], environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _matches(pattern: str, place: str) -> bool:
-    """Whether a pattern of the shell may come to a place, or to something in it."""
+    """Whether a pattern of the shell may match a place, or something in it."""
     parts, names = pattern.strip("/").split("/"), place.strip("/").split("/")
     return len(parts) >= len(names) and all(map(fnmatch.fnmatchcase, names, parts))
 

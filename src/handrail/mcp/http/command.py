@@ -13,6 +13,7 @@ import os
 from collections.abc import Sequence
 
 from handrail.extras import MissingExtra, needs
+from handrail.kernel import hide_argument
 from handrail.mcp.command_line import Parser, WrongUsage, say
 from handrail.mcp.http import principals
 from handrail.mcp.http.principals import OWNER, BadPrincipals, Principal, Principals
@@ -56,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--read-root", metavar="DIR", action="append", default=[], help=about)
     made.add_argument("--structured", action="store_true", help="also send results as structuredContent")
     token = made.add_mutually_exclusive_group()
-    token.add_argument("--token", metavar="T", help="the bearer token (others can see it in the process list)")
+    token.add_argument("--token", metavar="T", help="the bearer token (in the process list until the start is over)")
     token.add_argument("--token-file", metavar="F", help="a file with the token; by default one is made and kept")
     token.add_argument("--principals", metavar="FILE", help="TOML: several principals, each with token and root")
     made.add_argument("--allow-origin", metavar="O", action="append", default=[], help="a browser's page; repeatable")
@@ -81,7 +82,7 @@ def door(options: argparse.Namespace) -> Door:
     if options.principals and any([options.workspace, options.dialect, options.mode, options.tools, roots]):
         raise HttpError("with --principals the file says root, dialect, mode and tools of each; leave them out here")
     try:
-        known = principals.load(options.principals) if options.principals else Principals([_owner(options, said)])
+        known = principals.load(options.principals) if options.principals else _alone(options, said)
     except BadPrincipals as error:
         raise HttpError(str(error)) from None
     return Door(
@@ -97,12 +98,19 @@ def door(options: argparse.Namespace) -> Door:
     )
 
 
+def _alone(options: argparse.Namespace, said: list[str]) -> Principals:
+    """The one principal of the command line. What holds its token is not for its tools and commands."""
+    owner = _owner(options, said)
+    return Principals([owner], [os.path.realpath(options.token_file)] if options.token_file is not None else [])
+
+
 def _owner(options: argparse.Namespace, said: list[str]) -> Principal:
     for place in (options.workspace or ".", *options.root, *options.read_root):
         if not os.path.isdir(place):
             raise HttpError(f"{shown(place) or repr(place)} is not a directory")
     if options.token is not None:
         digest = principals.checked_token(options.token, "--token")
+        hide_argument(options.token)
     elif options.token_file is not None:
         digest = principals.from_file(options.token_file)
     else:

@@ -55,7 +55,8 @@ class LandlockBoundary:
             self._close = undo.pop_all()
         # Before version 4 of Landlock a command could connect by itself, between our look and the kernel's.
         self._supervises = fence.network == "loopback" and self._rules.version >= 4 and works()
-        self.hides_own = not any(inside(path, root) for path in fence.own for root in fence.writable)
+        places = {*fence.own, *fence.hidden}
+        self.hides_own = not any(inside(path, root) for path in places for root in fence.writable)
         self.description = _describe(fence, self._rules.version, self.hides_own, self._supervises)
 
     def run(self, work: Callable[[], T]) -> T:

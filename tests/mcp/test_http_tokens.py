@@ -1,0 +1,45 @@
+"""The tokens of the HTTP server are not for the commands that it runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from handrail.mcp.http.command import door, parser
+from handrail.mcp.http.principals import apart
+from tests.command import TIMEOUT
+
+TOKEN = "secret-token-0123456789"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the command line of a process is read from /proc")
+@pytest.mark.parametrize("form", [["--token", TOKEN], [f"--token={TOKEN}"]])
+def test_a_token_of_the_command_line_is_not_left_in_the_process_list(form: list[str]) -> None:
+    code = (
+        "import sys; from handrail.mcp.http.command import door, parser; "
+        "door(parser().parse_args(['--http', '127.0.0.1:0', *sys.argv[1:]])); print(1, flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *form], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as started:
+        assert started.stdout is not None
+        assert started.stdout.readline() == b"1\n"
+        shown = Path(f"/proc/{started.pid}/cmdline").read_bytes()
+        started.communicate(b"\n", timeout=TIMEOUT)
+    assert b"--token" in shown
+    assert TOKEN.encode() not in shown
+
+
+def test_a_token_file_is_denied_to_its_own_principal(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(TOKEN + "\n", encoding="utf-8")
+    token.chmod(0o600)
+    work = tmp_path / "work"
+    work.mkdir()
+    asked = door(parser().parse_args(["--http", "127.0.0.1:0", str(work), "--token-file", str(token)]))
+    (principal,) = asked.principals.known
+    (rules,) = apart(principal, asked.principals)
+    assert [path.text for rule in rules.rules for path in rule.paths] == [str(token)]
