@@ -19,7 +19,7 @@ from handrail.cli.output import Stop, safe, write
 from handrail.journal import JournalFailed
 from handrail.journal.reading import Reader
 from handrail.journal.store import SqliteJournal
-from handrail.journal.undo import UnknownCall
+from handrail.journal.undo import CannotUndo, UnknownCall
 from handrail.prepared import Answer, answered
 from handrail.session import Session
 from handrail.settings import Settings
@@ -147,7 +147,7 @@ class Story:
         strict = bool(self._server) and not self._decided
         try:
             report = self._session.undo()
-        except (UnknownCall, JournalFailed):  # no change is on record, or nothing at all
+        except (UnknownCall, CannotUndo, JournalFailed):  # no change is on record, or nothing at all
             if strict:
                 telling.told("there was a change to take back", False)
             else:

@@ -111,7 +111,7 @@ def _verify(reader: Reader, as_json: bool) -> int:
 def _log(reader: Reader, options: argparse.Namespace) -> int:
     newest = reader.newest()
     screen = Screen(sys.stdout)
-    for row in reader.calls(limit=options.limit or -1, session=options.session):
+    for row in reader.each(limit=options.limit or -1, session=options.session):
         if not _shown(row, reader, screen, options.json):
             return 0
     while options.follow:

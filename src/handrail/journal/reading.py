@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -17,9 +17,14 @@ from handrail.journal import images as kept
 from handrail.journal.chain import GENESIS, Anchor, Broken, Link, link
 from handrail.journal.rows import CALL_COLUMNS, FILE_COLUMNS, VERSION, covered
 
+UNDO = "Undo"
+"""The name under which an undo is in the journal."""
 UNFINISHED = "unfinished"
 """The status of a call that has begun to change something and has not come to an end, or was killed on the way."""
 _CALLS = f"SELECT {', '.join(CALL_COLUMNS)} FROM calls"
+_PAGE = 256
+"""How many calls are in memory at once where all are wanted."""
+_BRIEF = "calls.seq, calls.tool, calls.status, calls.rule, calls.arguments, calls.touches"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,30 @@ class CallRow:
     output: str | None
     notes: list[list[str]]
     traceback: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What an undo needs to know of a call."""
+
+    seq: int
+    status: str
+    undone: tuple[int, ...] | None = None
+    """Of an undo: the calls that it has undone in full; None for any other call."""
+    command: str | None = None
+    """The command that it ran."""
+    unsure: bool = False
+    """Whether the command may have changed more than was kept."""
+
+    @classmethod
+    def of(cls, seq: int, tool: str, status: str | None, rule: str | None, arguments: Any, touches: Any) -> Brief:
+        undone = None
+        if (tool, rule) == (UNDO, "undo"):
+            named = arguments.get("undone") if isinstance(arguments, dict) else None
+            undone = tuple(one for one in named if isinstance(one, int)) if isinstance(named, list) else ()
+        known = [one for one in touches if isinstance(one, list) and len(one) > 1] if isinstance(touches, list) else []
+        command = next((str(target) for action, target, *_ in known if action == "run"), None)
+        return cls(seq, status or UNFINISHED, undone, command, any(len(touch) > 3 for touch in known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +153,60 @@ class Reader:
         with self.errors():
             found = self.db.execute(query, (*values, limit)).fetchall()
         return [_call(row) for row in reversed(found)]
+
+    def each(self, *, limit: int = -1, session: str = "") -> Iterator[CallRow]:
+        """The newest ``limit`` calls, the oldest first; a few are in memory at a time, however many there are."""
+        only, values = (" WHERE session = ?", (session,)) if session else ("", ())
+        newest = f"SELECT min(seq), max(seq) FROM (SELECT seq FROM calls{only} ORDER BY seq DESC LIMIT ?)"
+        page = f"{_CALLS} WHERE seq BETWEEN ? AND ?{' AND session = ?' if session else ''} ORDER BY seq LIMIT {_PAGE}"
+        with self.errors():
+            seq, last = self.db.execute(newest, (*values, limit)).fetchone()
+        while seq is not None and seq <= last:
+            with self.errors():
+                found = self.db.execute(page, (seq, last, *values)).fetchall()
+            yield from map(_call, found)
+            seq = found[-1][0] + 1 if found else None
+
+    def changing(self, *, first: int = 0, session: str = "", workspace: str = "") -> Iterator[Brief]:
+        """The calls from number ``first`` on that have changed files, or ran a command; the newest first."""
+        where, values = ["seq >= ?"], [first]  # type: tuple[list[str], list[Any]]
+        if session:
+            where, values = [*where, "session = ?"], [*values, session]
+        if workspace:
+            where, values = [*where, "workspace = ?"], [*values, os.fsencode(workspace)]
+        where.append("(touches LIKE '%[\"run\",%' OR EXISTS (SELECT 1 FROM files WHERE files.seq = calls.seq))")
+        query = f"SELECT {_BRIEF} FROM calls WHERE {' AND '.join(where)} ORDER BY seq DESC"
+        with self.errors():
+            yield from map(_brief, self.db.execute(query, values))
+
+    def changed(self, *, session: str = "", workspace: str = "") -> Generator[Brief, None, None]:
+        """The calls that have changed files, or tried to, and all undos; the newest first.
+
+        The table of files is gone through and not that of calls: most calls change nothing, and their rows are big.
+        """
+        column, value = ("session", session) if session else ("workspace", os.fsencode(workspace))
+        query = (
+            f"SELECT {_BRIEF} FROM files CROSS JOIN calls ON calls.seq = files.seq "
+            f"WHERE calls.{column} = ? OR (calls.tool = ? AND calls.rule = 'undo') ORDER BY files.seq DESC"
+        )
+        before = None
+        with self.errors():
+            for row in self.db.execute(query, (value, UNDO)):
+                if row[0] != before:  # a call comes once for each of its files
+                    before = row[0]
+                    yield _brief(row)
+
+    def brief(self, call: str | int) -> tuple[Brief, str] | None:
+        """The call of that number or id, as an undo sees it, and its workspace."""
+        row = self.one(call)
+        if row is None:
+            return None
+        return Brief.of(row.seq, row.tool, row.status, row.rule, row.arguments, row.touches), row.workspace
+
+    def has_session(self, session: str) -> bool:
+        with self.errors():
+            found = self.db.execute("SELECT 1 FROM calls WHERE session = ? LIMIT 1", (session,)).fetchone()
+        return found is not None
 
     def ended(self, since: int) -> tuple[list[CallRow], int]:
         """The calls that came to an end after entry ``since`` of the chain, and the newest entry."""
@@ -203,7 +286,7 @@ class Reader:
         last, seq_before = Link(0, GENESIS), 0
         held = anchor is None
         attempts: dict[int, int] = {}
-        for n, seq, stage, digest in self.db.execute("SELECT n, seq, stage, hash FROM chain ORDER BY n").fetchall():
+        for n, seq, stage, digest in self.db.execute("SELECT n, seq, stage, hash FROM chain ORDER BY n"):
             if stage == "lost":
                 row = self.db.execute("SELECT anchor_n, anchor_hash FROM lost WHERE n = ?", (n,)).fetchone()
                 return Broken(seq_before + 1, f"the end of the journal was lost or cut off here {_told(row)}")
@@ -249,6 +332,11 @@ def _call(row: Sequence[Any]) -> CallRow:
     named["workspace"] = os.fsdecode(named["workspace"])
     named["status"] = named["status"] or UNFINISHED
     return CallRow(**named)
+
+
+def _brief(row: Sequence[Any]) -> Brief:
+    seq, tool, status, rule, arguments, touches = row
+    return Brief.of(seq, tool, status, rule, _parsed(arguments), _parsed(touches))
 
 
 def _parsed(text: str | None) -> Any:

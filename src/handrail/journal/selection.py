@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from handrail.journal.reading import CallRow, Reader
+import contextlib
 
-TOOL = "Undo"
-"""The name under which an undo is in the journal."""
+from handrail.journal.reading import Brief, Reader
 
 
 class UnknownCall(LookupError):
@@ -14,33 +13,34 @@ class UnknownCall(LookupError):
 
 def choose(
     reader: Reader, workspace: str, call: str | int | None, since: str | int | None, session: str | None
-) -> list[CallRow]:
-    """The calls that are meant, the latest first."""
+) -> list[Brief]:
+    """The calls that are meant, the latest first. Of several, those that only looked are left out."""
     if call is not None or since is not None:
         wanted = call if call is not None else since
-        row = reader.one(wanted or "")
-        if row is None:
+        found = reader.brief(wanted or "")
+        if found is None:
             raise UnknownCall(f"there is no call {wanted}")
-        if call is not None:
-            return [row]
-        return reader.calls(after=row.seq - 1, workspace=row.workspace)[::-1]
+        first, place = found
+        return [first] if call is not None else list(reader.changing(first=first.seq, workspace=place))
     if session is not None:
-        rows = reader.calls(session=session)[::-1]
-        if not rows:
+        if not reader.has_session(session):
             raise UnknownCall(f"there is no session {session}")
-        return rows
-    return [_last(reader, workspace)]
+        return list(reader.changing(session=session))
+    last = last_change(reader, workspace=workspace)
+    if last is None:
+        raise UnknownCall("there is nothing to undo in this workspace")
+    return [last]
 
 
-def _last(reader: Reader, workspace: str) -> CallRow:
-    """The newest call that has changed something here and is not taken back."""
+def last_change(reader: Reader, *, session: str = "", workspace: str = "") -> Brief | None:
+    """The newest call of a session or workspace that has changed something and is not undone."""
     undone: set[int] = set()
-    for row in reversed(reader.calls(workspace=workspace)):
-        if row.seq in undone or row.status == "denied":
-            continue
-        if row.tool == TOOL and row.rule == "undo":
-            taken = row.arguments.get("undone", ()) if isinstance(row.arguments, dict) else ()
-            undone.update(seq for seq in taken if isinstance(seq, int))
-        elif any(one.after != one.before for one in reader.files(row.seq)):
-            return row
-    raise UnknownCall("there is nothing to undo in this workspace")
+    with contextlib.closing(reader.changed(session=session, workspace=workspace)) as calls:
+        for one in calls:
+            if one.seq in undone or one.status == "denied":
+                continue
+            if one.undone is not None:
+                undone.update(one.undone)
+            elif any(file.after != file.before for file in reader.files(one.seq)):
+                return one
+    return None

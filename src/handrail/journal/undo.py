@@ -20,15 +20,15 @@ from handrail.files.locks import Held, Locks
 from handrail.files.stored import Stored, load, version_of
 from handrail.journal import JournalFailed, Kept, Opening, Origin, Piece, Record
 from handrail.journal.folders import Batch, Folders
-from handrail.journal.reading import CallRow, Reader
+from handrail.journal.reading import UNDO, Brief, Reader
 from handrail.journal.rows import ABSENT, DIRECTORY, LINK, mode_of
-from handrail.journal.selection import TOOL, UnknownCall, choose
+from handrail.journal.selection import UnknownCall, choose
 from handrail.journal.store import SqliteJournal
 from handrail.journal.unroll import Plan, State, unroll
 from handrail.nouns import Call, Failure, Result, Touch, Verdict
 from handrail.workspace import Root, WorkPath, Workspace
 
-__all__ = ["TOOL", "CannotUndo", "Conflict", "Hands", "Restored", "UndoReport", "UnknownCall", "undo"]
+__all__ = ["CannotUndo", "Conflict", "Hands", "Restored", "UndoReport", "UnknownCall", "undo"]
 
 _ATTEMPTS = 5
 How = Literal["changed", "created", "deleted", "mode"]
@@ -74,7 +74,7 @@ class UndoReport:
     """What an undo came to."""
 
     calls: tuple[int, ...] = ()
-    """The calls that were asked for, the latest first."""
+    """The calls that were asked for, the latest first; of several, those that changed files or ran a command."""
     restored: tuple[Restored, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     missing: tuple[str, ...] = ()
@@ -133,7 +133,7 @@ class _Undo:
     journal: SqliteJournal
     reader: Reader
     hands: Hands
-    rows: list[CallRow]
+    rows: list[Brief]
     paths: dict[str, WorkPath] = field(default_factory=dict)
     stored: dict[str, Stored] = field(default_factory=dict)
     conflicts: dict[str, str] = field(default_factory=dict)
@@ -275,7 +275,7 @@ class _Undo:
         whole: Sequence[int],
     ) -> None:
         numbers = [row.seq for row in self.rows]
-        call = Call(TOOL, {"calls": numbers, "undone": list(whole)})
+        call = Call(UNDO, {"calls": numbers, "undone": list(whole)})
         touches = tuple(_touch(change) for change in changes)
         verdict = Verdict("allow", "undo", "asked for by a person")
         changed = {change.path.real for change in changes}
@@ -283,7 +283,7 @@ class _Undo:
         opening = Opening(call, touches, verdict, [*changes, *only_mode, *pieces], self.hands.origin)
         token = self.journal.begin(opening)
         text = f"undo of {', '.join(map(str, numbers))}"
-        record = Record(call, touches, verdict, Result(TOOL, "ok", text), (), "", opening.origin, token)
+        record = Record(call, touches, verdict, Result(UNDO, "ok", text), (), "", opening.origin, token)
         try:
             self.folders.unlink(pieces)
             if changes:
@@ -296,11 +296,11 @@ class _Undo:
                 self._set_mode(path, mode)
         except OSError as error:
             refused = from_os(error, path=error.filename or "")
-            failed = Result(TOOL, "error", str(refused), error=Failure(refused.code, str(refused)))
+            failed = Result(UNDO, "error", str(refused), error=Failure(refused.code, str(refused)))
             self.journal.record(replace(record, result=failed))
             raise refused from None
         except ToolError as error:
-            failed = Result(TOOL, "error", str(error), error=Failure(error.code, str(error)))
+            failed = Result(UNDO, "error", str(error), error=Failure(error.code, str(error)))
             self.journal.record(replace(record, result=failed))
             raise
         self.warning = self.journal.record(record) or token.warning or self.warning
@@ -316,20 +316,19 @@ class _Undo:
             os.close(fd)
 
 
-def _beyond(row: CallRow, drifted: bool) -> list[str]:
+def _beyond(row: Brief, drifted: bool) -> list[str]:
     """The command of a call, unless all that it does to files is known and was kept.
 
     ``drifted``: a file that it was going to change was changed after its end, perhaps by what it had left running.
     """
     from handrail.shell.reading.effects import effects  # slow to import, and only needed for commands
 
-    command = next((target for action, target, *_ in row.touches if action == "run"), None)
-    if command is None or row.status == "denied":
+    if row.command is None or row.status == "denied":
         return []
-    if drifted or any(len(touch) > 3 for touch in row.touches):
-        return [command]
-    found = effects(command)
-    return [] if not found.doubts and all(one.told for one in found.commands) else [command]
+    if drifted or row.unsure:
+        return [row.command]
+    found = effects(row.command)
+    return [] if not found.doubts and all(one.told for one in found.commands) else [row.command]
 
 
 def _differs(path: str, wanted: State, now: State, plan: Plan) -> bool:

@@ -47,21 +47,15 @@ def undo_last(session: Session) -> UndoReport:
     """Take back the newest change of this session that is not taken back yet."""
     from handrail.errors import ToolError
     from handrail.journal import JournalFailed
-    from handrail.journal.undo import TOOL, CannotUndo
+    from handrail.journal.selection import last_change
+    from handrail.journal.undo import CannotUndo
 
-    undone: set[int] = set()
     with _reader(session) as reader:
-        for row in reversed(reader.calls(session=session.origin.session)):
-            if row.tool == TOOL and row.rule == "undo":
-                taken = row.arguments.get("undone", ()) if isinstance(row.arguments, dict) else ()
-                undone.update(seq for seq in taken if isinstance(seq, int))
-            elif row.seq not in undone and any(one.after != one.before for one in reader.files(row.seq)):
-                found = row.seq
-                break
-        else:
-            raise NoChange("nothing was changed here that is not taken back; `handrail undo` knows older changes")
+        found = last_change(reader, session=session.origin.session)
+    if found is None:
+        raise NoChange("nothing was changed here that is not taken back; `handrail undo` knows older changes")
     try:
-        return session.undo(call=found)
+        return session.undo(call=found.seq)
     except CannotUndo as error:
         raise NoChange(str(error)) from None
     except JournalFailed as error:
@@ -76,9 +70,8 @@ def net_diff(session: Session) -> str:
 
     first: dict[str, str] = {}
     with _reader(session) as reader:
-        for row in reader.calls(session=session.origin.session):
-            for one in reader.files(row.seq):
-                first.setdefault(one.path, one.before)
+        for row in reader.changing(session=session.origin.session):  # the newest first: what is oldest stays
+            first.update((one.path, one.before) for one in reversed(reader.files(row.seq)))
         files = {digest for digest in first.values() if digest not in (ABSENT, DIRECTORY) and LINK not in digest}
         kept = reader.images(list(files))
     parts = [_one(path, digest, kept, session) for path, digest in sorted(first.items())]

@@ -1,0 +1,192 @@
+"""A long journal: only what a call, a page or an undo needs is read. Steps are counted, not seconds."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail.cli import log, show
+from handrail.journal import Origin, Record, reading, undo
+from handrail.journal.reading import Reader
+from handrail.journal.rows import BEGIN, END
+from handrail.journal.selection import last_change
+from handrail.journal.store import SqliteJournal
+from handrail.nouns import Call, Result
+from tests.journal.wired import Wired
+
+_COLUMNS = f"seq, {BEGIN}, {END}"
+
+
+class Counting(Reader):
+    """Counts the steps of the database, in tens."""
+
+    steps = 0
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+
+        def step() -> int:
+            Counting.steps += 1
+            return 0
+
+        self.db.set_progress_handler(step, 10)
+
+
+@pytest.fixture(autouse=True)
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(reading, "Reader", Counting)
+    monkeypatch.setattr(undo, "Reader", Counting)
+    yield
+    Counting.steps = 0
+
+
+def fill(path: str, count: int, workspace: Path, files: bool) -> None:
+    """Calls of another session, older than all that come later."""
+    made = SqliteJournal(path)
+    assert made.record(Record(Call("Read", {}), (), None, Result("Read", "ok", ""), origin=Origin("old"))) == ""
+    made.close()
+    seqs = range(2, count + 2)
+    marks = ", ".join("?" * len(_COLUMNS.split(", ")))
+    begin = ("old", os.fsencode(workspace), "native", "Read", "", 1, "{}", 0, "[]", "allow", "r", "w", "")
+    end = (0, "ok", None, None, 1.0, None, None, "text " * 100, 500, 500, "[]", "")
+    with sqlite3.connect(path) as db:
+        rows = ((seq, seq, *begin, *end) for seq in seqs)
+        db.executemany(f"INSERT INTO calls ({_COLUMNS}) VALUES ({marks})", rows)
+        if files:
+            columns = "seq, attempt, place, path, kept, before, made, after"
+            db.executemany(
+                f"INSERT INTO files ({columns}) VALUES (?, 0, ?, ?, 0, '', '[]', 'x')",
+                ((seq, place, os.fsencode(workspace / str(seq))) for seq in seqs for place in range(3)),
+            )
+        db.execute("UPDATE head SET seq = ?", (seqs[-1],))
+    db.close()
+
+
+def options(parser: argparse.ArgumentParser, journal: SqliteJournal, *words: str) -> argparse.Namespace:
+    return parser.parse_args([*words, "--journal", journal.path])
+
+
+def by_undo(session: Wired, journal: SqliteJournal) -> None:
+    assert [one.how for one in session.undo(dry_run=True).restored] == ["changed"]
+
+
+def by_call(session: Wired, journal: SqliteJournal) -> None:
+    newest = newest_of(journal)
+    assert session.undo(call=newest, dry_run=True).calls == (newest,)
+
+
+def by_since(session: Wired, journal: SqliteJournal) -> None:
+    newest = newest_of(journal)
+    assert session.undo(since=newest - 1, dry_run=True).calls == (newest,)
+
+
+def by_session(session: Wired, journal: SqliteJournal) -> None:
+    assert len(session.undo(session="s", dry_run=True).calls) == 2
+
+
+def by_log(session: Wired, journal: SqliteJournal) -> None:
+    assert log.run(options(log.parser(), journal)) == 0
+
+
+def by_log_of_a_session(session: Wired, journal: SqliteJournal) -> None:
+    assert log.run(options(log.parser(), journal, "--session", "s")) == 0
+
+
+def by_show(session: Wired, journal: SqliteJournal) -> None:
+    assert show.run(options(show.parser(), journal, str(newest_of(journal)))) == 0
+
+
+def by_last_change_of_a_session(session: Wired, journal: SqliteJournal) -> None:
+    with Counting(journal.path) as reader:
+        assert last_change(reader, session="s")
+
+
+def newest_of(journal: SqliteJournal) -> int:
+    with Reader(journal.path) as reader:
+        return reader.calls(limit=1)[0].seq
+
+
+WAYS = [by_undo, by_call, by_since, by_session, by_log, by_log_of_a_session, by_show, by_last_change_of_a_session]
+
+
+@pytest.mark.parametrize("files", [False, True], ids=["reads", "changes"])
+@pytest.mark.parametrize("way", WAYS)
+def test_the_work_does_not_grow_with_the_journal(
+    way: Callable[[Wired, SqliteJournal], None], files: bool, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    steps = []
+    for count in (100, 4000):
+        project = tmp_path / f"project{count}"
+        project.mkdir()
+        journal = SqliteJournal(str(tmp_path / f"{count}.db"))
+        fill(journal.path, count, project, files)
+        with contextlib.closing(journal), Wired(project, journal) as session:
+            session.call("Write", {"file_path": "a", "content": "one\n"})
+            session.call("Read", {"file_path": "a"})
+            session.call("Edit", {"file_path": "a", "old_string": "one", "new_string": "two"})
+            Counting.steps = 0
+            way(session, journal)
+            steps.append(Counting.steps)
+    capfd.readouterr()
+    assert 0 < steps[1] < steps[0] * 1.5 + 20, steps
+
+
+def test_a_log_of_everything_holds_one_page_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    journal = SqliteJournal(str(tmp_path / "journal.db"))
+    fill(journal.path, 2000, tmp_path, files=False)
+    pages: list[int] = []
+
+    class Cursor(sqlite3.Cursor):
+        def fetchall(self) -> list[Any]:
+            found = super().fetchall()
+            pages.append(len(found))
+            return found
+
+    class Paged(Reader):
+        def __init__(self, path: str) -> None:
+            super().__init__(path)
+            self.db = Counted(self.db)
+
+    class Counted:
+        def __init__(self, db: sqlite3.Connection) -> None:
+            self.db = db
+
+        def execute(self, *words: Any) -> sqlite3.Cursor:
+            return self.db.cursor(Cursor).execute(*words)
+
+        def close(self) -> None:
+            self.db.close()
+
+    monkeypatch.setattr(reading, "Reader", Paged)
+    assert log.run(options(log.parser(), journal, "--limit", "0", "--json")) == 0
+    assert [json.loads(line)["seq"] for line in capfd.readouterr().out.splitlines()] == list(range(1, 2002))
+    assert max(pages) <= 256
+    assert log.run(options(log.parser(), journal, "--limit", "700", "--json", "--session", "old")) == 0
+    assert [json.loads(line)["seq"] for line in capfd.readouterr().out.splitlines()] == list(range(1302, 2002))
+
+
+def test_what_another_undo_has_undone_is_not_the_last_change(wired: Callable[..., Wired], project: Path) -> None:
+    """An undo from the command line is in the journal under a name of its own."""
+    session, other = wired(), wired(name="undo")
+    session.call("Write", {"file_path": "a", "content": "one\n"})
+    session.call("Write", {"file_path": "b", "content": "one\n"})
+    other.undo()
+    assert not (project / "b").exists()
+    with Reader(session.kept.path) as reader:
+        last = last_change(reader, session="s")
+        assert last and last.seq == 1
+    again = session.rows()[-1].seq
+    other.undo(call=again)  # the undo is undone: the file is there, and its call is the last change again
+    with Reader(session.kept.path) as reader:
+        last = last_change(reader, session="s")
+        assert last and last.seq == 2
