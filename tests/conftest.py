@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,14 @@ from handrail.policy import AllowAll
 hypothesis.settings.register_profile("same", derandomize=True)
 if not os.environ.get("HANDRAIL_RANDOM"):
     hypothesis.settings.load_profile("same")
+
+# Under `nohup`, or as a job in the background, signals are ignored, and every process that a test starts would inherit
+# that. A handler that does nothing ignores them here too, and gives those processes the default.
+with contextlib.suppress(ValueError):  # not the main thread
+    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL if number == signal.SIGCHLD else lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 @pytest.fixture(autouse=True)
