@@ -64,7 +64,10 @@ def test_a_log_file_outside_is_written_by_its_descriptor_and_by_its_name_dev_std
     log = world.outside / "log"
     with log.open("ab") as file:
         started = make_boundary().spawn(
-            ["bash", "-c", "echo one; echo two >>/dev/stdout; echo three >&2"], stdout=file, stderr=file
+            ["bash", "-c", "echo one; echo two >>/dev/stdout; echo three >&2"],
+            cwd=str(world.work),  # the tests themselves may be where nothing is inside
+            stdout=file,
+            stderr=file,
         )
         assert started.wait(TIMEOUT) == 0
     assert log.read_text(encoding="utf-8") == "one\ntwo\nthree\n"
@@ -129,7 +132,9 @@ def test_a_gate_of_the_caller_is_waited_at_and_the_limits_are_on_by_then(
     env = {"PATH": os.environ["PATH"], "BASH_ENV": f"/proc/self/fd/{entry}"}
     script = f"ulimit -f; cat /proc/{os.getpid()}/task/*/environ 2>/dev/null | wc -c; env | grep -c BASH_ENV"
     args = ["bash", "-c", script]
-    started = boundary.spawn(args, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, pass_fds=(entry,))
+    started = boundary.spawn(
+        args, cwd=str(world.work), env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, pass_fds=(entry,)
+    )
     os.close(entry)
     time.sleep(0.2)
     assert started.poll() is None
@@ -241,7 +246,7 @@ def test_many_commands_at_once(make_boundary: MakeBoundary, world: World) -> Non
 def test_what_runs_under_bubblewrap_outlives_the_thread_that_asked_and_ends_with_the_boundary(world: World) -> None:
     boundary = boundary_or_skip("bwrap", world.fence())
     started: list[subprocess.Popen[bytes]] = []
-    asking = threading.Thread(target=lambda: started.append(boundary.spawn(["sleep", "60"])))
+    asking = threading.Thread(target=lambda: started.append(boundary.spawn(["sleep", "600"], cwd=str(world.work))))
     asking.start()
     asking.join()
     time.sleep(0.3)
