@@ -204,7 +204,9 @@ def test_a_root_that_is_a_link_works(make_session: Make, root: Path, tmp_path: P
 @pytest.mark.parametrize("absolute", [False, True])
 def test_a_missing_root_says_so_and_creating_it_leads_out(make_session: Make, tmp_path: Path, absolute: bool) -> None:
     late = tmp_path / "late"
+    late.mkdir()
     session = make_session(late)
+    late.rmdir()
     name = late / "a.txt" if absolute else "a.txt"
     for result in (read(session, name), write(session, name)):
         assert code(result) == "root_missing", result.text
@@ -260,8 +262,12 @@ def test_an_extra_root_that_is_no_directory_does_not_disturb_the_others(
 
 
 def test_a_root_that_is_no_directory_is_said_to_be_none(make_session: Make, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    result = read(make_session(tmp_path / "file"), "a.txt")
+    place = tmp_path / "place"
+    place.mkdir()
+    session = make_session(place)
+    place.rmdir()
+    place.touch()
+    result = read(session, "a.txt")
     assert result.status == "error"
     assert "directory" in result.text and "does not exist" not in result.text
 

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from handrail.dialects import Dialect, DialectError, Spec
     from handrail.errors import ToolError
     from handrail.journal import Journal, Opening, Record, Token
+    from handrail.journal.selection import UnknownCall
     from handrail.journal.store import SqliteJournal
-    from handrail.journal.undo import UndoReport, UnknownCall
+    from handrail.journal.undo import CannotUndo, UndoReport
     from handrail.nouns import Call, Failure, Note, Result, Touch, Verdict
     from handrail.policy import AllowAll, Policy
     from handrail.policy.files import PolicyError, PolicyFile, parse_rules
@@ -49,6 +50,7 @@ _HOMES = {
     "Approvers": "approvers",
     "AsyncSession": "aio",
     "Call": "nouns",
+    "CannotUndo": "journal.undo",
     "Config": "config",
     "ConfigError": "config",
     "Dialect": "dialects",
@@ -78,7 +80,7 @@ _HOMES = {
     "ToolError": "errors",
     "Touch": "nouns",
     "UndoReport": "journal.undo",
-    "UnknownCall": "journal.undo",
+    "UnknownCall": "journal.selection",
     "Verdict": "nouns",
     "load_config": "config:load",
     "open_model": "agent.providers",
@@ -97,6 +99,7 @@ __all__ = [
     "Approvers",
     "AsyncSession",
     "Call",
+    "CannotUndo",
     "Config",
     "ConfigError",
     "Dialect",

@@ -91,6 +91,11 @@ def in_callers_loop(approve: Approve) -> Approve:
     `Session(root, approve=in_callers_loop(ask))`; `AsyncSession.open` does it for you.
     """
 
+    if not callable(approve):  # wrapped, it would look like a function to `Session`
+        raise ValueError(
+            f"approve must be a function that takes a Prepared and returns an answer, not {repr(approve)[:80]}"
+        )
+
     def asked(prepared: Prepared) -> bool | Answer | Awaitable[bool | Answer]:
         answer = approve(prepared)
         running = _RUNNING.get()
@@ -114,6 +119,8 @@ class AsyncSession:
     """A `Session` whose calls are awaited. Several may run at once, as with a session in threads."""
 
     def __init__(self, session: Session) -> None:
+        if not isinstance(session, Session):
+            raise ValueError(f"session must be a Session, not {repr(session)[:80]}; or use AsyncSession.open(root)")
         self.session = session
         self._running: set[_Running] = set()
 
@@ -122,7 +129,7 @@ class AsyncSession:
         cls, root: str | os.PathLike[str] = ".", *, approve: Approve | None = None, **options: Unpack[SessionOptions]
     ) -> AsyncSession:
         """A new session with the options of `Session`; an async ``approve`` runs in the loop that makes the call."""
-        return cls(Session(root, approve=in_callers_loop(approve) if approve else None, **options))
+        return cls(Session(root, approve=None if approve is None else in_callers_loop(approve), **options))
 
     async def __aenter__(self) -> AsyncSession:
         return self

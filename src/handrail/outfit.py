@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from handrail.artefacts import Artefacts
+from handrail.dialects import Dialect, names
 from handrail.journal import Journal, JournalFailed, NoJournal
 from handrail.nouns import Touch
 from handrail.policy import Policy
 from handrail.settings import Settings
-from handrail.workspace import WorkPath, Workspace
+from handrail.workspace import Root, WorkPath, Workspace
 
 if TYPE_CHECKING:
     from handrail.policy.files import PolicyFile
@@ -21,6 +22,57 @@ if TYPE_CHECKING:
     from handrail.search.tree import Sight, Tree
     from handrail.search.walk import Listings
     from handrail.shell.terminal import Terminal
+
+
+def check_options(
+    root: object,
+    dialect: object,
+    roots: object,
+    policy: object,
+    mode: object,
+    rules: object,
+    approve: object,
+    journal: object,
+    settings: object,
+) -> None:
+    """Check what a host gives to `Session` before anything is opened; raises `ValueError` that says what would do.
+
+    A wrong type is found here and not in the first call: there it would look like a fault of Handrail's.
+    """
+    if policy is not None and (mode is not None or rules):
+        raise ValueError("give either a policy, or a mode and rules: a policy of your own knows neither")
+    if policy is not None and (isinstance(policy, type) or not callable(getattr(policy, "judge", None))):
+        raise _wrong(
+            "policy", "an object with a method judge(touches) that returns a Verdict, such as AllowAll()", policy
+        )
+    if approve is not None and not callable(approve):
+        raise _wrong("approve", "a function that takes a Prepared and returns True, False or an Answer", approve)
+    if settings is not None and not isinstance(settings, Settings):
+        raise _wrong("settings", "a Settings object", settings)
+    if not (journal is None or journal in ("auto", "require") or callable(getattr(journal, "record", None))):
+        raise _wrong("journal", '"auto", "require", None or a Journal', journal)
+    if not isinstance(dialect, str | Dialect):
+        raise _wrong("dialect", f"a Dialect, the path of a folder, or one of {', '.join(names())}", dialect)
+    if not isinstance(root, str | os.PathLike) or not os.path.isdir(root):
+        raise _wrong("root", "the path of an existing directory", root)
+    for one in _listed("roots", roots, "Root objects, such as Root('path', writable=False)"):
+        if not isinstance(one, Root):
+            raise _wrong("roots", "Root objects, such as Root('path', writable=False)", one)
+    for one in _listed("rules", rules, "PolicyFile objects, as parse_rules(text) returns them"):
+        from handrail.policy.files import PolicyFile
+
+        if not isinstance(one, PolicyFile):
+            raise _wrong("rules", "PolicyFile objects, as parse_rules(text) returns them", one)
+
+
+def _listed(name: str, value: object, what: str) -> Iterable[object]:
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+        raise _wrong(name, f"a list of {what}", value)
+    return value
+
+
+def _wrong(name: str, valid: str, value: object) -> ValueError:
+    return ValueError(f"{name} must be {valid}, not {repr(value)[:80]}")
 
 
 def policy(
@@ -50,8 +102,6 @@ class JournalChoice:
     """
 
     def __init__(self, asked: Journal | str | None, state: str, settings: Settings) -> None:
-        if isinstance(asked, str) and asked not in ("auto", "require"):
-            raise ValueError(f'journal is "auto", "require", None or a Journal, not {asked!r}')
         self._required = "require" in (asked, settings.journaling)
         self._state, self._budget = state, settings.journal_bytes
         self._lock = threading.Lock()

@@ -67,7 +67,7 @@ class Session:
     - ``settings=Settings(...)``: these, and the user's `config.toml` is not read.
 
     ``rules`` are added to those of the files. ``approve`` answers what the rules leave to a person; without it such
-    calls are refused. Raises `ConfigError` or `PolicyError` for a mistake in a file, `ToolError` for a bad root.
+    calls are refused. Raises `ConfigError` or `PolicyError` for a mistake in a file, `ValueError` for a bad option.
     """
 
     def __init__(
@@ -83,8 +83,7 @@ class Session:
         journal: Journal | Literal["auto", "require"] | None = "auto",
         settings: Settings | None = None,
     ) -> None:
-        if policy and (mode or rules):
-            raise ValueError("give either a policy, or a mode and rules: a policy of your own knows neither")
+        outfit.check_options(root, dialect, roots, policy, mode, rules, approve, journal, settings)
         if settings is None:
             user = config.load(os.environ)
             settings, roots = user.settings, (*user.roots, *roots)
@@ -98,7 +97,8 @@ class Session:
         self._voice = Voice(self.dialect, settings)
         self._given_policy = policy is not None
         self._rules = () if policy else (*outfit.rules(root, state), *rules)
-        self.policy = policy or outfit.policy(self.workspace, mode or DEFAULT_MODE, self._rules, self.terminal)
+        mode = DEFAULT_MODE if mode is None else mode
+        self.policy = policy or outfit.policy(self.workspace, mode, self._rules, self.terminal)
         self._redaction = redaction.load(settings, os.environ)
         home = os.path.realpath(self.workspace.home)
         self.origin = Origin(os.urandom(4).hex(), self.dialect.name, home, self._redaction.hide)
@@ -157,6 +157,7 @@ class Session:
 
         Who sets ``cancel`` from another thread gets an answer soon; a command is ended.
         """
+        tool = str(tool)  # a host may pass on anything; a tool that does not exist is answered, not raised
         trail = Trail(Call(tool, {}, id), cancel)
         try:
             trail.call = Call(tool, self._redaction.given(as_mapping(arguments)), id)

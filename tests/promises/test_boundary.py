@@ -205,7 +205,9 @@ def test_a_root_that_is_a_link_works_and_holds(place: tuple[Path, Path], make_se
 def test_a_missing_root_is_said_and_works_once_it_is_there(
     tmp_path: Path, make_session: Callable[..., Session]
 ) -> None:
+    (tmp_path / "later").mkdir()
     session = make_session(tmp_path / "later")
+    (tmp_path / "later").rmdir()
     result = session.call("Write", {"file_path": "a.txt", "content": "x"})
     assert result.error and result.error.code == "root_missing"
     assert not (tmp_path / "later").exists()

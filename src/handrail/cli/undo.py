@@ -86,7 +86,7 @@ def _undone(options: argparse.Namespace) -> UndoReport:
     try:
         return undo(journal, hands, dry_run=options.dry_run, **asked)
     except UnknownCall as error:
-        raise UsageError(f"{shown(str(error))}; `handrail log` lists the calls") from None
+        raise UsageError(shown(str(error))) from None
     except CannotUndo as error:
         raise Stop(f"{shown(error.journal)}: {shown(str(error))}") from None
     except JournalFailed as error:
