@@ -55,8 +55,6 @@ class Payload:
     commands: tuple[str, ...]
     attributes: str = ""
     setup: str = ""
-    asked: bool = False
-    """No setting overrides it, so a person is asked."""
 
 
 def payloads(canary: Path) -> list[Payload]:
@@ -72,13 +70,12 @@ def payloads(canary: Path) -> list[Payload]:
             ("git diff", "git diff --stat", "git status"),
             setup=f"mkdir -p hk; printf '#!/bin/sh\\n{touch}\\n' >hk/post-index-change; chmod +x hk/*",
         ),
-        Payload("external", (("diff.external", f"{touch};"),), ("git diff", "git diff f", "git diff HEAD"), asked=True),
+        Payload("external", (("diff.external", f"{touch};"),), ("git diff", "git diff f", "git diff HEAD")),
         Payload(
             "diff command",
             (("diff.x.command", f"{touch};"),),
             ("git diff", "git diff -- f", "git diff main"),
             "* diff=x",
-            asked=True,
         ),
         Payload(
             "textconv", (("diff.x.textconv", f"{touch}; cat"),), ("git diff", "git log -p", "git blame f"), "* diff=x"

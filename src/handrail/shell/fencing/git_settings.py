@@ -26,6 +26,8 @@ _ASKED = ("--absolute-git-dir", "--git-common-dir", "--git-path", "index", "--is
 _TRUSTED = ("system", "global")
 _PLAIN_TEXT = """sh -c '[ -s "$0" ] || exit 0; grep -qI . "$0" && exec cat "$0"; cksum <"$0"'"""
 """Converts nothing; of a binary file it prints the checksum."""
+_PLAIN_DIFF = """sh -c 'printf "diff --git a/%s b/%s\\n" "$0" "$0"; diff -u -L "a/$0" -L "b/$0" "$1" "$4"; exit 0'"""
+"""Prints what git would print; git has no setting for "no program" here."""
 _ALWAYS = {
     "core.fsmonitor": "false",
     "core.hooksPath": os.devnull,
@@ -43,6 +45,7 @@ _VARIABLES = {
 _OVERRIDES = (
     (r"filter\..*\.(?:clean|smudge|process)", ""),
     (r"diff\..*\.textconv", _PLAIN_TEXT),
+    (r"diff\.external|diff\..*\.command", _PLAIN_DIFF),
     (r"gpg\.program|gpg\.openpgp\.program", "gpg"),
     (r"gpg\.x509\.program", "gpgsm"),
     (r"gpg\.ssh\.program", "ssh-keygen"),
@@ -68,7 +71,7 @@ _NOT_FOR_LOOKING = re.compile(
 """Read by commands that write or go to the network, which git does not do while it looks and `GIT_ALLOW_PROTOCOL`
 forbids every protocol."""
 _RUNS = re.compile(
-    r"hook\..*|diff\.external|lfs\.(?:extension|customtransfer)\..*|lfs\.standalonetransferagent|.*\.standalonetransferagent"
+    r"hook\..*|lfs\.(?:extension|customtransfer)\..*|lfs\.standalonetransferagent|.*\.standalonetransferagent"
     r"|.*(?:command|cmd|program|textconv|driver|clean|smudge|process|editor|pager|helper|hook|hookspath|askpass|proxy"
     r"|external|fsmonitor|vcs|filter|tool|browser|viewer|tunnel|virtualfilesystem)",
     re.DOTALL,
