@@ -232,8 +232,8 @@ def _layout(place: str, settings: Mapping[str, str], env: Mapping[str, str], fou
         "--is-inside-work-tree",
         "--show-toplevel",
     ]
-    _, told = run_git(["-c", "safe.directory=*", "rev-parse", *asked], place, env)
-    lines = os.fsdecode(told).splitlines()
+    _, output = run_git(["-c", "safe.directory=*", "rev-parse", *asked], place, env)
+    lines = os.fsdecode(output).splitlines()
     if len(lines) not in (4, 5):
         found.doubt("git does not say where the repository is")
         return []

@@ -17,10 +17,10 @@ def uncommitted(place: str, loss: Loss, env: Mapping[str, str]) -> list[str] | N
 
     A path of a directory is a repository of its own below this one.
     """
-    code, told = run_git([*_SAFE, "rev-parse", "--show-toplevel"], place, env)
+    code, output = run_git([*_SAFE, "rev-parse", "--show-toplevel"], place, env)
     if code in (127, 128):
         return []  # no work tree: git refuses
-    top = os.fsdecode(told).removesuffix("\n")
+    top = os.fsdecode(output).removesuffix("\n")
     if code or not os.path.isdir(top):
         return None
     found = _changed(place, loss, env)
@@ -87,8 +87,8 @@ def lost_branches(place: str, loss: Loss, env: Mapping[str, str]) -> list[str]:
         words = ["for-each-ref", "--count=2", "--format=%(refname)", f"--contains={os.fsdecode(tip).strip()}"]
         code, others = run_git([*_SAFE, *words], place, env)
         if code or not set(os.fsdecode(others).split()) - {full}:
-            code, told = run_git([*_SAFE, "rev-parse", "--git-common-dir"], place, env)
-            lost.append(os.path.join(place, os.fsdecode(told).removesuffix("\n"), full))
+            code, output = run_git([*_SAFE, "rev-parse", "--git-common-dir"], place, env)
+            lost.append(os.path.join(place, os.fsdecode(output).removesuffix("\n"), full))
     return lost
 
 

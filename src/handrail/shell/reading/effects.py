@@ -186,7 +186,7 @@ class _Judge:
         if base == "git":
             found = git(args)
             if found.tier == "read_only":
-                why = unsteady(run, self.source, self.runs) if places else "it cannot be told where git runs"
+                why = unsteady(run, self.source, self.runs) if places else "it is not known where git runs"
                 found = replace(found, tier="ordinary", why=why) if why else found
         if found is None or base == "find":
             found = looker(base, args) or writer(base, args)

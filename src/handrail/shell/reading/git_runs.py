@@ -93,14 +93,14 @@ def unsteady(run: Simple, source: str, runs: Sequence[Simple]) -> str:
         if base == "shopt" and any(word is None or word.startswith(("cd", "autocd")) for word in words):
             return "shopt changes how directories are found"
         if base in _DECLARES and any(re.match(r"[-+]\w*n", word or "") for word in words):
-            return "a variable stands for another one"
+            return "a variable refers to another one"
         if base in _SETS and any(word is not None and _VARIABLE.search(word) for word in words):
             return f"{base} changes variables of git"
     return "" if _named(source) <= _harmless(runs) else "variables of git are named"
 
 
 def _has_option(words: Sequence[str | None]) -> bool:
-    """Whether an option stands in front of the command that is run."""
+    """Whether an option precedes the command that is run."""
     for word in words:
         if word is None or word.startswith("-"):
             return True
