@@ -51,8 +51,8 @@ class Touch:
     doubt: str = ""
     """Of a command: why it cannot be proven what it does."""
     unproven: str = ""
-    """Of a command: what it does to files that it cannot be told by name, as words: `delete`, `write`, `read`, or
-    `destroy` if words that are computed may make it destructive."""
+    """Of a command: what it does to files whose names are computed, as words: `delete`, `write`, `read`; `destroy` if
+    its computed words may make it destructive."""
     place: str = ""
     """Of a command: the directory that it runs in, if that is not the workspace, or the job that it is typed for."""
 

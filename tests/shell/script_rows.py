@@ -218,10 +218,10 @@ ROWS: list[tuple[str, list[str], str]] = [
         "the value of n is evaluated, and is not known to be a number",
     ),
     ("for i in 1 2; do echo $((i*2)); done", ["i=1,2", "echo <arithmetic>"], ""),
-    ("unset 'a[$(b)]'", ["unset a[$(b)]"], "it cannot be told which variable unset sets"),
+    ("unset 'a[$(b)]'", ["unset a[$(b)]"], "the name of a variable that unset sets is computed"),
     ("test -v 'a[$(b)]'", ["test -v a[$(b)]"], "test evaluates the name of a variable that is computed"),
-    ('declare "$x"', ["declare <variable>"], "it cannot be told which variable declare sets"),
-    ("printf -v 'a[$(b)]' x", ["printf -v a[$(b)] x"], "it cannot be told which variable printf sets"),
+    ('declare "$x"', ["declare <variable>"], "the name of a variable that declare sets is computed"),
+    ("printf -v 'a[$(b)]' x", ["printf -v a[$(b)] x"], "the name of a variable that printf sets is computed"),
     (
         "${x@P}",
         ["<variable>"],

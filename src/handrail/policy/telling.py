@@ -19,9 +19,9 @@ WHY = {
     "ordinary": "`{target}` would be run",
     "destructive": "`{target}` destroys what cannot be brought back, or takes rights",
     "doubt": "it cannot be proven what `{target}` does: {doubt}",
-    "unproven read": "`{target}` reads files, and it cannot be told which: a secret may be among them",
-    "unproven write": "`{target}` changes files, and it cannot be told which",
-    "unproven delete": "`{target}` may delete files, and it cannot be told which",
+    "unproven read": "`{target}` reads files whose names are computed: a secret may be among them",
+    "unproven write": "`{target}` changes files whose names are computed",
+    "unproven delete": "`{target}` may delete files whose names are computed",
     "unproven destroy": "`{target}` destroys what cannot be brought back if its computed words say so",
     "network": "{target} would be reached over the network",
 }

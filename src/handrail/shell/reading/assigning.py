@@ -86,7 +86,7 @@ def _named(base: str, words: Sequence[Word], found: Found, values: tuple[Word, .
     for word in words:
         element = ELEMENT.fullmatch(word.fixed) if word.fixed is not None else None
         if element is None:
-            found.doubt(f"it cannot be told which variable {base} sets")
+            found.doubt(f"the name of a variable that {base} sets is computed")
         else:
             yield Sets(element[1], values)
 
@@ -159,7 +159,7 @@ def _printed(words: Sequence[Word], found: Found) -> Iterator[Sets]:
     """`printf -v name`, and `%n`, which sets the variable that an argument names."""
     while words and (first := _leading(words[0]))[:1] in ("", "-"):
         if words[0].fixed is None:
-            found.doubt("it cannot be told which variable printf sets")
+            found.doubt("the name of a variable that printf sets is computed")
         if not first.startswith("-v"):
             words = words[1:] if first == "--" else words
             break

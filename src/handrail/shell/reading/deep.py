@@ -38,11 +38,11 @@ def deep(text: str) -> Script:
     """A script with all that it runs."""
     found = Found()
     script = _opened(text, found, 0)
-    told = [assigned(run) for run in script.runs]
-    for one in told:
+    assignments = [assigned(run) for run in script.runs]
+    for one in assignments:
         _take_over(found, one.evaluated)
-    doubts = (*script.doubts, *found.doubts, *_steered(found, told), *_evaluated(found, told))
-    elsewhere = found.arithmetic | found.defaulted | {item.name for one in told for item in one.otherwise}
+    doubts = (*script.doubts, *found.doubts, *_steered(found, assignments), *_evaluated(found, assignments))
+    elsewhere = found.arithmetic | found.defaulted | {item.name for one in assignments for item in one.otherwise}
     return replace(script, doubts=tuple(dict.fromkeys(doubts)), elsewhere=frozenset(elsewhere))
 
 
@@ -119,30 +119,30 @@ def _doubts(simple: Simple) -> list[str]:
     return out
 
 
-def _steered(found: Found, told: list[Assigned]) -> list[str]:
+def _steered(found: Found, assignments: list[Assigned]) -> list[str]:
     """Variables that change which programs run, however they are set.
 
     What else steers programs is judged with the command that sets it; an expansion belongs to no command.
     """
     expanded = sorted(found.arithmetic | found.counted | found.defaulted)
     names = [name for name in expanded if _STEERS.fullmatch(name)]
-    names += [item.name for one in told for item in one.sets if _STEERS_SHELL.fullmatch(item.name)]
+    names += [item.name for one in assignments for item in one.sets if _STEERS_SHELL.fullmatch(item.name)]
     return [f"{name} changes how commands run" for name in names]
 
 
-def _evaluated(found: Found, told: list[Assigned]) -> list[str]:
+def _evaluated(found: Found, assignments: list[Assigned]) -> list[str]:
     """Variables in arithmetic must be known to hold numbers: a value such as `a[$(x)]` would run `x`."""
     values: dict[str, list[Word]] = {name: [] for name in found.counted}
-    for item in (item for one in told for item in one.sets):
+    for item in (item for one in assignments for item in one.sets):
         values.setdefault(item.name, []).extend(item.values)
-    arrays = {name for one in told for name in one.arrays}
+    arrays = {name for one in assignments for name in one.arrays}
     numbers = _numbers(values, found.defaulted) if found.arithmetic or found.split else set()
     out = [
         f"the value of {name} is evaluated, and is not known to be a number"
         for name in sorted(found.arithmetic)
         if name not in numbers
     ]
-    lists = (item for one in told for item in one.sets if item.declared and item.name in arrays)
+    lists = (item for one in assignments for item in one.sets if item.declared and item.name in arrays)
     out += [
         f"the value of {item.name} may be a list that is expanded"
         for item in lists

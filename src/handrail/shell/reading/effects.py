@@ -75,7 +75,7 @@ class Effects:
     only_looks_with_git: bool = False
     """Whether git only looks, and no other program of the line may run git: its settings may be overridden."""
     unread: bool = False
-    """There may be commands in it that are not told here."""
+    """There may be commands in it that are not listed here."""
 
     @property
     def unproven(self) -> frozenset[Unproven]:

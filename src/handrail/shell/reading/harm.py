@@ -133,7 +133,7 @@ _DROPS = re.compile(
     re.IGNORECASE,
 )
 ANY = "\x01"
-"""Stands for a word that is computed, and so may be each that makes a command destructive."""
+"""Placeholder of a computed word: it may be each that makes a command destructive."""
 _FORK_BOMB = re.compile(r":\s*\(\)\s*\{\s*:\s*\|\s*:\s*&\s*\}")
 
 
@@ -210,7 +210,7 @@ def _is_there(spelling: str, texts: Sequence[str]) -> bool:
 
 
 def _may_be_verb(texts: Sequence[str]) -> bool:
-    """Whether a computed word stands where a verb does: behind options and their values only."""
+    """Whether a computed word may be the verb: only options and their values come before it."""
     before = ["-", *texts[: texts.index(ANY)]]
     return all(text[:1] in "-+" or last[:1] == "-" for last, text in pairwise(before))
 

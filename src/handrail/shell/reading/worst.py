@@ -1,7 +1,7 @@
 """What a command may do at the worst, where its words are computed: never less than the same command spelled out.
 
-A word that only a running shell knows may name any file. So a command is judged a second time with a stand-in for each
-such word, and what it does to the stand-in it may do to any file.
+A word that only a running shell knows may name any file. So a command is judged a second time with a placeholder for
+each such word, and what it does to the placeholder it may do to any file.
 """
 
 from __future__ import annotations
@@ -23,10 +23,8 @@ from handrail.shell.reading.wrappers import FOREIGN_SHELLS, unwrapped
 from handrail.shell.reading.writers import DELETES_BY_OPTION, writer
 
 Unproven = Literal["read", "write", "delete", "destroy"]
-
-
-_STAND_IN = "\x01"
-"""Stands for what is put in; no text that is read holds it."""
+_PLACEHOLDER = "\x01"
+"""In place of what the shell puts in; a script that holds this character is a doubt as a whole."""
 
 
 def worst_case(
@@ -63,22 +61,24 @@ def _redirected(item: Redirection) -> set[Unproven]:
 def _to_any_file(run: Simple, base: str, args: Sequence[Arg]) -> set[Unproven]:
     """What the command does to the words that are computed."""
     filled = [
-        replace(arg, values=(Value(_stand_in(word)),)) if arg.values is None else arg
+        replace(arg, values=(Value(_with_placeholder(word)),)) if arg.values is None else arg
         for word, arg in zip(run.words[1:], args, strict=True)
     ]
-    told = git(filled) if base == "git" else looker(base, filled) or writer(base, filled)
-    if told is None:
+    ruled = git(filled) if base == "git" else looker(base, filled) or writer(base, filled)
+    if ruled is None:
         return set()
-    found: set[Unproven] = {file.action for file in told.files if _STAND_IN in file.path or _STAND_IN in file.into}
+    found: set[Unproven] = {
+        file.action for file in ruled.files if _PLACEHOLDER in file.path or _PLACEHOLDER in file.into
+    }
     loose = any(arg.values is None and arg.loose for arg in args)
-    if loose and writer(base, filled) is not None and told.tier != "read_only":
+    if loose and writer(base, filled) is not None and ruled.tier != "read_only":
         # One word may turn out to be several, a target among them, or an option.
         found |= {"write", "delete"} if base in DELETES_BY_OPTION else {"write"}
     return found
 
 
-def _stand_in(word: Word) -> str:
-    return "".join(part.text if part.kind == "text" else _STAND_IN for part in word.parts)
+def _with_placeholder(word: Word) -> str:
+    return "".join(part.text if part.kind == "text" else _PLACEHOLDER for part in word.parts)
 
 
 def _runs_unknown_text(run: Simple, base: str) -> bool:
