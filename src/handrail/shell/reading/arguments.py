@@ -79,8 +79,7 @@ def argument(word: Word, variables: Values, inputs: tuple[Value, ...] | None = N
         return found
     first = word.parts[0]
     begins = first.text if first.kind == "text" else ""
-    quoted = all(part.quoted or part.kind == "text" for part in word.parts)
-    return Arg(word.source, None, loose=not quoted or begins[:1] in ("", "-"))
+    return Arg(word.source, None, loose=word.splits or begins[:1] in ("", "-"))
 
 
 def _put_in(word: Word, variables: Values) -> Arg | None:

@@ -62,7 +62,7 @@ def assigned(run: Simple) -> Assigned:
 def _by_command(run: Simple, found: Found, arrays: set[str]) -> Iterator[Sets]:
     base, words = run.base or "", run.words[1:]
     if base in DECLARES:
-        yield from _declared(base, words, found, arrays)
+        yield from _declared(base, words, found, arrays, wrapped=bool(run.via))
     elif base in _TAKES:
         yield from _read(base, words, found)
     elif base == "printf":
@@ -91,13 +91,16 @@ def _named(base: str, words: Sequence[Word], found: Found, values: tuple[Word, .
             yield Sets(element[1], values)
 
 
-def _declared(base: str, words: Sequence[Word], found: Found, arrays: set[str]) -> Iterator[Sets]:
+def _declared(base: str, words: Sequence[Word], found: Found, arrays: set[str], *, wrapped: bool) -> Iterator[Sets]:
+    """`declare` and its like; only where the shell sees `name=` by itself, the value is not split into words."""
     letters = "".join(word.fixed[1:] for word in words if word.fixed and word.fixed[0] in "-+")
     if "n" in letters and base != "export":
         found.doubt(f"{base} gives a variable another name")
     for word in words:
         if word.fixed is not None and word.fixed[:1] in ("-", "+"):
             continue
+        if word.splits and (wrapped or word.parts[0].quoted or any(p.quoted and "@" in p.text for p in word.parts)):
+            found.doubt(f"{base} may set more variables than are named")
         name = _DECLARED.match(_leading(word))
         if name is None:
             yield from _note(base, _named(base, [word], found), letters, found, arrays)
@@ -137,7 +140,7 @@ def _read(base: str, words: Sequence[Word], found: Found) -> Iterator[Sets]:
         value = fixed_word(given)
         if not given and at < len(words):
             value, at = words[at], at + 1
-            if _may_split(value):
+            if value.splits:
                 found.doubt(f"an option of {base} is computed")
         if taken[0] == ("p" if base == "wait" else "a"):
             yield from _named(base, [value], found, values)
@@ -150,13 +153,10 @@ def _read(base: str, words: Sequence[Word], found: Found) -> Iterator[Sets]:
         yield Sets("REPLY" if base == "read" else "MAPFILE", _TEXT)
 
 
-def _may_split(word: Word) -> bool:
-    """Whether a word may become several, or none."""
-    return word.fixed is None and not all(part.quoted or part.kind == "text" for part in word.parts)
-
-
 def _printed(words: Sequence[Word], found: Found) -> Iterator[Sets]:
     """`printf -v name`, and `%n`, which sets the variable that an argument names."""
+    if words and words[0].splits:
+        found.doubt("the name of a variable that printf sets is computed")
     while words and (first := _leading(words[0]))[:1] in ("", "-"):
         if words[0].fixed is None:
             found.doubt("the name of a variable that printf sets is computed")
@@ -186,7 +186,7 @@ def _tested(base: str, words: Sequence[Word], found: Found) -> None:
     """`-v` and `-R` evaluate the subscript of what they are given; an operator may be computed, but not in `[[`."""
     for index, word in enumerate(words):
         computed = base != "[[" and word.fixed is None
-        if computed and _may_split(word):
+        if computed and word.splits:
             _split(base, word, found)
         if index + 1 == len(words):
             continue

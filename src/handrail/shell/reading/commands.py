@@ -115,7 +115,7 @@ class Simple:
 
 
 def _one_word(part: Part) -> bool:
-    return part.quoted or part.kind in ("text", "tilde") or part.text.strip("${}") in PLACES
+    return (part.quoted and "@" not in part.text) or part.kind in ("text", "tilde") or part.text.strip("${}") in PLACES
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,15 @@ class Word:
         return tuple(dict.fromkeys(part.kind for part in self.parts if part.kind != "text"))
 
     @property
+    def splits(self) -> bool:
+        """Whether it may become several words, or none: `"$@"` and `"${a[@]}"` do so in quotes too."""
+        return any(
+            part.kind not in ("text", "tilde", "process")
+            and (not part.quoted or (part.kind == "variable" and "@" in part.text))
+            for part in self.parts
+        )
+
+    @property
     def pattern(self) -> str | None:
         """The pattern of file names, fixed characters escaped, if there is nothing else in it that is not fixed."""
         if not all(part.kind in ("text", "glob") for part in self.parts):

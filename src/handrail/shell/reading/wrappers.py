@@ -123,7 +123,7 @@ def _opened(base: str, simple: Simple) -> list[Simple | Script]:
     for _ in range(row.operands):
         if not rest:
             return []
-        if rest[0].fixed is None and not any(part.quoted for part in rest[0].parts):
+        if rest[0].splits:
             raise _Doubt(f"an operand of {base} is computed")
         rest = rest[1:]
     assignments: list[Assignment] = []
@@ -209,7 +209,7 @@ def _past_options(base: str, row: _Row, words: tuple[Word, ...]) -> tuple[int, d
 def _next(base: str, words: tuple[Word, ...], at: int) -> tuple[str, int]:
     if at >= len(words):
         raise _Doubt(f"an option of {base} has no value")
-    if words[at].fixed is None and not all(part.quoted or part.kind == "text" for part in words[at].parts):
+    if words[at].splits:
         raise _Doubt(f"an option of {base} is computed")
     return words[at].fixed or "", at + 1
 
