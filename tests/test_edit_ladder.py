@@ -63,3 +63,72 @@ def test_a_multi_edit_tells_which_edit_was_read_how(session: Session, tmp_path: 
     said = session.call("MultiEdit", {"file_path": "a.go", "edits": edits}).text
     assert (tmp_path / "a.go").read_bytes() == GO.replace(b"if x", b"if z").replace(b"return 1", b"return 2")
     assert "1: " in said
+
+
+PY = b"class A:\n    def m(self):\n        x = prettyForm(1)\n        return x\n"
+
+
+@pytest.fixture
+def python(make_session: Make, tmp_path: Path) -> Callable[..., tuple[str, bytes]]:
+    """`python(old, new)`: what Edit answers, and what the file holds afterwards."""
+    (tmp_path / "a.py").write_bytes(PY)
+    session = make_session(durable=False)
+    session.call("Read", {"file_path": "a.py"})
+
+    def make(old: str, new: str, **more: object) -> tuple[str, bytes]:
+        asked = {"file_path": "a.py", "old_string": old, "new_string": new, **more}
+        return session.call("Edit", asked).text, (tmp_path / "a.py").read_bytes()
+
+    return make
+
+
+def test_further_lines_as_the_file_has_them_are_literal(python: Callable[..., tuple[str, bytes]]) -> None:
+    said, made = python("return x", "return x\n\n    def n(self):\n        return 3")
+    assert made == PY + b"\n    def n(self):\n        return 3\n"
+    assert "matched by" not in said
+
+
+def test_lines_that_were_indented_are_named_in_the_answer(python: Callable[..., tuple[str, bytes]]) -> None:
+    said, made = python("x = prettyForm(1)", "x = prettyForm(1)\nx += 1")
+    assert made == PY.replace(b"(1)\n", b"(1)\n        x += 1\n")
+    assert "(matched by: exact, new lines indented like line 3)" in said
+
+
+def test_lines_that_may_belong_to_two_depths_are_refused(python: Callable[..., tuple[str, bytes]]) -> None:
+    said, made = python("return x", "return x\nprint(1)")
+    assert made == PY
+    assert "line 4" in said and "without all of its indentation" in said and "Copy old_string with its ind" in said
+
+
+def test_a_part_of_the_indentation_is_a_match_of_whole_lines(python: Callable[..., tuple[str, bytes]]) -> None:
+    said, made = python("    x = prettyForm(1)", "    x = prettyForm(1)\n    x += 1")
+    assert made == PY.replace(b"(1)\n", b"(1)\n        x += 1\n")
+    assert "(matched by: indentation)" in said
+
+
+def test_a_piece_of_a_word_is_refused_and_says_what_to_quote(python: Callable[..., tuple[str, bytes]]) -> None:
+    said, made = python("x = prettyF", "x = prettyG")
+    assert made == PY
+    assert "inside a longer word (prettyForm)" in said and "Quote whole words" in said
+
+
+def test_a_piece_of_every_word_is_replaced_and_named(python: Callable[..., tuple[str, bytes]]) -> None:
+    said, made = python("prettyF", "prettyG", replace_all=True)
+    assert made == PY.replace(b"prettyForm", b"prettyGorm")
+    assert "1 inside longer words" in said
+
+
+def test_deleted_lines_take_their_line_end_along(python: Callable[..., tuple[str, bytes]]) -> None:
+    said, made = python("        x = prettyForm(1)", "")
+    assert made == PY.replace(b"        x = prettyForm(1)\n", b"")
+    assert "line end removed as well" in said
+
+
+def test_a_multi_edit_names_the_edit_whose_lines_were_indented(session: Session, tmp_path: Path) -> None:
+    edits = [
+        {"old_string": "package a", "new_string": "package b"},
+        {"old_string": "return 1", "new_string": "y()\nreturn 1"},
+    ]
+    said = session.call("MultiEdit", {"file_path": "a.go", "edits": edits}).text
+    assert b"\t\ty()\r\n\t\treturn 1\r\n" in (tmp_path / "a.go").read_bytes()
+    assert "2: exact, new lines indented like line 5" in said

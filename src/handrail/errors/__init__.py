@@ -12,7 +12,7 @@
       |- Searching    what to look for:     bad_pattern  bad_glob  unknown_type  search_timed_out
       |- Seen         read before write:    not_seen  changed_since
       |- Editing      the change itself:    no_match  many_matches  many_loose  too_many_places  no_change
-      |                                     empty_old  placeholder  unsure_indent  cannot_encode
+      |                                     empty_old  placeholder  unsure_indent  inside_word  cannot_encode
       |                                     bad_notebook  no_such_cell
       |- Patching     a patch:              bad_patch  bad_hunk  ambiguous_hunk  same_file  would_overwrite
       |- Replacing    search and replace:   not_counted  other_count  unknown_occurrence  too_many_occurrences
@@ -54,6 +54,7 @@ from handrail.errors.changes import (
     Editing,
     EmptyMatch,
     EmptyOld,
+    InsideWord,
     ManyLoose,
     ManyMatches,
     NoChange,
@@ -153,6 +154,7 @@ __all__ = [
     "EmptyOld",
     "FileTooLarge",
     "HardLinked",
+    "InsideWord",
     "IoError",
     "IsDirectory",
     "ManyLoose",

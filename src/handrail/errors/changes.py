@@ -37,6 +37,10 @@ class UnsureIndent(Editing):
     code = "unsure_indent"
 
 
+class InsideWord(Editing):
+    code = "inside_word"
+
+
 class EmptyOld(Editing):
     code = "empty_old"
 

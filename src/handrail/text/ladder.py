@@ -11,23 +11,25 @@ Rungs, from strict to loose; the strictest on which a place stands is told with 
     inner_blanks     runs of blanks taken as one
     words            one other word in a comment or a line of prose that the edit keeps
 
-A text that is there by the letter is meant by the letter. If it is not, its lines are compared as loosely as
-`inner_blanks` does, and must fit exactly one place: a second one that fits even worse is still a refusal. The texts are
-then also tried in their other *readings* (line numbers, fences, escapes, entities, blank edges, an elided middle). No
-rung ignores a letter, a digit or an operator of code.
+A text that is there by the letter is meant by the letter, if it is whole words and does not begin inside the
+indentation of a line (see `literal`). If it is not there, its lines are compared as loosely as `inner_blanks` does, and
+must fit exactly one place: a second one that fits even worse is still a refusal. The texts are then also tried in their
+other *readings* (line numbers, fences, escapes, entities, blank edges, an elided middle). No rung ignores a letter, a
+digit or an operator of code.
 """
 
 from __future__ import annotations
 
-from handrail.errors import ManyLoose, ManyMatches, NoChange, NoMatch, TooManyPlaces, UnsureIndent
+from handrail.errors import ManyLoose, NoChange, NoMatch, UnsureIndent
 from handrail.text import lines
+from handrail.text.literal import find_literal, plan_as_written, plan_literal
 from handrail.text.loose import Search
-from handrail.text.match import MOST_PLACES, find, overlaps
+from handrail.text.match import Match, find, overlaps
 from handrail.text.nearest import nearest
 from handrail.text.omission import refuse_omissions
 from handrail.text.places import Edges, Lines, Place, Plan, rows, rung_of
 from handrail.text.reindent import Unsure
-from handrail.text.splice import narrowed, splice, with_endings
+from handrail.text.splice import narrowed, with_endings
 
 __all__ = ["RUNGS", "Plan", "plan"]
 
@@ -47,7 +49,8 @@ def plan(
     if old == new:
         raise NoChange(old=old)
     refuse_omissions(text, old, new)
-    found = _literal(text, old, new, replace_all, matching)
+    match = find_literal(text, old, replace_all)
+    found = _literal(text, match, old, new, replace_all, matching) if match else None
     file = None
     if found is None and matching == "claw":
         found = _trimmed(text, old, new) or _by_lines(text, old, new)
@@ -58,6 +61,9 @@ def plan(
         except (ManyLoose, UnsureIndent) as error:
             error.facts = {"old": old, **error.facts}
             raise
+        if match and (found is None or found.places < len(match.spans)):
+            line = lines.count_ends(text, 0, match.spans[0][0]) + 1
+            raise UnsureIndent(old=old, line=line, indent=True, cut=True)
     if found is None:
         longer = lines.to_feeds(old.strip()).count("\n") > lines.count_ends(text)
         raise NoMatch(old=old, longer=longer, **(nearest(file.bodies, file.keys, old) if file else {}))
@@ -66,36 +72,11 @@ def plan(
     return found
 
 
-def _literal(text: str, old: str, new: str, replace_all: bool, matching: str) -> Plan | None:
+def _literal(text: str, match: Match, old: str, new: str, replace_all: bool, matching: str) -> Plan | None:
     """The first two rungs, on characters: a part of a line will do."""
-    match = find(text, old)
-    if not match.spans:
-        return None
-    if len(match.spans) > MOST_PLACES:
-        count = max(len(match.spans), text.count(old))
-        if replace_all:
-            raise TooManyPlaces(old=old, count=count, most=MOST_PLACES)
-        raise ManyMatches(old=old, count=count, lines=[])
-    first = match.spans[0]
-    if (len(match.spans) > 1 or overlaps(text, text[slice(*first)], first)) and not replace_all:
-        places = [lines.count_ends(text, 0, start) + 1 for start, _ in match.spans[:10]]
-        raise ManyMatches(old=old, count=max(2, len(match.spans)), lines=places)
-    found = []
-    for start, end in match.spans:
-        meant = new if matching == "exact" else _indented(text, start, old, new)
-        found.append(splice(text, start, end, old, meant))
-    return Plan(match.level, (), tuple(one for one in found if one), len(match.spans))
-
-
-def _indented(text: str, start: int, old: str, new: str) -> str:
-    """One line given without its indentation, several in its place: the others get the indentation too."""
-    lead = text[lines.start_of_line(text, start) : start]
-    first, *others = new.split("\n")
-    filled = [row for row in others if row.strip()]
-    bare = lead and not lead.strip() and "\n" not in old and not old[:1].isspace()
-    if not bare or not filled or all(row.startswith(lead) for row in filled):
-        return new
-    return "\n".join([first, *(lead + row if row.strip() else row for row in others)])
+    if matching != "ladder" or not old.strip():
+        return plan_as_written(text, match, old, new)
+    return plan_literal(text, match, old, new, replace_all)
 
 
 def _trimmed(text: str, old: str, new: str) -> Plan | None:

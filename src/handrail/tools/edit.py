@@ -95,8 +95,9 @@ def run(args: Args, ctx: Context) -> Outcome:
 
 def how(made: Plan) -> str:
     """How an edit was understood, if not by the letter."""
-    rung = [] if made.rung in ("exact", "line_endings") else [made.rung.replace("_", " ")]
-    return ", ".join([*made.readings, *rung])
+    if made.rung in ("exact", "line_endings"):
+        return ", ".join(["exact", *made.readings]) if made.readings else ""
+    return ", ".join([*made.readings, made.rung.replace("_", " ")])
 
 
 def say(outcome: Outcome, words: Words) -> str:
