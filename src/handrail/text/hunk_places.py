@@ -325,7 +325,13 @@ class _File:
         return found
 
     def _merged(self, hunk: Hunk, at: int) -> list[Row]:
-        return merge(self.bodies[at : at + len(hunk.old)], hunk.old, hunk.new, self.bodies)
+        ours = self.bodies[at : at + len(hunk.old)]
+        added = {indent_of(text) for sign, text in hunk.rows if sign == "+" and text.strip()}
+        if hunk.lacks_signs(ours) and added <= (depths := set(map(indent_of, self.bodies))):
+            if added and {" " + indent for indent in added} <= depths:
+                raise Unsure
+            return _signed(hunk)
+        return merge(ours, hunk.old, hunk.new, self.bodies)
 
     def splices(self, edits: Sequence[_Edit], final_newline: bool | None) -> list[Splice]:
         """Edits of lines as splices of the text, with the file's own line endings and its own way to end."""

@@ -14,6 +14,7 @@ operations. Whatever is wrong with a text, the only exception is `BadPatch`.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,6 +46,15 @@ class Hunk:
     @property
     def new(self) -> list[str]:
         return [text for sign, text in self.rows if sign != "-"]
+
+    def lacks_signs(self, ours: Sequence[str]) -> bool:
+        """Whether the blank that marks context was left out, so that a blank of each line's own was taken for it;
+        ``ours`` are the lines of the file that the hunk matched."""
+        old = [row for row in self.rows if row[0] != "+"]
+        pairs = [(sign, text, there) for (sign, text), there in zip(old, ours, strict=True) if there.strip()]
+        return any(sign == " " for sign, _, _ in pairs) and all(
+            there == (" " + text if sign == " " else text) for sign, text, there in pairs
+        )
 
 
 @dataclass(frozen=True, slots=True)
