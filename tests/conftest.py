@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,14 @@ with contextlib.suppress(ValueError):  # not the main thread
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL if number == signal.SIGCHLD else lambda *_: None)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+# Commands of the tests name files without quotes, and the path of a socket holds 107 bytes: where the temporary
+# directory has an odd or a long name, a plain one is used. `test_odd_places.py` tries odd names on purpose.
+if not re.fullmatch(r"[\w./-]{1,20}", tempfile.gettempdir(), re.ASCII):
+    for place in ("/tmp", "/var/tmp"):
+        if os.access(place, os.W_OK | os.X_OK):
+            os.environ["TMPDIR"] = tempfile.tempdir = place
+            break
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import anyio
@@ -165,8 +166,8 @@ def test_principals_do_not_see_each_others_root(two: tuple[Served, Path, Path], 
                     ("Read", {"file_path": str(other / "note.txt")}),
                     ("Read", {"file_path": f"{own}/../{other.name}/note.txt"}),
                     ("Grep", {"pattern": "secret", "path": str(other)}),
-                    ("Bash", {"command": f"cat {other}/note.txt"}),
-                    ("Bash", {"command": f"cd {other} && cat *"}),
+                    ("Bash", {"command": f"cat {quote(str(other))}/note.txt"}),
+                    ("Bash", {"command": f"cd {quote(str(other))} && cat *"}),
                 ):
                     found.append(await client.call_tool(tool, arguments))
         return found
