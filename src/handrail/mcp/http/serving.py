@@ -103,8 +103,14 @@ async def _serve(asked: Door, sock: socket.socket, wrapped: Callable[[ASGIApp], 
             expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
         )
 
+    host = f"[{asked.host}]" if ":" in asked.host else asked.host
+
     class Server(uvicorn.Server):
         """Ends calls before it waits for them, and leaves the end of the process to us."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            say(f"handrail mcp: serving MCP at http://{host}:{port}/mcp")  # from now on a signal ends it in order
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             for server in self.servers:
@@ -133,8 +139,6 @@ async def _serve(asked: Door, sock: socket.socket, wrapped: Callable[[ASGIApp], 
         ws="none",
         timeout_graceful_shutdown=_GRACE,
     )
-    host = f"[{asked.host}]" if ":" in asked.host else asked.host
-    say(f"handrail mcp: serving MCP at http://{host}:{port}/mcp")
     async with contextlib.AsyncExitStack() as leaving:
         await leaving.enter_async_context(manager.run())
         await Server(config).serve(sockets=[sock])
