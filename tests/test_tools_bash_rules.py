@@ -162,11 +162,21 @@ def test_a_held_command_writes_in_the_workspace_and_nowhere_else(held: Session, 
     assert (tmp_path / "work" / "file").read_text(encoding="ascii") == "in\n"
 
 
-def test_a_held_command_reaches_no_socket_of_this_machine(held: Session) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        code = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 2)"
-        result = _bash(held, f'{sys.executable} -I -c "{code}" 2>&1 | tail -1')
-    assert "Error" in result.text
+def test_a_held_command_reaches_no_socket_of_another_program(held: Session) -> None:
+    """By default it reaches TCP on loopback (tests/shell/test_network.py), and nothing else."""
+    name = f"handrail-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as packets:
+        server.bind(f"\0{name}")
+        server.listen()
+        packets.bind(("127.0.0.1", 0))
+        packets.settimeout(1)
+        port = packets.getsockname()[1]
+        code = f"import socket; socket.socket(socket.AF_UNIX).connect(chr(0) + '{name}')"
+        assert "Error" in _bash(held, f'{sys.executable} -I -c "{code}" 2>&1 | tail -1').text
+        code = f"import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', {port}))"
+        _bash(held, f'{sys.executable} -I -c "{code}" 2>&1 | tail -1')
+        with pytest.raises(TimeoutError):
+            packets.recv(1)
 
 
 def test_a_held_command_has_a_place_for_temporary_files(held: Session) -> None:

@@ -55,7 +55,7 @@ class Settings:
     sandbox_required: bool = False
     """Rather run no command than one without a boundary."""
     network: Network = "loopback"
-    """What commands reach without a question: nothing, loopback (where the boundary can tell), or everything."""
+    """What commands reach that nobody was asked about: nothing, loopback (where the boundary knows it), or all."""
     keep_env: tuple[str, ...] = ()
     """Variables that commands get besides the harmless ones."""
     confine_files: bool = False

@@ -44,7 +44,7 @@ def session(tmp_path: Path) -> Iterator[Session]:
         ("https_proxy=evil.test curl https://a.example.org/", "ask"),
         ("env https_proxy=evil.test curl https://a.example.org/", "ask"),
         ("git push https://a.example.org/x", "ask"),
-        # A refusal finds the host wherever it stands.
+        # A refusal finds the host in any position.
         ("curl https://bad.example.org/x", "deny"),
         ("curl -x bad.example.org https://a.example.org/", "deny"),
         ("git clone git@bad.example.org:x/y", "deny"),

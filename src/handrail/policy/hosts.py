@@ -26,7 +26,7 @@ _MOST_MENTIONED = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """What a program may be told besides addresses."""
+    """Options of a program that name no further host."""
 
     letters: str
     alone: frozenset[str]
