@@ -96,9 +96,9 @@ class Session:
         self.tracker = Tracker()
         self._voice = Voice(self.dialect, settings)
         self._given_policy = policy is not None
-        self._rules = () if policy else (*outfit.rules(root, state), *rules)
+        self._rules = () if policy is not None else (*outfit.rules(root, state), *rules)
         mode = DEFAULT_MODE if mode is None else mode
-        self.policy = policy or outfit.policy(self.workspace, mode, self._rules, self.terminal)
+        self.policy = outfit.policy(self.workspace, mode, self._rules, self.terminal) if policy is None else policy
         self._redaction = redaction.load(settings, os.environ)
         home = os.path.realpath(self.workspace.home)
         self.origin = Origin(os.urandom(4).hex(), self.dialect.name, home, self._redaction.hide)

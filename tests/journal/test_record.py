@@ -38,7 +38,7 @@ def test_a_change_is_written_down_with_hashes_modes_diff_and_verdict(wired: Make
     assert row.workspace == os.path.realpath(project)
     assert row.arguments == {"file_path": "a", "old_string": "one", "new_string": "two"}
     assert row.touches == [["write", "a", str(project / "a")]]
-    assert (row.decision, row.rule) == ("allow", "workspace")
+    assert (row.decision, row.rule) == ("allow", "AllowAll")
     assert row.diff
     assert "-one\n+two\n" in row.diff
     assert row.duration is not None

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from handrail import Session, Settings
+from handrail import AllowAll, Session, Settings
 from handrail.files.commit import Saving, recover
 from handrail.files.locks import Locks
 from handrail.journal import Opening, Origin, Record, Token
@@ -42,7 +42,7 @@ class Wired(Session):
         self.kept = journal
         settings = Settings(durable=False, raise_bugs=True, **more)
         self.both = _Both(self, journal)
-        super().__init__(root, dialect=dialect, journal=self.both, settings=settings)
+        super().__init__(root, dialect=dialect, policy=AllowAll(), journal=self.both, settings=settings)
         self.origin = Origin(name, dialect, os.path.realpath(root))
 
     def undo(self, **asked: Any) -> UndoReport:
