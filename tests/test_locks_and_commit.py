@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 
 from handrail import Result, Session
+from handrail.files.commit import recover
+from handrail.files.locks import Locks
 from tests.command import TIMEOUT
 
 Make = Callable[..., Session]
@@ -31,12 +33,16 @@ def code(result: Result) -> str | None:
 
 
 def lock_files() -> list[Path]:
-    folder = Path(os.environ["HANDRAIL_STATE"]) / "locks"
+    folder = Path(os.environ["HANDRAIL_STATE"]) / "path-locks"
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
+def locks(wait: float = 30.0) -> Locks:
+    return Locks(os.path.join(os.environ["HANDRAIL_STATE"], "locks"), recover, wait)
+
+
 def left_behind(**intent: Any) -> Path:
-    """A lock file as a process leaves it that was killed in the middle of a commit."""
+    """A lock file as a process of an older version leaves it that was killed in the middle of a commit."""
     folder = Path(os.environ["HANDRAIL_STATE"]) / "locks"
     folder.mkdir(exist_ok=True)
     path = folder / "00"
@@ -100,9 +106,7 @@ def test_a_call_waits_for_the_lock_and_then_gives_up_with_a_way_out(make_session
     session = make_session(durable=False, lock_seconds=0.05)
     session.call("Read", {"file_path": "a.txt"})
     assert edit(session, "a.txt", "one", "two").status == "ok"
-    (lock,) = lock_files()
-    with lock.open("r+b") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with locks().hold([str(tmp_path / "a.txt")]):
         result = edit(session, "a.txt", "two", "three")
         assert (code(result), "a.txt is in use" in result.text) == ("busy", True)
         assert (tmp_path / "a.txt").read_bytes() == b"two\n"
@@ -111,10 +115,8 @@ def test_a_call_waits_for_the_lock_and_then_gives_up_with_a_way_out(make_session
 
 def test_a_call_that_waited_sees_what_the_other_one_wrote(make_session: Make, seen: Session, tmp_path: Path) -> None:
     assert edit(seen, "a.txt", "one", "1").status == "ok"
-    (lock,) = lock_files()
     done: list[Result] = []
-    with lock.open("r+b") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with locks().hold([str(tmp_path / "a.txt")]):
         thread = threading.Thread(target=lambda: done.append(edit(seen, "a.txt", "two", "2")))
         thread.start()
         (tmp_path / "a.txt").write_bytes(b"1\ntwo\nthree\n")

@@ -1,6 +1,6 @@
 """Approval: who is asked, what the person was shown, what was answered before, and what the answer binds to.
 
-A yes holds for what was shown. The files are read again under their locks when the call runs, and if what it would do
+A yes holds for what was shown. The files are compared again under their locks when the call commits, and if what it would do
 now is not what the person saw, the call is prepared anew and asked again.
 """
 

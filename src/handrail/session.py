@@ -1,13 +1,14 @@
 """The corridor: the one path of a call, from a model's words to the answer. The order below is a security property.
 
     undress -> parse -> declare -> resolve -> judge  ==  Prepared, nothing changed yet
-    approve -> run (locked, guarded) -> commit -> say -> bound -> record -> reply
+    approve -> run (guarded) -> commit (locked) -> say -> bound -> record -> reply
 
 Inside, failures are exceptions with facts; outside, every call ends in a `Result`. They meet in this file only.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -20,18 +21,11 @@ from handrail.approval import Approvals, Unlike
 from handrail.arguments import parse
 from handrail.artefacts import ALIAS, Artefacts
 from handrail.dialects import Dialect, Spec
-from handrail.errors import (
-    Bug,
-    Cancelled,
-    ChangedSince,
-    ReadOnlyRoot,
-    SessionOver,
-    ToolError,
-    from_os,
-)
+from handrail.errors import Bug, Cancelled, ChangedSince, ReadOnlyRoot, SessionOver, ToolError, from_os
 from handrail.files.commit import Saving, commit, recover
 from handrail.files.locks import Locks, state_directory
 from handrail.files.pages import Indexes
+from handrail.files.stored import stamps
 from handrail.guard import Choice, Guard
 from handrail.journal import Journal, Opening, Origin, Record
 from handrail.keeping import keep
@@ -54,6 +48,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _ATTEMPTS = 20
+_OVERTAKEN = 3
 
 
 class Session:
@@ -177,18 +172,9 @@ class Session:
         result = self._redaction.result(result)
         data = result.data
         result = self.dialect.rendered(result, trail.call, self.workspace.home)
+        made, trace = tuple(trail.changes), trail.traceback
         failed = self.journal.record(
-            Record(
-                trail.call,
-                trail.touches,
-                trail.verdict,
-                result,
-                tuple(trail.changes),
-                trail.traceback,
-                self.origin,
-                trail.token,
-                data,
-            )
+            Record(trail.call, trail.touches, trail.verdict, result, made, trace, self.origin, trail.token, data)
         )
         if failed and all(note.code != "journal" for note in result.notes):
             note = Note("journal", self.dialect.words.say("notes.journal", why=failed))
@@ -349,45 +335,57 @@ class Session:
         if not writes:
             return self._once(prepared, trail)
         for attempt in range(_ATTEMPTS):
+            # Computed without the lock, unless others were faster again and again, or files are written in place.
+            first = attempt >= _OVERTAKEN or self.settings.hard_links == "through"
             try:
-                return self._once(prepared, trail, writes)
+                return self._once(prepared, trail, writes, first)
             except ChangedSince as error:
-                # A program that knows nothing of our locks wrote while we did: look again, and judge by what is there.
+                # Another call, or a program that knows nothing of our locks, wrote meanwhile: judge by what is there.
                 if error.facts.get("moment") != "commit" or attempt == _ATTEMPTS - 1:
                     raise
         raise AssertionError("unreachable")
 
-    def _once(self, prepared: Prepared, trail: Trail, writes: Sequence[str] = ()) -> Outcome:
+    def _once(self, prepared: Prepared, trail: Trail, writes: Sequence[str] = (), lock_first: bool = False) -> Outcome:
         consent = trail.consent
         network = self._approvals.opens_network(prepared.touches, consent)
         guard = self._guard(prepared, trail.cancel, False, consent.answer.choice if consent else None, network)
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(guard.close)
             if not writes:
                 keep(trail, self.journal, self.workspace, self.origin)
                 outcome = self._held(prepared, lambda: prepared.tool.run(prepared.args, guard))
                 require_declared(guard.changes, writes)
                 return outcome
-            with self._locks.hold(writes) as held:
+            held = stack.enter_context(self._locks.hold(writes)) if lock_first else None
+            before = stamps(writes)
+            try:
                 outcome = self._held(prepared, lambda: prepared.tool.run(prepared.args, guard))
-                require_declared(guard.changes, writes)
-                if consent:
-                    consent.require_same(guard)
-                if guard.changes:
-                    saving = Saving(self.settings.durable, self.settings.hard_links)
-                    opening = Opening(trail.call, trail.touches, trail.verdict, guard.changes, self.origin)
-                    trail.token = self.journal.begin(opening, trail.token)
-                    versions = self._held(prepared, lambda: commit(self.workspace, guard.changes, held, saving))
-                    trail.changes = guard.changes
-                    for change, hunks, version in zip(guard.changes, guard.hunks, versions, strict=True):
-                        self.tracker.wrote(change.path.real, version, hunks, change.after)
-                        outcome.data.setdefault("mtime_ms", version.mtime_ns // 1_000_000)
-                if self.dialect.entry(prepared.call.tool).forgets:
-                    self.tracker.forget(*writes)
-                outcome.data["diff"] = diff_of(guard)
-                outcome.data.setdefault("applied", bool(guard.changes))
-                return outcome
-        finally:
-            guard.close()
+            except ToolError:
+                # Perhaps it saw half of what another call was doing.
+                if held or (stamps(writes) == before and self._locks.free(writes)):
+                    raise
+                raise ChangedSince(path=trail.touches[0].target, moment="commit") from None
+            require_declared(guard.changes, writes)
+            if not held and guard.changes:
+                held = stack.enter_context(self._locks.hold(writes))
+            if not lock_first and (stamps(writes) != before or not (held or self._locks.free(writes))):
+                raise ChangedSince(path=trail.touches[0].target, moment="commit")
+            if consent:
+                consent.require_same(guard)
+            if held and guard.changes:
+                saving = Saving(self.settings.durable, self.settings.hard_links)
+                opening = Opening(trail.call, trail.touches, trail.verdict, guard.changes, self.origin)
+                trail.token = self.journal.begin(opening, trail.token)
+                versions = self._held(prepared, lambda: commit(self.workspace, guard.changes, held, saving))
+                trail.changes = guard.changes
+                for change, hunks, version in zip(guard.changes, guard.hunks, versions, strict=True):
+                    self.tracker.wrote(change.path.real, version, hunks, change.after)
+                    outcome.data.setdefault("mtime_ms", version.mtime_ns // 1_000_000)
+            if self.dialect.entry(prepared.call.tool).forgets:
+                self.tracker.forget(*writes)
+            outcome.data["diff"] = diff_of(guard)
+            outcome.data.setdefault("applied", bool(guard.changes))
+            return outcome
 
     def _guard(
         self,

@@ -1,28 +1,31 @@
-"""Locks between calls, threads and processes, and the record by which the next call mends what a kill left behind.
+"""Locks between calls, threads and processes, and the record by which the next call cleans up after a kill.
 
-A lock is an `flock` on one of 256 small files in the user's state directory, outside every project, so that nothing is
-left in a tree and the number of lock files stays bounded. While a file is being replaced, its lock file holds an
-*intent*: which temporary name is in use in which directory. Who takes a lock and finds an intent in it knows that the
-holder died, and cleans up first.
+A lock belongs to one real path: it is one byte in a lock file outside every project, at an offset that is a hash of the
+path (`F_OFD_SETLK`, so that threads exclude each other too), or, where the system has no such locks, a small file that
+goes when it is released. It is taken to commit, not to compute a change.
+
+While files are being replaced, a *record* beside the lock file says which temporary names are in use in which
+directory. Who holds the lock of a path and finds a record that names it knows that its writer died: it cleans up first.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
+import re
 import tempfile
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from handrail.errors import Busy, IoError
+from handrail.files.keys import Intent, Keys, intents_of, open_keys, sweep_stripes
 
-Intent = dict[str, Any]
-_STRIPES = 256
+_KEYS = 1 << 62
+_RECORD = re.compile(r"[0-9a-f]{16}")
 
 
 def state_directory(given: str | None = None) -> str:
@@ -51,23 +54,26 @@ def _user_state() -> str:
 class Held:
     """The locks of one call."""
 
-    def __init__(self, fds: list[int]) -> None:
-        self._fds = fds
+    def __init__(self, record: int, keys: Sequence[int]) -> None:
+        self._record = record
+        self._keys = keys
 
     def intend(self, intents: list[Intent]) -> None:
         """Say what is about to be done, before it is done."""
-        os.pwrite(self._fds[0], json.dumps(intents).encode("ascii"), 0)
+        os.pwrite(self._record, json.dumps([*intents, {"keys": self._keys}]).encode("ascii"), 0)
 
     def done(self) -> None:
         """Nothing is under way any more."""
-        os.ftruncate(self._fds[0], 0)
+        os.ftruncate(self._record, 0)
 
 
 class Locks:
     """The locks of one user on one machine."""
 
     def __init__(self, directory: str, recover: Callable[[Intent], None], wait: float) -> None:
-        self._directory = directory
+        self._stripes = directory
+        """Where versions before this one kept their locks; what they left is cleaned up."""
+        self._directory = os.path.join(os.path.dirname(directory), "path-locks")
         self._recover = recover
         self._wait = wait
 
@@ -75,69 +81,106 @@ class Locks:
     def hold(self, paths: Iterable[str]) -> Iterator[Held]:
         """Nobody else changes these files through Handrail until the block is left."""
         os.makedirs(self._directory, mode=0o700, exist_ok=True)
+        # Always in the same order, each once: two calls with several files cannot wait for each other.
+        keys = sorted({key_of(path) for path in paths})
         deadline = time.monotonic() + self._wait
-        fds: list[int] = []
-        try:
-            # Always in the same order, each once: two calls with several files cannot wait for each other.
-            for name in sorted({_stripe(path) for path in paths}):
-                fds.append(self._take(name, deadline))  # noqa: PERF401 - those taken must be released if one fails
-            yield Held(fds)
-        finally:
-            for fd in fds:
-                with contextlib.suppress(OSError):  # the lock is gone either way, and what was done is done
-                    os.close(fd)
+        with contextlib.closing(open_keys(self._directory)) as taken:
+            while not (self._take(taken, keys, deadline) and self._clean_up(taken, keys)):
+                self._pause(deadline, 0.02)
+            path = self._path(keys[0])
+            record = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            try:
+                yield Held(record, keys)
+            finally:
+                with contextlib.suppress(OSError):  # what was done is done; what is left is cleaned up by the next call
+                    if not os.fstat(record).st_size:
+                        os.unlink(path)
+                with contextlib.suppress(OSError):
+                    os.close(record)
 
-    def _take(self, name: str, deadline: float) -> int:
-        fd = os.open(os.path.join(self._directory, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        pause = 0.0005
+    def free(self, paths: Iterable[str]) -> bool:
+        """Whether nobody holds any of these files now."""
         try:
-            while not _try_lock(fd):
-                if time.monotonic() > deadline:
-                    raise Busy(seconds=self._wait, why="another call holds the lock")
-                time.sleep(pause)
-                pause = min(pause * 1.5, 0.02)
-            self._mend(fd)
-        except BaseException:
-            os.close(fd)
-            raise
-        return fd
-
-    def _mend(self, fd: int) -> None:
-        size = os.fstat(fd).st_size
-        if not size:
-            return
-        try:
-            intents = json.loads(os.pread(fd, size, 0))
-        except ValueError:  # killed while writing it, so nothing was begun
-            intents = []
-        for intent in intents if isinstance(intents, list) else ():
-            self._recover(intent)
-        os.ftruncate(fd, 0)
+            with contextlib.closing(open_keys(self._directory)) as taken:
+                return all(taken.take(key) for key in sorted({key_of(path) for path in paths}))
+        except FileNotFoundError:  # no lock was ever taken
+            return True
 
     def sweep(self) -> None:
-        """Mend what any dead process left behind."""
-        with contextlib.suppress(OSError), os.scandir(self._directory) as entries:
-            for entry in entries:
-                if not entry.stat().st_size:
-                    continue
-                fd = os.open(entry.path, os.O_RDWR | os.O_CLOEXEC)
-                try:
-                    if _try_lock(fd):
-                        self._mend(fd)
-                finally:
-                    os.close(fd)
+        """Clean up what any dead process left behind."""
+        sweep_stripes(self._stripes, self._recover)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            for key in self._records():
+                with contextlib.closing(open_keys(self._directory)) as taken:
+                    if taken.take(key):
+                        self._clean(taken, key, [key])
+
+    def _take(self, taken: Keys, keys: Sequence[int], deadline: float) -> bool:
+        pause = 0.0005
+        for key in keys:
+            while not taken.take(key):
+                self._pause(deadline, pause)
+                pause = min(pause * 1.5, 0.02)
+        return True
+
+    def _pause(self, deadline: float, seconds: float) -> None:
+        if time.monotonic() > deadline:
+            raise Busy(seconds=self._wait, why="another call holds the lock")
+        time.sleep(seconds)
+
+    def _clean_up(self, taken: Keys, keys: Sequence[int]) -> bool:
+        """End what dead writers had begun with these files; False, and nothing held, if somebody is in the way."""
+        for key in self._records():
+            if key in keys or not set(keys).isdisjoint(self._read(key)[1]):
+                if key not in keys and not taken.take(key):
+                    taken.drop()
+                    return False
+                if not self._clean(taken, key, [*keys, key]):
+                    taken.drop()
+                    return False
+                if key not in keys:
+                    taken.drop(key)
+        return True
+
+    def _clean(self, taken: Keys, key: int, mine: Sequence[int]) -> bool:
+        """End what a dead writer had begun, with the lock of each of its files; ``mine`` are taken, ``key`` is one."""
+        intents, others = self._read(key)
+        more = sorted(set(others) - set(mine))
+        got = [one for one in more if taken.take(one)]
+        try:
+            if got != more:
+                return False
+            for intent in intents:
+                self._recover(intent)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path(key))
+        finally:
+            for one in got:
+                taken.drop(one)
+        return True
+
+    def _records(self) -> list[int]:
+        with os.scandir(self._directory) as entries:
+            return [int(entry.name, 16) for entry in entries if _RECORD.fullmatch(entry.name)]
+
+    def _path(self, key: int) -> str:
+        return os.path.join(self._directory, f"{key:016x}")
+
+    def _read(self, key: int) -> tuple[list[Intent], list[int]]:
+        """What a record says, and the keys of all its files; one that was cut short says that nothing was begun."""
+        try:
+            fd = os.open(self._path(key), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return [], []
+        with open(fd, "rb") as file:
+            found = intents_of(file.read())
+        keys: Any = next((one["keys"] for one in found if isinstance(one, dict) and "keys" in one), [])
+        known = [one for one in keys if type(one) is int and 0 <= one < _KEYS] if isinstance(keys, list) else []
+        return [one for one in found if isinstance(one, dict) and "keys" not in one], known
 
 
-def _stripe(path: str) -> str:
+def key_of(path: str) -> int:
+    """A number that stands for a file, 62 bits of a hash."""
     # One file may be spelled in several ways where the file system ignores case or normalises: lock them all as one.
     same = unicodedata.normalize("NFC", path).casefold()
-    number = int.from_bytes(hashlib.sha256(os.fsencode(same)).digest()[:4], "big") % _STRIPES
-    return f"{number:02x}"
-
-
-def _try_lock(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    return int.from_bytes(hashlib.sha256(os.fsencode(same)).digest()[:8], "big") % _KEYS

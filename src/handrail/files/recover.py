@@ -21,7 +21,7 @@ from typing import Literal
 
 from handrail import kernel
 from handrail.files.exchange import READ, keep
-from handrail.files.locks import Intent
+from handrail.files.keys import Intent
 from handrail.files.stored import BLOCK
 
 Doing = Literal["write", "swaps", "ready"]

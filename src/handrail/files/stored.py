@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from handrail.errors import TooLargeToChange, from_os
@@ -39,6 +40,19 @@ class Version:
 
 def version_of(found: os.stat_result, digest: str | None = None) -> Version:
     return Version(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, digest)
+
+
+def stamps(paths: Iterable[str]) -> list[tuple[int, ...] | None]:
+    """What stands at real paths, to tell later whether any of it was replaced or written to; None for no file."""
+    return [_stamp(path) for path in paths]
+
+
+def _stamp(path: str) -> tuple[int, ...] | None:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def digest_of(raw: bytes) -> str:

@@ -58,7 +58,7 @@ def _list(value: Any) -> Any:
 
 
 class _Sought(NamedTuple):
-    """What `seek` found, for `run` to look at again under the locks."""
+    """What `seek` found, for `run` to look at again."""
 
     paths: dict[str, str]
     """The files to change, by name, with their real paths."""
@@ -284,7 +284,7 @@ def run(args: Args, ctx: Context) -> Outcome:
     hunt = _Hunt(args, ctx.limits)
     loaded: dict[str, Loaded] = {}
     for path, real in paths.items():
-        try:  # under the lock now: what is there counts, whatever it was a moment ago
+        try:  # what is there now counts, whatever it was a moment ago
             one = ctx.load(path, unseen=True)
         except (NotFound, NotRegular, BadPath, BinaryFile, TooLargeToChange):
             continue
