@@ -67,6 +67,11 @@ def test_files_that_once_shared_a_lock_do_not_wait_for_each_other(tmp_path: Path
     assert locks(tmp_path).free([one, other])
 
 
+def test_nothing_to_hold_waits_for_nobody(tmp_path: Path, kind: type[Keys]) -> None:
+    with locks(tmp_path, wait=0.0).hold([]), locks(tmp_path, wait=0.0).hold([]):
+        assert locks(tmp_path).free([])
+
+
 def test_threads_with_one_session_exclude_each_other(tmp_path: Path, kind: type[Keys]) -> None:
     shared, inside, most = locks(tmp_path), [0], [0]
 

@@ -1,7 +1,7 @@
 """Approval: who is asked, what the person was shown, what was answered before, and what the answer binds to.
 
-A yes holds for what was shown. The files are compared again under their locks when the call commits, and if what it would do
-now is not what the person saw, the call is prepared anew and asked again.
+A yes holds for what was shown. The files are compared again under their locks when the call commits, and if what it
+would do now is not what the person saw, the call is prepared anew and asked again.
 """
 
 from __future__ import annotations

@@ -83,6 +83,9 @@ class Locks:
         os.makedirs(self._directory, mode=0o700, exist_ok=True)
         # Always in the same order, each once: two calls with several files cannot wait for each other.
         keys = sorted({key_of(path) for path in paths})
+        if not keys:  # an undo that finds no file; there is nothing to commit then
+            yield Held(-1, keys)
+            return
         deadline = time.monotonic() + self._wait
         with contextlib.closing(open_keys(self._directory)) as taken:
             while not (self._take(taken, keys, deadline) and self._clean_up(taken, keys)):
