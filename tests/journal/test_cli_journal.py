@@ -55,7 +55,7 @@ def test_the_log_as_json_has_all_that_is_known(session: Wired, project: Path) ->
 def test_show_has_arguments_verdict_files_diff_and_answer(session: Wired, project: Path) -> None:
     text = said("show", "4", cwd=project)
     assert text == said("show", "toolu_9", cwd=project)
-    for part in ("Edit", '"old_string": "one"', "allow by workspace", "-one\n+two\n", "0644", "answer"):
+    for part in ("Edit", '"old_string": "one"', "allow by AllowAll", "-one\n+two\n", "0644", "answer"):
         assert part in text
     assert json.loads(said("show", "4", "--json", cwd=project))["seq"] == 4
     assert "there is no call 99" in handrail("show", "99", cwd=project).stderr.decode("utf-8")
