@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no
 MODES: tuple[Mode, ...] = ("read-only", "ask", "accept-edits", "full")
 NAMES = [payload.name for payload in payloads(Path("/nowhere"))]
 PAIRS = [(name, place) for name in NAMES for place in PLACES if place != "submodule" or name in IN_SUBMODULE]
-WRAPPED = ("{}", "{} | cat", "({})", "bash -c '{}'", 'x="$({})"; echo "$x"', "true && {}", "if true; then {}; fi")
+WRAPPED = ("{}", "{} | cat", "({})", "bash -c '{}'", 'x="$( {})"; echo "$x"', "true && {}", "if true; then {}; fi")
 """Where in a command git may stand."""
 
 
