@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 from pathlib import Path
 
 import pytest
 
-from handrail import Session, Settings
+from handrail import AsyncSession, Session, Settings, UnknownCall
 from handrail.config import ConfigError
 from handrail.journal import JournalFailed, NoJournal
 from handrail.journal.undo import CannotUndo
@@ -181,7 +183,42 @@ def test_a_journal_that_is_required_fails_instead(project: Path, break_journal: 
 def test_the_options_that_are_handed_on_are_those_of_a_session() -> None:
     import inspect
 
-    from handrail.aio import SessionOptions
+    from handrail.aio import SessionOptions, UndoOptions
 
     taken = inspect.signature(Session).parameters
     assert set(SessionOptions.__annotations__) | {"root", "approve"} == set(taken)
+    assert set(UndoOptions.__annotations__) | {"self"} == set(inspect.signature(Session.undo).parameters)
+
+
+def test_an_async_session_takes_changes_back(project: Path) -> None:
+    async def main() -> list[str]:
+        async with AsyncSession.open(project) as session:
+            assert (await session.call("Write", {"file_path": "new.txt", "content": "x\n"})).ok
+            planned = await session.undo(dry_run=True)
+            assert (project / "new.txt").exists()
+            assert (await session.undo()).restored == planned.restored
+            with pytest.raises(UnknownCall, match="there is nothing to undo"):
+                await session.undo()
+            return [one.path for one in planned.restored]
+
+    assert asyncio.run(main()) == [str(project / "new.txt")]
+    assert not (project / "new.txt").exists()
+
+
+def test_sessions_that_nobody_closes_keep_no_descriptor_open(project: Path) -> None:
+    sessions = [Session(project) for _ in range(3)]
+    assert all(session.call("Read", {"file_path": "sub/a.txt"}).ok for session in sessions)
+    found = os.stat(project)
+    root = (found.st_dev, found.st_ino)
+    assert root in map(_identity, range(1024))
+    sessions.clear()
+    gc.collect()
+    assert root not in map(_identity, range(1024))
+
+
+def _identity(fd: int) -> tuple[int, int] | None:
+    try:
+        found = os.fstat(fd)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

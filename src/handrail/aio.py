@@ -27,6 +27,7 @@ from handrail.session import Session
 
 if TYPE_CHECKING:
     from handrail.journal import Journal
+    from handrail.journal.undo import UndoReport
     from handrail.policy import Policy
     from handrail.policy.files import PolicyFile
     from handrail.policy.secrets import Mode
@@ -46,6 +47,15 @@ class SessionOptions(TypedDict, total=False):
     rules: Sequence[PolicyFile]
     journal: Journal | Literal["auto", "require"] | None
     settings: Settings | None
+
+
+class UndoOptions(TypedDict, total=False):
+    """What `Session.undo` takes."""
+
+    call: str | int | None
+    since: str | int | None
+    session: str | None
+    dry_run: bool
 
 
 class _Running:
@@ -145,6 +155,10 @@ class AsyncSession:
         """One tool call, from start to end. Never raises for anything that a model did."""
         running = _Running()
         return await self._apart(running, lambda: self.session.call(tool, arguments, id=id, cancel=running.cancel))
+
+    async def undo(self, **which: Unpack[UndoOptions]) -> UndoReport:
+        """`Session.undo`: take back a call, or several; by default this workspace's last change."""
+        return await self._apart(_Running(), lambda: self.session.undo(**which))
 
     async def close(self) -> None:
         """Stop the calls that still run, end what they have started, and let go of the workspace."""

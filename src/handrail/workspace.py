@@ -12,6 +12,7 @@ import errno
 import os
 import stat
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -71,6 +72,8 @@ class Workspace:
         """Which directory each descriptor is: that cannot change as long as it is open."""
         self._gone: list[int] = []
         self._lock = threading.Lock()
+        # A host that forgets to close its sessions must not run out of descriptors.
+        weakref.finalize(self, _release, self._fds, self._gone).atexit = False
 
     @property
     def home(self) -> str:
@@ -79,10 +82,7 @@ class Workspace:
 
     def close(self) -> None:
         with self._lock:
-            for fd in (*(fd for fd, _ in self._fds.values()), *self._gone):
-                os.close(fd)
-            self._fds.clear()
-            self._gone.clear()
+            _release(self._fds, self._gone)
             self._standing.clear()
 
     def resolve(self, named: str) -> WorkPath:
@@ -344,6 +344,14 @@ class Workspace:
         if not path.named.endswith("/".join(parts[depth:])):  # reached through a link or `..`
             prefix = above + "/" if above else ""
         return [prefix + names[name] for name in close]
+
+
+def _release(fds: dict[Root, tuple[int, str]], gone: list[int]) -> None:
+    """Close the descriptors of a workspace, once."""
+    for fd in (*(fd for fd, _ in fds.values()), *gone):
+        os.close(fd)
+    fds.clear()
+    gone.clear()
 
 
 def _identity(path: str) -> tuple[int, int] | None:
