@@ -177,6 +177,7 @@ def test_a_journal_that_is_required_fails_instead(project: Path, break_journal: 
     break_journal(Path(os.environ["HANDRAIL_STATE"]))  # type: ignore[operator]
     with pytest.raises(JournalFailed) as failed:
         Session(project, journal="require")
+    assert str(failed.value).startswith(f"the journal {failed.value.facts['journal']} cannot be used: ")
     assert failed.value.facts["why"]
 
 

@@ -193,3 +193,19 @@ def test_a_model_is_asked_through_an_api_that_exists() -> None:
     with pytest.raises(ValueError, match="api must be 'chat', 'responses' or 'anthropic', not 'nope'"):
         open_model("gpt-5", {}, "nope")  # type: ignore[arg-type]
     assert APIS == ("chat", "responses", "anthropic")
+
+
+@pytest.mark.parametrize("value", ["", None, 3, b"gpt-5", ["gpt-5"]])
+def test_a_model_has_a_name(value: Any) -> None:
+    with pytest.raises(ValueError, match="model must be the name of a model, not "):
+        open_model(value, {"OPENAI_API_KEY": "key"})
+
+
+@pytest.mark.parametrize("names", [("call", "since"), ("call", "session"), ("since", "session")])
+def test_an_undo_is_of_one_thing(names: tuple[str, str], tmp_path: Path) -> None:
+    with Session(tmp_path) as session:
+        session.call("Write", {"file_path": "a.txt", "content": "x"})
+        given: dict[str, Any] = {"call": 1, "since": 1, "session": session.origin.session}
+        with pytest.raises(ValueError, match="give call, since or session: only one of them"):
+            session.undo(**{name: given[name] for name in names})
+    assert (tmp_path / "a.txt").exists()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from handrail.config import load as load_config
     from handrail.dialects import Dialect, DialectError, Spec
     from handrail.errors import ToolError
-    from handrail.journal import Journal, Opening, Record, Token
+    from handrail.journal import Journal, JournalFailed, Opening, Record, Token
     from handrail.journal.selection import UnknownCall
     from handrail.journal.store import SqliteJournal
     from handrail.journal.undo import CannotUndo, UndoReport
@@ -60,6 +60,7 @@ _HOMES = {
     "Failure": "nouns",
     "History": "agent.history",
     "Journal": "journal",
+    "JournalFailed": "journal",
     "Mode": "policy.secrets",
     "Model": "agent.providers",
     "ModelError": "agent.providers",
@@ -109,6 +110,7 @@ __all__ = [
     "Failure",
     "History",
     "Journal",
+    "JournalFailed",
     "Mode",
     "Model",
     "ModelError",

@@ -77,7 +77,7 @@ def test_an_unusable_journal_cannot_be_read_and_is_left_as_it_is(tmp_path: Path,
 def test_a_journal_below_a_file_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     journal = SqliteJournal(str(tmp_path / "file" / "journal.db"), required=True)
-    with pytest.raises(JournalFailed, match="journal_failed"):
+    with pytest.raises(JournalFailed, match=r"the journal .*/file/journal\.db cannot be used: ."):
         journal.begin(Opening(Call("Write", {}), (), None, []))
 
 

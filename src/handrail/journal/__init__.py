@@ -22,6 +22,9 @@ class JournalFailed(System):
 
     code = "journal_failed"
 
+    def __str__(self) -> str:
+        return f"the journal {self.facts['journal']} cannot be used: {self.facts['why']}"
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:

@@ -105,6 +105,8 @@ def undo(
     Raises `UnknownCall` if there is no such call, `CannotUndo` if the journal cannot be opened, `JournalFailed` if it
     is required and cannot be written, and what a commit raises. Then nothing is changed.
     """
+    if sum(one is not None for one in (call, since, session)) > 1:
+        raise ValueError("give call, since or session: only one of them")
     with _open_reader(journal) as reader:
         rows = choose(reader, hands.origin.workspace, call, since, session)
         hands.locks.sweep()  # what a killed call has begun is ended first: each file is the old one or the new one

@@ -115,6 +115,8 @@ def api_of(model: str, environ: Mapping[str, str]) -> Api:
 
 def open_model(model: str, environ: Mapping[str, str], api: Api | None = None, window: int | None = None) -> Model:
     """A model by name; raises `ModelError` where no request could be made at all."""
+    if not isinstance(model, str) or not model:
+        raise ValueError(f"model must be the name of a model, not {repr(model)[:80]}")
     spoken = api or api_of(model, environ)
     if spoken not in APIS:
         raise ValueError(f"api must be {', '.join(map(repr, APIS[:-1]))} or {APIS[-1]!r}, not {repr(spoken)[:80]}")
