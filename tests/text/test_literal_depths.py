@@ -254,3 +254,45 @@ def test_every_occurrence_with_a_part_of_its_indentation_keeps_its_own_depth() -
 
 def test_occurrences_of_which_one_is_no_whole_line_are_not_replaced_in_part() -> None:
     assert edited('a\n    go()\nb = "  go()"\n', "  go()", "  stop()", replace_all=True) is None
+
+
+OPENINGS = ["<<EOF", "<<'EOF'", '<<"EOF"', "<< EOF", "<<-EOF", "<<~EOF", "<<<EOF"]
+STRINGS = [
+    *((f"cat {opening} > made", "text", "EOF") for opening in OPENINGS),
+    ('git commit -m "title', "", 'text"'),
+    ("python -c '", "print(1)", "'"),
+    ("python -c 'import os", "print(os.name)'"),
+    ('say("first', 'second");'),
+]
+
+
+@pytest.mark.parametrize("unit", ["  ", "\t"])
+@pytest.mark.parametrize("rows", STRINGS, ids=lambda rows: rows[0])
+def test_a_text_over_several_lines_is_never_shifted(rows: tuple[str, ...], unit: str) -> None:
+    """Blanks inside of it are part of the text, and a last line such as `EOF` with blanks before it ends nothing."""
+    before = f"run() {{\n{unit}first\n{unit}last\n}}\n"
+    for new in (
+        "\n".join(["first", *rows]),
+        "\n".join([*rows, "first"]),
+        "\n".join(["first", unit + rows[0], *rows[1:]]),
+    ):
+        assert edited(before, "first", new) in (None, before.replace("first", new)), new
+    whole = "\n".join([f"{unit}first", unit + rows[0], *rows[1:]])
+    assert edited(before, f"{unit}first", whole) == before.replace(f"{unit}first", whole)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "it isn't here",
+        "c = '\"'",
+        'd = "\'"',
+        'say("a \\" b")',
+        "total = 1 << BITS",
+        "f::<'a, 'b>()",
+        "stream << name;",
+    ],
+)
+def test_marks_that_begin_no_text_do_not_refuse_an_edit(row: str) -> None:
+    before = "run() {\n  first;\n  last;\n}\n"
+    assert edited(before, "first;", f"first;\n{row}") == before.replace("first;", f"first;\n  {row}")

@@ -36,6 +36,9 @@ _KEYED_ITEM = re.compile(r"\s*- [\"']?[\w.-]+[\"']?:(?:\s|$)")
 _KEYED = re.compile(r"\s*[\"']?[\w.-]+[\"']?:(?:\s|$)")
 _COMMENT = re.compile(r"\s*(?:#(?:[\s#!:-]|$)|//|/\*|\*(?:\s|$|/)|--\s|;|<!--|%)")
 _FREE = re.compile(r"#\s*(?:if|ifdef|ifndef|else|elif|endif|define|include|undef|pragma)\b|\{[{%]|=begin|=end|<<")
+_HERE = re.compile(r"<<[-~<]?\s*[\"'\\]?([A-Za-z_]\w*)")
+_NO_QUOTE = re.compile(r"""\\.|'"'|"'"|\w'\w""")
+"""Marks that begin and end no string: escaped, quoted themselves, or inside of a word."""
 _TOP = re.compile(
     r"(?:async +|export +|default +|pub(?:\([\w ]+\))? +|public +|private +|static +|abstract +|final +)*"
     r"(def|class|function|func|fn|impl|trait|struct|enum|interface|module|namespace|package|import|from|use|mod|type"
@@ -79,7 +82,7 @@ def choose(around: Around, quoted: str, new: Sequence[str]) -> list[str]:
     readings = [literal] if as_file else [literal, shifted]
     if not (quoted or any(map(indent_of, filled))) and _keeps_depth(around, filled):
         readings = [shifted]
-    if any(map(_is_free, new)):
+    if any(map(_is_free, new)) or _has_here_document(new):
         if not least or quoted:
             raise Unsure
         return literal
@@ -124,7 +127,16 @@ def _is_free(row: str) -> bool:
     """Whether a line may be at any depth: an instruction of a preprocessor, or text inside of a string."""
     if _COMMENT.match(row):
         return False
-    return bool(_FREE.match(row)) or any(row.count(mark) % 2 for mark in ('"""', "'''", "`"))
+    if _FREE.match(row) or any(row.count(mark) % 2 for mark in ('"""', "'''", "`")):
+        return True
+    plain = _NO_QUOTE.sub("", row).rstrip(" \t;)")
+    return plain.count('"') % 2 == 1 or (plain.endswith("'") and plain.count("'") % 2 == 1)
+
+
+def _has_here_document(new: Sequence[str]) -> bool:
+    """Whether a text such as `<<EOF` begins and ends in the lines: blanks before it, or before its last line, count."""
+    rows = {row.strip(" \t;,)") for row in new}
+    return any(word in rows for row in new for word in _HERE.findall(row))
 
 
 def _is_sound(around: Around, rows: Sequence[str]) -> bool:
