@@ -41,6 +41,23 @@ _COMPARED = [
     for operator in ("-eq", "-ne", "-lt", "-le", "-gt", "-ge")
     for place in (f"[[ {{}} {operator} 0 ]]", f"[[ 0 {operator} {{}} ]]", f"[[ -z x || ! ( {{}} {operator} 1 ) ]]")
 ]
+_BEHIND_A_NAME = (
+    "@Q",
+    "@E",
+    "@A",
+    "@a",
+    "@U",
+    "[0]",
+    "[0]@Q",
+    "[@]:0",
+    "[*]:0:1",
+    "[@]@Q",
+    "[@]/x/y",
+    "[*]#x",
+    ":-x",
+    "%x",
+)
+"""With one of these `${!n...}` is no list of names, but the variable whose name is the value of n."""
 _WORDS = (
     *_COMPARED,
     "[[ -v {} ]]",
@@ -102,6 +119,8 @@ _WORDS = (
     "n={}; y[n]=1",
     "n={}; y[$n]=1",
     "n={}; echo ${{!n}}",
+    *(f"n={{}}; echo ${{{{!n{behind}}}}}" for behind in _BEHIND_A_NAME),
+    *(f"n={{}}; echo ${{{{!{special}:n}}}}" for special in "#?@*"),
     "n={}; m=n; echo $((m))",
     "n={}; m=$n; echo $((m))",
     "n={}; bash -c 'echo $((n))'",

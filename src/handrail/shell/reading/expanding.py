@@ -13,9 +13,14 @@ from handrail.shell.reading.words import Kind, Part
 _PLAIN_IN_PARAMETER = re.compile(r"[^\\'\"$`}<>]+")
 _PLAIN_IN_ARITHMETIC = re.compile(r"[^\\'\"$`()\[\]]+")
 _EASY_PARAMETER = re.compile(r"#?[A-Za-z_0-9]+(?:\[[@*0-9]+\])?\}|[#?@*$!-]\}")
-_DEFAULT = re.compile(r"(?:[A-Za-z_0-9]+(?:\[[@*0-9]+\])?|[#?@*$!-])(?::?[-=+?]|##?|%%?|//?[#%]?|\^\^?|,,?)")
-_LISTS = re.compile(r"![A-Za-z_][A-Za-z0-9_]*(?:[*@]|\[[@*]\])|(?:[A-Za-z_0-9]+(?:\[[@*0-9]+\])?|[@*])@[QEPAKakuUL]")
-"""The names of variables, the subscripts of an array, a value written in another way: no arithmetic."""
+_DEFAULT = re.compile(r"(?:[A-Za-z_0-9]+(?:\[[@*0-9]+\])?|[#?@*$-])(?::?[-=+?]|##?|%%?|//?[#%]?|\^\^?|,,?)")
+_LISTS = re.compile(
+    r"(?:![A-Za-z_][A-Za-z0-9_]*(?:[*@]|\[[@*]\])|(?:[A-Za-z_0-9]+(?:\[[@*0-9]+\])?|[@*])@[QEPAKakuUL])(?=\})"
+)
+"""The names of variables, the subscripts of an array, a value written in another way: no arithmetic.
+
+Only up to the brace: with anything behind it, `${!name@Q}` and `${!name[@]:0}` are indirections.
+"""
 _PARAMETER = re.compile(r"#?(?:[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])")
 """What is expanded, in front of a subscript or an offset; its own value is not evaluated."""
 _SPECIAL = "@*#?-$!0123456789"
