@@ -266,3 +266,35 @@ def test_what_is_called_read_only_writes_nothing(tmp_path: Path) -> None:
             wrote.append(row)
     assert not wrote
     assert before == {path: (path.stat().st_mtime_ns, path.stat().st_mode) for path in sorted(place.rglob("*"))}
+
+
+SWALLOWED = [
+    *("fd -s -x touch y", "fdfind -s -X touch y", "fd -t -x touch y", "rg -j --pre=./x y", "tree -L -o y"),
+    *("xxd -ps f y", "xxd -pc f y", "xxd -rs f y", "xxd -al f y", "sort -k -oy f", "bat -l --pager=./x y"),
+    *("git diff -U --ext-diff", "git diff --unified --ext-diff", "git log -p -U --submodule=diff"),
+    *("git show --format --output=y", "git log --encoding --textconv", "git blame --abbrev --output=y f"),
+    *("git diff -L --output=y", "git diff --decorate-refs --output=y", "git rev-list --format --output=y HEAD"),
+]
+
+
+@pytest.mark.parametrize("command", SWALLOWED)
+def test_an_option_is_seen_although_it_stands_where_a_value_may_be(command: str) -> None:
+    """Whether the next word is the value of an option differs between programs, and between versions of one."""
+    assert effects(command).tier == "ordinary"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git log -S -x",
+        "git log --grep -x",
+        "rg -e -x f",
+        "git log -n -1",
+        "git diff -U5",
+        "fd -s x",
+        "xxd -rp f",
+        "df -B 1",
+    ],
+)
+def test_a_value_with_a_dash_is_no_option_where_that_is_sure(command: str) -> None:
+    assert effects(command).tier == "read_only"

@@ -214,3 +214,55 @@ def test_files_outside_are_not_shown_as_those_of_the_repository(template: Path, 
     shell(f"git config core.worktree {tmp_path}", workspace, home)
     assert "OUTSIDE" in shell("git diff", workspace, home).stdout
     assert not allowed(workspace, "ask", "git diff")
+
+
+@pytest.mark.parametrize("checked_out", [True, False])
+@pytest.mark.parametrize("by_setting", [True, False])
+@pytest.mark.parametrize("command", ["git show {} HEAD~1", "git log -p {}", "git diff {} HEAD~2 HEAD~1"])
+def test_a_submodule_of_an_older_commit_runs_no_program(
+    command: str, by_setting: bool, checked_out: bool, home: Path, tmp_path: Path
+) -> None:
+    """It is not in the index, so nobody inspects its settings; git would diff it with them all the same."""
+    canary = tmp_path / CANARY
+    work, inner = tmp_path / "work", tmp_path / "inner"
+    ident = "-c user.name=x -c user.email=x@example.org"
+    shell(f"git init -q {inner} && git init -q {work} && mkdir -p {work}/.git/modules", tmp_path, home)
+    for number in (1, 2):
+        shell(f"echo {number} >f && git add f && git {ident} commit -qm {number}", inner, home)
+        put = f"git update-index --add --cacheinfo 160000,$(git -C {inner} rev-parse HEAD),sub"
+        shell(f"{put} && git {ident} commit -qm {number}", work, home)
+    shell("printf '[submodule \"s\"]\\n path = sub\\n url = ../x\\n' >.gitmodules && git add .gitmodules", work, home)
+    shell(f"git rm -q --cached sub && git {ident} commit -qm 3", work, home)
+    shell(f"git config diff.external 'touch {canary}; true'", inner, home)
+    shell(f"cp -r {inner} sub" if checked_out else f"cp -r {inner}/.git .git/modules/s", work, home)
+    shell("git config diff.submodule diff" if by_setting else ":", work, home)
+    asked = command.format("" if by_setting else "--submodule=diff")
+    for mode in MODES[:3]:
+        assert allowed(work, mode, asked) == by_setting, mode
+        assert not canary.exists(), mode
+    shell(asked, work, home, check=False)
+    assert canary.exists(), "plain git runs nothing here either, so that nothing is shown"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git diff /dev/null id_rsa",
+        "git diff {top}/other id_rsa",
+        "git diff -U {top}/other id_rsa",
+        "git diff -- /dev/null id_rsa",
+        "git diff --no-index sub .",
+        "git diff --no-index f id_*",
+        "git grep --no-index x",
+        "git grep --untracked x",
+        "git grep x f.txt id_rsa",
+    ],
+)
+def test_git_shows_no_secret_that_is_not_under_version_control(command: str, home: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    (work / "sub").mkdir(parents=True)
+    (work / "id_rsa").write_text("x\n")
+    (tmp_path / "other").write_text("y\n")
+    shell("git init -q . && echo x >f && echo x >f.txt && git add f f.txt", work, home)
+    assert allowed(work, "read-only", "git diff main feature")
+    assert not any(allowed(work, mode, command.format(top=tmp_path)) for mode in MODES[:3])

@@ -175,6 +175,10 @@ def _look(place: str, verbs: frozenset[str], base: Mapping[str, str], found: Ins
     found.aliases |= {match[1] for key in (*own, *trusted) if (match := _ALIAS.fullmatch(key))}
     for key, value in own.items():
         _judge(key, value, trusted, verbs, found)
+    if {**trusted, **own}.get("diff.submodule", "short") not in ("log", "short"):
+        # A submodule of an older commit, or one that is not checked out, has settings that nobody has inspected.
+        found.overrides["diff.submodule"] = "log"
+        found.fires = found.fires or "diff.submodule"
     if not obeyed and (found.fires or len(found.overrides) > before):
         found.doubt("this git does not take settings from its environment")
     return _layout(place, {**trusted, **own}, with_settings(found.overrides, base), found)

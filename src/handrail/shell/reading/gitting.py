@@ -10,7 +10,7 @@ from handrail.shell.reading.options import Given, Row, given
 from handrail.shell.reading.ruling import FileEffect, Ruling
 
 _DIFF = (
-    "patch no-patch unified= raw patch-with-raw minimal patience histogram diff-algorithm= stat? "
+    "patch no-patch unified? raw patch-with-raw minimal patience histogram diff-algorithm= stat? "
     "compact-summary numstat "
     "shortstat dirstat? summary name-only name-status color? no-color word-diff? word-diff-regex= color-words? "
     "no-renames find-renames? find-copies? check full-index binary abbrev? diff-filter= ignore-all-space "
@@ -23,12 +23,12 @@ _LOG = (
     _DIFF + " oneline graph all branches? tags? remotes? max-count= skip= since= after= until= before= author= "
     "committer= grep= "
     "all-match invert-grep regexp-ignore-case extended-regexp fixed-strings perl-regexp merges no-merges first-parent "
-    "follow reverse date= date-order topo-order author-date-order pretty? format= abbrev-commit no-abbrev-commit "
+    "follow reverse date= date-order topo-order author-date-order pretty? format? abbrev-commit no-abbrev-commit "
     "decorate? no-decorate decorate-refs= parents children left-right cherry-pick cherry-mark left-only right-only "
     "full-history simplify-merges simplify-by-decoration ancestry-path? no-notes notes? source walk-reflogs no-walk? "
-    "boundary count encoding= relative-date use-mailmap no-mailmap numbered"
+    "boundary count encoding? relative-date use-mailmap no-mailmap numbered"
 )
-_LOOKS = Row("pubwacCMRszqiEFPmgrt0123456789", "USGLnl", _LOG, "texts", numbers=True, closed=False)
+_LOOKS = Row("pubwacCMRszqiEFPmgrtU0123456789", "SGLnl", _LOG, "texts", numbers=True, closed=False)
 _LIST = (
     "list all remotes verbose contains? no-contains? merged? no-merged? points-at? sort= format= "
     "column? no-column color? no-color"
@@ -54,7 +54,7 @@ _VERBS: dict[str, Row] = {
     "blame": Row(
         "belstfnwpcCM",
         "L",
-        "root show-name show-number show-email porcelain line-porcelain date= abbrev= since= ignore-rev= color-lines",
+        "root show-name show-number show-email porcelain line-porcelain date= abbrev? since= ignore-rev= color-lines",
         "texts",
         closed=False,
     ),
@@ -205,6 +205,9 @@ def _more_than_looks(verb: str, rest: Sequence[Arg]) -> str:
         return f"the option {found.unknown} of git {verb} is not known"
     if found.loose or any(arg.text is None and arg.values is None for arg in found.operands):
         return f"an argument of git {verb} is computed"
+    for name, value in found.options:
+        if name == "submodule" and value is not None and value.text not in ("log", "short"):
+            return "git diffs submodules with their own settings, those of older commits too"
     if row.operands == "none" and found.operands and not found.has("l", "list", "contains", "merged", "no-merged"):
         return f"git {verb} with a name makes or changes one"
     return ""
@@ -316,6 +319,7 @@ def _looked_at(verb: str, found: Given, named: Sequence[Arg]) -> list[FileEffect
     out: list[FileEffect] = []
     if found.has("no-index") or verb in ("annotate", "blame"):
         named = found.operands
+    either: list[Arg] = []
     for arg in found.operands[1:] if verb == "grep" and not found.has("e", "f") else found.operands:
         text = arg.text or ""
         revision, colon, path = text.partition(":")
@@ -323,15 +327,33 @@ def _looked_at(verb: str, found: Given, named: Sequence[Arg]) -> list[FileEffect
             out.append(FileEffect("read", path))
         elif arg in named or not _REVISION.fullmatch(text):
             out.extend(arg.files("read", below=verb not in ("annotate", "blame")))
+        else:
+            either.append(arg)
+    sure = bool(out)
+    for arg in either:  # what may be a revision or a file is judged as a file, too, where files are named
+        if sure or leaves_index(verb, found) or (arg.text or "").startswith(("/", "../")):
+            out.extend(arg.files("read", below=True))
     for name, value in found.options:
         path = (value.text or "").partition(":")[2] if name == "L" and value is not None else ""
         if path:
             out.append(FileEffect("read", path))
     names_only = found.has("name-only", "name-status", "stat", "shortstat", "numstat", "s", "no-patch", "summary")
     shows = verb in _SHOWS_ALL or (verb in ("show", "log") and (verb == "show" or found.has("p", "patch")))
-    if not out and shows and not names_only:
-        out.append(FileEffect("read", ".", below=True))
+    if not sure and shows and not names_only:
+        untracked = found.has("no-index", "untracked")
+        out.append(FileEffect("read", ".", below=True, sees="contents" if untracked else "names"))
     return out
+
+
+def leaves_index(verb: str | None, found: Given) -> bool:
+    """Whether git may show files that are not under version control: `diff` with two paths does, if one is outside."""
+    return found.has("no-index", "untracked") or (verb == "diff" and len(found.operands) == 2)
+
+
+def shows_untracked(args: Sequence[Arg]) -> bool:
+    """The same of a whole command."""
+    verb, at, _ = verb_of(args)
+    return verb in _VERBS and leaves_index(verb, given(_VERBS[verb], args[at:]))
 
 
 def _after_dashes(rest: Sequence[Arg]) -> list[Arg]:

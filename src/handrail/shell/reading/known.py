@@ -56,7 +56,7 @@ _RG = Row(
 )
 _FD = Row(
     "HIuasipFgLl0q1",
-    "dtesEcS",
+    "dteEcS",
     "hidden no-ignore unrestricted case-sensitive ignore-case glob regex fixed-strings absolute-path list-details "
     "follow full-path print0 max-depth= min-depth= exact-depth= exclude= type= extension= size= changed-within= "
     "changed-before= owner= color= max-results= quiet strip-cwd-prefix version",
@@ -194,7 +194,7 @@ ROWS: dict[str, Row] = {
         "separate-dirs threshold= exclude= one-file-system time?",
         here=True,
     ),
-    "df": Row("aBhHiklPTx", "tB", "all block-size= human-readable si inodes local portability total type= print-type"),
+    "df": Row("ahHiklPTx", "tB", "all block-size= human-readable si inodes local portability total type= print-type"),
     "file": Row(
         "bhiLkNnrsS0", "FeP", "brief mime mime-type mime-encoding dereference no-dereference keep-going", closed=False
     ),

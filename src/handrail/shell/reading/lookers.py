@@ -34,6 +34,7 @@ _FIND_ALONE = frozenset(
         "-nowarn", "-H", "-L", "-P",
     )
 )  # fmt: skip
+_XXD_FLAG = re.compile(r"-[abeEiupr].*[clgso]")
 _RUNS_COMMAND = ("-exec", "-execdir", "-ok", "-okdir")
 _JQ = Row(
     "acCeghjMnrRsS",
@@ -97,6 +98,8 @@ def by_row(base: str, row: Row, args: Sequence[Arg]) -> Ruling:
         files = [*operands[0].files("read"), *(effect for arg in operands[1:] for effect in arg.files("write"))]
     elif base in ("less", "more") and any((arg.text or "").startswith("+") for arg in operands):
         why = f"{base} runs the command that it is given"
+    elif base == "xxd" and any(_XXD_FLAG.match(arg.text or "") for arg in args):
+        why = "xxd ignores what is behind the letter of an option, so that its files are not known"
     elif base in ("bat", "batcat") and operands and operands[0].text == "cache":
         why = "it changes the cache of bat"
     elif base == "man" and any("/" in (arg.text or "/") for arg in operands):

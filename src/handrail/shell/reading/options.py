@@ -10,6 +10,8 @@ from typing import Literal
 from handrail.shell.reading.arguments import Arg, Value
 
 Operands = Literal["files", "texts", "none"]
+_ANY_TEXT = ("e", "regexp", "S", "G", "grep")
+"""Options whose value is a text to look for in every program that has them."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +121,7 @@ def _long(row: Row, out: Given, text: str, args: Sequence[Arg], at: int) -> int:
         out.options.append((name, _fixed(value) if sign else None))
         return at
     if kind == "=" and not sign:
-        out.options.append((name, args[at] if at < len(args) else None))
-        out.loose = out.loose or (at < len(args) and args[at].loose and args[at].text is None)
+        _take(row, out, name, args, at)
         return at + 1
     out.options.append((name, _fixed(value) if sign else None))
     return at
@@ -132,10 +133,24 @@ def _short(row: Row, out: Given, text: str, args: Sequence[Arg], at: int) -> int
             if text[index:]:
                 out.options.append((letter, _fixed(text[index:])))
                 return at
-            out.options.append((letter, args[at] if at < len(args) else None))
-            out.loose = out.loose or (at < len(args) and args[at].loose and args[at].text is None)
+            _take(row, out, letter, args, at)
             return at + 1
         if letter not in row.flags:
             out.unknown = out.unknown or (text if len(text) == 2 else f"-{letter} in {text}")
         out.options.append((letter, None))
     return at
+
+
+def _take(row: Row, out: Given, name: str, args: Sequence[Arg], at: int) -> None:
+    """The next word is the value of an option, unless the program sees that in another way.
+
+    A version of it may take no value there, and a word with a dash in front is an option then.
+    """
+    value = args[at] if at < len(args) else None
+    out.options.append((name, value))
+    if value is None:
+        return
+    out.loose = out.loose or (value.loose and value.text is None)
+    text = value.text or ""
+    if not row.closed and name not in _ANY_TEXT and text.startswith("-") and not text[1:].isdigit():
+        out.unknown = out.unknown or text
