@@ -298,3 +298,10 @@ def test_an_option_is_seen_although_it_stands_where_a_value_may_be(command: str)
 )
 def test_a_value_with_a_dash_is_no_option_where_that_is_sure(command: str) -> None:
     assert effects(command).tier == "read_only"
+
+
+@pytest.mark.parametrize("command", ["git reset {}", "git checkout {}", "git rm {}", "git diff {}", "git status {}"])
+@pytest.mark.parametrize("word", ["$x", '"$x"', "$(y)", "--hard $x"])
+def test_a_computed_word_is_judged_alike_with_a_directory_for_git(command: str, word: str) -> None:
+    plain = effects(command.format(word))
+    assert effects(command.format(word).replace("git", "git -C .")).unproven == plain.unproven

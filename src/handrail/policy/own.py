@@ -42,6 +42,8 @@ _ASKED: dict[tuple[str, ...], str] = {
     ("mcp", "uninstall"): "it changes the configuration of other agents",
 }
 _MODULE = re.compile(r"handrail(\.cli)?(\.__main__)?")
+_GLUED = re.compile(r"-[A-Za-z]*m(?=handrail)")
+"""`python -mhandrail`: the option and its value in one word."""
 _SEPARATORS = re.compile(r"/(?:\.?/)+")
 
 
@@ -139,7 +141,7 @@ def _own_command(command: str) -> Verdict | None:
     for run in read_script(command).runs:
         words = [word.fixed for word in run.words]
         for at, word in enumerate(words):
-            if word is None or not _MODULE.fullmatch(os.path.basename(word)):
+            if word is None or not _MODULE.fullmatch(os.path.basename(_GLUED.sub("", word))):
                 continue
             for wanted, why in (*_COMMANDS.items(), *_ASKED.items()):
                 sure, possible = {at + 1}, {at + 1}

@@ -138,7 +138,7 @@ class _Judge:
     def _command(self, index: int, run: Simple, refused: str) -> CommandEffect:
         places = self.directories.of(index)
         remote = "ssh" in run.via
-        args = arguments(run.words[1:], self.variables.known, self.inputs.get(run.via))
+        args = given = arguments(run.words[1:], self.variables.known, self.inputs.get(run.via))
         base = run.base
         text = _text(run)
         if base == "git":
@@ -158,7 +158,7 @@ class _Judge:
         if sees != "contents" and ruling.tier == "read_only":
             ruling = replace(ruling, files=tuple(replace(file, sees=sees) for file in ruling.files))
         unproven: frozenset[Unproven] = (
-            frozenset() if remote else worst_case(run, base, args, ruling, places, self.variables.known)
+            frozenset() if remote else worst_case(run, base, given, ruling, places, self.variables.known)
         )
         ruling = self._with_files(ruling, places)
         destructive = refused or (harm(run, base, args, places) if base else "") or self._runs_download(run)
