@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from handrail import Session
+from handrail import Session, Settings
 from handrail.artefacts import Artefacts
 from handrail.errors import NoSandbox
 from handrail.nouns import Result
 from handrail.shell.fencing.fence import MOST_MASKED
+from handrail.shell.reading.effects import effects
 from handrail.shell.terminal import Options, Terminal
 
 Make = Callable[..., Session]
@@ -171,3 +172,38 @@ def test_git_status_leaves_the_index_alone(make_session: Make, tmp_path: Path) -
     before = index.read_bytes()
     assert "a" in _bash(session, "git status --short").text
     assert index.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("command", "workdir"),
+    [
+        ("echo x > link/../f", "."),
+        ("echo x > ./link/./../f", "."),
+        ("echo x > link//../f", "."),
+        ("cd link && echo x > ../f", "."),
+        ("echo x > ../f", "link"),
+        ("cd link && tee ../f < /dev/null", "."),
+    ],
+)
+def test_the_way_up_behind_a_link_is_the_one_that_the_kernel_takes(
+    command: str, workdir: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HANDRAIL_STATE", str(tmp_path / "state"))
+    root = tmp_path / "work"
+    (root / "sub" / "deep").mkdir(parents=True)
+    (root / "link").symlink_to("sub/deep")
+    (root / "f").write_text("outer")
+    (root / "sub" / "f").write_text("inner")
+    with Session(root, mode="full", settings=Settings(sandbox="off")) as session:
+        arguments = {"command": command, "workdir": workdir}
+        written = [touch.path for touch in session.prepare("Bash", arguments).touches if touch.action == "write"]
+        assert written == [str((root / "sub" / "f").resolve())]
+        session.call("Bash", arguments)
+        assert (root / "sub" / "f").read_text() != "inner"
+        session.undo()
+    assert ((root / "f").read_text(), (root / "sub" / "f").read_text()) == ("outer", "inner")
+
+
+def test_going_up_behind_a_link_in_its_physical_sense_cannot_be_proven() -> None:
+    assert effects("cd -P link/.. && cat f").doubts
+    assert not effects("cd link/.. && cat f").doubts and not effects("cd -P sub && cat f").doubts

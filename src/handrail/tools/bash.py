@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,8 @@ from handrail.tools import apply_patch
 from handrail.tools.parts import git_call, patch_call
 
 _PLACES = ("", "/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
+_UP = re.compile(r"(?:^|/)(?!\.\.?/)[^/]+/(?:\.?/)*\.\.(?:/|$)")
+"""A way up behind a name, which may be a link."""
 _MOST_CHARS = 190_000
 """Of output that could not be kept so much of the beginning and the end is shown."""
 
@@ -139,7 +142,11 @@ def _place(args: Args) -> str:
 
 def _placed(workdir: str, path: str) -> str:
     """A path of the command, seen from the workspace; one below a home stays as it is."""
-    return path if path.startswith("~") else posixpath.normpath(posixpath.join(workdir, path))
+    if path.startswith("~"):
+        return path
+    whole = path if workdir == "." else posixpath.join(workdir, path)
+    # The kernel follows a link before it goes up: `link/..` is the directory above the one that the link leads to.
+    return whole if _UP.search(whole) else posixpath.normpath(whole)
 
 
 def run(args: Args, ctx: Context) -> Outcome:

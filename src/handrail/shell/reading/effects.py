@@ -213,6 +213,10 @@ class _Judge:
         if len(operands) > 1 or any((arg.text or "").startswith(("-", "+")) and arg.text != "-" for arg in operands):
             self.directories.go(index, Arg("", None))
             return Ruling(why=f"{base} with these arguments is not known", doubt=f"it cannot be told where {base} goes")
+        physical = any(re.fullmatch(r"-\w*P\w*", arg.text or "") for arg in args)
+        if physical and any(".." in value.text for arg in operands for value in arg.values or ()):
+            self.directories.go(index, Arg("", None))
+            return Ruling(why="cd -P follows links", doubt="it cannot be told where cd goes: it follows links first")
         if base == "popd" or (operands and operands[0].text == "-") or (base == "pushd" and not operands):
             self.directories.go(index, None)
             return READ_ONLY

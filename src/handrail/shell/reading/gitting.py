@@ -331,7 +331,7 @@ def _looked_at(verb: str, found: Given, named: Sequence[Arg]) -> list[FileEffect
             either.append(arg)
     sure = bool(out)
     for arg in either:  # what may be a revision or a file is judged as a file, too, where files are named
-        if sure or leaves_index(verb, found) or (arg.text or "").startswith(("/", "../")):
+        if sure or leaves_index(verb, found):
             out.extend(arg.files("read", below=True))
     for name, value in found.options:
         path = (value.text or "").partition(":")[2] if name == "L" and value is not None else ""
@@ -339,9 +339,8 @@ def _looked_at(verb: str, found: Given, named: Sequence[Arg]) -> list[FileEffect
             out.append(FileEffect("read", path))
     names_only = found.has("name-only", "name-status", "stat", "shortstat", "numstat", "s", "no-patch", "summary")
     shows = verb in _SHOWS_ALL or (verb in ("show", "log") and (verb == "show" or found.has("p", "patch")))
-    if not sure and shows and not names_only:
-        untracked = found.has("no-index", "untracked")
-        out.append(FileEffect("read", ".", below=True, sees="contents" if untracked else "names"))
+    if not out and shows and not names_only:
+        out.append(FileEffect("read", ".", below=True))
     return out
 
 
