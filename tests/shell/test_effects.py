@@ -305,3 +305,8 @@ def test_a_value_with_a_dash_is_no_option_where_that_is_sure(command: str) -> No
 def test_a_computed_word_is_judged_alike_with_a_directory_for_git(command: str, word: str) -> None:
     plain = effects(command.format(word))
     assert effects(command.format(word).replace("git", "git -C .")).unproven == plain.unproven
+
+
+@pytest.mark.parametrize("words", ["diff --no-index /dev/null", "grep --no-index x", "grep --untracked x"])
+def test_git_may_read_any_file_that_is_not_under_version_control(words: str) -> None:
+    assert "read" in effects(read(f"git {words} $(echo .env)")).unproven

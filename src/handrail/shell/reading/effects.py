@@ -24,7 +24,7 @@ from handrail.shell.reading.danger import dangers
 from handrail.shell.reading.directories import Directories, Places, joined
 from handrail.shell.reading.git_losses import loss_of
 from handrail.shell.reading.git_runs import GitRun, at_places, unsteady
-from handrail.shell.reading.gitting import git, shows_untracked, verb_of
+from handrail.shell.reading.gitting import git, verb_of
 from handrail.shell.reading.harm import fork_bomb, harm
 from handrail.shell.reading.known import HARMLESS_BEFORE, QUIET_DEVICES, STEERING
 from handrail.shell.reading.lookers import find_starts, looker
@@ -154,7 +154,7 @@ class _Judge:
             ruling = _stricter(ruling, Ruling(why="it goes out to the network"))
         if remote:
             ruling = replace(ruling, files=())
-        sees = "contents" if base == "git" and shows_untracked(args) else seen(base, args)
+        sees = seen(base, args)
         if sees != "contents" and ruling.tier == "read_only":
             ruling = replace(ruling, files=tuple(replace(file, sees=sees) for file in ruling.files))
         unproven: frozenset[Unproven] = (

@@ -11,13 +11,17 @@ if TYPE_CHECKING:
 Sees = Literal["contents", "names", "unhidden"]
 # Names, sizes, kinds and counts. Git shows what is under version control, which is no secret of this tree any more.
 _NAMES = frozenset(
-    {"ls", "tree", "find", "fd", "fdfind", "du", "stat", "test", "[", "wc", "file", "realpath", "readlink", "git", "cd"}
+    {"ls", "tree", "find", "fd", "fdfind", "du", "stat", "test", "[", "wc", "file", "realpath", "readlink", "cd"}
 )
 _UNRESTRICTED = ("--hidden", "--unrestricted", "--no-ignore")
 
 
 def seen(base: str | None, args: Sequence[Arg]) -> Sees:
     """What is seen of the files, where the command is known to look only."""
+    if base == "git":
+        from handrail.shell.reading.gitting import shows_untracked  # it needs this module's types
+
+        return "contents" if shows_untracked(args) else "names"
     if base in _NAMES:
         return "names"
     if base in ("rg", "ag"):

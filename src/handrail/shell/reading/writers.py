@@ -238,6 +238,8 @@ def _tar(args: Sequence[Arg]) -> Ruling:
         doubt = doubt or "it cannot be told which files tar changes"
     if found.has("I"):
         doubt = doubt or "tar runs the program that it is given"
+    if archive is not None and any(":" in value.text.partition("/")[0] for value in archive.values or ()):
+        doubt = doubt or "tar starts a remote shell for an archive on another machine"
     if found.has("t", "list"):
         looks = not doubt and not found.has("c", "x", "r", "u", "A", "create", "extract", "get", "append", "update")
         files = archive.files("read") if archive else []
