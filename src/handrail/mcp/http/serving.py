@@ -184,7 +184,7 @@ def _opener(principal: Principal, asked: Door) -> Callable[[], Session]:
                 approve=approve,
                 settings=known.settings,
             )
-        except PolicyError as error:
+        except ValueError as error:  # a mistake in the rules, or a workspace that is gone
             raise CannotOpen(f"no session can be opened: {error}") from None
         except ToolError as error:
             raise CannotOpen(f"no session can be opened: {dialect.wording(error)}") from None
