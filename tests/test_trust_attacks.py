@@ -96,7 +96,8 @@ def test_a_secret_is_not_read_by_typing_the_command_for_a_shell(tmp_path: Path, 
     root = tmp_path / "project"
     root.mkdir()
     (root / ".env").write_text("KEY=1\n", encoding="utf-8")
-    session = make_session(root, mode="full", sandbox="off")
+    only_the_shell = lambda prepared: prepared.call.arguments.get("command") == "bash"  # noqa: E731
+    session = make_session(root, mode="full", sandbox="off", approve=only_the_shell)
     job = session.call("Bash", {"command": "bash", "background": True}).data["job"]
     assert session.call("BashInput", {"job": job, "text": "cat .env\n"}).status == "denied"
     assert session.call("BashInput", {"job": job, "text": "cat .e"}).ok

@@ -27,7 +27,7 @@ _PR_SET_PTRACER, _ANY = 0x59616D61, -1
 
 def warm_up(state: str) -> None:
     """Load what is loaded on first use, so that it does not happen inside a traced call."""
-    with tempfile.TemporaryDirectory() as root, Session(root, settings=Settings(state=state)) as session:
+    with tempfile.TemporaryDirectory() as root, Session(root, journal=None, settings=Settings(state=state)) as session:
         for tool, arguments in (
             ("Write", {"file_path": "a", "content": "one\n"}),
             ("Edit", {"file_path": "a", "old_string": "one", "new_string": "two"}),
@@ -40,7 +40,7 @@ def warm_up(state: str) -> None:
 
 def child(job: dict[str, Any], go: int, answer: int) -> None:
     settings = Settings(state=job["state"], durable=job.get("durable", True))
-    session = Session(job["root"], settings=settings)
+    session = Session(job["root"], journal=None, settings=settings)  # its own tests are in tests/journal
     for tool, arguments in job["before"]:
         session.call(tool, arguments)
     with contextlib.suppress(OSError, AttributeError):

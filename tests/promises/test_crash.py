@@ -58,7 +58,7 @@ def _edited(*pairs: tuple[str, str]) -> bytes:
 
 
 _GROW = ("line 200 of the old file", "line 200\n" + "grown by this line\n" * 300)
-_SHRINK = (TEXT[1000:9000], "shrunk\n")
+_SHRINK = ("".join(TEXT.splitlines(keepends=True)[40:350]), "shrunk\n")
 _SMALL = ("line 7 of the old file", "seven")
 
 
