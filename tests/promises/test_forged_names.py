@@ -123,8 +123,10 @@ def test_in_answers_notes_and_diffs_a_name_is_escaped(
 @every_name
 def test_the_name_of_a_root_is_escaped_too(tmp_path: Path, make_session: Callable[..., Session], name: str) -> None:
     root, extra = tmp_path / name, tmp_path / f"extra {name}"
+    root.mkdir()
     extra.mkdir()
     session = make_session(root, roots=[Root(str(extra), writable=False)])
+    root.rmdir()
     clean(failed(session.call("Read", {"file_path": "a"})))
     root.mkdir()
     clean(failed(session.call("Read", {"file_path": "/etc/passwd"})))
