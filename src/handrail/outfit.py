@@ -72,7 +72,8 @@ def _listed(name: str, value: object, what: str) -> Iterable[object]:
 
 
 def _wrong(name: str, valid: str, value: object) -> ValueError:
-    return ValueError(f"{name} must be {valid}, not {repr(value)[:80]}")
+    shown = repr(value)
+    return ValueError(f"{name} must be {valid}, not {shown if len(shown) <= 300 else shown[:300] + '...'}")
 
 
 def policy(
