@@ -183,7 +183,7 @@ class Locks:
 
 
 def key_of(path: str) -> int:
-    """A number that stands for a file, 62 bits of a hash."""
+    """The lock key of a path: 62 bits of a hash."""
     # One file may be spelled in several ways where the file system ignores case or normalises: lock them all as one.
     same = unicodedata.normalize("NFC", path).casefold()
     return int.from_bytes(hashlib.sha256(os.fsencode(same)).digest()[:8], "big") % _KEYS

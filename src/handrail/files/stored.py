@@ -43,7 +43,7 @@ def version_of(found: os.stat_result, digest: str | None = None) -> Version:
 
 
 def stamps(paths: Iterable[str]) -> list[tuple[int, ...] | None]:
-    """What stands at real paths, to tell later whether any of it was replaced or written to; None for no file."""
+    """Identity, size and times of each path, to tell later whether it was replaced or written to; None: no file."""
     return [_stamp(path) for path in paths]
 
 
