@@ -44,12 +44,15 @@ def with_signals(state: str, numbers: list[int], words: list[str]) -> list[str]:
 
 
 def set_signals(text: str) -> list[int]:
-    """The numbers of all masks that `OF_CHILD` has printed."""
+    """The numbers of all masks that `OF_CHILD` has printed, of those that a program can set.
+
+    The C library keeps 32 and 33 to itself: what a parent did to them by a bare system call stays.
+    """
     found = []
     masks = [line.split()[1] for line in text.splitlines() if line.startswith("Sig")]
     assert len(masks) == 2, text
     for mask in masks:
-        found += [number for number in range(1, 65) if int(mask, 16) >> (number - 1) & 1]
+        found += [number for number in signal.valid_signals() if int(mask, 16) >> (number - 1) & 1]
     return found
 
 
