@@ -11,9 +11,9 @@ from benchmarks.editing import contents
 from benchmarks.measure import Line, Scale, Times, contest, seconds
 from handrail import Session, Settings
 from handrail.journal import Opening, Origin, Record
-from handrail.journal.reading import Reader
+from handrail.journal.queries import Reader
 from handrail.journal.store import SqliteJournal
-from handrail.nouns import Call, Result
+from handrail.model import Call, Result
 
 MOST = 0.002
 

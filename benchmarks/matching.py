@@ -12,7 +12,7 @@ from benchmarks.editing import bare_write
 from benchmarks.measure import Line, Scale, contest, seconds, slower
 from handrail import Session, Settings
 from handrail.errors import ToolError
-from handrail.text.ladder import plan
+from handrail.text.matching.find import plan
 
 SIZES = (1_000, 10_000, 50_000)
 MOST = 0.2

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from benchmarks import __main__ as runner
 from benchmarks.measure import COLUMNS, Line, Scale, Times, contest, faster, slower, table
 from benchmarks.reading import generate, raw_scan, whole

@@ -35,7 +35,7 @@ sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
 """
 
 OPEN = "from handrail.agent.providers import open_model; open_model('m', {{'{key}': 'k'}}, '{api}')"
-RUNNABLE = "from handrail import Session; from handrail.exports.anthropic import {name}; {name}(Session('.'))"
+RUNNABLE = "from handrail import Session; from handrail.integrations.anthropic import {name}; {name}(Session('.'))"
 COMMAND = "from handrail.cli import main; raise SystemExit(main({words!r}))"
 MODEL = ["--model", "m", "--api", "chat"]
 
@@ -52,9 +52,9 @@ USED: list[tuple[str, str, str]] = [  # the extra, the package that is hidden, w
     ("mcp", "uvicorn", COMMAND.format(words=["mcp", "--http", "127.0.0.1:0"])),
     ("anthropic", "anthropic", RUNNABLE.format(name="runnable_tools")),
     ("anthropic", "anthropic", RUNNABLE.format(name="async_runnable_tools")),
-    ("outline", "tree-sitter-go", "from handrail.text.outline import outline; outline('x', 'a.go')"),
+    ("outline", "tree-sitter-go", "from handrail.text.outlines.outline import outline; outline('x', 'a.go')"),
     *(
-        (extra, package, f"import handrail.exports.{extra.replace('-', '_')}")
+        (extra, package, f"import handrail.integrations.{extra.replace('-', '_')}")
         for extra, names in DECLARED.items()
         for package in names
         if (ROOT / f"src/handrail/exports/{extra.replace('-', '_')}.py").exists()
@@ -78,7 +78,7 @@ def test_every_extra_is_tried_here() -> None:
 
 @pytest.mark.parametrize("extra", ["openai", "openai_hosted", "anthropic"])
 def test_the_exports_for_plain_apis_need_no_package(extra: str, tmp_path: Path) -> None:
-    program = HIDE.format(hidden=["openai", "anthropic"]) + f"import handrail.exports.{extra}"
+    program = HIDE.format(hidden=["openai", "anthropic"]) + f"import handrail.integrations.{extra}"
     assert subprocess.run([sys.executable, "-c", program], cwd=tmp_path, timeout=TIMEOUT).returncode == 0
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from handrail.shell.starting import plain
+from handrail.shell.start_process import plain
 from tests.command import HANDRAIL, TIMEOUT, surroundings
 
 NEVER = {signal.SIGKILL, signal.SIGSTOP}
@@ -71,7 +71,7 @@ def test_a_command_starts_with_default_signals(tmp_path: Path, state: str) -> No
 
 PLAIN = f"""
 import subprocess
-from handrail.shell.starting import plain
+from handrail.shell.start_process import plain
 plain(["/bin/sh", "-c", {OF_CHILD!r}]).wait()
 """
 

@@ -17,11 +17,11 @@ import pytest
 
 from handrail import Session
 from handrail.aio import AsyncSession
-from handrail.exports import anthropic, deepagents, langchain, openai, openai_agents, pydantic_ai, smolagents
-from handrail.journal.reading import Reader
+from handrail.integrations import anthropic, deepagents, langchain, openai, openai_agents, pydantic_ai, smolagents
+from handrail.journal.queries import Reader
 from handrail.journal.store import default_path
 from tests.command import surroundings
-from tests.exports.acp_editor import ScriptedEditor, calls, connected, prompted
+from tests.integrations.acp_editor import ScriptedEditor, calls, connected, prompted
 from tests.mcp.http_server import TOKEN, call, envelope, serving
 from tests.mcp.stdio_client import RawClient
 

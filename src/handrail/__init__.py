@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     from handrail.agent.history import History
     from handrail.agent.loop import Agent, Ending
     from handrail.agent.loop import Limits as AgentLimits
+    from handrail.agent.messages import Event
     from handrail.agent.prompt import system_prompt
     from handrail.agent.providers import Model, ModelError, open_model
-    from handrail.agent.talk import Event
     from handrail.aio import AsyncSession
-    from handrail.approvers import Approvers
-    from handrail.config import Config, ConfigError
-    from handrail.config import load as load_config
+    from handrail.approval import Approvers
     from handrail.dialects import Dialect, DialectError, Spec
     from handrail.errors import ToolError
     from handrail.journal import Journal, JournalFailed, Opening, Record, Token
     from handrail.journal.selection import UnknownCall
     from handrail.journal.store import SqliteJournal
     from handrail.journal.undo import CannotUndo, UndoReport
-    from handrail.nouns import Call, Failure, Note, Result, Touch, Verdict
+    from handrail.model import Call, Failure, Note, Result, Touch, Verdict
+    from handrail.pipeline.prepared import Answer, Approve, Prepared
+    from handrail.pipeline.session import Session
     from handrail.policy import AllowAll, Policy
     from handrail.policy.files import PolicyError, PolicyFile, parse_rules
     from handrail.policy.secrets import Mode
-    from handrail.prepared import Answer, Approve, Prepared
-    from handrail.session import Session
     from handrail.settings import AgentSettings, Settings
+    from handrail.settings.config_file import Config, ConfigError
+    from handrail.settings.config_file import load as load_config
     from handrail.workspace import Root
 
 __version__ = "0.1.0"
@@ -45,45 +45,45 @@ _HOMES = {
     "AgentLimits": "agent.loop:Limits",
     "AgentSettings": "settings",
     "AllowAll": "policy",
-    "Answer": "prepared",
-    "Approve": "prepared",
-    "Approvers": "approvers",
+    "Answer": "pipeline.prepared",
+    "Approve": "pipeline.prepared",
+    "Approvers": "approval",
     "AsyncSession": "aio",
-    "Call": "nouns",
+    "Call": "model",
     "CannotUndo": "journal.undo",
-    "Config": "config",
-    "ConfigError": "config",
+    "Config": "settings.config_file",
+    "ConfigError": "settings.config_file",
     "Dialect": "dialects",
     "DialectError": "dialects",
     "Ending": "agent.loop",
-    "Event": "agent.talk",
-    "Failure": "nouns",
+    "Event": "agent.messages",
+    "Failure": "model",
     "History": "agent.history",
     "Journal": "journal",
     "JournalFailed": "journal",
     "Mode": "policy.secrets",
     "Model": "agent.providers",
     "ModelError": "agent.providers",
-    "Note": "nouns",
+    "Note": "model",
     "Opening": "journal",
     "Policy": "policy",
     "PolicyError": "policy.files",
     "PolicyFile": "policy.files",
-    "Prepared": "prepared",
+    "Prepared": "pipeline.prepared",
     "Record": "journal",
-    "Result": "nouns",
+    "Result": "model",
     "Root": "workspace",
-    "Session": "session",
+    "Session": "pipeline.session",
     "Settings": "settings",
     "Spec": "dialects",
     "SqliteJournal": "journal.store",
     "Token": "journal",
     "ToolError": "errors",
-    "Touch": "nouns",
+    "Touch": "model",
     "UndoReport": "journal.undo",
     "UnknownCall": "journal.selection",
-    "Verdict": "nouns",
-    "load_config": "config:load",
+    "Verdict": "model",
+    "load_config": "settings.config_file:load",
     "open_model": "agent.providers",
     "parse_rules": "policy.files",
     "system_prompt": "agent.prompt",

@@ -21,9 +21,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
 
 from handrail.dialects import Dialect, Spec
-from handrail.nouns import Result
-from handrail.prepared import Answer, Approve, Prepared
-from handrail.session import Session
+from handrail.model import Result
+from handrail.pipeline.prepared import Answer, Approve, Prepared
+from handrail.pipeline.session import Session
 
 if TYPE_CHECKING:
     from handrail.journal import Journal

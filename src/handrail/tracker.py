@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from handrail.errors import BinaryFile
-from handrail.files.stored import Version, version_of
+from handrail.files.versions import Version, version_of
 from handrail.text import lines
 from handrail.text.diff import Hunk
 from handrail.text.document import document

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from handrail import kernel
+from handrail import system_calls
 from handrail.errors import (
     BadPath,
     IsDirectory,
@@ -31,7 +31,7 @@ from handrail.errors import (
     ToolError,
     from_os,
 )
-from handrail.text.shown import meant
+from handrail.text.display import meant
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _LISTED = 5_000
@@ -152,7 +152,7 @@ class Workspace:
             inner = whole[len(real_root.rstrip("/")) + 1 :]
         fd, real_root = self._open_root(root)
         try:
-            os.close(kernel.open_beneath(fd, inner or ".", kernel.O_PATH | os.O_CLOEXEC))
+            os.close(system_calls.open_beneath(fd, inner or ".", system_calls.O_PATH | os.O_CLOEXEC))
         except OSError:
             return None
         return WorkPath(named, f"{real_root.rstrip('/')}/{inner}" if inner else real_root, inner or ".", root)
@@ -204,7 +204,7 @@ class Workspace:
             try:
                 os.stat(root.path)  # one that is not there, as often, costs no more than this
                 real = os.path.realpath(root.path, strict=True)
-                fd = os.open(real, kernel.DIRECTORY)
+                fd = os.open(real, system_calls.DIRECTORY)
             except FileNotFoundError:
                 raise RootMissing(root=root.path) from None
             except NotADirectoryError:
@@ -220,7 +220,7 @@ class Workspace:
 
     def _open(self, path: WorkPath, flags: int) -> int:
         try:
-            return kernel.open_beneath(self._open_root(path.root)[0], path.inner, flags)
+            return system_calls.open_beneath(self._open_root(path.root)[0], path.inner, flags)
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise BadPath(path=path.named, why="links on the way lead in a circle or were just changed") from None
@@ -231,7 +231,7 @@ class Workspace:
     def stat(self, path: WorkPath) -> os.stat_result | None:
         """What stands at ``path``, or None."""
         try:
-            fd = self._open(path, kernel.O_PATH | os.O_CLOEXEC)
+            fd = self._open(path, system_calls.O_PATH | os.O_CLOEXEC)
         except NotFound:
             return None
         try:
@@ -249,7 +249,7 @@ class Workspace:
 
     def open_file(self, path: WorkPath) -> int:
         """A regular file, for reading. Anything else is refused before it is opened."""
-        fd = self._open(path, kernel.O_PATH | os.O_CLOEXEC)
+        fd = self._open(path, system_calls.O_PATH | os.O_CLOEXEC)
         try:
             _require_regular(path, os.fstat(fd))
         finally:
@@ -292,7 +292,7 @@ class Workspace:
         except NotFound:
             raise NotFound(path=path.named, nearest=self.nearest(path)) from None
         except PermissionDenied:
-            return self._open(place, kernel.DIRECTORY)
+            return self._open(place, system_calls.DIRECTORY)
 
     def _make(self, path: WorkPath, inner: str, made: list[tuple[int, str]], durable: bool) -> int:
         here = self._open_listed(path, ".")
@@ -306,7 +306,7 @@ class Workspace:
                         os.mkdir(part, dir_fd=here)
                         made.append((os.dup(here), part))
                         if durable:
-                            kernel.sync_directory(here)
+                            system_calls.sync_directory(here)
                     deeper = os.open(part, flags, dir_fd=here)
                 os.close(here)
                 here = deeper
@@ -328,7 +328,9 @@ class Workspace:
         for depth in range(len(parts) - 1, -1, -1):
             above = "/".join(parts[:depth])
             with contextlib.suppress(OSError, RootMissing):
-                fd = kernel.open_beneath(self._open_root(path.root)[0], above or ".", os.O_RDONLY | os.O_DIRECTORY)
+                fd = system_calls.open_beneath(
+                    self._open_root(path.root)[0], above or ".", os.O_RDONLY | os.O_DIRECTORY
+                )
                 break
         if fd < 0:
             return []

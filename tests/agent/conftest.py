@@ -14,10 +14,10 @@ from handrail import Session, Settings
 from handrail.agent.compaction import Compaction
 from handrail.agent.history import History, Keeper
 from handrail.agent.loop import Agent, Limits
+from handrail.agent.messages import Event
 from handrail.agent.prompt import system_prompt
 from handrail.agent.providers import Api, open_model
 from handrail.agent.scripted import Line, Protocol, Script, ScriptedServer, in_order
-from handrail.agent.talk import Event
 
 
 @dataclass

@@ -14,7 +14,7 @@ import acp
 from acp.schema import ClientCapabilities
 
 from handrail.agent.scripted import Line, ScriptedServer, in_order
-from tests.exports.acp_editor import ScriptedEditor
+from tests.integrations.acp_editor import ScriptedEditor
 
 
 @asynccontextmanager

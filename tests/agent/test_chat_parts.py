@@ -10,16 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handrail.agent.messages import Asked, Ended, Usage, Use
 from handrail.agent.providers import family
-from handrail.agent.talk import Asked, Ended, Usage, Use
-from handrail.cli import chat, run
-from handrail.cli.face.blocks import Blocks
-from handrail.cli.face.completion import best
-from handrail.cli.face.slash import COMMANDS, is_command
-from handrail.cli.face.status import Meter
-from handrail.cli.face.summary import about, outcome
-from handrail.config import ConfigError, load
+from handrail.cli import run
+from handrail.cli.chat import command
+from handrail.cli.chat.blocks import Blocks
+from handrail.cli.chat.completion import best
+from handrail.cli.chat.slash import COMMANDS, is_command
+from handrail.cli.chat.status import Meter
+from handrail.cli.chat.summary import about, outcome
 from handrail.settings import AgentSettings
+from handrail.settings.config_file import ConfigError, load
 
 
 def test_a_block_ends_at_an_empty_line_but_not_inside_a_fence() -> None:
@@ -120,7 +121,7 @@ def test_the_page_shows_commands() -> None:
 
 @pytest.mark.parametrize("words", _commands(), ids=" ".join)
 def test_the_commands_of_the_page_are_understood(words: list[str]) -> None:
-    parser = {"chat": chat.parser, "run": run.parser}[words[0]]()
+    parser = {"chat": command.parser, "run": run.parser}[words[0]]()
     assert parser.parse_intermixed_args(words[1:])
 
 

@@ -10,9 +10,9 @@ import pytest
 from handrail.agent.compaction import Compaction
 from handrail.agent.history import History, size
 from handrail.agent.loop import Limits
+from handrail.agent.messages import Compacted, Given, Turn, Use
 from handrail.agent.providers import APIS, Api
 from handrail.agent.scripted import Line, Seen
-from handrail.agent.talk import Compacted, Given, Turn, Use
 from tests.agent.conftest import Setting
 
 WINDOW = 7_000
@@ -90,7 +90,7 @@ def test_what_was_read_and_approved_survives(stage: Setting) -> None:
     asked: list[str] = []
 
     def approve(prepared: Any) -> Any:
-        from handrail.prepared import Answer
+        from handrail.pipeline.prepared import Answer
 
         asked.append(prepared.call.tool)
         return Answer(True, lasting="session")

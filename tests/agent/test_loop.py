@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from handrail.agent.loop import Limits
+from handrail.agent.messages import Began, Ended, Said, Waiting
 from handrail.agent.providers import APIS, Api
 from handrail.agent.scripted import Line, Seen
-from handrail.agent.talk import Began, Ended, Said, Waiting
 from tests.agent.conftest import Setting
 
 EVERY = pytest.mark.parametrize("api", APIS)

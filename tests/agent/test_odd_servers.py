@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from handrail.agent.loop import Limits
+from handrail.agent.messages import Began, Ended, Said, Turn, Use, Waiting
 from handrail.agent.providers import APIS, Api
 from handrail.agent.providers.failures import from_status, without_keys
 from handrail.agent.scripted import Line, Protocol, Seen
-from handrail.agent.talk import Began, Ended, Said, Turn, Use, Waiting
-from handrail.cli.face.summary import about
+from handrail.cli.chat.summary import about
 from tests.agent.conftest import Setting
 from tests.command import TIMEOUT
 

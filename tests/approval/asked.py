@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from handrail import Prepared, Session
-from handrail.prepared import Answer
+from handrail.pipeline.prepared import Answer
 
 Say = Callable[[Prepared], bool | Answer]
 

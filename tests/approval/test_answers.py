@@ -9,7 +9,7 @@ from pathlib import Path
 
 from handrail import Prepared, Session
 from handrail.journal.store import SqliteJournal
-from handrail.prepared import Answer
+from handrail.pipeline.prepared import Answer
 from tests.approval.asked import TWO, edit
 
 

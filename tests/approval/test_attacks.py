@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from handrail import Prepared, Session, Settings
-from handrail.nouns import Touch, Verdict
-from handrail.policy.approved import remember
+from handrail.model import Touch, Verdict
+from handrail.pipeline.prepared import Answer
+from handrail.policy.approved_rules import remember
 from handrail.policy.files import PolicyError, load
-from handrail.prepared import Answer
-from handrail.text.shown import shown
+from handrail.text.display import shown
 from tests.approval.asked import TWO, edit
 from tests.command import TIMEOUT
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from handrail import Session
 from handrail.agent.scripted import Line, Script, Seen
-from handrail.mcp import offer
+from handrail.mcp import tool_list
 from tests.clients.bodies import answers, offered, schema
 from tests.clients.cast import CLIENTS, Client
 from tests.clients.conftest import Stage
@@ -23,7 +23,7 @@ NOTES = (
     "\u00e9 e\u0301 \u4e2d \U0001f44d\u200d\u2028|\x0c|\n\n  end"
 )
 CHANGED = NOTES.replace("two", "zwei")
-CORE = offer.specs("native")
+CORE = tool_list.specs("native")
 READ = {"file_path": "notes.txt"}
 EDIT = {"file_path": "notes.txt", "old_string": "two\n", "new_string": "zwei\n"}
 

@@ -67,7 +67,7 @@ def test_a_class_that_the_pages_name_can_be_imported() -> None:
     known = set(handrail.__all__) | {
         name
         for path in (ROOT / "src" / "handrail" / "exports").glob("*.py")
-        for name in vars(import_module(f"handrail.exports.{path.stem}"))
+        for name in vars(import_module(f"handrail.integrations.{path.stem}"))
     }
     foreign = {"ClaudeSDKClient"}  # of the Claude Agent SDK
     named: set[str] = set()

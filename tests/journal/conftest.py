@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from handrail.journal.reading import Reader
+from handrail.journal.queries import Reader
 from handrail.journal.store import SqliteJournal
 from tests.journal.wired import Wired
 

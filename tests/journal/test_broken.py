@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from handrail.journal import JournalFailed, Opening
-from handrail.journal.reading import Reader
+from handrail.journal.queries import Reader
 from handrail.journal.store import SqliteJournal
-from handrail.nouns import Call
+from handrail.model import Call
 from tests.command import TIMEOUT
 from tests.journal.wired import Wired
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handrail.journal.chain import Broken
-from handrail.journal.reading import Reader
+from handrail.journal.queries import Reader
 from handrail.journal.store import SqliteJournal
 from tests.journal.wired import Wired
 

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from handrail.cli import log, show
-from handrail.journal import Origin, Record, reading, undo
-from handrail.journal.reading import Reader
+from handrail.journal import Origin, Record, queries, undo
+from handrail.journal.queries import Reader
 from handrail.journal.rows import BEGIN, END
 from handrail.journal.selection import last_change
 from handrail.journal.store import SqliteJournal
-from handrail.nouns import Call, Result
+from handrail.model import Call, Result
 from tests.journal.wired import Wired
 
 _COLUMNS = f"seq, {BEGIN}, {END}"
@@ -42,7 +42,7 @@ class Counting(Reader):
 
 @pytest.fixture(autouse=True)
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(reading, "Reader", Counting)
+    monkeypatch.setattr(queries, "Reader", Counting)
     monkeypatch.setattr(undo, "Reader", Counting)
     yield
     Counting.steps = 0
@@ -167,7 +167,7 @@ def test_a_log_of_everything_holds_one_page_at_a_time(
         def close(self) -> None:
             self.db.close()
 
-    monkeypatch.setattr(reading, "Reader", Paged)
+    monkeypatch.setattr(queries, "Reader", Paged)
     assert log.run(options(log.parser(), journal, "--limit", "0", "--json")) == 0
     assert [json.loads(line)["seq"] for line in capfd.readouterr().out.splitlines()] == list(range(1, 2002))
     assert max(pages) <= 256

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.journal.reading import UNFINISHED, Reader
+from handrail.journal.queries import UNFINISHED, Reader
 from handrail.journal.store import SqliteJournal
 from tests.command import TIMEOUT
 from tests.journal.wired import Wired, tree

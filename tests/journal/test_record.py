@@ -7,11 +7,11 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from handrail.files.stored import digest_of
+from handrail.files.versions import digest_of
 from handrail.journal import Kept, Opening, Record, images
-from handrail.journal.reading import Reader
+from handrail.journal.queries import Reader
 from handrail.journal.store import SqliteJournal
-from handrail.nouns import Call, Result
+from handrail.model import Call, Result
 from tests.journal.wired import Wired
 
 Make = Callable[..., Wired]

@@ -16,12 +16,12 @@ from handrail import Session, Settings
 from handrail.files import locks
 from handrail.journal import JournalFailed, Opening, Record, database, shared
 from handrail.journal import writer as writing
-from handrail.journal.reading import Reader
+from handrail.journal.queries import Reader
 from handrail.journal.shared import open_journal
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo import CannotUndo, UnknownCall
 from handrail.journal.writer import Writer
-from handrail.nouns import Call, Result
+from handrail.model import Call, Result
 
 BUDGET = 1 << 20
 OPENING = Opening(Call("Write", {}), (), None, [])

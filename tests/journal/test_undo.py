@@ -11,7 +11,7 @@ import pytest
 from handrail.journal import Kept, Opening, Origin, Record
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo import Conflict, Restored, UnknownCall
-from handrail.nouns import Call, Result
+from handrail.model import Call, Result
 from tests.journal.wired import Wired, tree
 
 Make = Callable[..., Wired]

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from handrail.journal.reading import Reader
+from handrail.journal.queries import Reader
 from handrail.journal.store import SqliteJournal
 from tests.journal.wired import Wired, tree
 

@@ -10,7 +10,7 @@ from handrail import AllowAll, Session, Settings
 from handrail.files.commit import Saving, recover
 from handrail.files.locks import Locks
 from handrail.journal import Opening, Origin, Record, Token
-from handrail.journal.reading import CallRow, Reader
+from handrail.journal.queries import CallRow, Reader
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo import Hands, UndoReport, undo
 

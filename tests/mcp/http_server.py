@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from mcp import Client
 from tests.command import TIMEOUT
 
 TOKEN = "a-token-for-tests-0123456789"

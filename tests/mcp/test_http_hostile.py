@@ -19,7 +19,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult
 
 from handrail.mcp.http.principals import BadPrincipals, apart, load
-from handrail.nouns import Touch
+from handrail.model import Touch
 from handrail.policy.judge import RulePolicy
 from handrail.workspace import Root
 from tests.mcp.http_server import TOKEN, Served, call, envelope, serving

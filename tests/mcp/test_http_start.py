@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from handrail.mcp.http import command
-from handrail.mcp.http import serving as serving_module
+from handrail.mcp.http import serve as serving_module
 from handrail.mcp.http.principals import Principals
 from tests.mcp.http_server import TOKEN, call, envelope, serving
 

@@ -305,7 +305,7 @@ answers = [json.loads(line) for line in os.fdopen(drain)]
 assert [answer["id"] for answer in answers] == ["initialize", "tools/list"], answers
 assert answers[1]["result"]["tools"]
 heavy = ["pydantic", "typing", "dataclasses", "argparse", "threading", "logging", "asyncio", "hashlib", "inspect",
-         "handrail.session", "handrail.dialects", "mcp"]
+         "handrail.pipeline.session", "handrail.dialects", "mcp"]
 found = [name for name in heavy if name in sys.modules]
 assert not found, found
 """

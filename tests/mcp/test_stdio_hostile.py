@@ -21,7 +21,7 @@ import pytest
 from handrail import Session
 from handrail.mcp.sessions import CannotOpen, Sessions
 from handrail.mcp.stdio.channel import Channel
-from handrail.mcp.stdio.crew import Crew
+from handrail.mcp.stdio.workers import Crew
 from tests.command import TIMEOUT, surroundings
 from tests.mcp.stdio_client import HANDRAIL, RawClient, said
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from handrail import dialects
-from handrail.mcp import offer, protocol, wire
-from handrail.mcp.seals import Seals
+from handrail.mcp import protocol, tool_list
+from handrail.mcp.answer_tokens import Seals
 from handrail.mcp.stdio.channel import Channel
-from handrail.nouns import Failure, Note, Result
+from handrail.model import Failure, Note, Result
+from handrail.wire import mcp
 
 PICTURE = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
 
@@ -21,7 +22,7 @@ def test_a_definition_says_what_the_spec_says() -> None:
     hints = {"read_only": False, "destructive": True, "idempotent": True, "open_world": False}
     schema = {"type": "object", "properties": {}}
     spec = {"name": "MultiEdit", "id": "x", "core": False, "hints": hints, "description": "d", "inputSchema": schema}
-    assert wire.definition(spec) == {
+    assert mcp.definition(spec) == {
         "name": "MultiEdit",
         "title": "Multi edit",
         "description": "d",
@@ -34,7 +35,7 @@ def test_a_definition_says_what_the_spec_says() -> None:
             "openWorldHint": False,
         },
     }
-    assert wire.definition({**spec, "core": True})["_meta"] == {"anthropic/alwaysLoad": True}
+    assert mcp.definition({**spec, "core": True})["_meta"] == {"anthropic/alwaysLoad": True}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_a_definition_says_what_the_spec_says() -> None:
     ],
 )
 def test_a_title_is_the_name_for_people(name: str, title: str) -> None:
-    assert wire.titled(name) == title
+    assert mcp.titled(name) == title
 
 
 @pytest.mark.parametrize("dialect", dialects.names())
@@ -61,8 +62,8 @@ def test_every_definition_of_every_dialect_is_one_by_the_sdks_types(dialect: str
     from importlib import import_module
 
     types = import_module(f"mcp_types._v{version}")
-    for spec in offer.specs(dialect, ["all"]):
-        made = wire.definition(spec)
+    for spec in tool_list.specs(dialect, ["all"]):
+        made = mcp.definition(spec)
         found = types.Tool.model_validate(made)
         assert found.name == spec["name"]
         assert found.annotations.read_only_hint is spec["hints"]["read_only"]
@@ -70,14 +71,14 @@ def test_every_definition_of_every_dialect_is_one_by_the_sdks_types(dialect: str
 
 def test_the_file_and_the_loaded_dialect_offer_the_same() -> None:
     for dialect in dialects.names():
-        assert offer.specs(dialect, ["all"]) == offer._loaded(dialect), f"specs.json of {dialect} is not current"
+        assert tool_list.specs(dialect, ["all"]) == tool_list._loaded(dialect), f"specs.json of {dialect} is stale"
 
 
 def test_a_result_keeps_the_text_for_the_model_apart_from_the_data() -> None:
     result = Result(
         "Read", "partial", "text", ({"type": "text", "text": "text"},), {"lines": 3}, (Note("cut", "more"),)
     )
-    made = wire.call_result(result)
+    made = mcp.call_result(result)
     assert made["content"] == [{"type": "text", "text": "text"}]
     assert made["isError"] is False
     assert "structuredContent" not in made
@@ -86,12 +87,12 @@ def test_a_result_keeps_the_text_for_the_model_apart_from_the_data() -> None:
     assert facts["data"] == {"lines": 3}
     assert facts["notes"] == [{"code": "cut", "text": "more"}]
     assert facts["error"] is None
-    assert wire.call_result(result, structured=True)["structuredContent"] == facts
+    assert mcp.call_result(result, structured=True)["structuredContent"] == facts
 
 
 @pytest.mark.parametrize("status", ["error", "denied"])
 def test_what_failed_is_an_error_with_our_text(status: Any) -> None:
-    made = wire.call_result(Result("Read", status, "no", error=Failure("not_found", "no")))
+    made = mcp.call_result(Result("Read", status, "no", error=Failure("not_found", "no")))
     assert made["isError"] is True
     assert made["content"] == [{"type": "text", "text": "no"}]
     assert made["_meta"]["handrail/result"]["error"] == {"code": "not_found"}
@@ -99,27 +100,27 @@ def test_what_failed_is_an_error_with_our_text(status: Any) -> None:
 
 def test_a_text_always_stands_beside_an_image() -> None:
     image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
-    assert wire.content([{"type": "text", "text": "a picture"}, PICTURE], "") == [
+    assert mcp.content([{"type": "text", "text": "a picture"}, PICTURE], "") == [
         {"type": "text", "text": "a picture"},
         image,
     ]
-    assert wire.content([PICTURE], "") == [{"type": "text", "text": "(an image)"}, image]
-    assert wire.content([{"type": "text", "text": " "}, PICTURE, PICTURE], "") == [
+    assert mcp.content([PICTURE], "") == [{"type": "text", "text": "(an image)"}, image]
+    assert mcp.content([{"type": "text", "text": " "}, PICTURE, PICTURE], "") == [
         {"type": "text", "text": "(2 images)"},
         image,
         image,
     ]
-    assert wire.content([], "said") == [{"type": "text", "text": "said"}]
-    assert wire.content([], "") == [{"type": "text", "text": ""}]
+    assert mcp.content([], "said") == [{"type": "text", "text": "said"}]
+    assert mcp.content([], "") == [{"type": "text", "text": ""}]
 
 
 def test_the_tool_that_does_not_exist_is_named_with_those_that_do() -> None:
-    with pytest.raises(offer.NoSuchOffer, match=r"'Fly'.*Read"):
-        offer.specs("native", ["Read", "Fly"])
-    with pytest.raises(offer.NoSuchOffer, match="klingon"):
-        offer.specs("klingon")
-    with pytest.raises(offer.NoSuchOffer):
-        offer.specs("../native")
+    with pytest.raises(tool_list.NoSuchOffer, match=r"'Fly'.*Read"):
+        tool_list.specs("native", ["Read", "Fly"])
+    with pytest.raises(tool_list.NoSuchOffer, match="klingon"):
+        tool_list.specs("klingon")
+    with pytest.raises(tool_list.NoSuchOffer):
+        tool_list.specs("../native")
 
 
 def test_a_users_file_that_is_older_than_the_rest_is_not_believed(tmp_path: Path) -> None:
@@ -130,10 +131,10 @@ def test_a_users_file_that_is_older_than_the_rest_is_not_believed(tmp_path: Path
     (tmp_path / "tools.toml").write_text(f'extends = "native"\n{table}', encoding="utf-8")
     (tmp_path / "messages.toml").write_text("", encoding="utf-8")
     os.utime(tmp_path / "specs.json", ns=(1, 1))
-    assert [spec["name"] for spec in offer.specs(str(tmp_path))] == ["Look"]
+    assert [spec["name"] for spec in tool_list.specs(str(tmp_path))] == ["Look"]
     for name in ("tools.toml", "messages.toml"):
         os.utime(tmp_path / name, ns=(1, 1))
-    assert [spec["name"] for spec in offer.specs(str(tmp_path))] == ["Old"]
+    assert [spec["name"] for spec in tool_list.specs(str(tmp_path))] == ["Old"]
 
 
 def test_a_frame_is_one_line_of_ascii_and_well_formed() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from handrail.nouns import Action, Touch
+from handrail.model import Action, Touch
 from handrail.policy.files import Origin, PolicyFile, parse
 from handrail.policy.judge import RulePolicy
 from handrail.workspace import Root

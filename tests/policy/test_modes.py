@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from handrail.nouns import Touch
+from handrail.model import Touch
 from handrail.policy.secrets import MODES
 from tests.policy.tables import policy, rules, touch
 

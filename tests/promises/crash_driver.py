@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from handrail import AllowAll, Session, Settings
-from handrail.nouns import as_json
+from handrail.model import as_json
 
 END = "/handrail-end-of-call"
 _PR_SET_PTRACER, _ANY = 0x59616D61, -1

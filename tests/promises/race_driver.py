@@ -15,7 +15,7 @@ import threading
 from collections import Counter
 from pathlib import Path
 
-from handrail import Session, Settings, kernel
+from handrail import Session, Settings, system_calls
 
 NAME = "inside/secret.txt"
 SECRET = "outside secret"
@@ -35,8 +35,8 @@ def victim(root: str, way: str, count: str) -> None:
     if way == "naive":
         print(json.dumps(naive(root, int(count))))
         return
-    assert way == "walk" or kernel.HAS_OPENAT2, "this kernel has no openat2"
-    kernel.HAS_OPENAT2 = way == "openat2"
+    assert way == "walk" or system_calls.HAS_OPENAT2, "this kernel has no openat2"
+    system_calls.HAS_OPENAT2 = way == "openat2"
     ends: Counter[str] = Counter()
     with Session(root, settings=Settings(durable=False, raise_bugs=True)) as session:
         for number in range(int(count)):

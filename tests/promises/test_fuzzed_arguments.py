@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handrail import Session, Settings, dialects
-from handrail.nouns import Touch, Verdict, as_json
+from handrail.model import Touch, Verdict, as_json
 from handrail.policy import AllowAll
 
 CALLS = [(tool, dialect) for dialect in ("native", "claude") for tool in dialects.load(dialect).entries]

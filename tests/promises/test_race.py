@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail import kernel
+from handrail import system_calls
 from tests.command import TIMEOUT
 from tests.promises.race_driver import SECRET
 
@@ -60,7 +60,7 @@ def run(root: Path, way: str, count: int) -> dict[str, int]:
 def test_nothing_outside_is_read_or_written_while_a_parent_is_swapped(
     tmp_path: Path, figure: Callable[..., None], way: str
 ) -> None:
-    if way == "openat2" and not kernel.HAS_OPENAT2:
+    if way == "openat2" and not system_calls.HAS_OPENAT2:
         pytest.skip("this kernel, or the container, has no openat2; the walk is tested")
     with attacked(tmp_path) as (root, outside):
         ends = run(root, way, EACH)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import tracing
 
 from handrail import Result, Session
-from handrail.nouns import Touch, Verdict
+from handrail.model import Touch, Verdict
+from tests import tracing
 
 Make = Callable[..., Session]
 

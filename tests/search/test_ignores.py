@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.command import TIMEOUT
 
 from handrail.search.ignores import Rules, above, read
 from handrail.search.receipt import Budget
 from handrail.search.tree import Sight, Tree
 from handrail.search.walk import Listings
 from handrail.workspace import Root, Workspace
+from tests.command import TIMEOUT
 
 GIT = shutil.which("git")
 RG = shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))

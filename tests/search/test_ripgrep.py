@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from handrail import Session
 from handrail.search import ripgrep
-from handrail.search.output import KEPT, Contents, Counts, Paths, Reader
-from handrail.search.pattern import translated
 from handrail.search.query import Found, types
+from handrail.search.regex import translated
+from handrail.search.ripgrep_output import KEPT, Contents, Counts, Paths, Reader
 from handrail.text.globs import filtered
 
 Make = Callable[..., Session]

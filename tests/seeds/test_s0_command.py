@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handrail import Session
-from handrail.nouns import Result
+from handrail.model import Result
 from tests.seeds.golden import put, tree
 
 HELLO = "*** Begin Patch\n*** Add File: hello.txt\n+Hello, world!\n*** End Patch\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Session
-from handrail.nouns import Result
+from handrail.model import Result
 from tests.patience import until_it_got_far_enough
 from tests.seeds.golden import put, tree
 

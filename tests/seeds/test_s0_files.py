@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from handrail import Session
-from handrail.nouns import Result
+from handrail.model import Result
 
 Make = Callable[..., Session]
 EMPTY = "System reminder: File exists but has empty contents"

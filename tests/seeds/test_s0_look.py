@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 
 from handrail import Session, dialects
+from tests.media.test_pdf import made
 from tests.seeds.golden import put
-from tests.test_media_pdf import made
 
 Make = Callable[..., Session]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Session
-from handrail.nouns import Result
+from handrail.model import Result
 from tests.seeds.golden import put, tree
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from handrail import Session, dialects
 from handrail.dialects import Dialect
-from handrail.nouns import Result
+from handrail.model import Result
 from tests.patience import until_it_got_far_enough
 from tests.seeds.golden import tree
 

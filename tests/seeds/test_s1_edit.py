@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Session
-from handrail.nouns import Result
+from handrail.model import Result
 
 Make = Callable[..., Session]
 DONE = "✅ 成功修改文件: a.go"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from handrail import Session, ToolError
-from handrail.nouns import Result
+from handrail.model import Result
 from handrail.tools.edit import execute, valid
 from tests.seeds.golden import EXISTS, SAME, rows
 

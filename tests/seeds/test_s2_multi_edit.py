@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Session
-from handrail.nouns import Result
+from handrail.model import Result
 from tests.seeds.golden import EXISTS, MISSING, SAME
 
 LINES = "第一行：需要修改\n第二行：也要修改\n第三行：不变\n第四行：同样需要修改\n"

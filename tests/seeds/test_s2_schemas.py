@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from handrail import Root, Session
-from handrail.nouns import Result
+from handrail.model import Result
 from tests.seeds.golden import EXISTS, MISSING, MODIFIED, NOT_READ, REMINDER, SAME, TAIL, description, rows, schema
 
 TOOLS = ["Read", "Edit", "MultiEdit"]

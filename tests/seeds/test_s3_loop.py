@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from handrail import Prepared, Session
+from handrail.agent.messages import Ended
 from handrail.agent.prompt import system_prompt
 from handrail.agent.scripted import Line, Seen
-from handrail.agent.talk import Ended
 from tests.agent.conftest import Setting
 
 UPPERCASE = '''"""A tool of another package."""
 from dataclasses import dataclass
 
-from handrail.tool import Arguments, Outcome, Tool
+from handrail.tools.tool import Arguments, Outcome, Tool
 
 
 class Args(Arguments):

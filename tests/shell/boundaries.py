@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from handrail.shell.fencing.fence import Fence
-from handrail.shell.fencing.sandbox import Boundary, Mode, NoSandbox, choose
+from handrail.shell.sandbox.choose import Boundary, Mode, NoSandbox, choose
+from handrail.shell.sandbox.confinement import Fence
 from tests.command import TIMEOUT
 
 LAYERS = ("bwrap", "landlock")

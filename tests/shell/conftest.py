@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from handrail.shell.fencing.sandbox import Boundary
+from handrail.shell.sandbox.choose import Boundary
 from tests.shell.boundaries import LAYERS, MakeBoundary, World, boundary_or_skip
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from handrail.shell.running import adoption, processes
-from handrail.shell.running.orders import Order
-from handrail.shell.running.runs import Runs
+from handrail.shell.runner import orphans, process_tree
+from handrail.shell.runner.order import Order
+from handrail.shell.runner.registry import Runs
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt orphans")
 
@@ -36,7 +36,7 @@ def _adopts() -> bool:
     said = subprocess.run(
         ["sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!"], stdout=subprocess.PIPE, check=True, encoding="ascii"
     )
-    orphan = processes.look(int(said.stdout))
+    orphan = process_tree.look(int(said.stdout))
     assert orphan is not None
     os.kill(orphan.pid, signal.SIGKILL)
     if orphan.parent == os.getpid():
@@ -60,7 +60,7 @@ def test_orphans_come_as_long_as_a_command_runs_or_has_left_something(tmp_path: 
     [stray] = runs.run(_order(tmp_path, "sleep 301 >/dev/null 2>&1 &")).strays
     assert _adopts()
     runs.close()
-    assert not _adopts() and processes.look(stray.pid) is None
+    assert not _adopts() and process_tree.look(stray.pid) is None
 
 
 def test_a_second_session_keeps_it_when_the_first_one_ends(tmp_path: Path, runs: Runs) -> None:
@@ -102,8 +102,8 @@ def test_a_host_that_adopts_by_itself_keeps_doing_so(tmp_path: Path, runs: Runs)
 def test_a_process_that_went_elsewhere_is_found_at_the_end_by_its_mark(tmp_path: Path) -> None:
     runs = Runs()
     [stray] = runs.run(_order(tmp_path, "setsid sleep 302 >/dev/null 2>&1 &")).strays
-    adoption.release()  # as if it had been let go by mistake
+    orphans.release()  # as if it had been let go by mistake
     runs._held.clear()
     runs.close()
-    found = processes.look(stray.pid)
+    found = process_tree.look(stray.pid)
     assert found is None or found.dead

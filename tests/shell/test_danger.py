@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.shell.reading.danger import danger
-from handrail.shell.reading.script import read
+from handrail.shell.effects.danger import danger
+from handrail.shell.parser.script import read
 
 REFUSED: list[tuple[str, str]] = [
     # another user

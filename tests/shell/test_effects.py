@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handrail.shell.reading.danger import danger
-from handrail.shell.reading.effects import FileEffect, effects
-from handrail.shell.reading.script import read
+from handrail.shell.effects.danger import danger
+from handrail.shell.effects.effects import FileEffect, effects
+from handrail.shell.parser.script import read
 from tests import tracing
 from tests.command import TIMEOUT
 from tests.shell.command_table import DESTRUCTIVE, READ_ONLY

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from handrail.shell.fencing.environment import placed, scrubbed
+from handrail.shell.sandbox.environment import placed, scrubbed
 
 
 def test_what_tools_need_stays() -> None:

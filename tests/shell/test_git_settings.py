@@ -10,7 +10,7 @@ import pytest
 
 from handrail import Session, Settings
 from handrail.policy.secrets import Mode
-from handrail.shell.fencing.fence import Mode as Sandbox
+from handrail.shell.sandbox.confinement import Mode as Sandbox
 from tests.shell.git_trees import CANARY, IN_SUBMODULE, PLACES, Payload, age, make_template, payloads, prepare, shell
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")

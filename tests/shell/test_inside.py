@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from handrail import Session
-from handrail.nouns import Result
-from handrail.shell.running import processes
+from handrail.model import Result
+from handrail.shell.runner import process_tree
 from tests.command import TIMEOUT
 
 Make = Callable[..., Session]
@@ -28,7 +28,7 @@ def bash(make_session: Make) -> Callable[..., Result]:
 
 def _below() -> list[str]:
     own = os.getpid()
-    return [processes.command_line(each.pid) for each in processes.everything().values() if each.parent == own]
+    return [process_tree.command_line(each.pid) for each in process_tree.everything().values() if each.parent == own]
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from handrail.errors import ToolError
-from handrail.shell.running import jobs as module
-from handrail.shell.running.jobs import Job, Jobs, Reading
-from handrail.shell.running.manners import environment
-from handrail.shell.running.orders import Order
-from handrail.shell.running.runs import Runs
+from handrail.shell.runner import jobs as module
+from handrail.shell.runner.jobs import Job, Jobs, Reading
+from handrail.shell.runner.order import Order
+from handrail.shell.runner.registry import Runs
+from handrail.shell.runner.unattended import environment
 from tests.command import TIMEOUT
 
 

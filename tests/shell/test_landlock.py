@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from handrail import Session, Settings
-from handrail.shell.fencing import seccomp
-from handrail.shell.fencing.fence import Fence, TooWide, spread, usual_protected
-from handrail.shell.fencing.landlock import LEAST, Confined, Rules, version
+from handrail.shell.sandbox import seccomp
+from handrail.shell.sandbox.confinement import Fence, TooWide, spread, usual_protected
+from handrail.shell.sandbox.landlock import LEAST, Confined, Rules, version
 
 needs_landlock = pytest.mark.skipif(
     version() < LEAST, reason=f"landlock {LEAST} or later is needed, this kernel has {version()}"

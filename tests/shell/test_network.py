@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from handrail.shell.fencing.sandbox import Boundary
+from handrail.shell.sandbox.choose import Boundary
 from tests.shell.boundaries import MakeBoundary, World, bash, python
 
 _TRIED = """

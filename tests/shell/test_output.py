@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handrail.shell.running import output
-from handrail.shell.running.output import View, clean, pieces, view, whole
+from handrail.shell.runner import output
+from handrail.shell.runner.output import View, clean, pieces, view, whole
 
 Look = Callable[..., View]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from handrail.policy.files import approved_file
-from handrail.shell.fencing.fence import Fence
-from handrail.shell.fencing.mounts import all_names
-from handrail.shell.fencing.sandbox import choose
+from handrail.shell.sandbox.choose import choose
+from handrail.shell.sandbox.confinement import Fence
+from handrail.shell.sandbox.mounts import all_names
 from tests.shell.own_places import BOUNDARIES, SECRET, User, made_user, run, shows
 
 READINGS = {

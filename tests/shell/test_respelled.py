@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.shell.reading.respelled import respelled
-from handrail.shell.reading.script import read
+from handrail.shell.effects.respell import respelled
+from handrail.shell.parser.script import read
 
 NAME, REAL = "/kept", "/srv/state/1-2-ab"
 

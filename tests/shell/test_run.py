@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from handrail.shell.running.manners import environment, interactive, meaning
-from handrail.shell.running.orders import Ended, Order
-from handrail.shell.running.runs import Runs
-from handrail.shell.starting import plain
+from handrail.shell.runner.order import Ended, Order
+from handrail.shell.runner.registry import Runs
+from handrail.shell.runner.unattended import environment, interactive, meaning
+from handrail.shell.start_process import plain
 from tests.command import TIMEOUT
 from tests.patience import until_it_got_far_enough
 
@@ -270,13 +270,13 @@ def test_a_close_brings_back_whoever_waits(runs: Runs, order: Callable[..., Orde
 
 MEMORY = """
 import os, resource, sys
-from handrail.shell.running.orders import Order
-from handrail.shell.running.runs import Runs
+from handrail.shell.runner.order import Order
+from handrail.shell.runner.registry import Runs
 runs = Runs()
 runs.run(Order("true", sys.argv[1] + "/a", os.environ))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 ended = runs.run(Order(sys.argv[2], sys.argv[1] + "/b", os.environ))
-from handrail.shell.running import output
+from handrail.shell.runner import output
 fd = os.open(ended.log, os.O_RDONLY)
 seen = output.view(fd, 15000, 15000)
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from handrail.shell.fencing.fence import Fence, Limits
-from handrail.shell.fencing.sandbox import Boundary, NoSandbox, choose, probe
+from handrail.shell.sandbox.choose import Boundary, NoSandbox, choose, probe
+from handrail.shell.sandbox.confinement import Fence, Limits
 from tests.command import TIMEOUT
 from tests.shell.boundaries import MakeBoundary, World, bash, boundary_or_skip, python
 

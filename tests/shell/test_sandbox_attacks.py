@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.shell.fencing.fence import Fence, usual_protected
+from handrail.shell.sandbox.confinement import Fence, usual_protected
 from tests.shell.boundaries import MakeBoundary, World, bash, boundary_or_skip, python
 
 # Writing

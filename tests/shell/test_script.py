@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handrail.shell.reading.script import Simple, Word, checked, read
+from handrail.shell.parser.script import Simple, Word, checked, read
 from tests.command import TIMEOUT
 from tests.shell.script_rows import ROWS
 

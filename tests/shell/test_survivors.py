@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from handrail.shell.running import processes
-from handrail.shell.running.manners import environment
-from handrail.shell.running.orders import Order
-from handrail.shell.running.run import Run
-from handrail.shell.running.runs import Runs
+from handrail.shell.runner import process_tree
+from handrail.shell.runner.order import Order
+from handrail.shell.runner.registry import Runs
+from handrail.shell.runner.run import Run
+from handrail.shell.runner.unattended import environment
 from tests.command import TIMEOUT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="process trees are followed on Linux only")
@@ -217,7 +217,7 @@ def test_strangers_live_on(runs: Runs, tmp_path: Path, unique: str) -> None:
 def test_too_many_processes_are_ended_without_grace(
     runs: Runs, tmp_path: Path, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "_MANY", 20)
+    monkeypatch.setattr(process_tree, "_MANY", 20)
     run = start(
         runs, tmp_path, "trap 'echo told' TERM; for i in $(seq 40); do setsid sleep U & done; wait; wait", unique
     )
@@ -253,8 +253,8 @@ def test_a_registry_that_nobody_closes_ends_its_trees_with_the_program(
 ) -> None:
     program = f"""
 import os
-from handrail.shell.running.orders import Order
-from handrail.shell.running.runs import Runs
+from handrail.shell.runner.order import Order
+from handrail.shell.runner.registry import Runs
 runs = Runs()
 print(runs.run(Order({command.replace("U", unique)!r}, {str(tmp_path / "log")!r}, os.environ)).strays[0].command)
 """

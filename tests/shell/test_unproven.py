@@ -10,8 +10,8 @@ import pytest
 from handrail import Session, Settings
 from handrail.errors import ToolError
 from handrail.policy.secrets import Mode
-from handrail.shell.fencing.sandbox import NoSandbox, choose
-from handrail.shell.reading.effects import effects
+from handrail.shell.effects.effects import effects
+from handrail.shell.sandbox.choose import NoSandbox, choose
 from tests.shell.boundaries import World
 from tests.shell.variants import evaluated, steering, steering_others
 

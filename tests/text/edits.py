@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from handrail.text.fold import fold, squeeze
+from handrail.text.matching.fold import fold, squeeze
 from tests.text.samples import Sample
 
 

@@ -15,7 +15,7 @@ from itertools import combinations
 from random import Random
 
 from handrail.errors import ToolError
-from handrail.text.ladder import Plan, plan
+from handrail.text.matching.find import Plan, plan
 from tests.text.edits import Case, clean_edit, feeds, lead_of, split
 from tests.text.mangle_mistakes import MISTAKES
 from tests.text.samples import SAMPLES, Sample

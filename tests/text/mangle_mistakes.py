@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from handrail.text.fold import squeeze
+from handrail.text.matching.fold import squeeze
 from tests.text.edits import Case, lead_of, split
 
 Mistake = Callable[[Random, Case], Case | None]

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from handrail.errors import ManyLoose, ToolError, UnsureIndent
-from handrail.text.ladder import plan
+from handrail.text.matching.find import plan
 from tests.text.edits import Case
 from tests.text.mangle import make_case, means, outcome, spliced, told
 from tests.text.mangle_mistakes import MISTAKES

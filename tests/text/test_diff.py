@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from handrail.text import diff, lines
 from handrail.text.diff import Hunk, hunks, snippet, unified
 from handrail.text.document import Splice, applied
-from handrail.text.match import find
+from handrail.text.matching.exact import find
 from handrail.text.splice import narrowed, splice
 
 TEXT = st.lists(st.sampled_from(["a\n", "b\n", "\n", "c\r\n", "\r\n", "d\r", "e\n", "f\n"]), max_size=30).map("".join)

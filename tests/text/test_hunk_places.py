@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from handrail.errors import AmbiguousHunk, BadHunk, ToolError
 from handrail.text.document import applied
-from handrail.text.hunk_places import place
-from handrail.text.patch import FileOp, Hunk, parse
+from handrail.text.patches.locate import place
+from handrail.text.patches.patch import FileOp, Hunk, parse
 
 
 def hunks(rows: str) -> FileOp:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from handrail.errors import ManyLoose, ManyMatches, NoChange, NoMatch, Placeholder, ToolError, UnsureIndent
-from handrail.text.ladder import plan
+from handrail.text.matching.find import plan
 from tests.text.mangle import MISTAKES, make_case, outcome, spliced
 
 CODE = "def f(a):\n    if a:\n        return 1\n    return 2\n\n\ndef g(a):\n    return a\n"

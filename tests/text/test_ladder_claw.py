@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handrail.errors import ManyLoose, ManyMatches, NoMatch
-from handrail.text.ladder import plan
+from handrail.text.matching.find import plan
 from tests.text.mangle import spliced
 
 GO = "func f() {\n        if user == nil {\n                return err\n        }\n}\n"

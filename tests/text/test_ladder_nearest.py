@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from handrail.errors import NoMatch
-from handrail.text.ladder import plan
-from handrail.text.nearest import visible
+from handrail.text.matching.find import plan
+from handrail.text.matching.nearest import visible
 
 
 def facts(text: str, old: str) -> dict[str, Any]:

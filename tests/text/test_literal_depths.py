@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from handrail.errors import InsideWord, ManyMatches, ToolError, UnsureIndent
-from handrail.text.ladder import plan
+from handrail.text.matching.find import plan
 from tests.text.mangle import spliced
 from tests.text.trees import LANGUAGES, UNITS, Grower, Node, Tree
 

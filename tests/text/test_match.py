@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.text import lines
-from handrail.text.match import find
+from handrail.text.matching.exact import find
 
 TEXT = st.text(st.sampled_from("ab\n\r"), max_size=14)
 OLD = st.text(st.sampled_from("ab\n\r"), min_size=1, max_size=4)

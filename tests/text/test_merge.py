@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.text.merge import merge
-from handrail.text.reindent import Unsure
+from handrail.text.matching.indentation import Unsure
+from handrail.text.matching.merge import merge
 
 
 def merged(ours: list[str], old: list[str], new: list[str]) -> list[str]:

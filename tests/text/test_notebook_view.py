@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.text.notebook_view import Limits, View, rows, view
+from handrail.text.notebooks.view import Limits, View, rows, view
 from tests.notebooks import RAN, Bench, Make, book, code, prose
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)

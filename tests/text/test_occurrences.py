@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from handrail.errors import BadPattern, BadReplacement, EmptyMatch, ToolError
 from handrail.text.document import Splice, applied
-from handrail.text.occurrences import Occurrence, cut, search, window
+from handrail.text.matching.occurrences import Occurrence, cut, search, window
 
 
 def found(text: str, pattern: str, replacement: str = "", **options: Any) -> list[Occurrence]:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from handrail import Session
 from handrail.errors import NoOutline
-from handrail.text.outline import Symbol, outline
-from handrail.text.outline_grammars import GRAMMARS
+from handrail.text.outlines.grammars import GRAMMARS
+from handrail.text.outlines.outline import Symbol, outline
 
 Node = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handrail.errors import BadPatch
-from handrail.text.patch import FileOp, Hunk, Reader, parse
+from handrail.text.patches.patch import FileOp, Hunk, Reader, parse
 
 EXAMPLE = """*** Begin Patch
 *** Add File: hello.txt

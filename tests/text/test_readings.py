@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.text.readings import readings
+from handrail.text.matching.variants import readings
 
 
 def meant(old: str, new: str, name: str) -> set[tuple[str, str]]:

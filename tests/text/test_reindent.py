@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.text.reindent import Frame, Unsure, lost, unit_of
+from handrail.text.matching.indentation import Frame, Unsure, lost, unit_of
 
 
 def depth(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handrail.text.shown import readable, shown
+from handrail.text.display import readable, shown
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from handrail.text import lines
 from handrail.text.document import applied
-from handrail.text.match import find
+from handrail.text.matching.exact import find
 from handrail.text.splice import narrowed, splice, with_endings
 
 ENDS = ["\n", "\r\n", "\r"]

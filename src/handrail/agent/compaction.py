@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from handrail.agent.history import History, size
+from handrail.agent.messages import Given, Turn
 from handrail.agent.providers import ModelError
-from handrail.agent.talk import Given, Turn
 
 Summarise = Callable[[Sequence[Turn]], str]
 """Asks the model; raises `ModelError`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from handrail.agent.talk import Given, Turn, Usage, Use
+from handrail.agent.messages import Given, Turn, Usage, Use
 
 _CHARS_A_TOKEN = 4
 _PICTURE = 1_600

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from handrail.agent.asking import patiently
 from handrail.agent.compaction import Compaction
-from handrail.agent.hands import Caller, Hands
 from handrail.agent.history import History, size
+from handrail.agent.messages import Compacted, Event, Reply, Said, Turn
+from handrail.agent.model_requests import patiently
 from handrail.agent.providers import Cancelled, Model, ModelError, Request
-from handrail.agent.talk import Compacted, Event, Reply, Said, Turn
-from handrail.session import Session
+from handrail.agent.tool_calls import Caller, Hands
+from handrail.pipeline.session import Session
 
 How = Literal["done", "cancelled", "steps", "tokens", "failed"]
 _GO_ON = "[Your reply was cut off at the limit of its length. Go on where it ended, or send less at once.]"

@@ -7,7 +7,7 @@ import os
 import platform
 import stat
 
-from handrail.session import Session
+from handrail.pipeline.session import Session
 
 _MOST_CHARS = 40_000
 _PROJECT = ("AGENTS.md", "CLAUDE.md")

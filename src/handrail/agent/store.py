@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from handrail.agent.talk import Turn, as_json, from_json
+from handrail.agent.messages import Turn, as_json, from_json
 
 _MOST_BYTES = 512 << 20
 

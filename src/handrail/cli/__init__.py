@@ -12,12 +12,12 @@ TYPE_CHECKING = False  # the name that type checkers know, without the cost of i
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from handrail.cli.plain import Stop
+    from handrail.cli.minimal import Stop
 
 VERBS = {
-    "chat": ("chat", "talk to a model that works in the project with these tools"),
+    "chat": ("chat.command", "talk to a model that works in the project with these tools"),
     "run": ("run", "give a model one task, and tell by the exit status how it ended"),
-    "call": ("calls", "make one tool call, and print what a model would read"),
+    "call": ("call", "make one tool call, and print what a model would read"),
     "batch": ("batch", "one session over JSON lines: the contract for scripts in any language"),
     "tools": ("tools", "show what a model is told of the tools, for people or as JSON"),
     "dialects": ("dialects", "list the dialects with their weight, or check one of your own"),
@@ -81,13 +81,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _stop() -> type[Stop]:
     """What ends a verb early; asked for only when something has ended it."""
-    from handrail.cli.plain import Stop
+    from handrail.cli.minimal import Stop
 
     return Stop
 
 
 def _verb(words: list[str]) -> int:
-    from handrail.cli.plain import UsageError, write
+    from handrail.cli.minimal import UsageError, write
 
     if not words:
         from handrail.cli.output import warn
@@ -124,7 +124,7 @@ def _help() -> str:
 def _unknown(word: str) -> str:
     from difflib import get_close_matches
 
-    from handrail.text.shown import shown
+    from handrail.text.display import shown
 
     if word.startswith("-"):
         return f"the verb comes first, then its options, not {shown(word)}; the verbs are {', '.join(VERBS)}"

@@ -11,16 +11,16 @@ from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as NotYet
 from typing import TYPE_CHECKING, Any
 
+from handrail.cli.chat.plan import Plan, add_options, make_plan
 from handrail.cli.common import open_config, verb_parser
-from handrail.cli.face.plan import Plan, add_options, make_plan
 from handrail.cli.output import UsageError
 from handrail.extras import MissingExtra
 
 if TYPE_CHECKING:
+    from handrail.agent.acp import Conversation
     from handrail.agent.loop import Agent
-    from handrail.agent.talk import Event
-    from handrail.exports.acp import Conversation
-    from handrail.nouns import Result
+    from handrail.agent.messages import Event
+    from handrail.model import Result
 
 _ABOUT = """\
 Serve the agent to an editor (Zed and others), which starts this command and talks to it over stdin and stdout.
@@ -48,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
 def run(options: argparse.Namespace) -> int:
     plan = make_plan(options)
     try:
-        from handrail.exports.acp import HandrailAgent, serve
+        from handrail.agent.acp import HandrailAgent, serve
     except MissingExtra as error:
         raise UsageError(str(error)) from None
 
@@ -93,10 +93,10 @@ class Driver:
     def _opened(self, conversation: Conversation, loop: asyncio.AbstractEventLoop) -> Agent:
         from handrail.agent.history import History
         from handrail.agent.loop import Agent, Limits
+        from handrail.agent.messages import Said
         from handrail.agent.prompt import system_prompt
         from handrail.agent.providers import open_model
         from handrail.agent.store import Store
-        from handrail.agent.talk import Said
 
         plan, session = self._plan, conversation.session.session
 
@@ -117,7 +117,7 @@ def _made(
     call: Coroutine[Any, Any, Result], loop: asyncio.AbstractEventLoop, tool: str, cancel: threading.Event
 ) -> Result:
     """A call made by the loop of the editor's connection, for the thread of the agent."""
-    from handrail.nouns import Failure, Result
+    from handrail.model import Failure, Result
 
     future = asyncio.run_coroutine_threadsafe(call, loop)
     while True:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from handrail.cli.common import open_config, require_directory, verb_parser
 from handrail.cli.output import Screen, Stop, UsageError
 from handrail.cli.tty import Tty
-from handrail.text.shown import shown
+from handrail.text.display import shown
 
 if TYPE_CHECKING:
-    from handrail.approvers.desk import Desk, Incoming
-    from handrail.prepared import Answer
+    from handrail.approval.server import Desk, Incoming
+    from handrail.pipeline.prepared import Answer
 
 _ABOUT = """\
 Wait in this terminal, and be asked whatever other processes of Handrail need a person for: an MCP server whose client
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     tty = _Terminal.open()
     if not isinstance(tty, _Terminal):
         raise UsageError("there is no terminal to ask at; run this in one")
-    from handrail.approvers.desk import Desk
+    from handrail.approval.server import Desk
     from handrail.files.locks import state_directory
 
     workspace = None if options.all else os.path.realpath(options.workspace)
@@ -132,7 +132,7 @@ class _Counter:
         try:
             given = incoming.answer(answer)
         except ValueError:
-            from handrail.prepared import Answer
+            from handrail.pipeline.prepared import Answer
 
             self._display.say("That is too long to be sent: it counts as a no.", "red")
             given = incoming.answer(Answer(False, "the person's own text was too long"))

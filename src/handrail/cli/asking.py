@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from handrail.cli.output import Screen, painted
 from handrail.cli.tty import Tty
 from handrail.text.diff import unified
-from handrail.text.shown import shown
+from handrail.text.display import shown
 
 if TYPE_CHECKING:
-    from handrail.guard import Proposed
-    from handrail.nouns import Touch
-    from handrail.prepared import Answer, Prepared
+    from handrail.model import Touch
+    from handrail.pipeline.context import Proposed
+    from handrail.pipeline.prepared import Answer, Prepared
 
 _MOST_LINES = 60
 _TIERS = {"read_only": "only looks", "ordinary": "may change things", "destructive": "destroys"}
@@ -67,7 +67,7 @@ class Display:
             self.say("A would write down: " + "; ".join(verdict.allow.split("\n")), "dim")
 
     def _command(self, touch: Touch, first: bool) -> None:
-        from handrail.prepared import plainly
+        from handrail.pipeline.prepared import plainly
 
         if first:
             self.say(f"$ {plainly(touch.target)}", "bold")
@@ -90,7 +90,7 @@ class Asker:
             return self._asked(prepared)
 
     def _asked(self, prepared: Prepared) -> Answer:
-        from handrail.prepared import Answer
+        from handrail.pipeline.prepared import Answer
 
         proposed = offered(prepared)
         keys = keys_for(prepared, proposed)
@@ -132,7 +132,7 @@ class Asker:
         return wanted
 
     def _edited(self, prepared: Prepared, proposed: Sequence[Proposed]) -> Answer | None:
-        from handrail.prepared import Answer
+        from handrail.pipeline.prepared import Answer
 
         found = _command_argument(prepared)
         if found:

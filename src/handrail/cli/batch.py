@@ -25,11 +25,11 @@ from handrail.cli.common import (
     written_json,
 )
 from handrail.cli.output import Stop, UsageError, as_line, on_terminal, warn, write
-from handrail.text.shown import shown
+from handrail.text.display import shown
 
 if TYPE_CHECKING:
-    from handrail.nouns import Result
-    from handrail.session import Session
+    from handrail.model import Result
+    from handrail.pipeline.session import Session
 
 _WANTED = '{"id": 1, "tool": "Read", "arguments": {"file_path": "README.md"}}'
 
@@ -149,7 +149,7 @@ def _too_long() -> str:
 
 
 def _refused(error: Malformed) -> str:
-    from handrail.nouns import Failure, Result
+    from handrail.model import Failure, Result
 
     text = str(error)
     block = {"type": "text", "text": text}
@@ -158,7 +158,7 @@ def _refused(error: Malformed) -> str:
 
 def _worded(name: str, result: Result) -> str:
     """The answer as a line. The id goes back exactly as it came, even if it holds half a character."""
-    from handrail.nouns import as_json
+    from handrail.model import as_json
 
     answer = as_json(result)
     del answer["id"]

@@ -9,14 +9,14 @@ import os
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from handrail.cli.output import Stop, UsageError, write
-from handrail.text.shown import shown
+from handrail.text.display import shown
 
 if TYPE_CHECKING:
-    from handrail.config import Config
     from handrail.dialects import Dialect
-    from handrail.prepared import Approve
-    from handrail.session import Session
+    from handrail.pipeline.prepared import Approve
+    from handrail.pipeline.session import Session
     from handrail.settings import Settings
+    from handrail.settings.config_file import Config
 
 MOST_INPUT = 64 << 20
 
@@ -81,7 +81,7 @@ def open_dialect(name: str) -> Dialect:
 
 
 def open_config() -> Config:
-    from handrail import config
+    from handrail.settings import config_file as config
 
     try:
         return config.load(os.environ)
@@ -102,8 +102,8 @@ def open_session(options: argparse.Namespace, approve: Approve | None = None) ->
             require_directory(option, place)
 
     from handrail.errors import ToolError
+    from handrail.pipeline.session import Session
     from handrail.policy.files import PolicyError
-    from handrail.session import Session
     from handrail.workspace import Root
 
     roots = [*config.roots, *(Root(place) for place in options.root)]
@@ -144,7 +144,7 @@ def person() -> Approve | None:
 
 def _elsewhere(workspace: str, settings: Settings) -> Approve:
     """Whoever has attached from another terminal, where nobody sits in front of this one."""
-    from handrail.approvers import Approvers
+    from handrail.approval import Approvers
     from handrail.files.locks import state_directory
 
     return Approvers(state_directory(settings.state), workspace)

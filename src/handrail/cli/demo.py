@@ -18,7 +18,7 @@ from handrail.extras import MissingExtra, needs
 if TYPE_CHECKING:
     from handrail.agent.scripted import Script
     from handrail.cli.demo_telling import Telling
-    from handrail.prepared import Approve
+    from handrail.pipeline.prepared import Approve
 
 _APIS = ("chat", "responses", "anthropic")
 _DELAY = 0.015
@@ -131,7 +131,7 @@ def _person(options: argparse.Namespace) -> Iterator[Approve | None]:
     import signal
 
     from handrail.cli.asking import Asker
-    from handrail.cli.face.person import StoppableTty
+    from handrail.cli.chat.approvals import StoppableTty
 
     tty = StoppableTty.open()
     if not isinstance(tty, StoppableTty):

@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING
 
 from handrail.agent.history import History
 from handrail.agent.loop import Agent, Limits
+from handrail.agent.messages import Began, Ended, Event, Said, Use, Waiting
 from handrail.agent.prompt import system_prompt
-from handrail.agent.talk import Began, Ended, Event, Said, Use, Waiting
 from handrail.cli.asking import Display, keys_for, offered, question
 from handrail.cli.demo_script import COFFEE, DONE, FILES, PRICES, RAISED, README, ROOT, SECRET
 from handrail.cli.output import Stop, safe, write
 from handrail.journal import JournalFailed
-from handrail.journal.reading import Reader
+from handrail.journal.queries import Reader
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo import CannotUndo, UnknownCall
-from handrail.prepared import Answer, answered
-from handrail.session import Session
+from handrail.pipeline.prepared import Answer, answered
+from handrail.pipeline.session import Session
 from handrail.settings import Settings
-from handrail.text.shown import shown
+from handrail.text.display import shown
 
 if TYPE_CHECKING:
     from handrail.agent.providers import Model
     from handrail.agent.scripted import ScriptedServer
     from handrail.cli.demo_telling import Telling
-    from handrail.prepared import Approve, Prepared
+    from handrail.pipeline.prepared import Approve, Prepared
 
 _MOST_ROWS = 8
 _MOST_CHARS = 90

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from handrail.cli.demo_telling import Telling
-    from handrail.nouns import Result
-    from handrail.session import Session
+    from handrail.model import Result
+    from handrail.pipeline.session import Session
 
 _DISHES = (
     "Carte du jour",
@@ -25,7 +25,7 @@ _THREADS = 20
 
 def tell(folder: Path, telling: Telling) -> None:
     """The whole story, in a folder that is there for nothing else."""
-    from handrail.session import Session
+    from handrail.pipeline.session import Session
     from handrail.settings import Settings
 
     project = folder / "project"

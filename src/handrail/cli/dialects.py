@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from handrail.cli.common import open_dialect, verb_parser
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, warn, write
 from handrail.cli.tools import weight
-from handrail.text.shown import shown
+from handrail.text.display import shown
 
 if TYPE_CHECKING:
     from handrail.dialects import Dialect

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 
 from handrail.cli.common import add_workspace, open_config, require_directory, verb_parser
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
-from handrail.text.shown import shown
+from handrail.text.display import shown
 
 _ABOUT = """\
 Say what is found on this machine, one line each, with the mend for what is missing.
@@ -97,7 +97,7 @@ def _style(check: Check) -> str:
 
 
 def _checks(workspace: str) -> Iterator[Check]:
-    from handrail import kernel
+    from handrail import system_calls
 
     version = ".".join(str(part) for part in sys.version_info[:3])
     yield Check("python", sys.version_info >= (3, 11), version, "install Python 3.11 or later", needed=True)
@@ -105,7 +105,7 @@ def _checks(workspace: str) -> Iterator[Check]:
         "boundary",
         True,
         "openat2: the kernel keeps every open below the workspace"
-        if kernel.HAS_OPENAT2
+        if system_calls.HAS_OPENAT2
         else "a walk with O_NOFOLLOW, as safe and slower: this system has no openat2 (Linux 5.6 has)",
         needed=True,
     )
@@ -158,7 +158,7 @@ def _extras() -> Iterator[Check]:
 
 def _exchange(workspace: str) -> Check:
     """Swap two files of the workspace's file system in one act, and look."""
-    from handrail import kernel
+    from handrail import system_calls
 
     name = "exchange"
     try:
@@ -168,7 +168,7 @@ def _exchange(workspace: str) -> Check:
                     made.write(file)
             directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
-                done = kernel.exchange("a", "b", directory)
+                done = system_calls.exchange("a", "b", directory)
             finally:
                 os.close(directory)
             with open(os.path.join(folder, "a"), encoding="ascii") as swapped:
@@ -234,7 +234,7 @@ def _said(*words: str) -> str:
 
 def _sandbox() -> Iterator[Check]:
     """Each layer is put around a child that tries what it must not be able to do."""
-    from handrail.shell.fencing.sandbox import probe
+    from handrail.shell.sandbox.choose import probe
 
     for layer in probe():
         yield Check(layer.name, layer.works, shown(layer.why), layer.mend)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import open_config, verb_parser
 from handrail.cli.output import Screen, Stop, UsageError, as_line, safe, write
-from handrail.text.shown import shown
+from handrail.text.display import shown
 
 if TYPE_CHECKING:
-    from handrail.journal.reading import CallRow, Reader
+    from handrail.journal.queries import CallRow, Reader
 
 _ABOUT = """\
 Show the calls that were made, refusals included, the newest last.
@@ -68,7 +68,7 @@ def journal_path(options: argparse.Namespace) -> str:
 
 def open_reader(options: argparse.Namespace) -> Reader:
     from handrail.journal import JournalFailed
-    from handrail.journal.reading import Reader
+    from handrail.journal.queries import Reader
 
     try:
         return Reader(journal_path(options))

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from handrail.prepared import Approve
-    from handrail.session import Session
+    from handrail.pipeline.prepared import Approve
+    from handrail.pipeline.session import Session
 
 _ABOUT = """\
 An MCP server on stdin and stdout: the tools of a dialect, for any client that speaks the Model Context Protocol
@@ -122,7 +122,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: Options) -> int:
-    from handrail.mcp import offer
+    from handrail.mcp import tool_list
     from handrail.mcp.stdio.channel import Channel
     from handrail.mcp.stdio.server import Server
 
@@ -133,8 +133,8 @@ def run(options: Options) -> int:
             require_directory(option, place)
     wanted = [name.strip() for name in options.tools.split(",") if name.strip()]
     try:
-        specs = offer.specs(options.dialect, wanted)
-    except offer.NoSuchOffer as error:
+        specs = tool_list.specs(options.dialect, wanted)
+    except tool_list.NoSuchOffer as error:
         from handrail.cli.output import UsageError
 
         raise UsageError(str(error)) from None

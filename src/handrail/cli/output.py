@@ -9,10 +9,10 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
-from handrail.cli.plain import Stop as Stop
-from handrail.cli.plain import UsageError as UsageError
-from handrail.cli.plain import write as write
-from handrail.text.shown import readable
+from handrail.cli.minimal import Stop as Stop
+from handrail.cli.minimal import UsageError as UsageError
+from handrail.cli.minimal import write as write
+from handrail.text.display import readable
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from handrail.cli.common import add_dialect, add_workspace, open_session, parse_json, require_directory, verb_parser
 from handrail.cli.output import Stop, UsageError, as_document, on_terminal, safe, warn, write
 from handrail.policy.secrets import MODES
-from handrail.text.shown import shown
+from handrail.text.display import shown
 
 if TYPE_CHECKING:
-    from handrail.nouns import Touch, Verdict
+    from handrail.model import Touch, Verdict
+    from handrail.pipeline.session import Session
     from handrail.policy.files import PolicyFile
     from handrail.policy.judge import RulePolicy
-    from handrail.session import Session
 
 _EXIT = {"allow": 0, "ask": 0, "deny": 3}
 

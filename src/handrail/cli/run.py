@@ -6,12 +6,12 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from handrail.cli.chat.plan import add_options, make_plan
 from handrail.cli.common import MOST_INPUT, verb_parser
-from handrail.cli.face.plan import add_options, make_plan
 from handrail.cli.output import UsageError
 
 if TYPE_CHECKING:
-    from handrail.cli.face.plan import Plan
+    from handrail.cli.chat.plan import Plan
 
 _ABOUT = """\
 Give a model one task in the project. What the rules ask about is asked at the terminal; where there is none it is
@@ -48,11 +48,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _run(plan: Plan, task: str, as_json: bool) -> int:
     from handrail.agent.providers import ModelError
-    from handrail.cli.face.events import Events
-    from handrail.cli.face.interrupts import Leave, ended_in_order
-    from handrail.cli.face.opening import Work
-    from handrail.cli.face.repl import answer, named
-    from handrail.cli.face.screen import open_screen
+    from handrail.cli.chat.events import Events
+    from handrail.cli.chat.interrupts import Leave, ended_in_order
+    from handrail.cli.chat.opening import Work
+    from handrail.cli.chat.repl import answer, named
+    from handrail.cli.chat.screen import open_screen
 
     events = Events() if as_json else None
     work = Work(plan, events or open_screen())

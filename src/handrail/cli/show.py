@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from handrail.cli.common import verb_parser
 from handrail.cli.log import STYLES, add_journal, open_reader, plain, said, when
 from handrail.cli.output import Screen, UsageError, as_document, painted, write
-from handrail.text.shown import shown
+from handrail.text.display import shown
 
 if TYPE_CHECKING:
-    from handrail.journal.reading import CallRow, FileRow, Reader
+    from handrail.journal.queries import CallRow, FileRow, Reader
 
 _ABOUT = """\
 Show one call: its arguments (secrets are masked), the verdict with its rule, what became of which file, the diff and

@@ -14,7 +14,7 @@ from handrail.cli.output import Screen, as_document, write
 
 if TYPE_CHECKING:
     from handrail.journal.images import Use
-    from handrail.journal.reading import ToolStats
+    from handrail.journal.queries import ToolStats
 
 _ABOUT = """\
 Count calls, failures, refusals, bytes and tokens for each tool, failures by their code, and what the journal takes.

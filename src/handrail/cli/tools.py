@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import add_dialect, open_dialect, verb_parser
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
-from handrail.text.shown import shown
+from handrail.text.display import shown
 
 if TYPE_CHECKING:
     from handrail.dialects import Spec
@@ -47,7 +47,7 @@ def _anthropic(spec: Spec) -> dict[str, Any]:
 
 
 def _mcp(spec: Spec) -> dict[str, Any]:
-    from handrail.mcp.wire import hinted
+    from handrail.wire.mcp import hinted
 
     hints = hinted(asdict(spec.hints))
     return {"name": spec.name, "description": spec.description, "inputSchema": spec.schema, "annotations": hints}

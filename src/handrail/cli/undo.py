@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from handrail.cli.common import add_workspace, open_config, require_directory, verb_parser
 from handrail.cli.log import add_journal, journal_path, said
 from handrail.cli.output import Screen, Stop, UsageError, as_document, write
-from handrail.text.shown import shown
+from handrail.text.display import shown
 
 if TYPE_CHECKING:
     from handrail.journal.undo import UndoReport

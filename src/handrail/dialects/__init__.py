@@ -19,10 +19,10 @@ from typing import Any, Literal
 from handrail import tools
 from handrail.dialects.entries import Entry as Entry
 from handrail.dialects.renderers import RENDERERS, Frame, Renderer
-from handrail.dialects.words import DialectWords
+from handrail.dialects.templates import DialectWords
 from handrail.errors import ToolError, UnknownTool
-from handrail.nouns import Call, Result
-from handrail.tool import Hints, Tool
+from handrail.model import Call, Result
+from handrail.tools.tool import Hints, Tool
 
 HERE = Path(__file__).parent
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from handrail import dialects, tools
-from handrail.dialects import DialectError, Rules, facts
+from handrail.dialects import DialectError, Rules, template_facts
 from handrail.dialects.check_entry import Place, Problem, ToolEntry, listed, near
 from handrail.dialects.renderers import RENDERERS
 from handrail.dialects.snapshot import FILE
-from handrail.dialects.words import facts_in
+from handrail.dialects.templates import facts_in
 from handrail.text.toml_lines import Key, lines_of
 
 KEYS = (
@@ -128,7 +128,7 @@ class _Folder:
         lists: dict[str, tuple[str, Collection[str]]] = {
             "core": ("tool", entries),
             "quiet_notes": ("note", notes),
-            "codes": ("failure", facts.codes()),
+            "codes": ("failure", template_facts.codes()),
             "limits": ("limit", limits),
         }
         for key, (what, known) in lists.items():
@@ -145,7 +145,7 @@ class _Folder:
             if told is None:
                 known = [
                     *self._native,
-                    *(f"{room}.errors.{way[-1]}" for room in tools.ids() if way[-1] in facts.codes()),
+                    *(f"{room}.errors.{way[-1]}" for room in tools.ids() if way[-1] in template_facts.codes()),
                 ]
                 at.wrong(way, f"nothing says {key}: {near(key, known)}")
                 continue
@@ -173,12 +173,12 @@ class _Folder:
         room, _, rest = key.partition(".")
         code = rest.removeprefix("errors.")
         if room == "errors":
-            return own | facts.of_error(rest) if rest in facts.codes() else None
+            return own | template_facts.of_error(rest) if rest in template_facts.codes() else None
         if room in tools.ids() and rest.startswith("errors."):
-            return facts.of_error(code) | {"error"} if code in facts.codes() else None
+            return template_facts.of_error(code) | {"error"} if code in template_facts.codes() else None
         if native is None and not (room in tools.ids() and rest == "summary"):
             return None
-        return own | (facts.of_note(rest) if room == "notes" else facts.of_tool(room))
+        return own | (template_facts.of_note(rest) if room == "notes" else template_facts.of_tool(room))
 
 
 def _flat(table: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

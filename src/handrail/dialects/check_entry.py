@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from handrail import tools
-from handrail.dialects import facts
+from handrail.dialects import template_facts
 from handrail.dialects.entries import Entry
 from handrail.text.toml_lines import Key
 
@@ -83,8 +83,8 @@ class ToolEntry:
                     way: Key = (key, theirs) if isinstance(entry[key], dict) else (key, number)
                     self._wrong(way, f"{name} has no parameter {theirs}: {near(str(theirs), theirs_known)}")
         for theirs, inner in entry.get("data", {}).items():
-            if inner not in facts.of_tool(entry["id"]) and entry["id"] in tools.ids():
-                told = facts.of_tool(entry["id"])
+            if inner not in template_facts.of_tool(entry["id"]) and entry["id"] in tools.ids():
+                told = template_facts.of_tool(entry["id"])
                 self._wrong(("data", theirs), f"{entry['id']} tells no {inner}: {near(str(inner), told)}")
         self._limits(tool.limits, entry.get("limits", {}))
         self._schema({*theirs_known, *entry.get("unused", ()), *entry.get("spread", ())})

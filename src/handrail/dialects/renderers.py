@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from handrail.nouns import Call, Result
-from handrail.text.shown import readable
+from handrail.model import Call, Result
+from handrail.text.display import readable
 
 _STATUS = {"ok": "success", "partial": "partial", "error": "error", "denied": "error"}
 

@@ -1,1 +1,8 @@
-"""Exports: a session's tools for model APIs and agent frameworks, one module each. Nothing is imported here."""
+"""The old name of `handrail.integrations`; it will go with the next release."""
+
+import warnings
+
+from handrail import integrations
+
+warnings.warn("handrail.exports is now handrail.integrations", DeprecationWarning, stacklevel=2)
+__path__ = integrations.__path__

@@ -17,15 +17,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from handrail import kernel
+from handrail import system_calls
 from handrail.errors import AlreadyExists, Busy, ChangedSince, HardLinked, IoError, PermissionDenied, from_os
 from handrail.files.exchange import READ, Exchange, holds, keep, write_all
 from handrail.files.locks import Held
 from handrail.files.metadata import keep_metadata, keep_times
-from handrail.files.parcels import Parcel, commit_parcel
-from handrail.files.recover import Doing, Kind, Part, intents, part, recover
-from handrail.files.stored import Stored, Version, digest_of, version_of
-from handrail.text.shown import shown
+from handrail.files.recovery import Doing, Kind, Part, intents, part, recover
+from handrail.files.subtrees import Parcel, commit_parcel
+from handrail.files.versions import Stored, Version, digest_of, version_of
+from handrail.text.display import shown
 from handrail.workspace import WorkPath, Workspace
 
 __all__ = ["Change", "HardLinks", "Saving", "commit", "recover"]
@@ -207,7 +207,7 @@ class _Slot:
         if self.in_place:
             self._write_through()
         elif before is None:
-            kernel.rename_new(self.temp, self.name, self.directory)
+            system_calls.rename_new(self.temp, self.name, self.directory)
             self.swapped = True
         else:
             self._exchange(before)
@@ -241,7 +241,7 @@ class _Slot:
     def settle(self) -> None:
         """Make the new name survive a power cut."""
         if self.saving.durable and not self.in_place:
-            kernel.sync_directory(self.directory)
+            system_calls.sync_directory(self.directory)
         if self.pair and self.pair.wanted():
             raise ChangedSince(path=self.named, moment="commit")
 
@@ -332,7 +332,7 @@ class _Removal(_Slot):
         if not holds(self.old, before.raw) or not self._stands(self.name):
             raise ChangedSince(path=self.named, moment="commit")
         self.swapped = True  # before it is: what lies under the temporary name must not be removed as ours
-        kernel.rename_new(self.name, self.temp, self.directory)
+        system_calls.rename_new(self.name, self.temp, self.directory)
         if not self._stands(self.temp) or self.watch.wanted() or not holds(self.old, before.raw):
             raise ChangedSince(path=self.named, moment="commit")
         if self._stands(self.name):  # a file system that had to make a second name
@@ -347,7 +347,7 @@ class _Removal(_Slot):
 
     def settle(self) -> None:
         if self.saving.durable:
-            kernel.sync_directory(self.directory)
+            system_calls.sync_directory(self.directory)
         if self.watch and self.watch.wanted():
             raise ChangedSince(path=self.named, moment="commit")
 
@@ -361,7 +361,7 @@ class _Removal(_Slot):
 
     def _put_back(self) -> None:
         try:
-            kernel.rename_new(self.temp, self.name, self.directory)
+            system_calls.rename_new(self.temp, self.name, self.directory)
         except FileNotFoundError:  # it had not gone yet
             return
         except FileExistsError:  # a second name of the same file, or a stranger's

@@ -12,8 +12,8 @@ import contextlib
 import os
 import time
 
-from handrail import kernel
-from handrail.files.stored import BLOCK, read_all
+from handrail import system_calls
+from handrail.files.versions import BLOCK, read_all
 
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITERS_WAIT = 2.0
@@ -48,8 +48,8 @@ class Exchange:
         """
         if not holds(self._old, before) or self._at(self._name) != _number(os.fstat(self._old)):
             raise FileNotFoundError(self._name)
-        self._unseen = kernel.lease(self.new, alone=True) is True
-        if not kernel.exchange(self._temp, self._name, self._directory):
+        self._unseen = system_calls.lease(self.new, alone=True) is True
+        if not system_calls.exchange(self._temp, self._name, self._directory):
             return None
         self.made = True
         good = self._at(self._temp) == _number(os.fstat(self._old)) and not self.wanted()
@@ -57,23 +57,23 @@ class Exchange:
             good = holds(self._old, before)
         if good and self._unseen:
             self._unseen = False
-            kernel.release(self.new)
+            system_calls.release(self.new)
         return good
 
     def wanted(self) -> bool:
         """Whether somebody who found the old file before we took it away waits to write to it."""
-        return self._leased and kernel.lease_wanted(self._old)
+        return self._leased and system_calls.lease_wanted(self._old)
 
     def back(self, after: bytes) -> str:
         """The names as they were. Answers with the name under which a version is kept that a stranger made of ours."""
         for _ in range(100):
             mine = self._at(self._temp)
-            kernel.exchange(self._temp, self._name, self._directory)
+            system_calls.exchange(self._temp, self._name, self._directory)
             found = self._at(self._temp)
             if found == self._expected:
                 break
             self._expected = mine  # a stranger has put a file of its own there: that one is the newest, and goes back
-        if self._unseen and not kernel.lease_wanted(self.new, alone=True):
+        if self._unseen and not system_calls.lease_wanted(self.new, alone=True):
             return ""
         if self._unseen:
             after = self._copy_what_stands(after)
@@ -95,7 +95,7 @@ class Exchange:
             finally:
                 os.close(fd)
         self._unseen = False
-        kernel.release(self.new)
+        system_calls.release(self.new)
         return after
 
     def untouched(self, name: str, after: bytes) -> bool:
@@ -117,13 +117,13 @@ class Exchange:
 def keep(temp: str, name: str, directory: int) -> str:
     """A version that is not ours to delete gets a name that people see."""
     kept = f"{name}.kept{temp.removeprefix('.handrail')}"
-    kernel.rename_new(temp, kept, directory)
+    system_calls.rename_new(temp, kept, directory)
     return kept
 
 
 def _lease(fd: int) -> bool | None:
     deadline = time.monotonic() + _WRITERS_WAIT
-    while (answer := kernel.lease(fd)) is False and time.monotonic() < deadline:
+    while (answer := system_calls.lease(fd)) is False and time.monotonic() < deadline:
         time.sleep(0.002)
     return answer
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from handrail.errors import Busy, IoError
-from handrail.files.keys import Intent, Keys, intents_of, open_keys, sweep_stripes
+from handrail.files.key_locks import Intent, Keys, intents_of, open_keys, sweep_stripes
 
 _KEYS = 1 << 62
 _RECORD = re.compile(r"[0-9a-f]{16}")

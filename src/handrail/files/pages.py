@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from handrail import kernel
+from handrail import system_calls
 from handrail.errors import PastEnd, TimedOut
-from handrail.files.stored import Version, digest_of, read_all, version_of
+from handrail.files.versions import Version, digest_of, read_all, version_of
 from handrail.text import lines
 from handrail.text.codec import UTF8, Codec, sniff
 from handrail.workspace import WorkPath
@@ -90,7 +90,7 @@ class Indexes:
         with self._lock:
             index = self._known.pop(version.stamp, None) or LineIndex.new(start)
             # A file that was changed just now can be changed again without a trace in its times: nothing is kept of it.
-            if time.time_ns() - version.ctime_ns > kernel.TICK:
+            if time.time_ns() - version.ctime_ns > system_calls.TICK:
                 self._known[version.stamp] = index
             if len(self._known) > _KEPT:
                 self._known.popitem(last=False)

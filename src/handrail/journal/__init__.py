@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from handrail.errors import System
 from handrail.files.commit import Change
-from handrail.files.parcels import Entry
-from handrail.nouns import Call, Result, Touch, Verdict
+from handrail.files.subtrees import Entry
+from handrail.model import Call, Result, Touch, Verdict
 
 
 class JournalFailed(System):

@@ -17,8 +17,8 @@ from functools import cache
 from typing import Any
 
 from handrail.journal.chain import GENESIS, Anchor, Link, link
-from handrail.journal.masking import Mask
 from handrail.journal.rows import FILE, SCHEMA, VERSION, covered
+from handrail.secrets.masking import Mask
 
 _WAIT = 10.0
 _WAL_KEPT = 16 << 20

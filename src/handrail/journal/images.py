@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from handrail.files.stored import digest_of
+from handrail.files.versions import digest_of
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS images (

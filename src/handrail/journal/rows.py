@@ -16,12 +16,12 @@ from functools import lru_cache
 from typing import Any
 
 from handrail.files.commit import Change
-from handrail.files.parcels import Entry
-from handrail.files.stored import digest_of
+from handrail.files.subtrees import Entry
+from handrail.files.versions import digest_of
 from handrail.journal import Kept, Opening, Piece, Record
 from handrail.journal.images import SCHEMA as IMAGES
-from handrail.journal.masking import Mask
-from handrail.nouns import Touch
+from handrail.model import Touch
+from handrail.secrets.masking import Mask
 
 VERSION = 1
 ABSENT = ""

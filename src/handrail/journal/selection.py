@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from handrail.journal.reading import Brief, Reader
+from handrail.journal.queries import Brief, Reader
 
 
 class UnknownCall(LookupError):

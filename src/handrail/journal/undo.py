@@ -17,15 +17,15 @@ from typing import Any, Literal
 from handrail.errors import ChangedSince, ToolError, from_os
 from handrail.files.commit import Change, Saving, commit
 from handrail.files.locks import Held, Locks
-from handrail.files.stored import Stored, load, version_of
+from handrail.files.versions import Stored, load, version_of
 from handrail.journal import JournalFailed, Kept, Opening, Origin, Piece, Record
-from handrail.journal.folders import Batch, Folders
-from handrail.journal.reading import UNDO, Brief, Reader
+from handrail.journal.queries import UNDO, Brief, Reader
 from handrail.journal.rows import ABSENT, DIRECTORY, LINK, mode_of
 from handrail.journal.selection import UnknownCall, choose
 from handrail.journal.store import SqliteJournal
-from handrail.journal.unroll import Plan, State, unroll
-from handrail.nouns import Call, Failure, Result, Touch, Verdict
+from handrail.journal.undo_directories import Batch, Folders
+from handrail.journal.undo_plan import Plan, State, unroll
+from handrail.model import Call, Failure, Result, Touch, Verdict
 from handrail.workspace import Root, WorkPath, Workspace
 
 __all__ = ["CannotUndo", "Conflict", "Hands", "Restored", "UndoReport", "UnknownCall", "undo"]
@@ -323,7 +323,7 @@ def _beyond(row: Brief, drifted: bool) -> list[str]:
 
     ``drifted``: a file that it was going to change was changed after its end, perhaps by what it had left running.
     """
-    from handrail.shell.reading.effects import effects  # slow to import, and only needed for commands
+    from handrail.shell.effects.effects import effects  # slow to import, and only needed for commands
 
     if row.command is None or row.status == "denied":
         return []

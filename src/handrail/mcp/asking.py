@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from handrail.errors import ToolError
+from handrail.mcp.answer_tokens import Seals
 from handrail.mcp.protocol import Client
-from handrail.mcp.seals import Seals
-from handrail.prepared import Answer, Prepared
-from handrail.text.shown import shown
+from handrail.pipeline.prepared import Answer, Prepared
+from handrail.text.display import shown
 
 METHOD = "elicitation/create"
 KEY = "approval"

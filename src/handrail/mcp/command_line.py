@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import NoReturn
 
-from handrail.text.shown import readable, shown
+from handrail.text.display import readable, shown
 
 
 class WrongUsage(Exception):

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from handrail.session import Session
+    from handrail.pipeline.session import Session
 
 _LONGEST_NAME = 200
 

@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from handrail.errors import ToolError
-from handrail.media import BadImage, Limits, apart, kind
-from handrail.text.shown import shown
+from handrail.media import BadImage, Limits, kind, separate_process
+from handrail.text.display import shown
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -67,7 +67,7 @@ def picture(source: int | bytes, size: int, limits: Limits | None = None) -> Pic
     limits = limits or Limits()
     if size > limits.image_bytes:
         raise BadImage(size=size, most_bytes=limits.image_bytes)
-    frames, end = apart.ask("image", source, size, limits)
+    frames, end = separate_process.ask("image", source, size, limits)
     if end == "late":
         raise BadImage(seconds=limits.seconds)
     if not frames:
@@ -75,7 +75,7 @@ def picture(source: int | bytes, size: int, limits: Limits | None = None) -> Pic
     return from_frame(frames[0])
 
 
-def from_frame(frame: apart.Frame) -> Picture:
+def from_frame(frame: separate_process.Frame) -> Picture:
     """The picture that the child process sent."""
     return Picture(raw=frame.raw, **frame.head["picture"])
 

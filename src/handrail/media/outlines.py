@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from handrail.errors import NoOutline
-from handrail.media import Limits, apart
-from handrail.text.outline import MOST, Symbol, outline
+from handrail.media import Limits, separate_process
+from handrail.text.outlines.outline import MOST, Symbol, outline
 
 LIMITS = Limits(seconds=5.0)
 
@@ -16,7 +16,7 @@ LIMITS = Limits(seconds=5.0)
 def symbols(text: str, name: str, start: int = 1, most: int = MOST) -> list[Symbol]:
     """As `outline`, but bounded in time and memory; raises `NoOutline`."""
     raw = text.encode("utf-8", "replace")
-    frames, end = apart.ask("outline", raw, len(raw), LIMITS, file=name, start=start, most=most)
+    frames, end = separate_process.ask("outline", raw, len(raw), LIMITS, file=name, start=start, most=most)
     if not frames:
         why = (
             f"that took more than {LIMITS.seconds:g} s."

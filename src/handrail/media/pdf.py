@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from handrail.media import BadPages, BadPdf, Limits, apart
+from handrail.media import BadPages, BadPdf, Limits, separate_process
 from handrail.media.images import Picture, encoded, from_frame, to_frame
-from handrail.text.shown import shown
+from handrail.text.display import shown
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument  # type: ignore[import-untyped]
@@ -92,7 +92,7 @@ def pages(fd: int, size: int, first: int, last: int | None, limits: Limits | Non
 def _ask(task: str, fd: int, size: int, limits: Limits, first: int, **more: Any) -> Excerpt:
     if size > limits.pdf_bytes:
         raise BadPdf(size=size, most_bytes=limits.pdf_bytes)
-    frames, end = apart.ask(task, fd, size, limits, first=first, **more)
+    frames, end = separate_process.ask(task, fd, size, limits, first=first, **more)
     found = tuple(_page(frame) for frame in frames[1:])
     if end and not found:
         # Before the count it is the document that is at fault, behind it the page.
@@ -103,7 +103,7 @@ def _ask(task: str, fd: int, size: int, limits: Limits, first: int, **more: Any)
     return Excerpt(frames[0].head["total"], found, end)
 
 
-def _page(frame: apart.Frame) -> PdfPage:
+def _page(frame: separate_process.Frame) -> PdfPage:
     shot = from_frame(frame) if frame.head["picture"] else None
     return PdfPage(picture=shot, **frame.head["page"])
 

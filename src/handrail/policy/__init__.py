@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from handrail.nouns import Touch, Verdict
+from handrail.model import Touch, Verdict
 
 
 class Policy(Protocol):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import product
 
-from handrail.nouns import Action
+from handrail.model import Action
 from handrail.policy.files import PolicyFile
 from handrail.policy.paths import PathPattern, PathSet, escaped
 from handrail.policy.rules import FILE_ACTIONS, Rule

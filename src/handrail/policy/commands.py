@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from handrail.shell.reading.script import Script, Simple
+    from handrail.shell.parser.script import Script, Simple
 
 
 _PLAIN = re.compile(r"[a-z][\w./-]*(?: [\w./@%+,:-]+)*", re.ASCII)
@@ -102,6 +102,6 @@ def plain_words(command: str, *, wrapped: bool = False) -> tuple[str, ...] | Non
 
 @lru_cache(256)
 def read_script(command: str) -> Script:
-    from handrail.shell.reading.script import read  # slow to import, and only needed for commands
+    from handrail.shell.parser.script import read  # slow to import, and only needed for commands
 
     return read(command)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from handrail.policy.rules import BadRule, Rule, failing_example, from_line, from_table
-from handrail.text.shown import shown
+from handrail.text.display import shown
 from handrail.text.toml_lines import Key, lines_of
 
 SYSTEM = "/etc/handrail/policy.toml"

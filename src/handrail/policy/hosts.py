@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from handrail.nouns import Touch
+from handrail.model import Touch
 from handrail.policy.commands import plain_words, read_script
-from handrail.policy.telling import host
+from handrail.policy.reasons import host
 
 _URL = re.compile(r"(?:https?|ftp)://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?(?:[/?#][^\s{}\[\]\\]*)?")
 _MENTIONED = re.compile(

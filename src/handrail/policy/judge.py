@@ -22,19 +22,19 @@ from dataclasses import replace
 from itertools import islice
 from typing import cast
 
-from handrail.nouns import Action, Decision, Touch, Verdict
+from handrail.model import Action, Decision, Touch, Verdict
 from handrail.policy.commands import plain_words
 from handrail.policy.files import PolicyFile
 from handrail.policy.hosts import mentioned, reached
-from handrail.policy.ignored import Ignored
+from handrail.policy.ignore_files import Ignored
 from handrail.policy.paths import PathSet, escaped, hiding, is_at
-from handrail.policy.reach import FOREIGN, Reach
+from handrail.policy.reasons import STRICT, WHY, said, stricter
 from handrail.policy.rules import FILE_ACTIONS, Rule
 from handrail.policy.secrets import Defaults, Guards, Mode, defaults, guards
-from handrail.policy.telling import STRICT, WHY, said, stricter
+from handrail.policy.shell_patterns import FOREIGN, Reach
 from handrail.policy.unproven import unproven
+from handrail.text.display import shown
 from handrail.text.globs import Glob
-from handrail.text.shown import shown
 from handrail.workspace import Root
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/stdout", "/dev/stderr", "/dev/tty")
@@ -173,7 +173,7 @@ class RulePolicy:
 
         Raises `PolicyError`.
         """
-        from handrail.policy.approved import remember  # only where somebody is asked
+        from handrail.policy.approved_rules import remember  # only where somebody is asked
 
         return remember(lines, os.environ, place or (self._roots[0] if self._roots else "/"))
 

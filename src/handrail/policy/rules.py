@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, cast, get_args
 
-from handrail.nouns import Action, Decision
+from handrail.model import Action, Decision
 from handrail.policy.commands import BadCommandPattern, CommandPattern, parsed
 from handrail.policy.paths import PathPattern, PathSet
+from handrail.text.display import shown
 from handrail.text.globs import BadGlob, Glob
-from handrail.text.shown import shown
 
 FILE_ACTIONS: tuple[Action, ...] = ("read", "write", "delete")
 _KEYS = ["action", "path", "command", "host", "tier", "why", "match", "not_match", "in", "rule"]

@@ -12,7 +12,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
-from handrail.nouns import Action
+from handrail.model import Action
 from handrail.policy.paths import PathSet
 from handrail.policy.rules import Rule, from_table
 

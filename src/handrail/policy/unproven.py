@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from handrail.nouns import Decision, Touch, Verdict
-from handrail.policy.telling import STRICT, WHY
-from handrail.text.shown import shown
+from handrail.model import Decision, Touch, Verdict
+from handrail.policy.reasons import STRICT, WHY
+from handrail.text.display import shown
 
 
 def unproven(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from handrail import kernel
+from handrail import system_calls
 from handrail.errors import BinaryFile
 from handrail.search.query import Found, Hit
 from handrail.search.tree import Tree
 from handrail.text.codec import SNIFFED, sniff
-from handrail.text.shown import readable
+from handrail.text.display import readable
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MARK = "…"
@@ -63,7 +63,7 @@ class Excerpts:
         tree = self._tree
         inner = tree.path.inner if not path else path if tree.path.inner == "." else f"{tree.path.inner}/{path}"
         try:
-            fd = kernel.open_beneath(tree.workspace.beneath(tree.path), inner, _READ)
+            fd = system_calls.open_beneath(tree.workspace.beneath(tree.path), inner, _READ)
         except OSError:
             return "utf-8"
         try:

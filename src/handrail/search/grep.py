@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 
-from handrail import kernel
+from handrail import system_calls
 from handrail.errors import BinaryFile
 from handrail.search import ripgrep
-from handrail.search.plain import Plain, order
+from handrail.search.python_engine import Plain, order
 from handrail.search.query import Found, Hit, Names, Page, Query
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.ripgrep import Ripgrep, RipgrepFailed
@@ -123,7 +123,7 @@ def _opened(tree: Tree, path: str) -> int:
     """The file, opened without passing a link; -1 if it is gone."""
     inner = path if tree.path.inner == "." else f"{tree.path.inner}/{path}"
     try:
-        return kernel.open_beneath(tree.workspace.beneath(tree.path), inner, _READ)
+        return system_calls.open_beneath(tree.workspace.beneath(tree.path), inner, _READ)
     except OSError:
         return -1
 

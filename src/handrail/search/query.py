@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from handrail.errors import BadGlobPattern, UnknownType
-from handrail.search.pattern import LINE_BREAK, MOST_CHARS, Translated, refusal, translated
 from handrail.search.receipt import Receipt
+from handrail.search.regex import LINE_BREAK, MOST_CHARS, Translated, refusal, translated
 from handrail.text.globs import BadGlob, Glob, filtered
 
 Mode = Literal["files_with_matches", "content", "count"]

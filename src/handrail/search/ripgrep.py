@@ -17,13 +17,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import IO
 
-from handrail.search.output import Contents, Counts, Paths, Reader
-from handrail.search.pattern import refusal
-from handrail.search.process import Process
 from handrail.search.query import Found, Mode, Names, Query
 from handrail.search.receipt import Budget, Receipt
-from handrail.search.seen import Seen
+from handrail.search.regex import refusal
+from handrail.search.ripgrep_output import Contents, Counts, Paths, Reader
+from handrail.search.ripgrep_process import Process
 from handrail.search.tree import Tree
+from handrail.search.visibility import Seen
 from handrail.text.globs import expanded
 
 _ALWAYS = (

@@ -12,7 +12,7 @@ from handrail.errors import NotDirectory, NotFound, ToolError
 from handrail.search import ignores
 from handrail.search.receipt import Budget
 from handrail.search.walk import Listings, Look, Walk
-from handrail.text.shown import shown
+from handrail.text.display import shown
 from handrail.workspace import WorkPath, Workspace
 
 Kind = Literal["file", "dir", "link", "other"]

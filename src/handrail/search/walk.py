@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from handrail import kernel
+from handrail import system_calls
 from handrail.search.ignores import NAMES, Ignores, Rules, read
 from handrail.search.receipt import Budget, Receipt
 from handrail.text.globs import Glob, Places
@@ -116,8 +116,8 @@ class Listings:
             if old := self._known.pop(number, None):
                 self._names -= old.size
             # A directory that was changed just now can be changed again without a trace in its times.
-            if now - max(stamp[1:]) > kernel.TICK and all(
-                now - max(was[1:]) > kernel.TICK for was in fresh.rule_stamps if was
+            if now - max(stamp[1:]) > system_calls.TICK and all(
+                now - max(was[1:]) > system_calls.TICK for was in fresh.rule_stamps if was
             ):
                 fresh = self._known[number] = fresh._replace(proven=True)
                 self._names += fresh.size
@@ -248,7 +248,7 @@ class Walk:
             prefix, places, ignores, level = waiting.pop()
             path = _below(self._inner, prefix)
             try:
-                fd = kernel.open_beneath(self._root, path, _OPEN)
+                fd = system_calls.open_beneath(self._root, path, _OPEN)
             except FileNotFoundError:  # gone since it was listed
                 continue
             except OSError:

@@ -12,20 +12,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from handrail.artefacts import ALIAS, Artefacts
 from handrail.errors import BadCommand
-from handrail.shell.fencing.environment import scrubbed
-from handrail.shell.fencing.fence import MOST_MASKED, Fence, Limits, Mode, Network, inside, maskable, usual_protected
-from handrail.shell.fencing.git_settings import with_settings
-from handrail.shell.fencing.mounts import all_names
-from handrail.shell.fencing.sandbox import Boundary, choose
-from handrail.shell.reading.respelled import respelled
-from handrail.shell.reading.script import read
-from handrail.shell.running.jobs import Job, Jobs
-from handrail.shell.running.manners import environment
-from handrail.shell.running.orders import Ended, Order, find_shell
-from handrail.shell.running.run import Run
-from handrail.shell.running.runs import Runs
+from handrail.files.artefacts import ALIAS, Artefacts
+from handrail.shell.effects.respell import respelled
+from handrail.shell.parser.script import read
+from handrail.shell.runner.jobs import Job, Jobs
+from handrail.shell.runner.order import Ended, Order, find_shell
+from handrail.shell.runner.registry import Runs
+from handrail.shell.runner.run import Run
+from handrail.shell.runner.unattended import environment
+from handrail.shell.sandbox.choose import Boundary, choose
+from handrail.shell.sandbox.confinement import (
+    MOST_MASKED,
+    Fence,
+    Limits,
+    Mode,
+    Network,
+    inside,
+    maskable,
+    usual_protected,
+)
+from handrail.shell.sandbox.environment import scrubbed
+from handrail.shell.sandbox.git_settings import with_settings
+from handrail.shell.sandbox.mounts import all_names
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from handrail.tool import Tool
+    from handrail.tools.tool import Tool
 
 HERE = Path(__file__).parent
 

@@ -9,16 +9,16 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from handrail.errors import AmbiguousHunk, BadHunk, ChangedSince, ToolError, WouldOverwrite
-from handrail.nouns import Touch
+from handrail.model import Touch
 from handrail.text import lines
 from handrail.text.diff import Hunk, snippet
+from handrail.text.display import shown
 from handrail.text.document import Splice, applied
-from handrail.text.hunk_places import Placed, place
-from handrail.text.patch import FileOp, parse
-from handrail.text.shown import shown
+from handrail.text.patches.locate import Placed, place
+from handrail.text.patches.patch import FileOp, parse
 from handrail.text.splice import narrowed, with_endings
-from handrail.tool import Arguments, Context, Hints, Loaded, Outcome, Remark, Tool, Words
 from handrail.tools.edit import elsewhere
+from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Remark, Tool, Words
 
 
 class Args(Arguments):

@@ -12,20 +12,20 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from handrail.artefacts import ALIAS
 from handrail.errors import BadCommand, Dangerous, NotDirectory, TimeoutTooLong, ToolError, TooManyJobs
-from handrail.nouns import Touch
-from handrail.shell.parse import SHELLS, PatchCall, as_patch
-from handrail.shell.reading.danger import danger
-from handrail.shell.reading.effects import Effects, effects
-from handrail.shell.reading.script import Script, checked, read
-from handrail.shell.running.orders import Ended
-from handrail.shell.running.output import WHOLE, View
-from handrail.shell.running.run import Run
+from handrail.files.artefacts import ALIAS
+from handrail.model import Touch
+from handrail.shell.effects.danger import danger
+from handrail.shell.effects.effects import Effects, effects
+from handrail.shell.parser.script import Script, checked, read
+from handrail.shell.patch_command import SHELLS, PatchCall, as_patch
+from handrail.shell.runner.order import Ended
+from handrail.shell.runner.output import WHOLE, View
+from handrail.shell.runner.run import Run
 from handrail.shell.terminal import Given, Terminal
-from handrail.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words
 from handrail.tools import apply_patch
-from handrail.tools.parts import git_call, patch_call
+from handrail.tools.shared import git_call, patch_call
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words
 
 _PLACES = ("", "/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
 _UP = re.compile(r"(?:^|/)(?!\.\.?/)[^/]+/(?:\.?/)*\.\.(?:/|$)")

@@ -8,11 +8,11 @@ from typing import Annotated
 from pydantic import Field
 
 from handrail.errors import Dangerous
-from handrail.nouns import Touch
-from handrail.shell.reading.effects import effects
-from handrail.shell.running.jobs import Job
-from handrail.shell.typed import obeys, typed_danger
-from handrail.tool import Arguments, Context, Hints, Outcome, Tool, Words
+from handrail.model import Touch
+from handrail.shell.effects.effects import effects
+from handrail.shell.runner.jobs import Job
+from handrail.shell.typed_input import obeys, typed_danger
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words
 
 
 class Args(Arguments):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from handrail.tool import Arguments, Context, Hints, Outcome, Tool, Words
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words
 
 
 class Args(Arguments):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from handrail.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words
 
 _PAUSE = 0.05
 

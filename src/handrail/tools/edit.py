@@ -12,8 +12,8 @@ from pydantic.json_schema import SkipJsonSchema
 from handrail.errors import ChangedSince, EmptyOld, NoChange, NoMatch, OtherCount, ToolError
 from handrail.text.diff import snippet
 from handrail.text.document import Splice, applied
-from handrail.text.ladder import Plan, plan
-from handrail.tool import Arguments, Context, Hints, Loaded, Outcome, Remark, Tool, Words, Writes
+from handrail.text.matching.find import Plan, plan
+from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Remark, Tool, Words, Writes
 
 _PROSE = (".md", ".mdx", ".rst", ".txt", ".adoc")
 

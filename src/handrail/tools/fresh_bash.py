@@ -12,10 +12,10 @@ from typing import Annotated
 from pydantic import Field
 
 from handrail.errors import BadArguments
-from handrail.nouns import Touch
-from handrail.shell.reading.effects import effects
-from handrail.tool import Arguments, Context, Hints, Outcome, Tool, Words
+from handrail.model import Touch
+from handrail.shell.effects.effects import effects
 from handrail.tools import bash
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words
 
 _LASTING = ("cd", "pushd", "popd", "export", "source", ".", "alias", "declare", "shopt", "unset")
 """What a command says when it counts on a shell that lives on."""

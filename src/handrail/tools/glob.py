@@ -13,13 +13,13 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from handrail.errors import BadGlobPattern, SearchTimedOut
-from handrail.nouns import Touch
+from handrail.model import Touch
 from handrail.search.receipt import Budget
 from handrail.search.tree import Tree
 from handrail.search.walk import Directory
 from handrail.text.globs import BadGlob, compiled, fixed_part
-from handrail.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words
-from handrail.tools.parts.coverage import passed_over
+from handrail.tools.shared.coverage import passed_over
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words
 
 _KEPT = 20_000
 

@@ -14,8 +14,8 @@ from handrail.search.grep import search
 from handrail.search.query import Page, Query
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import Tree
-from handrail.tool import Arguments, Context, Hints, Outcome, Reads, Remark, Tool, Words
-from handrail.tools.parts.coverage import passed_over
+from handrail.tools.shared.coverage import passed_over
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Remark, Tool, Words
 
 _MOST_CONTEXT = 100
 

@@ -13,8 +13,8 @@ from handrail.search.receipt import Budget
 from handrail.search.tree import Kind, Tree
 from handrail.search.walk import Directory
 from handrail.text.globs import BadGlob, filtered
-from handrail.tool import Arguments, Context, Hints, Outcome, Reads, Remark, Tool, Words
-from handrail.tools.parts.coverage import passed_over
+from handrail.tools.shared.coverage import passed_over
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Remark, Tool, Words
 
 
 class Args(Arguments):

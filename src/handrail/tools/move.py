@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from handrail.errors import NotFound, NotRegular
-from handrail.files.parcels import MOST_ENTRIES
-from handrail.nouns import Action, Touch
-from handrail.tool import Arguments, Context, Hints, Outcome, Tool, Words
+from handrail.files.subtrees import MOST_ENTRIES
+from handrail.model import Action, Touch
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words
 
 if TYPE_CHECKING:
-    from handrail.files.parcels import Parcel
+    from handrail.files.subtrees import Parcel
 
 
 class Args(Arguments):

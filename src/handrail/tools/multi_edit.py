@@ -11,8 +11,8 @@ from pydantic import BeforeValidator, Field
 from handrail.errors import ChangedSince, EmptyOld, NoMatch, ToolError
 from handrail.text.diff import snippet
 from handrail.text.document import Edited, Splice
-from handrail.tool import Arguments, Context, Hints, Outcome, Tool, Words, Writes
 from handrail.tools.edit import elsewhere, how, numbered, understood
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words, Writes
 
 
 def _list(value: Any) -> Any:

@@ -13,12 +13,13 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from handrail.errors import BadNotebook, ChangedSince, NoSuchCell
-from handrail.text import lines, notebook
+from handrail.text import lines
 from handrail.text.codec import UTF8
+from handrail.text.display import shown
 from handrail.text.document import Splice, applied
-from handrail.text.notebook import Notebook
-from handrail.text.shown import shown
-from handrail.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words, Writes
+from handrail.text.notebooks import cells as notebook
+from handrail.text.notebooks.cells import Notebook
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words, Writes
 
 _KINDS = {"replace": "replaced", "insert": "inserted", "delete": "deleted"}
 _INDEX = re.compile(r"(?:cell-)?([0-9]{1,5})")

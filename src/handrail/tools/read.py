@@ -15,9 +15,9 @@ from pydantic.json_schema import SkipJsonSchema
 from handrail.errors import BadArguments, BinaryFile, FileTooLarge, PageTooLarge, PastColumn, PastEnd
 from handrail.files.pages import Page, Row, TextFile
 from handrail.text import lines
-from handrail.text.shown import readable
-from handrail.tool import Arguments, Context, Hints, Outcome, Reads, Remark, Tool, Words
-from handrail.tools.parts import read_media
+from handrail.text.display import readable
+from handrail.tools.shared import read_media
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Remark, Tool, Words
 
 _FEED = re.compile(r"\r?\n")
 

@@ -30,19 +30,19 @@ from handrail.errors import (
     TooManyOccurrences,
     UnknownOccurrence,
 )
-from handrail.files.stored import Stored, load
-from handrail.nouns import Touch
+from handrail.files.versions import Stored, load
+from handrail.model import Touch
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import Tree
-from handrail.text import occurrences
+from handrail.text.display import readable, shown
 from handrail.text.document import document
 from handrail.text.globs import BadGlob, filtered
 from handrail.text.lines import body
-from handrail.text.occurrences import Occurrence
-from handrail.text.shown import readable, shown
+from handrail.text.matching import occurrences
+from handrail.text.matching.occurrences import Occurrence
 from handrail.text.splice import narrowed
-from handrail.tool import Arguments, Context, Hints, Loaded, Outcome, Reads, Remark, Tool, Words
-from handrail.tools.parts.coverage import passed_over
+from handrail.tools.shared.coverage import passed_over
+from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Reads, Remark, Tool, Words
 from handrail.workspace import WorkPath
 
 _SHORT, _LONG = 8, 16

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from handrail.errors import BadArguments, PastEnd
-from handrail.nouns import Touch
+from handrail.model import Touch
 from handrail.text import lines
 from handrail.text.diff import snippet
 from handrail.text.document import Splice
 from handrail.text.splice import with_endings
-from handrail.tool import Arguments, Context, Hints, Loaded, Outcome, Tool, Words
 from handrail.tools import edit, view, write
+from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Tool, Words
 from handrail.tools.view import Range, borrowed, lent
 
 _NEEDS = {

@@ -12,10 +12,10 @@ from typing import Annotated
 from pydantic import Field
 
 from handrail.errors import NotFound, NotRegular
-from handrail.files.parcels import MOST_ENTRIES
-from handrail.nouns import Touch
-from handrail.tool import Arguments, Context, Hints, Names, Outcome, Tool, Words
+from handrail.files.subtrees import MOST_ENTRIES
+from handrail.model import Touch
 from handrail.tools.move import inside
+from handrail.tools.tool import Arguments, Context, Hints, Names, Outcome, Tool, Words
 
 
 class Args(Arguments):

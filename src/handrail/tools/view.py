@@ -9,8 +9,8 @@ from typing import Annotated, Any, cast
 from pydantic import AfterValidator, Field
 
 from handrail.errors import BadArguments
-from handrail.tool import Arguments, Context, Hints, Outcome, Reads, Tool, Words
 from handrail.tools import ls, read
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Tool, Words
 
 _ALL_LINES = 1 << 40
 _SAYS: dict[str, ModuleType] = {"read": read, "ls": ls}

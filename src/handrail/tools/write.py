@@ -11,7 +11,7 @@ from handrail.text import lines
 from handrail.text.codec import UTF8
 from handrail.text.document import Document, Splice
 from handrail.text.splice import narrowed, with_endings
-from handrail.tool import Arguments, Context, Hints, Outcome, Tool, Words, Writes
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words, Writes
 
 
 class Args(Arguments):

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from handrail.agent.talk import Reply, Turn
+from handrail.agent.messages import Reply, Turn
 
 if TYPE_CHECKING:  # what is known of a model's name is there before the engine is
-    from handrail.session import Session
+    from handrail.pipeline.session import Session
 
 Api = Literal["chat", "responses", "anthropic"]
 APIS: tuple[Api, ...] = ("chat", "responses", "anthropic")

@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from handrail.agent.messages import Given, Reply, Turn, Usage, Use
 from handrail.agent.providers import ModelError, Request, cut_off
+from handrail.agent.providers.clean_reply import count, distinct, sent_arguments, sent_name
 from handrail.agent.providers.failures import translated
-from handrail.agent.providers.uses import count, distinct, sent_arguments, sent_name
-from handrail.agent.talk import Given, Reply, Turn, Usage, Use
-from handrail.exports.anthropic import content_blocks
-from handrail.exports.anthropic import tools as tool_params
 from handrail.extras import MissingExtra, needs
+from handrail.integrations.anthropic import content_blocks
+from handrail.integrations.anthropic import tools as tool_params
 
 if TYPE_CHECKING:
     from anthropic import Anthropic

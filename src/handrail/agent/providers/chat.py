@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from handrail.agent.messages import Reply, Turn, Usage, Use
 from handrail.agent.providers import Request, cut_off
+from handrail.agent.providers.clean_reply import count, distinct, sent_arguments, sent_name, text_of
 from handrail.agent.providers.openai_common import client, failures
-from handrail.agent.providers.uses import count, distinct, sent_arguments, sent_name, text_of
-from handrail.agent.talk import Reply, Turn, Usage, Use
-from handrail.exports.openai import chat_tools, shown
+from handrail.integrations.openai import chat_tools, shown
 
 if TYPE_CHECKING:
     from openai import OpenAI

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from handrail.agent.messages import Reply, Turn, Usage, Use
 from handrail.agent.providers import ModelError, Request, cut_off
+from handrail.agent.providers.clean_reply import count, distinct, sent_name, text_of
 from handrail.agent.providers.openai_common import client, failures
-from handrail.agent.providers.uses import count, distinct, sent_name, text_of
-from handrail.agent.talk import Reply, Turn, Usage, Use
-from handrail.exports.openai import output_item, response_tools
+from handrail.integrations.openai import output_item, response_tools
 
 if TYPE_CHECKING:
     from openai import OpenAI

@@ -21,14 +21,15 @@ from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from handrail.approvers import Approvers
-from handrail.mcp import asking, offer, wire
+from handrail.approval import Approvers
+from handrail.mcp import asking, tool_list
+from handrail.mcp.answer_tokens import Seals
 from handrail.mcp.http.principals import Principal
 from handrail.mcp.protocol import BUSY, Client, meta_of, sound
-from handrail.mcp.seals import Seals
 from handrail.mcp.sessions import CannotOpen, Sessions, conversation
-from handrail.prepared import Answer, Prepared
-from handrail.session import Session
+from handrail.pipeline.prepared import Answer, Prepared
+from handrail.pipeline.session import Session
+from handrail.wire import mcp
 
 _TICK = 1.0
 _THREADS = 32
@@ -53,7 +54,7 @@ class Desk:
         self.sessions = sessions
         self.seals = seals
         self.structured = structured
-        self.tools = [wire.definition(spec) for spec in offer.specs(principal.dialect, principal.tools)]
+        self.tools = [mcp.definition(spec) for spec in tool_list.specs(principal.dialect, principal.tools)]
         self.running: set[Call] = set()
         self._most_calls = most_calls
         self._ending = False
@@ -135,7 +136,7 @@ class Call:
             await anyio.sleep(_TICK)
             seconds = round(time.monotonic() - begun, 1)
             with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-                await self.ctx.session.report_progress(seconds, None, wire.still_running(self.params.name, seconds))
+                await self.ctx.session.report_progress(seconds, None, mcp.still_running(self.params.name, seconds))
 
     def _run(self) -> dict[str, Any]:
         """In the worker thread."""
@@ -143,20 +144,20 @@ class Call:
             with self.desk.sessions.use(self.thread) as session:
                 made = self._called(session)
         except CannotOpen as error:
-            made = wire.failed_result(str(error), "no_session")
+            made = mcp.failed_result(str(error), "no_session")
         except asking.InputRequired as asked:
             made = asked.result()
         except asking.Forged as forged:
             self.fault = MCPError(INVALID_PARAMS, str(forged))
             made = {}
         except asking.Withdrawn:
-            made = wire.failed_result("the call was cancelled while a person was asked", "cancelled")
+            made = mcp.failed_result("the call was cancelled while a person was asked", "cancelled")
         return sound(made)
 
     def _called(self, session: Session) -> dict[str, Any]:
         self.session = session
-        result = session.call(self.params.name, wire.ours(self.params.arguments), cancel=self.cancel)
-        return wire.call_result(result, self.desk.structured)
+        result = session.call(self.params.name, mcp.ours(self.params.arguments), cancel=self.cancel)
+        return mcp.call_result(result, self.desk.structured)
 
     def answer(self, prepared: Prepared) -> Answer:
         """In the worker thread: what the person behind the client says; raises what ends the call without one."""

@@ -13,12 +13,12 @@ import os
 from collections.abc import Sequence
 
 from handrail.extras import MissingExtra, needs
-from handrail.kernel import hide_argument
 from handrail.mcp.command_line import Parser, WrongUsage, say
 from handrail.mcp.http import principals
 from handrail.mcp.http.principals import OWNER, BadPrincipals, Principal, Principals
-from handrail.mcp.http.serving import Door, HttpError, listening, serve
-from handrail.text.shown import shown
+from handrail.mcp.http.serve import Door, HttpError, listening, serve
+from handrail.system_calls import hide_argument
+from handrail.text.display import shown
 from handrail.workspace import Root
 
 _ABOUT = """\
@@ -127,8 +127,6 @@ def run(options: argparse.Namespace) -> int:
         with needs("mcp"):
             import uvicorn  # noqa: F401 - the extra, as a whole
 
-            import handrail.mcp.http.calls
-            import handrail.mcp.http.gate  # noqa: F401
     except MissingExtra as error:
         raise HttpError(str(error)) from None
     asked = door(options)

@@ -31,7 +31,7 @@ from handrail.files.locks import state_directory
 from handrail.policy.files import PolicyFile, parse
 from handrail.policy.paths import escaped
 from handrail.policy.secrets import MODES, Mode
-from handrail.text.shown import shown
+from handrail.text.display import shown
 
 OWNER = "owner"
 _TOKEN_FILE = "mcp-http-token"  # noqa: S105 - the name of a file

@@ -25,8 +25,8 @@ from handrail.mcp.command_line import Parser, WrongUsage, say
 from handrail.mcp.install import json_file, toml_file
 from handrail.mcp.install.files import Config, Records, undoing
 from handrail.mcp.install.json_file import Broken
+from handrail.text.display import shown
 from handrail.text.document import Splice
-from handrail.text.shown import shown
 
 NAME = "handrail"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from handrail.files.commit import Change, Saving, commit, recover
 from handrail.files.locks import Locks, state_directory
-from handrail.files.stored import Stored, digest_of, load
+from handrail.files.versions import Stored, digest_of, load
 from handrail.mcp.install.json_file import Broken
 from handrail.workspace import Root, WorkPath, Workspace
 

@@ -13,17 +13,17 @@ from handrail import __version__
 from handrail.mcp import protocol
 from handrail.mcp.protocol import Fault, Message
 from handrail.mcp.stdio.channel import Channel
-from handrail.mcp.wire import FRESHNESS, definition
+from handrail.wire.mcp import FRESHNESS, definition
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from handrail.mcp.stdio.calls import Running
-    from handrail.mcp.stdio.work import Work
-    from handrail.prepared import Approve
-    from handrail.session import Session
+    from handrail.mcp.stdio.running_calls import Running
+    from handrail.mcp.stdio.tool_calls import Work
+    from handrail.pipeline.prepared import Approve
+    from handrail.pipeline.session import Session
 
 _SERVER = {"name": "handrail", "title": "Handrail", "version": __version__}
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP")
@@ -128,7 +128,7 @@ class Server:
             raise Fault(protocol.INVALID_PARAMS, "arguments is not an object")
         if self._work is None:
             self._work = self._made_work()
-        from handrail.mcp.stdio.calls import Running
+        from handrail.mcp.stdio.running_calls import Running
 
         self._work.start(Running(id, params, client))
 
@@ -136,7 +136,7 @@ class Server:
         return {"capabilities": {"tools": {}}, "instructions": self._about}
 
     def _made_work(self) -> Work:
-        from handrail.mcp.stdio.work import Work
+        from handrail.mcp.stdio.tool_calls import Work
 
         return Work(self._channel, self._opened, _finished, self._structured)
 

@@ -1,0 +1,171 @@
+"""`handrail call`: one tool call from a terminal or a script."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from handrail.cli.common import (
+    MOST_INPUT,
+    add_dialect,
+    add_mode,
+    add_workspace,
+    kind_of,
+    open_session,
+    parse_json,
+    person,
+    verb_parser,
+)
+from handrail.cli.output import UsageError, as_document, on_terminal, safe, show_diff, warn, write
+from handrail.text.display import shown
+
+if TYPE_CHECKING:
+    from handrail.dialects import Dialect
+    from handrail.pipeline.session import Session
+
+_EXIT = {"ok": 0, "partial": 0, "error": 1, "denied": 3}
+
+_ABOUT = """\
+Make one tool call, and print what a model would read.
+
+A call is a session of its own: it has read nothing yet. A file that exists is changed only after it was read in
+the same session, so a lone Edit is refused, just as a model's would be. If you know what the file holds, say so
+with --read-first: the file is then read just before, in the same session, and the call goes ahead.
+For several calls in one session use `handrail batch`.
+
+What the rules ask about is asked at the terminal: the diff or the command is shown, and one key answers. Without a
+terminal whoever runs `handrail approve` elsewhere is asked, and if nobody does, such a call is refused."""
+
+_EXAMPLES = """\
+examples:
+  handrail call Read file_path=src/app.py offset=-20
+  handrail call Edit --read-first --diff file_path=a.py old_string=foo new_string=bar
+  handrail call Write '{"file_path": "notes.md", "content": "one\\ntwo\\n"}'
+  handrail call MultiEdit --read-first file_path=a.py edits='[{"old_string": "1", "new_string": "2"}]'
+  generate-arguments | handrail call Edit - -w path/to/project --json
+
+exit codes: 0 done (or partly: a note says what is left out), 1 the tool could not, 2 wrong usage, 3 not allowed here"""
+
+
+def parser() -> argparse.ArgumentParser:
+    made = verb_parser("call", _ABOUT, _EXAMPLES)
+    made.add_argument("tool", metavar="TOOL", help="the tool's name in the dialect; `handrail tools` lists them")
+    made.add_argument(
+        "words",
+        metavar="ARGUMENT",
+        nargs="*",
+        default=[],
+        help="key=value words (numbers and true/false are understood), or one JSON object, or - for JSON on stdin",
+    )
+    add_workspace(made)
+    add_mode(made)
+    add_dialect(made)
+    made.add_argument(
+        "--read-first", action="store_true", help="read the file before, in the same session, so that it may be changed"
+    )
+    made.add_argument("--json", action="store_true", help="print the whole result as JSON")
+    made.add_argument("--diff", action="store_true", help="show what changed on stderr, as a unified diff")
+    return made
+
+
+def run(options: argparse.Namespace) -> int:
+    attended = on_terminal(sys.stdin) and on_terminal(sys.stderr)
+    with open_session(options, person() if attended else None) as session:
+        _require_tool(session.dialect, options.tool)
+        arguments = _arguments(options.words, session.dialect, options.tool)
+        if options.read_first:
+            _read_first(session, options.tool, arguments)
+        result = session.call(options.tool, arguments)
+    if options.json:
+        from handrail.model import as_json
+
+        write(as_document(as_json(result)))
+    else:
+        text = safe(result.text) if on_terminal(sys.stdout) else result.text
+        write(text if text.endswith("\n") else text + "\n")
+    if options.diff:
+        show_diff(result.data.get("diff", ""))
+    if result.error and result.error.code == "not_seen" and not options.read_first:
+        warn("(this call is a session of its own and has read nothing yet: add --read-first)")
+    return _EXIT[result.status]
+
+
+def _require_tool(dialect: Dialect, tool: str) -> None:
+    if tool in dialect.entries:
+        return
+    from difflib import get_close_matches
+
+    folded = {name.casefold(): name for name in dialect.entries}
+    near = get_close_matches(tool.casefold(), folded, n=1)
+    mend = f"did you mean {folded[near[0]]}?" if near else f"the tools are {', '.join(dialect.entries)}"
+    raise UsageError(f"the dialect {shown(dialect.name)} has no tool {shown(tool)}; {mend}")
+
+
+def _arguments(words: Sequence[str], dialect: Dialect, tool: str) -> Mapping[str, Any]:
+    """The call's arguments, in whichever of the three ways they were given."""
+    if words == ["-"]:
+        return _json(_stdin(), "stdin")
+    if len(words) == 1 and words[0].lstrip()[:1] in ("{", "[", '"'):
+        return _json(os.fsencode(words[0]), "the argument")
+    found: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if word == "-" or word.lstrip().startswith("{"):
+            raise UsageError(
+                "arguments are either one JSON object, or - for JSON on stdin, or key=value words: not both"
+            )
+        if not equals or not key:
+            first = next(iter(dialect.spec(tool).schema["properties"]), "key")
+            raise UsageError(f"{_brief(word)} is not of the form key=value; for example {first}={_brief(word)}")
+        if key in found:
+            raise UsageError(f"{_brief(key)} is given twice; give it once")
+        found[key] = value
+    return found
+
+
+def _brief(word: str) -> str:
+    return shown(word if len(word) <= 60 else word[:60] + "...")
+
+
+def _stdin() -> bytes:
+    if sys.stdin is None:
+        raise UsageError("there is no stdin to read the arguments from")
+    if on_terminal(sys.stdin):
+        warn("(reading one JSON object from the terminal; Ctrl-D ends it)")
+    raw = sys.stdin.buffer.read(MOST_INPUT + 1)
+    if len(raw) > MOST_INPUT:
+        raise UsageError(f"stdin holds more than {MOST_INPUT >> 20} MB; send less in one call")
+    return raw
+
+
+def _json(raw: bytes, place: str) -> Mapping[str, Any]:
+    try:
+        value = parse_json(raw)
+    except ValueError as error:
+        raise UsageError(f"{place} is not valid JSON: {error}; give one JSON object such as {_SAMPLE}") from None
+    if not isinstance(value, dict):
+        raise UsageError(f"{place} is {kind_of(value)}; give one JSON object such as {_SAMPLE}")
+    return value
+
+
+_SAMPLE = '{"file_path": "README.md"}'
+
+
+def _read_first(session: Session, tool: str, arguments: Mapping[str, Any]) -> None:
+    """Read the file that the call names first. If that fails, the call itself will say why."""
+    from handrail.errors import ToolError
+
+    try:
+        touches = session.prepare(tool, arguments).touches
+    except ToolError:
+        return
+    target = next((touch.target for touch in touches if touch.action in ("read", "write")), None)
+    reader = next((entry for entry in session.dialect.entries.values() if entry.id == "read"), None)
+    if reader is None:
+        raise UsageError(f"--read-first: the dialect {shown(session.dialect.name)} has no tool that reads")
+    if target is not None:
+        theirs = {ours: name for name, ours in reader.rename.items()}
+        session.call(reader.name, {theirs.get("file_path", "file_path"): target, theirs.get("limit", "limit"): 1})

@@ -1,0 +1,113 @@
+"""What the journal knows of this conversation: its calls, what it has changed in all, and the last change."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from handrail.text.display import shown
+
+if TYPE_CHECKING:
+    from handrail.journal.queries import CallRow, Reader
+    from handrail.journal.undo import UndoReport
+    from handrail.pipeline.session import Session
+
+
+class NoChange(LookupError):
+    """There is nothing to show or to take back; the text says why."""
+
+
+@contextmanager
+def _reader(session: Session) -> Iterator[Reader]:
+    from handrail.journal import JournalFailed
+    from handrail.journal.queries import Reader
+    from handrail.journal.store import SqliteJournal
+
+    if not isinstance(session.journal, SqliteJournal):
+        raise NoChange('the journal is switched off: set journaling = "warn" below [settings]')
+    try:
+        with Reader(session.journal.path) as reader:
+            yield reader
+    except JournalFailed as error:
+        failure = session.journal.failure
+        why = f"the journal cannot be opened: {failure}" if failure else str(error.facts.get("why", error))
+        raise NoChange(shown(why)) from None
+
+
+def calls(session: Session, most: int) -> list[CallRow]:
+    """The last calls of this session, the newest last."""
+    with _reader(session) as reader:
+        return reader.calls(limit=most, session=session.origin.session)
+
+
+def undo_last(session: Session) -> UndoReport:
+    """Take back the newest change of this session that is not taken back yet."""
+    from handrail.errors import ToolError
+    from handrail.journal import JournalFailed
+    from handrail.journal.selection import last_change
+    from handrail.journal.undo import CannotUndo
+
+    with _reader(session) as reader:
+        found = last_change(reader, session=session.origin.session)
+    if found is None:
+        raise NoChange("nothing was changed here that is not taken back; `handrail undo` knows older changes")
+    try:
+        return session.undo(call=found.seq)
+    except CannotUndo as error:
+        raise NoChange(str(error)) from None
+    except JournalFailed as error:
+        raise NoChange(f"nothing was taken back: {error.facts.get('why', error)}") from None
+    except ToolError as error:
+        raise NoChange(f"nothing was taken back: {shown(str(error))}") from None
+
+
+def net_diff(session: Session) -> str:
+    """All that this session has changed and that still differs, as one diff: from what was there first to now."""
+    from handrail.journal.rows import ABSENT, DIRECTORY, LINK
+
+    first: dict[str, str] = {}
+    with _reader(session) as reader:
+        for row in reader.changing(session=session.origin.session):  # the newest first: what is oldest stays
+            first.update((one.path, one.before) for one in reversed(reader.files(row.seq)))
+        files = {digest for digest in first.values() if digest not in (ABSENT, DIRECTORY) and LINK not in digest}
+        kept = reader.images(list(files))
+    parts = [_one(path, digest, kept, session) for path, digest in sorted(first.items())]
+    return "".join(parts)
+
+
+def _one(path: str, digest: str, kept: dict[str, bytes], session: Session) -> str:
+    from handrail.journal.rows import DIRECTORY
+    from handrail.text.diff import hunks, unified
+    from handrail.text.document import Splice
+
+    home = os.path.realpath(session.workspace.home)
+    name = shown(os.path.relpath(path, home) if path.startswith(home + os.sep) else path)
+    if digest and digest not in kept:
+        return "" if digest == DIRECTORY else f"{name}: what was there before is not kept as a text\n"
+    try:
+        now = _contents(path)
+    except OSError as error:
+        return f"{name}: cannot be read: {error.strerror}\n"
+    before = kept[digest] if digest else None
+    if before == now:
+        return ""
+    old, new = ((raw or b"").decode("utf-8", "replace") for raw in (before, now))
+    if "\0" in old[:8192] + new[:8192]:
+        return f"{name}: binary, {len(before or b'')} -> {len(now or b'')} bytes\n"
+    changed = hunks(old, [Splice(0, len(old), new)])
+    return unified(name, changed, created=before is None, deleted=now is None)
+
+
+def _contents(path: str) -> bytes | None:
+    """What stands there now; a link is not followed, and a pipe is not waited for."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    with open(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return None
+        return file.read()

@@ -1,0 +1,99 @@
+"""What the line editor completes: slash commands at the beginning, and after an `@` the files of the project."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from handrail.cli.output import safe
+from handrail.text.display import readable
+
+if TYPE_CHECKING:
+    from handrail.pipeline.session import Session
+
+_NAMED = re.compile(r"(?:^|(?<=\s))@(\S*)$")
+_MOST = 50
+_FRESH = 3.0
+_SECONDS, _VISITS = 1.0, 100_000
+
+
+class Words(Completer):
+    """The completer of a chat."""
+
+    def __init__(
+        self, commands: Mapping[str, str], choices: Callable[[str], Sequence[str]], files: Callable[[], Sequence[str]]
+    ) -> None:
+        self._commands = commands
+        self._choices = choices
+        self._files = files
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:  # noqa: ARG002
+        text = document.text_before_cursor
+        if text.startswith("/") and "\n" not in text:
+            yield from self._slash(text)
+        elif found := _NAMED.search(text):
+            for path in best(found[1], self._files()):
+                yield Completion(path, start_position=-len(found[1]))
+
+    def _slash(self, text: str) -> Iterator[Completion]:
+        name, space, rest = text[1:].partition(" ")
+        if space:
+            for word in self._choices(name):
+                if word.startswith(rest):
+                    yield Completion(word, start_position=-len(rest))
+            return
+        for word, about in self._commands.items():
+            if word.startswith(name):
+                yield Completion(f"/{word}", start_position=-len(text), display_meta=about)
+
+
+def best(typed: str, paths: Iterable[str]) -> list[str]:
+    """The paths that fit: those that begin so, then those whose name does, then those that hold it."""
+    wanted = typed.casefold()
+
+    def rank(path: str) -> int:
+        folded = path.casefold()
+        if folded.startswith(wanted):
+            return 0
+        return 1 if folded.rpartition("/")[2].startswith(wanted) else 2
+
+    return sorted((path for path in paths if wanted in path.casefold()), key=lambda path: (rank(path), path))[:_MOST]
+
+
+class Files:
+    """The files of a workspace that a search would show, looked up again after a few seconds."""
+
+    def __init__(self, session: Callable[[], Session | None]) -> None:
+        self._session = session
+        self._found: list[str] = []
+        self._when = float("-inf")
+
+    def __call__(self) -> list[str]:
+        session = self._session()
+        if session and time.monotonic() - self._when > _FRESH:
+            self._found, self._when = list(_walked(session)), time.monotonic()
+        return self._found
+
+
+def _walked(session: Session) -> Iterator[str]:
+    from handrail.errors import ToolError
+    from handrail.pipeline import parts
+    from handrail.search.receipt import Budget
+    from handrail.search.tree import Tree
+    from handrail.search.walk import Listings
+
+    workspace = session.workspace
+    try:
+        tree = Tree(workspace, workspace.resolve("."), Listings(), parts.sight(session.policy))
+        for here in tree.walk(Budget(_SECONDS, _VISITS)).directories(tree.look(hidden=False, ignored=False)):
+            for name in (*here.files, *(f"{name}/" for name in here.dirs)):
+                path = here.prefix + name
+                if path == safe(readable(path)) and not any(map(str.isspace, path)):  # what can be typed as one word
+                    yield path
+    except (ToolError, OSError):
+        return

@@ -1,0 +1,245 @@
+"""A run on a terminal: what is finished stands, rendered; below it a few lines that change while it goes on.
+
+Only those last lines are ever drawn over, in one write each time, so that nothing flickers and nothing that stands is
+touched again. They hold the paragraph that is being written, the end of what commands print, and a spinner.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from handrail.agent.messages import Asked, Began, Ended, Event, Said, Waiting
+from handrail.cli.chat.blocks import Blocks
+from handrail.cli.chat.screen import told
+from handrail.cli.chat.summary import MARKS, about, outcome
+from handrail.cli.output import painted, safe
+from handrail.text.display import readable
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_TICK = 0.12
+_MOST_DIFF = 60
+_MOST_TAIL = 5
+
+
+class LiveScreen:
+    """A terminal."""
+
+    def __init__(self, out: TextIO) -> None:
+        self.shown: set[str] = set()
+        self._out = out
+        self._lock = threading.RLock()
+        self._blocks = Blocks()
+        self._calls: dict[str, tuple[str, float]] = {}
+        self._asked_at: float | None = None
+        self._rows = 0
+        self._drawing = self._held = False
+        self._frame = 0
+        self._modes: list[Any] | None = None
+        self._status: Callable[[], str] = str
+        self._tail: Callable[[], list[str]] = list
+
+    # What stands.
+
+    def say(self, text: str, style: str = "") -> None:
+        from rich.text import Text
+
+        self._print(Text(safe(readable(text)).rstrip("\n"), style))
+
+    def diff(self, text: str) -> None:
+        self._print(painted(readable(text)))
+
+    def _print(self, what: RenderableType, *, fitted: bool = False) -> None:
+        console, written = self._console()
+        console.print(what, soft_wrap=not fitted)
+        text = written.getvalue()
+        with self._lock:
+            self._write(self._erased() + text + ("" if text.endswith("\n") else "\n"))
+
+    def _markdown(self, block: str) -> None:
+        from rich.markdown import Markdown
+
+        # No links that only the terminal shows: the address is part of the text.
+        self._print(Markdown(safe(readable(block)), hyperlinks=False, code_theme="ansi_dark"), fitted=True)
+
+    def _console(self) -> tuple[Console, io.StringIO]:
+        from rich.console import Console
+
+        written = io.StringIO()
+        made = Console(file=written, force_terminal=True, width=self._size()[0], highlight=False, markup=False)
+        return made, written
+
+    def _size(self) -> tuple[int, int]:
+        try:
+            found = os.get_terminal_size(self._out.fileno())
+        except OSError:
+            return 80, 24
+        return found.columns or 80, found.lines or 24
+
+    # What happens.
+
+    def waiting(self, on: bool) -> None:
+        with self._lock:
+            self._asked_at = time.monotonic() if on else None
+
+    def notice(self, event: Event) -> None:
+        with self._lock:
+            if isinstance(event, Said):
+                for block in self._blocks.feed(event.text):
+                    self._markdown(block)
+            elif isinstance(event, Asked):
+                self._flush()
+            elif isinstance(event, Began):
+                self._calls[event.use.id] = about(event.use), time.monotonic()
+            elif isinstance(event, Ended):
+                self._ended(event)
+            else:
+                if isinstance(event, Waiting):
+                    self._flush()
+                for text in told(event):
+                    self.say(text, "yellow")
+
+    def _ended(self, event: Ended) -> None:
+        from rich.text import Text
+
+        self._calls.pop(event.use.id, None)
+        mark, style = MARKS.get(event.status, ("-", ""))
+        said = f" · {outcome(event)}"
+        self._print(Text.assemble((f"{mark} ", style), (safe(about(event.use)), "bold"), (safe(said), "dim")))
+        if event.diff and event.use.id not in self.shown:
+            rows = event.diff.splitlines(keepends=True)
+            self.diff("".join(rows[:_MOST_DIFF]))
+            if len(rows) > _MOST_DIFF:
+                self.say(f"... {len(rows) - _MOST_DIFF} more lines; /diff shows all", "dim")
+
+    def _flush(self) -> None:
+        left = self._blocks.finish()
+        if left.strip():
+            self._markdown(left)
+
+    # What changes.
+
+    @contextlib.contextmanager
+    def running(self, status: Callable[[], str], tail: Callable[[], list[str]]) -> Iterator[None]:
+        self._status, self._tail = status, tail
+        over = threading.Event()
+        ticker = threading.Thread(target=self._tick, args=(over,), daemon=True, name="handrail-screen")
+        with self._quiet():
+            self._drawing = True
+            ticker.start()
+            try:
+                yield
+            finally:
+                over.set()
+                ticker.join()
+                with self._lock:
+                    self._drawing = False
+                    self._calls.clear()
+                    self._asked_at = None
+                    self._flush()
+                    self._write(self._erased())
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        with self._lock:
+            self._flush()
+            self._write(self._erased())
+            self._held = True
+        try:
+            with self._echoing():
+                yield
+        finally:
+            with self._lock:
+                self._held = False
+
+    def _tick(self, over: threading.Event) -> None:
+        while not over.wait(_TICK):
+            tail = self._tail()
+            with self._lock:
+                if self._drawing and not self._held:
+                    self._draw(tail)
+
+    def _draw(self, tail: Sequence[str]) -> None:
+        from rich.cells import set_cell_size
+
+        wide, high = self._size()
+        self._frame = (self._frame + 1) % len(_FRAMES)
+        open_text = safe(readable(self._blocks.open)).expandtabs(4).strip("\n")
+        rows = [part for line in open_text.split("\n") for part in textwrap.wrap(line, wide - 1) or [""]]
+        rows = rows[-max(3, high - _MOST_TAIL - 6) :] if open_text else []
+        now, lines = time.monotonic(), [*rows]
+        lines += [f"  │ {line}" for line in tail[-_MOST_TAIL:]]
+        doing = [f"{name} · {now - since:.0f} s" for name, since in self._calls.values()]
+        if not doing:
+            doing = [f"thinking · {now - self._asked_at:.0f} s" if self._asked_at else "working"]
+        lines += [f"{_FRAMES[self._frame]} {one}" for one in doing[-3:]]
+        lines.append(f"  {self._status()} · Ctrl-C stops")
+        fitted = [set_cell_size(line, wide - 1).rstrip() for line in lines]
+        self._write(self._home() + "\x1b[K\n".join(fitted) + "\x1b[J")
+        self._rows = len(fitted)
+
+    def _home(self) -> str:
+        """To the beginning of the lines that change."""
+        up = f"\x1b[{self._rows - 1}A" if self._rows > 1 else ""
+        return f"\r{up}" if self._rows else ""
+
+    def _erased(self) -> str:
+        text = self._home() + "\x1b[J" if self._rows else ""
+        self._rows = 0
+        return text
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError):  # a terminal that has gone: the run ends by itself
+            self._out.buffer.write(text.encode("utf-8", "replace"))
+            self._out.buffer.flush()
+
+    # What is typed meanwhile is kept for the next prompt, and not shown in the middle of this.
+
+    @contextlib.contextmanager
+    def _quiet(self) -> Iterator[None]:
+        self._modes = modes = _own_modes()
+        _set(modes, echo=False)
+        try:
+            yield
+        finally:
+            self._modes = None
+            _set(modes, echo=True)
+
+    @contextlib.contextmanager
+    def _echoing(self) -> Iterator[None]:
+        _set(self._modes, echo=True)
+        try:
+            yield
+        finally:
+            _set(self._modes, echo=False)
+
+
+def _own_modes() -> list[Any] | None:
+    """The modes of the terminal, if it is ours: one in the background must leave them alone, or it is stopped."""
+    import termios
+
+    try:
+        return termios.tcgetattr(0) if os.tcgetpgrp(0) == os.getpgrp() else None
+    except (OSError, termios.error):
+        return None
+
+
+def _set(modes: list[Any] | None, *, echo: bool) -> None:
+    import termios
+
+    if modes is None:
+        return
+    wanted = list(modes)
+    if not echo:
+        wanted[3] &= ~(termios.ECHO | termios.ECHONL)
+    with contextlib.suppress(termios.error):
+        termios.tcsetattr(0, termios.TCSANOW, wanted)

@@ -1,0 +1,204 @@
+"""The session, the model and the conversation: each opened when it is needed, and let go of in the end.
+
+The session is opened by a thread while the person types the first message; the model's SDK is imported when that
+message is there; a conversation is a file only when something was said in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from handrail.agent.messages import Began, Ended, Event
+from handrail.cli.chat.approvals import Person, find_person
+from handrail.cli.chat.interrupts import Interrupts, Watched
+from handrail.cli.chat.status import Meter
+from handrail.cli.common import open_session
+from handrail.cli.output import Stop, safe
+from handrail.text.display import readable
+
+if TYPE_CHECKING:
+    from handrail.agent.loop import Agent
+    from handrail.agent.messages import Turn
+    from handrail.agent.providers import Api, Model
+    from handrail.agent.store import Conversation
+    from handrail.cli.chat.plan import Plan
+    from handrail.cli.chat.screen import Screen
+    from handrail.pipeline.session import Session
+
+_TAIL = 4096
+
+
+class Work:
+    """What a chat, or a run, works with."""
+
+    def __init__(self, plan: Plan, screen: Screen, notice: Callable[[Event], None] | None = None) -> None:
+        self.plan = plan
+        self.screen = screen
+        self.meter = Meter(plan.model, plan.window, plan.price_in, plan.price_out)
+        self.conversation: Conversation | None = plan.conversation
+        self.person: Person | None = None
+        self.interrupts = Interrupts(self.stop)
+        self.stopping = threading.Event()
+        """Set when what goes on is to end; another one for each message."""
+        self._notice = notice or screen.notice
+        self._turns: Sequence[Turn] = plan.turns
+        self._agent: Agent | None = None
+        self._commands: set[str] = set()
+        self._session: Session | None = None
+        self._failed: Stop | None = None
+        self._thread: threading.Thread | None = None
+
+    # The session.
+
+    def start(self, failed: Callable[[], None]) -> None:
+        """Open the session meanwhile; ``failed`` is called, by another thread, if that cannot be."""
+        if self._thread or self._session:
+            return
+
+        def open_it() -> None:
+            try:
+                self._open()
+            except Stop as stop:
+                self._failed = stop
+                failed()
+
+        self._thread = threading.Thread(target=open_it, name="handrail-opening", daemon=True)
+        self._thread.start()
+
+    @property
+    def ready(self) -> Session | None:
+        """The session, if it is open already."""
+        return self._session
+
+    @property
+    def session(self) -> Session:
+        """The session; raises `Stop` if there is none."""
+        if self._thread:
+            self._thread.join()
+        if self._failed:
+            raise self._failed
+        return self._session or self._open()
+
+    def _open(self) -> Session:
+        self.person = find_person(self.screen)
+        if self.person:
+            self.screen.shown = self.person.asked
+        wanted = {"dialect": self.plan.dialect, "mode": self.plan.mode}
+        options = argparse.Namespace(**{**vars(self.plan.options), **wanted})
+        self._session = open_session(options, self.person)
+        return self._session
+
+    def close(self) -> None:
+        if self._thread:
+            self._thread.join()
+        if self._session:
+            self._session.close()
+        if self.person:
+            self.person.tty.close()
+        if self.conversation:
+            self.conversation.close()
+
+    # The agent.
+
+    @property
+    def opened(self) -> Agent | None:
+        """The agent, if anything was said yet."""
+        return self._agent
+
+    def agent(self) -> Agent:
+        """The agent; raises `ModelError` if the model cannot be asked, `Stop` if there is no session."""
+        from handrail.agent.history import History
+        from handrail.agent.loop import Agent, Limits
+        from handrail.agent.prompt import system_prompt
+        from handrail.agent.store import Store
+
+        if self._agent is None:
+            session, model = self.session, self._model(self.plan.model, self.plan.api, self.plan.window)
+            if self.conversation is None:
+                store = Store(self.plan.state)
+                self.conversation = store.new(self.plan.workspace, self.plan.model, self.plan.dialect)
+            history = History(system_prompt(session), self._turns, self.conversation)
+            limits = Limits(steps=self.plan.steps, tokens=self.plan.tokens)
+            self._agent = Agent(session, model, history, self._seen, limits)
+            self.meter.used = history.tokens
+        return self._agent
+
+    def change_model(self, name: str, api: Api, window: int) -> None:
+        """Go on with another model; raises `ModelError`, and nothing is changed then."""
+        model = self._model(name, api, window)
+        same = name == self.plan.model
+        prices = (self.plan.price_in, self.plan.price_out) if same else (None, None)
+        self.plan = replace(self.plan, model=name, api=api, window=window, price_in=prices[0], price_out=prices[1])
+        self.meter.model, self.meter.window = name, window
+        self.meter.price_in, self.meter.price_out = prices
+        if self._agent:
+            self._agent.model = model
+
+    def forget(self) -> None:
+        """Begin a new conversation with the next message."""
+        if self.conversation:
+            self.conversation.close()
+        self._agent, self._turns, self.conversation = None, (), None
+        self.meter.used = 0
+
+    def _model(self, name: str, api: Api, window: int) -> Model:
+        from handrail.agent.providers import open_model
+
+        return Watched(open_model(name, os.environ, api, window), self.screen.waiting)
+
+    def _seen(self, event: Event) -> None:
+        self.meter.notice(event)
+        if isinstance(event, Began) and self._is_command(event.use.name):
+            self._commands.add(event.use.id)
+        elif isinstance(event, Ended):
+            self._commands.discard(event.use.id)
+        self._notice(event)
+
+    def _is_command(self, tool: str) -> bool:
+        entry = self._session.dialect.entries.get(tool) if self._session else None
+        return entry is not None and entry.id == "bash"
+
+    def stop(self) -> None:
+        """End what goes on, questions to the person included."""
+        self.stopping.set()
+        if self.person:
+            self.person.tty.stop()
+
+    def restart(self) -> None:
+        self.stopping = threading.Event()
+        if self.person:
+            self.person.tty.restart()
+
+    def tail(self) -> list[str]:
+        """The last lines of what the commands print that run now."""
+        if not self._session or not self._commands:
+            return []
+        return [line for log in _running(self._session) for line in _last_lines(log)]
+
+
+def _running(session: Session) -> list[str]:
+    """The logs of the commands that run."""
+    from handrail.errors import ToolError
+
+    try:
+        return [run.order.log for run in session.terminal().running()]
+    except ToolError:
+        return []
+
+
+def _last_lines(log: str) -> list[str]:
+    from handrail.shell.runner.output import clean
+
+    try:
+        with open(log, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+            raw = file.read(_TAIL)
+    except OSError:  # it has ended meanwhile
+        return []
+    lines = raw.split(b"\n")[1 if len(raw) == _TAIL else 0 :]
+    return [safe(readable(clean(line))).expandtabs(4) for line in lines if line.strip()][-5:]

@@ -1,0 +1,184 @@
+"""What was asked for: options, environment and configuration, checked as far as that needs no engine.
+
+The engine takes longer to import than a person waits for a prompt. So a mistake is looked for with what is cheap, and
+only where something seems wrong is the part loaded that knows the exact words.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from handrail.cli.common import add_dialect, add_workspace, open_config, open_dialect, require_directory
+from handrail.cli.output import UsageError
+from handrail.text.display import shown
+
+if TYPE_CHECKING:
+    from handrail.agent.messages import Turn
+    from handrail.agent.providers import Api
+    from handrail.agent.store import Conversation, Store
+    from handrail.policy.secrets import Mode
+    from handrail.settings.config_file import Config
+
+_KEYS = {
+    "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
+    "openai": ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
+}
+_NO_MODEL = 'no model is set: give --model M, set HANDRAIL_MODEL, or write model = "M" below [agent] into {place}'
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that a conversation is opened with."""
+
+    model: str
+    api: Api
+    window: int
+    dialect: str
+    mode: Mode
+    workspace: str
+    state: str
+    options: argparse.Namespace
+    steps: int
+    tokens: int
+    price_in: float | None = None
+    price_out: float | None = None
+    conversation: Conversation | None = None
+    turns: Sequence[Turn] = ()
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options that `chat` and `run` share."""
+    add_workspace(parser)
+    parser.add_argument("--model", metavar="M", help="the model (default: $HANDRAIL_MODEL, or the configuration)")
+    add_dialect(parser)
+    parser.set_defaults(dialect=None)
+    parser.add_argument("--api", metavar="A", help="chat, responses or anthropic (default: by the model's name)")
+    parser.add_argument("--mode", metavar="MODE", type=_mode, help="what may be done without asking (default: ask)")
+    parser.add_argument("--window", metavar="N", type=_count, help="how many tokens the model takes")
+    parser.add_argument("--max-steps", metavar="N", type=_count, default=100, help="replies a task may take (100)")
+    parser.add_argument("--max-tokens", metavar="N", type=_count, default=0, help="tokens a task may take")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--continue", dest="go_on", action="store_true", help="the last conversation in this project")
+    which.add_argument("--resume", metavar="ID", help="this conversation; `handrail chat --list` shows them")
+
+
+def _mode(word: str) -> str:
+    from handrail.policy.secrets import MODES  # only where the option is used
+
+    if word not in MODES:
+        raise argparse.ArgumentTypeError(f"there is no mode {word}; the modes are {', '.join(MODES)}")
+    return word
+
+
+def _count(word: str) -> int:
+    if not word.isdecimal() or not 0 < int(word) < 1 << 40:
+        raise argparse.ArgumentTypeError(f"must be a whole number above 0, not {word}")
+    return int(word)
+
+
+def make_plan(options: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Plan:
+    """The plan; raises `UsageError` with the mend."""
+    from handrail.agent.store import Store
+    from handrail.files.locks import state_directory
+
+    config = open_config()
+    for option, places in (("-w", [options.workspace]), ("--root", options.root), ("--read-root", options.read_root)):
+        for place in places:
+            require_directory(option, place)
+    workspace = os.path.realpath(options.workspace)
+    state = state_directory(config.settings.state)
+    kept = _resumed(options, workspace, Store(state))
+    asked = options.model or (kept[1] if kept else "") or environ.get("HANDRAIL_MODEL") or config.agent.model
+    if not asked:
+        from handrail.settings.config_file import place as where
+
+        raise UsageError(_NO_MODEL.format(place=shown(config.path or where(environ))))
+    plan = _modelled(asked, options, config, environ, workspace, state, kept[2] if kept else "")
+    return replace(plan, conversation=kept[0], turns=kept[3]) if kept else plan
+
+
+def _modelled(
+    model: str,
+    options: argparse.Namespace,
+    config: Config,
+    environ: Mapping[str, str],
+    workspace: str,
+    state: str,
+    dialect: str,
+) -> Plan:
+    from handrail.agent.providers import APIS, api_of, family
+
+    own = config.agent
+    ours = own.model in (None, model)  # what is configured for a model does not hold for another one
+    api = options.api or (own.api if ours else None) or api_of(model, environ)
+    if api not in APIS:
+        raise UsageError(f"--api: there is no API {shown(api)}; known are {', '.join(APIS)}")
+    dialect = options.dialect or dialect or family(model).dialect
+    _require_dialect(dialect)
+    plan = Plan(
+        model=model,
+        api=cast("Api", api),
+        window=options.window or (own.window if ours else None) or family(model).window,
+        dialect=dialect,
+        mode=options.mode or "ask",
+        workspace=workspace,
+        state=state,
+        options=options,
+        steps=options.max_steps,
+        tokens=options.max_tokens,
+        price_in=own.price_in if ours else None,
+        price_out=own.price_out if ours else None,
+    )
+    require_reachable(model, plan.api, environ)
+    return plan
+
+
+def require_reachable(model: str, api: Api, environ: Mapping[str, str]) -> None:
+    """Whether a request could be made at all: a package, and a key or an address. Raises `UsageError`."""
+    from importlib.util import find_spec
+
+    package = "anthropic" if api == "anthropic" else "openai"
+    variable = _KEYS[package][-1]
+    if (base := environ.get(variable)) and not base.startswith(("http://", "https://")):
+        raise UsageError(f"{variable} is {shown(base)}, which is no address; it must begin with http:// or https://")
+    if find_spec(package) and any(environ.get(name) for name in _KEYS[package]):
+        return
+    from handrail.agent.providers import ModelError, open_model
+
+    try:
+        open_model(model, environ, api)  # says what is missing, and the mend
+    except ModelError as error:
+        raise UsageError(str(error)) from None
+
+
+def _require_dialect(name: str) -> None:
+    import handrail
+
+    ours = os.path.join(os.path.dirname(handrail.__file__), "dialects", name)
+    if not any(os.path.isfile(os.path.join(folder, "tools.toml")) for folder in (ours, name)):
+        open_dialect(name)  # one of another package; or it says that there is none
+
+
+def _resumed(
+    options: argparse.Namespace, workspace: str, store: Store
+) -> tuple[Conversation, str, str, list[Turn]] | None:
+    """The conversation to go on with, its model, its dialect, and its turns."""
+    from handrail.agent.store import NoConversation
+
+    try:
+        wanted = store.last(workspace) if options.go_on else options.resume
+        if wanted is None:
+            return None
+        if not wanted:
+            raise NoConversation("--resume needs the id of a conversation")
+        conversation, kept, turns = store.load(wanted)
+    except NoConversation as error:
+        mend = "leave out --continue to begin one" if options.go_on else "`handrail chat --list` shows their ids"
+        raise UsageError(f"{shown(str(error))}; {mend}") from None
+    if kept.workspace != workspace:
+        raise UsageError(f"conversation {kept.id} is about {shown(kept.workspace)}; give -w {shown(kept.workspace)}")
+    return conversation, kept.model, kept.dialect, turns

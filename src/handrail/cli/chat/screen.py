@@ -1,0 +1,121 @@
+"""What is shown of a run where nobody watches a terminal: the model's text on stdout, all else on stderr.
+
+No colours, no spinner, line by line. On a terminal `live.py` takes its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from threading import Lock
+from typing import Protocol
+
+from handrail.agent.messages import Asked, Began, Compacted, Ended, Event, Said, Waiting
+from handrail.cli.chat.summary import MARKS, about, outcome
+from handrail.cli.output import on_terminal, safe, warn, write
+
+
+class Screen(Protocol):
+    """Shows a run."""
+
+    shown: set[str]
+    """The ids of calls whose changes the person has seen already."""
+
+    def running(self, status: Callable[[], str], tail: Callable[[], list[str]]) -> AbstractContextManager[None]:
+        """Around a run: ``status`` is the line of figures, ``tail`` the last lines of commands that run."""
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Around something else that uses the terminal."""
+
+    def waiting(self, on: bool) -> None:
+        """The model is being asked."""
+
+    def notice(self, event: Event) -> None:
+        """Something has happened."""
+
+    def say(self, text: str, style: str = "") -> None:
+        """A line, or several, to the person."""
+
+    def diff(self, text: str) -> None:
+        """Changes."""
+
+
+class PlainScreen:
+    """For pipes and files."""
+
+    def __init__(self) -> None:
+        self.shown: set[str] = set()
+        self._line = ""
+        self._lock = Lock()
+
+    @contextlib.contextmanager
+    def running(self, status: Callable[[], str], tail: Callable[[], list[str]]) -> Iterator[None]:  # noqa: ARG002
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._end_line()
+            self.say(f"[{status()}]")
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        with self._lock:
+            self._end_line()
+        yield
+
+    def waiting(self, on: bool) -> None:
+        pass
+
+    def notice(self, event: Event) -> None:
+        with self._lock:
+            if isinstance(event, Said):
+                *whole, self._line = (self._line + event.text).split("\n")
+                for line in whole:
+                    write(safe(line) + "\n")
+                return
+            if isinstance(event, Asked | Waiting):
+                self._end_line()
+            for text in told(event):
+                warn(text)
+            if isinstance(event, Ended) and event.diff and event.use.id not in self.shown:
+                warn(event.diff.rstrip("\n"))
+
+    def say(self, text: str, style: str = "") -> None:  # noqa: ARG002 - there are no colours here
+        warn(text.rstrip("\n"))
+
+    def diff(self, text: str) -> None:
+        write(safe(text))
+
+    def _end_line(self) -> None:
+        if self._line:
+            write(safe(self._line) + "\n")
+            self._line = ""
+
+
+def told(event: Event) -> list[str]:
+    """An event in a line; what is streamed, or shown in another way, in none."""
+    if isinstance(event, Ended):
+        return [f"{MARKS.get(event.status, ('-', ''))[0]} {about(event.use)} · {outcome(event)}"]
+    if isinstance(event, Waiting):
+        return [f"{event.why}; trying again in {event.seconds:g} s"]
+    if isinstance(event, Compacted):
+        return [f"the conversation was made shorter, from {event.before:,} to {event.after:,} tokens: {event.how}"]
+    assert isinstance(event, Said | Asked | Began)
+    return []
+
+
+def lively(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a person watches a terminal that can do more than print lines."""
+    return on_terminal(sys.stdout) and environ.get("TERM", "dumb") not in ("dumb", "unknown", "")
+
+
+def open_screen() -> Screen:
+    """The screen for where stdout goes."""
+    if not lively():
+        return PlainScreen()
+    from handrail.cli.chat.live import LiveScreen
+
+    return LiveScreen(sys.stdout)

@@ -1,0 +1,41 @@
+"""What a conversation has cost so far: tokens, money where prices are known, and how full the window is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from handrail.agent.messages import Asked, Event
+
+
+@dataclass(slots=True)
+class Meter:
+    """Counts."""
+
+    model: str
+    window: int
+    price_in: float | None = None
+    price_out: float | None = None
+    input: int = 0
+    output: int = 0
+    used: int = 0
+    """Tokens of the conversation as it stands."""
+
+    def notice(self, event: Event) -> None:
+        if isinstance(event, Asked):
+            self.input += event.usage.input
+            self.output += event.usage.output
+            self.used = event.usage.input + event.usage.output
+
+    @property
+    def cost(self) -> float | None:
+        """None where no price is known."""
+        if self.price_in is None and self.price_out is None:
+            return None
+        return (self.input * (self.price_in or 0.0) + self.output * (self.price_out or 0.0)) / 1e6
+
+    def line(self) -> str:
+        parts = [self.model, f"{self.input:,} in, {self.output:,} out"]
+        if (cost := self.cost) is not None:
+            parts.append(f"cost {cost:.4f}" if cost < 1 else f"cost {cost:,.2f}")
+        parts.append(f"{min(self.used / self.window, 1.0):.0%} of {self.window:,}")
+        return " · ".join(parts)

@@ -1,0 +1,48 @@
+"""One line a call: what it was about, how it ended, how much came back and how long it took."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from handrail.text.display import shown
+
+if TYPE_CHECKING:
+    from handrail.agent.messages import Ended, Use
+
+MARKS = {"ok": ("✓", "green"), "partial": ("✓", "yellow"), "error": ("✗", "red"), "denied": ("⊘", "magenta")}
+_MOST = 70
+
+
+def about(use: Use) -> str:
+    """The tool, and the first thing that it was given."""
+    try:
+        values = json.loads(use.arguments)
+    except (ValueError, RecursionError):
+        return f"{shown(use.name)} {_short(use.arguments)}"
+    values = list(values.values()) if isinstance(values, dict) else []
+    first = next((value for value in values if isinstance(value, str) and value), "")
+    return f"{shown(use.name)} {_short(first)}".rstrip()
+
+
+def outcome(event: Ended) -> str:
+    """Size and seconds; of a failure also its first line."""
+    lines = len(event.text.splitlines())
+    raw = len(event.text.encode("utf-8", "replace"))
+    text = f"{lines} line{'' if lines == 1 else 's'}, {size(raw)} · {event.seconds:.2f} s"
+    if event.status in ("error", "denied"):
+        text += f" · {_short(next(iter(event.text.strip().splitlines()), ''), 160)}"
+    return text
+
+
+def size(count: int) -> str:
+    for power, unit in ((20, "MB"), (10, "KB")):
+        if count >= 1 << power:
+            return f"{count / (1 << power):.1f} {unit}"
+    return f"{count} B"
+
+
+def _short(text: str, most: int = _MOST) -> str:
+    """A text on one line, with nothing in it that a terminal would obey."""
+    line = shown(" ".join(text[: most * 4].split()))
+    return line if len(line) <= most else line[: most - 1] + "…"

@@ -1,0 +1,45 @@
+"""The least that a verb needs to end: its answer on stdout, or why not. Imports next to nothing: help is quick."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+class Stop(Exception):
+    """The command cannot go on; the text says why."""
+
+    code = 1
+
+
+class UsageError(Stop):
+    """The command was not typed right, or the configuration is not; nothing was done."""
+
+    code = 2
+
+
+def write(text: str) -> bool:
+    """Text to stdout, at once, in UTF-8; False if nobody reads it any more."""
+    if sys.stdout is None:
+        return False
+    if not text.isascii():
+        from handrail.text.display import readable
+
+        text = readable(text)
+    try:
+        sys.stdout.buffer.write(text.encode("utf-8"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        _silence()
+        return False
+    except OSError as error:
+        _silence()
+        raise Stop(f"the answer could not be written: {error.strerror}") from None
+    return True
+
+
+def _silence() -> None:
+    """Point stdout at nothing, so that the interpreter does not complain about it when it ends."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+    os.close(nothing)

@@ -1,0 +1,198 @@
+"""What a killed process had begun, and how the next call ends it.
+
+One file needs no decision: it is the old one or the new one, and its temporary file goes. A set of files is recorded
+with how far it has come. Killed before all names were changed, the whole set goes back; killed after that, it stays.
+Whatever a stranger has written in the meantime is never undone and never lost.
+
+A record is rewritten in place as the work goes on, so every form of it has the same length: one that was cut off in
+the middle of being rewritten still reads as the old or the new one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
+from typing import Literal
+
+from handrail import system_calls
+from handrail.files.exchange import READ, keep
+from handrail.files.key_locks import Intent
+from handrail.files.versions import BLOCK
+
+Doing = Literal["write", "swaps", "ready"]
+"""Temporary files are being written; names are being changed; all names are changed."""
+Kind = Literal["exchange", "new", "delete", "through", "tree"]
+"""`tree`: a directory that is removed with all that is in it."""
+_TEMP = re.compile(r"\.handrail-[0-9a-f]{16}")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file of a set: where it is, under which temporary name, and what is old and new about it."""
+
+    directory: str
+    dev: int
+    ino: int
+    kind: str
+    temp: str
+    name: str
+    new_ino: str
+    """Of the new file, sixteen digits; zeros as long as there is none."""
+    old: str | None
+    new: str | None
+    """Digests."""
+
+
+def part(directory: int, real: str, kind: Kind, temp: str, name: str, new_ino: int, *digests: str | None) -> Part:
+    place = os.fstat(directory)
+    at = os.path.dirname(real)
+    return Part(at, place.st_dev, place.st_ino, f"{kind:8}", temp, name, f"{new_ino:016x}", *digests)
+
+
+def intents(doing: Doing, parts: Sequence[Part]) -> list[Intent]:
+    """What to write down before going on."""
+    one = parts[0]
+    if len(parts) == 1 and one.kind.strip() not in ("delete", "tree"):
+        place, new_ino = [one.dev, one.ino], int(one.new_ino, 16)
+        return [
+            {
+                "directory": one.directory,
+                "place": place,
+                "temp": one.temp,
+                "name": one.name,
+                "new_ino": new_ino,
+                "old": one.old,
+            }
+        ]
+    return [{"doing": doing, "parts": [astuple(one) for one in parts]}]
+
+
+def recover(intent: Intent) -> None:
+    """Finish what a killed process had begun: its temporary files go, and no stranger's write is lost."""
+    # Also a record that another version of this program left, or that is none at all, must not stop a call.
+    with contextlib.suppress(OSError, KeyError, TypeError, ValueError):
+        if "doing" in intent:
+            _recover_set(intent["doing"], [Part(*values) for values in intent["parts"]])
+            return
+        dev, ino = intent["place"]
+        one = Part(intent["directory"], dev, ino, "exchange", intent["temp"], intent["name"], "0", None, None)
+        with _opened(one) as directory:
+            _settle(directory, one.temp, one.name, intent["new_ino"], intent["old"])
+
+
+def _recover_set(doing: Doing, parts: Sequence[Part]) -> None:
+    # Names are changed only when all new files are known: a record that lacks one was cut off before that.
+    known = all(int(one.new_ino, 16) for one in parts if one.kind.strip() in ("exchange", "new"))
+    begun = doing != "write" and known
+    for one in reversed(parts):
+        with contextlib.suppress(OSError), _opened(one) as directory:
+            if doing == "ready" and known:
+                _finish(directory, one)
+            else:
+                _undo(directory, one, begun)
+
+
+@contextlib.contextmanager
+def _opened(one: Part) -> Iterator[int]:
+    """The directory of a file, if it is still the same one and the names are such as we give."""
+    if not _TEMP.fullmatch(one.temp) or "/" in one.name:
+        raise ValueError(one.temp)
+    directory = os.open(one.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        found = os.fstat(directory)
+        if (found.st_dev, found.st_ino) != (one.dev, one.ino):
+            raise FileNotFoundError(one.directory)
+        yield directory
+    finally:
+        os.close(directory)
+
+
+def _finish(directory: int, one: Part) -> None:
+    """All names are changed: what is left under the temporary name goes, unless a stranger wrote it."""
+    if one.kind.strip() == "tree":  # compared before the record said `ready`: what it holds is kept
+        shutil.rmtree(one.temp, dir_fd=directory)
+    elif one.kind.strip() == "delete":
+        if _digest_at(directory, one.temp) == one.old:
+            os.unlink(one.temp, dir_fd=directory)
+        else:
+            _put_back(directory, one)
+    else:
+        _settle(directory, one.temp, one.name, int(one.new_ino, 16), one.old)
+
+
+def _undo(directory: int, one: Part, begun: bool) -> None:
+    """The file as it was, unless a stranger has made the new one his own."""
+    kind, new_ino = one.kind.strip(), int(one.new_ino, 16)
+    if kind in ("delete", "tree") and begun:
+        _put_back(directory, one)
+    if kind == "new" and begun and _is_ours(directory, one):
+        os.unlink(one.name, dir_fd=directory)
+    if kind == "exchange" and begun and _ino(directory, one.temp) not in (new_ino, None):
+        if _is_ours(directory, one):
+            system_calls.exchange(one.temp, one.name, directory)
+        elif _digest_at(directory, one.temp) != one.old:
+            keep(one.temp, one.name, directory)
+    if kind in ("new", "exchange"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(one.temp, dir_fd=directory)
+
+
+def _put_back(directory: int, one: Part) -> None:
+    """A file that was to be deleted gets its name again; if that is taken, one that people see."""
+    left = _ino(directory, one.temp)
+    if left is None:
+        return
+    try:
+        system_calls.rename_new(one.temp, one.name, directory)
+    except FileExistsError:
+        if _ino(directory, one.name) != left:
+            keep(one.temp, one.name, directory)
+    if _ino(directory, one.temp) == left:  # a second name of the same file
+        os.unlink(one.temp, dir_fd=directory)
+
+
+def _settle(directory: int, temp: str, name: str, new_ino: int, old: str | None) -> None:
+    """One file that is new or old already: its temporary file goes."""
+    left = _ino(directory, temp)
+    if left is None:
+        return
+    if new_ino and left != new_ino and old is not None and _digest_at(directory, temp) != old:
+        # Killed right after the exchange: what lies under the temporary name is a stranger's write. Put it back,
+        # or, if the stranger has replaced our file by now, keep both.
+        if _ino(directory, name) != new_ino:
+            keep(temp, name, directory)
+            return
+        system_calls.exchange(temp, name, directory)
+    os.unlink(temp, dir_fd=directory)
+
+
+def _is_ours(directory: int, one: Part) -> bool:
+    """Whether the new file stands under the name, as we wrote it."""
+    return _ino(directory, one.name) == int(one.new_ino, 16) and _digest_at(directory, one.name) == one.new
+
+
+def _ino(directory: int, name: str) -> int | None:
+    try:
+        return os.stat(name, dir_fd=directory, follow_symlinks=False).st_ino
+    except FileNotFoundError:
+        return None
+
+
+def _digest_at(directory: int, name: str) -> str | None:
+    try:
+        fd = os.open(name, READ, dir_fd=directory)
+    except FileNotFoundError:
+        return None
+    try:
+        total, offset = hashlib.sha256(), 0
+        while block := os.pread(fd, BLOCK, offset):
+            total.update(block)
+            offset += len(block)
+        return total.hexdigest()
+    finally:
+        os.close(fd)

@@ -1,0 +1,1 @@
+"""Integrations: a session's tools for model APIs and agent frameworks, one module each. Nothing is imported here."""

@@ -1,0 +1,59 @@
+"""LangChain and LangGraph: a session's tools as `BaseTool` objects. Needs the extra `langchain`.
+
+    agent = create_agent(model, tools(session))
+
+A call that fails comes back as a tool message with the status `error`, and never as an exception.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import PrivateAttr
+
+from handrail.dialects import Spec
+from handrail.extras import needs
+from handrail.integrations.common import AnySession, Turns, awaited, pictures, plain
+from handrail.model import Result, as_json
+
+with needs("langchain"):
+    from langchain_core.messages import ToolMessage
+    from langchain_core.tools import BaseTool
+
+
+class HandrailTool(BaseTool):
+    """One tool of a session."""
+
+    response_format: str = "content_and_artifact"  # type: ignore[assignment]
+    _session: AnySession = PrivateAttr()
+    _turns: Turns = PrivateAttr()
+
+    def __init__(self, session: AnySession, turns: Turns, spec: Spec) -> None:
+        super().__init__(name=spec.name, description=spec.description, args_schema=dict(spec.schema))
+        self._session, self._turns = session, turns
+
+    def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        # As the model wrote them: the session checks arguments itself, and says all that is wrong with them at once.
+        return (tool_input, tool_call_id or ""), {}
+
+    def _run(self, arguments: dict[str, Any] | str, call_id: str) -> tuple[Any, Any]:
+        return self._reply(plain(self._session).call(self.name, arguments, id=call_id))
+
+    async def _arun(self, arguments: dict[str, Any] | str, call_id: str) -> tuple[Any, Any]:
+        async with self._turns.turn(self.name):
+            return self._reply(await awaited(self._session).call(self.name, arguments, id=call_id))
+
+    def _reply(self, result: Result) -> tuple[Any, dict[str, Any]]:
+        """What the model reads, and for programs what the call came to."""
+        shown = pictures(result)
+        content: Any = [{"type": "text", "text": result.text}, *map(dict, shown)] if shown else result.text
+        facts = {name: value for name, value in as_json(result).items() if name not in ("text", "blocks")}
+        if result.ok or not result.id:  # who calls a tool by hand, without the id of a call, gets the content alone
+            return content, facts
+        return ToolMessage(content, artifact=facts, tool_call_id=result.id, name=self.name, status="error"), facts
+
+
+def tools(session: AnySession) -> list[BaseTool]:
+    """The session's tools, for `create_agent`, `ToolNode` or `bind_tools`."""
+    turns = Turns(session)
+    return [HandrailTool(session, turns, spec) for spec in plain(session).specs()]

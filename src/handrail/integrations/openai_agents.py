@@ -1,0 +1,45 @@
+"""OpenAI Agents SDK: the tools of a session as `FunctionTool`s, and a run configuration that knows of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from handrail.dialects import Spec
+from handrail.extras import needs
+from handrail.integrations.common import AnySession, Turns, awaited, data_url, pictures, plain
+from handrail.model import Result
+
+with needs("openai-agents"):
+    from agents import FunctionTool, RunConfig, Tool, ToolErrorFormatterArgs, ToolOutputImage, ToolOutputText
+    from agents.tool_context import ToolContext
+
+
+def tools(session: AnySession) -> list[Tool]:
+    """For `Agent(tools=...)`. Calls of one turn that only read run at once, others in the order they came."""
+    ours, turns = awaited(session), Turns(session)
+
+    def tool(spec: Spec) -> FunctionTool:
+        async def invoke(context: ToolContext[Any], arguments: str) -> Any:
+            async with turns.turn(spec.name):
+                return _output(await ours.call(spec.name, arguments or None, id=context.tool_call_id))
+
+        return FunctionTool(spec.name, spec.description, dict(spec.schema), invoke, strict_json_schema=False)
+
+    return [tool(spec) for spec in plain(session).specs()]
+
+
+def run_config(session: AnySession, **options: Any) -> RunConfig:
+    """For `Runner.run(run_config=...)`: a tool that does not exist is answered, and does not end the run."""
+    ours = awaited(session)
+
+    async def said(error: ToolErrorFormatterArgs[Any]) -> str | None:
+        if error.kind != "tool_not_found":
+            return None
+        return (await ours.call(error.tool_name, id=error.call_id)).text
+
+    return RunConfig(tool_not_found_behavior="return_error_to_model", tool_error_formatter=said, **options)
+
+
+def _output(result: Result) -> str | list[ToolOutputText | ToolOutputImage]:
+    images = [ToolOutputImage(image_url=data_url(one)) for one in pictures(result)]
+    return [ToolOutputText(text=result.text), *images] if images else result.text

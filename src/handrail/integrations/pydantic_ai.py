@@ -1,0 +1,80 @@
+"""Pydantic AI: the tools of a session as a toolset."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from handrail.extras import needs
+from handrail.integrations.common import AnySession, awaited, data_url, pictures, plain
+
+with needs("pydantic-ai"):
+    from pydantic_ai import BinaryContent, RunContext, ToolDefinition
+    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+
+
+class HandrailToolset(AbstractToolset[Any]):
+    """For `Agent(toolsets=[...])`. The session outlives the runs, and is closed by whoever opened it.
+
+    Failures are ordinary returns: a return marked as failed reaches some models wrapped in JSON, ours as it is.
+    """
+
+    def __init__(self, session: AnySession, id: str | None = "handrail") -> None:
+        self._session = awaited(session)
+        self._specs = plain(session).specs()
+        self._id = id
+
+    @property
+    def id(self) -> str | None:
+        return self._id
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:  # noqa: ARG002
+        definitions = [
+            ToolDefinition(
+                name=spec.name,
+                description=spec.description,
+                parameters_json_schema=dict(spec.schema),
+                strict=False,
+                sequential=not spec.hints.read_only,
+            )
+            for spec in self._specs
+        ]
+        return {
+            one.name: ToolsetTool(toolset=self, tool_def=one, max_retries=0, args_validator=_AsSent())
+            for one in definitions
+        }
+
+    async def call_tool(
+        self,
+        name: str,
+        tool_args: dict[str, Any],
+        ctx: RunContext[Any],
+        tool: ToolsetTool[Any],  # noqa: ARG002
+    ) -> Any:
+        arguments = tool_args.text if isinstance(tool_args, _Text) else tool_args
+        result = await self._session.call(name, arguments, id=ctx.tool_call_id or "")
+        images = [BinaryContent.from_data_uri(data_url(one)) for one in pictures(result)]
+        return [result.text, *images] if images else result.text
+
+
+class _Text(dict[str, Any]):
+    """Arguments that are no JSON object: the session says what is wrong with them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class _AsSent:
+    """Stands where a validator is wanted, and leaves the judgement to the session."""
+
+    def validate_json(self, input: str | bytes | bytearray, **_: Any) -> dict[str, Any]:
+        text = input if isinstance(input, str) else input.decode("utf-8", "replace")
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            return _Text(text)
+        return found if isinstance(found, dict) else _Text(text)
+
+    def validate_python(self, input: Any, **_: Any) -> Any:
+        return input

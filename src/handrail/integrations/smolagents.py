@@ -1,0 +1,75 @@
+"""smolagents: a session's tools as `Tool` objects, and a callback that shows pictures. Needs the extra `smolagents`.
+
+    agent = ToolCallingAgent(tools(session), model, step_callbacks=[show_pictures])
+
+A call that fails is an observation in the session's words, and never an exception.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping
+from typing import Any
+
+from handrail.dialects import Spec
+from handrail.extras import needs
+from handrail.integrations.common import AnySession, pictures, plain
+
+with needs("smolagents"):
+    from smolagents import ActionStep, MultiStepAgent, Tool
+
+_SIMPLE = ("string", "boolean", "integer", "number", "array", "object", "null")
+
+
+class HandrailTool(Tool):  # type: ignore[misc]  # the package has no types
+    """One tool of a session."""
+
+    skip_forward_signature_validation = True
+    output_type = "string"
+
+    def __init__(self, session: AnySession, spec: Spec) -> None:
+        self.name, self.description, self.inputs = spec.name, spec.description, inputs(spec.schema)
+        self.unseen: list[Mapping[str, Any]] = []
+        """Pictures that the model has not been shown yet."""
+        self._session = plain(session)
+        super().__init__()
+
+    def forward(self, *positional: Any, **named: Any) -> str:
+        if len(positional) > len(self.inputs):
+            raise TypeError(f"{self.name} takes {len(self.inputs)} arguments, not {len(positional)}")
+        arguments = dict(zip(self.inputs, positional, strict=False)) | named  # code of an agent may leave names out
+        result = self._session.call(self.name, arguments)
+        self.unseen += pictures(result)
+        return result.text
+
+
+def tools(session: AnySession) -> list[Tool]:
+    """The session's tools, for a `ToolCallingAgent` or a `CodeAgent`."""
+    return [HandrailTool(session, spec) for spec in plain(session).specs()]
+
+
+def show_pictures(step: ActionStep, agent: MultiStepAgent) -> None:
+    """A step callback: what the tools have drawn since the last step goes with this step's observations."""
+    from PIL import Image
+
+    for tool in agent.tools.values():
+        if isinstance(tool, HandrailTool):
+            drawn, tool.unseen = tool.unseen, []
+            found = [Image.open(io.BytesIO(base64.b64decode(picture["base64"]))) for picture in drawn]
+            step.observations_images = [*(step.observations_images or []), *found] or None
+
+
+def inputs(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON schema in smolagents' form: one type each, or a list, and `nullable` for what may be left out."""
+    required = schema.get("required", ())
+    found: dict[str, Any] = {}
+    for name, about in schema["properties"].items():
+        either = [part for part in about.get("anyOf", ()) if part.get("type") != "null"]
+        kinds = [part.get("type", "any") for part in either or [about]]
+        kinds = [kind if kind in _SIMPLE else "any" for kind in kinds]
+        rest = {key: value for part in (about, *either) for key, value in part.items() if key != "anyOf"}
+        found[name] = {"description": name, **rest, "type": kinds[0] if len(set(kinds)) == 1 else kinds}
+        if name not in required:
+            found[name]["nullable"] = True
+    return found

@@ -1,0 +1,115 @@
+"""Undo of what is no file: directories and links, which go and come one by one, beside the commit of files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from handrail.errors import ToolError
+from handrail.files.subtrees import Entry
+from handrail.files.versions import digest_of
+from handrail.journal import Piece
+from handrail.journal.rows import ABSENT, DIRECTORY, LINK
+from handrail.journal.undo_plan import State
+from handrail.workspace import WorkPath, Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What becomes of which path in one step: what stands there, and what is wanted."""
+
+    now: Mapping[str, State]
+    wanted: Mapping[str, State]
+
+    def others(self) -> list[str]:
+        """The paths where a directory or a link goes or comes."""
+        return [path for path in self.wanted if not (self._file(self.now[path]) and self._file(self.wanted[path]))]
+
+    def stays(self, path: str) -> bool:
+        """Whether a directory only gets another mode."""
+        return self.now[path].digest == self.wanted[path].digest == DIRECTORY
+
+    def _file(self, state: State) -> bool:
+        return state.is_file or state.digest == ABSENT
+
+
+@dataclass(slots=True)
+class Folders:
+    """Directories and links below a workspace."""
+
+    workspace: Workspace
+    paths: Mapping[str, WorkPath]
+    targets: dict[str, bytes] = field(default_factory=dict)
+    """What the links that stand there lead to."""
+
+    def link_at(self, path: str) -> tuple[WorkPath, State] | None:
+        """The link at a path, which nobody follows; None if there is none."""
+        above = self.workspace.resolve(os.path.dirname(path))
+        name = os.path.basename(path)
+        if above.real != os.path.dirname(path):
+            return None
+        inner = name if above.inner == "." else f"{above.inner}/{name}"
+        found = WorkPath(path, path, inner, above.root)
+        try:
+            with self.workspace.parent(found) as (directory, last):
+                standing = os.stat(last, dir_fd=directory, follow_symlinks=False)
+                if not stat.S_ISLNK(standing.st_mode):
+                    return None
+                self.targets[path] = os.fsencode(os.readlink(last, dir_fd=directory))
+        except (ToolError, OSError):
+            return None
+        return found, State(LINK + digest_of(self.targets[path]), stat.S_IMODE(standing.st_mode))
+
+    def pieces(self, batch: Batch, images: Mapping[str, bytes]) -> list[Piece]:
+        """What is written down of them: what goes, then what comes."""
+        found: list[Piece] = []
+        for path in batch.others():
+            now, wanted = batch.now[path], batch.wanted[path]
+            if now.digest == DIRECTORY or now.is_link:
+                found.append(Piece(path, self._entry(now, self.targets.get(path, b"")), True, sure=False))
+            if not batch.stays(path) and (wanted.digest == DIRECTORY or wanted.is_link):
+                raw = images.get(wanted.digest.removeprefix(LINK), b"")
+                found.append(Piece(path, self._entry(wanted, raw), False, sure=False))
+        return found
+
+    def _entry(self, state: State, raw: bytes) -> Entry:
+        is_link = state.is_link
+        return Entry("", "link" if is_link else "directory", state.mode or 0o755, raw if is_link else b"")
+
+    def unlink(self, pieces: Iterable[Piece]) -> None:
+        """Links that go, before any file comes in their place."""
+        for piece in pieces:
+            if piece.goes and piece.entry.kind == "link":
+                with self.workspace.parent(self.paths[piece.path]) as (directory, name):
+                    if os.fsencode(os.readlink(name, dir_fd=directory)) == piece.entry.raw:
+                        os.unlink(name, dir_fd=directory)
+
+    def remove(self, paths: Iterable[str], durable: bool) -> None:
+        """Directories that go: the deepest first, and only those that are empty."""
+        for path in sorted(paths, key=len, reverse=True):
+            with contextlib.suppress(ToolError, OSError):  # not empty, or gone
+                found = self.workspace.resolve(path)
+                if found.real == path:
+                    with self.workspace.parent(found, durable=durable) as (directory, name):
+                        os.rmdir(name, dir_fd=directory)
+
+    def make(self, pieces: Iterable[Piece], durable: bool) -> None:
+        """Directories and links that come. A mode that forbids writing is given when all is in place."""
+        coming = sorted((piece for piece in pieces if not piece.goes), key=lambda piece: len(piece.path))
+        for piece in coming:
+            with self.workspace.parent(self.paths[piece.path], True, durable) as (directory, name):
+                if piece.entry.kind == "link":
+                    os.symlink(os.fsdecode(piece.entry.raw), name, dir_fd=directory)
+                else:
+                    with contextlib.suppress(FileExistsError):  # made for a file in it
+                        os.mkdir(name, dir_fd=directory)
+        for piece in reversed(coming):
+            if piece.entry.kind == "directory":
+                fd = self.workspace.open_directory(self.paths[piece.path])
+                try:
+                    os.fchmod(fd, piece.entry.mode)
+                finally:
+                    os.close(fd)

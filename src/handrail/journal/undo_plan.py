@@ -1,0 +1,117 @@
+"""Which state files get when calls are taken back, the latest first. No I/O: hashes in, hashes out.
+
+A file is taken back only if it is what the call left. If it is already what it was before, nothing is to be done; if
+it is anything else, somebody has changed it since, and it stays. The two ends of a move go together or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from handrail.journal.queries import FileRow
+from handrail.journal.rows import ABSENT, DIRECTORY, LINK
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What stands at a path: the hash of its contents (or what stands for one), and its mode."""
+
+    digest: str
+    mode: int | None = None
+
+    @property
+    def is_file(self) -> bool:
+        return self.digest not in (ABSENT, DIRECTORY) and not self.is_link
+
+    @property
+    def is_link(self) -> bool:
+        return self.digest.startswith(LINK)
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is to become of each path."""
+
+    target: dict[str, State]
+    blocked: dict[str, int] = field(default_factory=dict)
+    """Paths that somebody else has changed, and the call that could not be taken back there."""
+    origin: dict[str, str] = field(default_factory=dict)
+    """Where the file lies that is to get its old name again."""
+    made: set[str] = field(default_factory=set)
+    """Directories that go, if nothing is left in them."""
+    drifted: set[int] = field(default_factory=set)
+    """Calls with a file that they left as it was, and that is another one after them."""
+    whole: list[int] = field(default_factory=list)
+    """Calls that are taken back without a rest."""
+
+
+def unroll(calls: Sequence[tuple[int, Sequence[FileRow]]], now: Mapping[str, State]) -> Plan:
+    """The plan for taking back ``calls``, given the latest first."""
+    plan = Plan(dict(now))
+    for seq, files in calls:
+        blocked = False
+        if any(row.after == row.before and plan.target[row.path].digest != row.after for row in files):
+            plan.drifted.add(seq)
+        for group in _groups(files):
+            if all(_undone(row, plan.target[row.path]) for row in group):
+                continue
+            if any(row.path in plan.blocked or not _undoable(row, plan) for row in group):
+                blocked = True
+                for row in group:
+                    plan.blocked.setdefault(row.path, seq)
+                continue
+            for row in group:
+                _take_back(row, plan)
+        if not blocked:
+            plan.whole.append(seq)
+    return plan
+
+
+def _groups(files: Sequence[FileRow]) -> list[list[FileRow]]:
+    """Files that must be taken back together, without those that the call left as they were."""
+    changed = [row for row in files if row.after != row.before or _other_mode(row)]
+    by_path = {row.path: row for row in changed}
+    sources = {row.moved_from for row in changed if row.moved_from in by_path}
+    return [
+        [row, by_path[row.moved_from]] if row.moved_from in by_path else [row]
+        for row in changed
+        if row.path not in sources
+    ]
+
+
+def _other_mode(row: FileRow) -> bool:
+    return None not in (row.before_mode, row.after_mode) and row.before_mode != row.after_mode
+
+
+def _undone(row: FileRow, state: State) -> bool:
+    return state.digest == row.before and not (_other_mode(row) and state.mode == row.after_mode)
+
+
+def _undoable(row: FileRow, plan: Plan) -> bool:
+    digest = plan.target[row.path].digest
+    if digest == DIRECTORY and DIRECTORY not in (row.before, row.after):
+        # It goes, as far as we know: then the name is free again.
+        return row.path in plan.made and row.after == ABSENT
+    if row.after is None:  # not known, since the process was killed: what is not there cannot be overwritten
+        return digest in (ABSENT, row.before)
+    return digest in (row.after, row.before)
+
+
+def _take_back(row: FileRow, plan: Plan) -> None:
+    state = plan.target[row.path]
+    mode = state.mode
+    if row.before == ABSENT:
+        mode = None
+        made = {*row.made, row.path} if row.after == DIRECTORY else set(row.made)
+        plan.made |= made
+        for path in made & plan.target.keys():  # before this call there was none
+            if plan.target[path].digest == DIRECTORY:
+                plan.target[path] = State(ABSENT)
+    elif state.digest in (ABSENT, DIRECTORY) or (_other_mode(row) and mode == row.after_mode):
+        mode = row.before_mode
+    if row.before == DIRECTORY:
+        plan.made.discard(row.path)
+    if row.moved_from:
+        plan.origin[row.moved_from] = plan.origin.get(row.path, row.path)
+    plan.target[row.path] = State(row.before, mode)

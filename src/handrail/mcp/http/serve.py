@@ -1,0 +1,255 @@
+"""Serving over HTTP until a signal ends it: the SDK's application behind the gate, and a desk for each principal.
+
+On SIGTERM or SIGINT nothing new is taken, what runs is ended, and the sessions are closed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from handrail import __version__
+from handrail.mcp.command_line import say
+from handrail.mcp.http import principals
+from handrail.mcp.http.principals import Principal, Principals
+from handrail.text.display import shown
+from handrail.workspace import Root
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from handrail.mcp.http.calls import Desk
+    from handrail.pipeline.session import Session
+
+_GRACE = 5
+
+
+class HttpError(Exception):
+    """The server cannot start; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where to listen, and for whom."""
+
+    host: str
+    port: int
+    principals: Principals
+    hosts: Sequence[str] = ()
+    origins: Sequence[str] = ()
+    most_calls: int = 64
+    roots: Sequence[Root] | None = None
+    """More directories, for the one user of this machine; None: for several principals there are none."""
+    structured: bool = False
+    said: list[str] = field(default_factory=list)
+    """What the person who starts it has to know."""
+
+
+def listening(asked: Door) -> socket.socket:
+    """The socket, bound before anything else is made ready; port 0 means any free one."""
+    family = socket.AF_INET6 if ":" in asked.host else socket.AF_INET
+    # The protocol is named, so that asyncio knows TCP and sets TCP_NODELAY: a small answer is sent at once.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((asked.host, asked.port))
+        made.listen(128)
+    except OSError as error:
+        made.close()
+        raise HttpError(f"{shown(asked.host)}:{asked.port} cannot be listened on: {error.strerror}") from None
+    return made
+
+
+def serve(asked: Door, sock: socket.socket, wrapped: Callable[[ASGIApp], ASGIApp] = lambda app: app) -> int:
+    """Serve on this socket until a signal ends it."""
+    import asyncio
+
+    from handrail.mcp.tool_list import NoSuchOffer
+
+    try:
+        with sock:
+            asyncio.run(_serve(asked, sock, wrapped))
+    except NoSuchOffer as error:
+        raise HttpError(str(error)) from None
+    return 0
+
+
+async def _serve(asked: Door, sock: socket.socket, wrapped: Callable[[ASGIApp], ASGIApp]) -> None:
+    import anyio
+    import anyio.to_thread
+    import uvicorn
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+    from starlette.middleware.cors import CORSMiddleware
+
+    from handrail.mcp.http.access import MOST_BYTES, Gate
+
+    desks = _desks(asked)
+    manager = StreamableHTTPSessionManager(_server(desks), max_request_body_size=MOST_BYTES, max_sessions=1024)
+    port = sock.getsockname()[1]
+    hosts = _hosts(asked, port)
+    origins = [f"http://{host}" for host in hosts] + list(asked.origins)
+    app: ASGIApp = Gate(manager.handle_request, asked.principals, hosts, origins, lambda name: desks[name].busy)
+    if asked.origins:  # a browser asks first, without the token
+        app = CORSMiddleware(
+            app,
+            allow_origins=list(asked.origins),
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["*"],
+            expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
+        )
+
+    host = f"[{asked.host}]" if ":" in asked.host else asked.host
+
+    class Server(uvicorn.Server):
+        """Ends calls before it waits for them, and leaves the end of the process to us."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            say(f"handrail mcp: serving MCP at http://{host}:{port}/mcp")  # from now on a signal ends it in order
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            for server in self.servers:
+                server.close()
+            for desk in desks.values():
+                desk.stop()
+            with anyio.move_on_after(_GRACE):
+                while any(desk.running for desk in desks.values()):
+                    await anyio.sleep(0.02)
+            for desk in desks.values():  # ends what is left, jobs in the background too
+                await anyio.to_thread.run_sync(desk.sessions.close)
+            await leaving.aclose()  # streams that only listen end here, and need not be waited for
+            await super().shutdown(sockets)
+
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            with _handling(self.handle_exit):
+                yield
+
+    config = uvicorn.Config(
+        wrapped(app),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=_GRACE,
+    )
+    async with contextlib.AsyncExitStack() as leaving:
+        await leaving.enter_async_context(manager.run())
+        await Server(config).serve(sockets=[sock])
+
+
+def _desks(asked: Door) -> dict[str, Desk]:
+    from handrail.mcp.answer_tokens import Seals
+    from handrail.mcp.http.calls import Desk
+    from handrail.mcp.sessions import Sessions
+
+    seals = Seals()
+    return {
+        one.name: Desk(one, Sessions(_opener(one, asked)), seals, asked.structured, asked.most_calls)
+        for one in asked.principals.known
+    }
+
+
+def _opener(principal: Principal, asked: Door) -> Callable[[], Session]:
+    """Opens a session as the command line does, for one principal. A mistake in a file is told now, not to a model."""
+    from handrail import dialects
+    from handrail.errors import ToolError
+    from handrail.files.locks import state_directory
+    from handrail.mcp.http.calls import approve
+    from handrail.mcp.sessions import CannotOpen
+    from handrail.pipeline.session import Session
+    from handrail.policy.files import PolicyError, load
+    from handrail.settings import config_file as config
+
+    try:
+        known = config.load(os.environ)
+        load(principal.root, os.environ, state_directory(known.settings.state))
+    except (config.ConfigError, PolicyError) as error:
+        raise HttpError(str(error)) from None
+
+    def opened() -> Session:
+        dialect = dialects.load(principal.dialect)
+        try:
+            return Session(
+                principal.root,
+                dialect=dialect,
+                roots=() if asked.roots is None else [*known.roots, *asked.roots],
+                mode=principal.mode,
+                rules=principals.apart(principal, asked.principals),
+                approve=approve,
+                settings=known.settings,
+            )
+        except ValueError as error:  # a mistake in the rules, or a workspace that is gone
+            raise CannotOpen(f"no session can be opened: {error}") from None
+        except ToolError as error:
+            raise CannotOpen(f"no session can be opened: {dialect.wording(error)}") from None
+        except OSError as error:
+            place = shown(error.filename or "")
+            raise CannotOpen(f"no session can be opened: {place}: {error.strerror}") from None
+
+    return opened
+
+
+def _server(desks: dict[str, Desk]) -> Any:
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.lowlevel import Server
+    from mcp_types import (
+        CallToolRequestParams,
+        CallToolResult,
+        InputRequiredResult,
+        ListToolsResult,
+        PaginatedRequestParams,
+    )
+
+    from handrail.mcp.http.access import PRINCIPAL
+    from handrail.wire import mcp
+
+    def desk_of(ctx: ServerRequestContext[Any, Any]) -> Desk:
+        assert ctx.request is not None
+        return desks[ctx.request.scope[PRINCIPAL].name]
+
+    async def listed(ctx: ServerRequestContext[Any, Any], _: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult.model_validate({"tools": desk_of(ctx).tools, **mcp.FRESHNESS})
+
+    async def called(
+        ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
+        made = await desk_of(ctx).call(ctx, params)
+        if "inputRequests" in made:
+            return InputRequiredResult.model_validate(made)
+        return CallToolResult.model_validate(made)
+
+    return Server("handrail", version=__version__, on_list_tools=listed, on_call_tool=called)
+
+
+def _hosts(asked: Door, port: int) -> list[str]:
+    """What a client may call this server. A name without a port means any that was given with it."""
+    bound = f"[{asked.host}]" if ":" in asked.host else asked.host
+    names = dict.fromkeys([bound, "localhost", "127.0.0.1", "[::1]"])
+    unsaid = list(names) if port == 80 else []  # what nobody writes, because it goes without saying
+    return [
+        *(f"{name}:{port}" for name in names),
+        *unsaid,
+        *(one for host in asked.hosts for one in (host, f"{host}:{port}")),
+    ]
+
+
+@contextlib.contextmanager
+def _handling(handler: Callable[[int, Any], None]) -> Iterator[None]:
+    """SIGTERM and SIGINT mean a clean end while this lasts, wherever the main thread can be told."""
+    try:
+        old = {one: signal.signal(one, handler) for one in (signal.SIGTERM, signal.SIGINT)}
+    except ValueError:  # not the main thread: whoever runs us there ends us
+        yield
+        return
+    try:
+        yield
+    finally:
+        for one, before in old.items():
+            signal.signal(one, before)

@@ -1,0 +1,151 @@
+"""The calls that are under way: found again to be cancelled, and heard of while they take long."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from handrail.mcp.protocol import BUSY, INVALID_REQUEST, Client, Fault, meta_of
+from handrail.mcp.sessions import conversation
+from handrail.wire.mcp import ours, still_running
+
+_TICK = 1.0
+_SLICE = 0.1
+"""Seconds after which the end of the input looks again whether the client still listens."""
+
+
+class Question:
+    """What a client was asked, and its answer when that has come."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.settled = threading.Event()
+        self.answer: Any = None
+        self.refused = False
+        """Whether the client could not ask anybody."""
+
+
+class Running:
+    """One call of a client's."""
+
+    def __init__(self, id: int | str, params: Mapping[str, Any], client: Client) -> None:
+        meta = meta_of(params)
+        self.id = id
+        self.params = params
+        self.client = client
+        self.tool: str = params["name"]
+        self.arguments: Mapping[str, Any] = ours(params.get("arguments"))
+        token = meta.get("progressToken")
+        self.token: int | str | None = token if type(token) in (int, str) else None
+        self.thread = conversation(meta)
+        self.cancel = threading.Event()
+        self.withdrawn = False
+        """Whether the client wants no answer any more."""
+        self.done = False
+        self.begun = 0.0
+        self.question: Question | None = None
+
+    def stop(self) -> None:
+        """It ends soon, also if it waits for a person."""
+        self.cancel.set()
+        if asked := self.question:
+            asked.settled.set()
+
+    def progress(self) -> dict[str, Any]:
+        seconds = round(time.monotonic() - self.begun, 1)
+        told = {"progressToken": self.token, "progress": seconds, "message": still_running(self.tool, seconds)}
+        return {"jsonrpc": "2.0", "method": "notifications/progress", "params": told}
+
+
+class Calls:
+    """All that run, by the id that the client gave them."""
+
+    def __init__(self, send: Callable[[Mapping[str, Any], Callable[[], bool]], None]) -> None:
+        self._send = send
+        self._running: dict[int | str, Running] = {}
+        self._sending = 0
+        self._changed = threading.Condition()
+        self._ticking = False
+        self._ended = False
+        self._unheard = False
+
+    def add(self, call: Running) -> None:
+        with self._changed:
+            if self._ended:
+                raise Fault(BUSY, "the server is ending")
+            if call.id in self._running:
+                raise Fault(INVALID_REQUEST, "a request with this id is still under way")
+            self._running[call.id] = call
+
+    def begin(self, call: Running) -> bool:
+        """False if it is not wanted any more."""
+        with self._changed:
+            if call.withdrawn or self._unheard:
+                return False
+            call.begun = time.monotonic()
+            if call.token is not None and not self._ticking:
+                with suppress(RuntimeError):  # no thread to be had: the call is made, and nothing is told of it
+                    threading.Thread(target=self._tick, name="handrail-progress", daemon=True).start()
+                    self._ticking = True
+        return True
+
+    def finish(self, call: Running, answer: Mapping[str, Any]) -> None:
+        """Answer, unless the client has withdrawn; nothing is told of the call afterwards."""
+        with self._changed:
+            self._running.pop(call.id, None)  # before the answer is out: its id may come again then
+            self._sending += 1
+        self._send(answer, partial(_ended_now, call))
+        with self._changed:
+            self._sending -= 1
+            self._changed.notify_all()
+
+    def cancel(self, id: Any) -> None:
+        """The client wants no answer; an id that is not known is one that was answered a moment ago."""
+        if isinstance(id, int | str):
+            with self._changed:
+                call = self._running.get(id)
+            if call:
+                call.withdrawn = True
+                call.stop()
+
+    def wait(self, listening: Callable[[], bool]) -> None:
+        """Wait until every call is answered, as long as somebody is ``listening`` for the answers."""
+        while listening():
+            with self._changed:
+                if self._changed.wait_for(lambda: not self._running and not self._sending, _SLICE):
+                    return
+
+    def cancel_all(self, heard: bool) -> None:
+        """Everything stops soon. What has not begun does not begin, unless somebody still listens for its answer."""
+        with self._changed:
+            self._ended = True
+            self._unheard = not heard
+            for call in self._running.values():
+                call.stop()
+            self._changed.notify_all()
+
+    def _tick(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait(_TICK)
+                told = [call for call in self._running.values() if call.token is not None]
+                if self._ended or not told:
+                    self._ticking = False
+                    return
+            for call in told:
+                if call.begun and time.monotonic() - call.begun >= _TICK / 2:
+                    self._send(call.progress(), partial(_goes_on, call))
+
+
+def _goes_on(call: Running) -> bool:
+    return not call.done and not call.withdrawn
+
+
+def _ended_now(call: Running) -> bool:
+    """Asked under the lock of the channel, so that no progress can follow the answer."""
+    call.done = True
+    return not call.withdrawn

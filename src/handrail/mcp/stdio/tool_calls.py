@@ -1,0 +1,180 @@
+"""The calls of a client, from the frame to the answer: on threads, in sessions, with a person asked where one must be.
+
+Made when the tool list has been answered, so that a server that is only asked for its tools never pays for it; the
+engine itself is imported on a thread of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from handrail.mcp.answer_tokens import Seals
+from handrail.mcp.protocol import BUSY, INTERNAL_ERROR, INVALID_PARAMS, Fault, Message, fault_frame, result_frame
+from handrail.mcp.sessions import CannotOpen, Sessions
+from handrail.mcp.stdio.running_calls import Calls, Question, Running
+from handrail.mcp.stdio.workers import Crew
+from handrail.wire import mcp
+
+if TYPE_CHECKING:
+    from handrail.mcp.stdio.channel import Channel
+    from handrail.pipeline.prepared import Answer, Approve, Prepared
+    from handrail.pipeline.session import Session
+
+_GRACE = 5.0
+"""Seconds that cancelled calls get to end; a file is never left half-written, whatever happens."""
+
+Finished = Callable[[Running, dict[str, Any]], Mapping[str, Any]]
+
+
+class Work:
+    """Everything behind `tools/call`."""
+
+    def __init__(self, channel: Channel, opened: Callable[[Approve], Session], finished: Finished, structured: bool):
+        self._channel = channel
+        self._opened = opened
+        self._finished = finished
+        self._structured = structured
+        self._calls = Calls(channel.send)
+        self._crew = Crew()
+        self._sessions = Sessions(self._open)
+        self._seals = Seals()
+        self._current = threading.local()
+        self._questions: dict[str, Question] = {}
+        self._numbers = itertools.count(1)
+        self._input_ended = False
+        self._early = threading.Thread(target=self._open_early, name="handrail-open", daemon=True)
+        with suppress(RuntimeError):  # no thread to be had now: the first call opens what it needs
+            self._early.start()
+
+    def start(self, call: Running) -> None:
+        """Have it done; raises `Fault` if it cannot even begin."""
+        self._calls.add(call)
+        if not self._crew.submit(lambda: self._do(call)):
+            busy = Fault(BUSY, "too many calls are waiting; send it again when some have been answered")
+            self._calls.finish(call, fault_frame(call.id, busy))
+
+    def cancel(self, id: Any) -> None:
+        self._calls.cancel(id)
+
+    def answered(self, message: Message) -> None:
+        """The client has answered a question of ours; one that nobody waits for any more is dropped."""
+        question = self._questions.get(message.id) if isinstance(message.id, str) else None
+        if question:
+            question.answer = message.answer
+            question.refused = message.error is not None
+            self._questions.pop(question.id, None)  # from now on it counts as answered
+            question.settled.set()
+
+    def close(self) -> bool:
+        """End everything; False if something does not end.
+
+        The end of the input cancels nothing: a script sends its calls down a pipe and then reads the answers, however
+        long they take. A signal, or a client that reads no more, cancels what is left.
+        """
+        if not self._channel.woken():
+            self._refuse_questions()
+            self._calls.wait(self._listening)
+            while self._early.is_alive() and self._listening():
+                self._early.join(0.1)
+        deadline = time.monotonic() + _GRACE
+        self._calls.cancel_all(self._channel.heard())
+        ended = self._crew.close(_GRACE)
+        if self._early.is_alive():
+            self._early.join(max(0.1, deadline - time.monotonic()))
+        self._sessions.close()
+        return ended and not self._early.is_alive()
+
+    def _listening(self) -> bool:
+        return self._channel.heard() and not self._channel.woken()
+
+    def _refuse_questions(self) -> None:
+        """No answer of the client can come any more: whoever waits for one goes on without."""
+        self._input_ended = True  # before the questions are looked through: `_ask` adds one, then looks at this
+        for question in list(self._questions.values()):
+            self._refuse(question)
+
+    def _refuse(self, question: Question) -> None:
+        question.refused = True
+        self._questions.pop(question.id, None)
+        question.settled.set()
+
+    # On the threads.
+
+    def _do(self, call: Running) -> None:
+        answer = fault_frame(call.id, Fault(INTERNAL_ERROR, "the server has a fault; its log says more"))
+        try:
+            if not self._calls.begin(call):
+                raise Fault(BUSY, "the call was cancelled before it began")
+            answer = result_frame(call.id, self._finished(call, self._result(call)))
+        except Fault as fault:
+            answer = fault_frame(call.id, fault)
+        finally:
+            self._calls.finish(call, answer)
+
+    def _result(self, call: Running) -> dict[str, Any]:
+        try:
+            with self._sessions.use(call.thread) as session:
+                return self._called(session, call)
+        except CannotOpen as error:
+            return mcp.failed_result(str(error), "no_session")
+
+    def _called(self, session: Session, call: Running) -> dict[str, Any]:
+        from handrail.mcp.asking import Forged, InputRequired, Withdrawn
+
+        self._current.call, self._current.session = call, session
+        try:
+            result = session.call(call.tool, call.arguments, id=str(call.id), cancel=call.cancel)
+        except InputRequired as wanted:
+            return wanted.result()
+        except Forged as forged:
+            raise Fault(INVALID_PARAMS, str(forged)) from None
+        except Withdrawn:
+            raise Fault(BUSY, "the call was cancelled while a person was asked") from None
+        return mcp.call_result(result, self._structured)
+
+    def _approve(self, prepared: Prepared) -> Answer:
+        """The `approve` of every session behind the door: asks the client whose call this thread makes."""
+        from handrail.approval import Approvers
+        from handrail.mcp.asking import Asking, answer
+
+        call: Running = self._current.call
+        elsewhere = Approvers.of(self._current.session)
+        asking = Asking(call.client, call.params, (call.thread,), lambda form: self._ask(call, form), elsewhere)
+        return answer(prepared, asking, self._seals)
+
+    def _ask(self, call: Running, form: Mapping[str, Any]) -> Any:
+        """Ask through the client, and wait; raises `Withdrawn` if the call is cancelled meanwhile."""
+        from handrail.mcp.asking import METHOD, CannotAsk, Withdrawn
+
+        question = call.question = Question(f"handrail-{next(self._numbers)}")
+        self._questions[question.id] = question
+        if self._input_ended:
+            self._refuse(question)
+        elif not call.cancel.is_set():
+            self._channel.send({"jsonrpc": "2.0", "id": question.id, "method": METHOD, "params": form})
+            question.settled.wait()
+        call.question = None
+        if self._questions.pop(question.id, None):  # nobody has answered: the call is over
+            gone = {"requestId": question.id, "reason": "the call was cancelled"}
+            self._channel.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": gone})
+            raise Withdrawn
+        if question.refused:
+            raise CannotAsk
+        return question.answer
+
+    def _open(self) -> Session:
+        return self._opened(self._approve)
+
+    def _open_early(self) -> None:
+        """What the first call would have to wait for."""
+        try:
+            with self._sessions.use("") as session:
+                session.warm()
+        except CannotOpen as error:
+            sys.stderr.write(f"handrail mcp: {error}\n")

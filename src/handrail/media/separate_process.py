@@ -1,0 +1,127 @@
+"""Decoding in a process of its own: a deadline, a limit of memory, and crashes that hurt nobody.
+
+The child gets the open file as its standard input and the task as an argument. It answers with frames: a JSON object
+and some bytes each. Frames that came before a deadline or a crash are good answers, so that finished pages are kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from handrail.errors import IoError, ToolError, from_os
+from handrail.media import BadImage, BadPages, BadPdf, Limits
+
+_SIZES = struct.Struct(">QQ")
+_BOOT = (
+    "import sys, json; task = json.loads(sys.argv[1]); sys.path[:] = task.pop('path'); "
+    "from handrail.media.worker import main; main(task)"
+)
+_BUSY = 6
+"""How many times as long as it computes a child may take by the clock, on a machine that is busy with other things."""
+_ERRORS: dict[str, type[ToolError]] = {kind.code: kind for kind in (BadImage, BadPdf, BadPages, IoError)}
+
+
+class Frame(NamedTuple):
+    """A piece of the answer."""
+
+    head: dict[str, Any]
+    raw: bytes
+
+
+class Answer(NamedTuple):
+    """What the child said, and how it ended."""
+
+    frames: list[Frame]
+    end: str
+    """Empty if it came to its end, else `late` or `crashed`."""
+
+
+def ask(task: str, source: int | bytes, size: int, limits: Limits, **more: Any) -> Answer:
+    """Have a task done on an open file, or on some bytes; raises the `ToolError` that it ended in."""
+    if not sys.executable or getattr(sys, "frozen", False):
+        raise IoError(why="there is no Python interpreter beside this program to decode it with")
+    given = {"name": task, "size": size, "limits": asdict(limits), "path": _search_path(), **more}
+    try:
+        # -I and -S: nothing of the environment or of the directory that we are in gets into the child.
+        child = subprocess.Popen(  # noqa: S603 - our own interpreter, and no shell
+            [sys.executable, "-I", "-S", "-c", _BOOT, json.dumps(given)],
+            stdin=subprocess.PIPE if isinstance(source, bytes) else source,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=os.sep,
+        )
+    except OSError as error:
+        raise from_os(error) from None
+    with child:
+        try:
+            patience = limits.seconds * _BUSY
+            said, late = _listen(child, source if isinstance(source, bytes) else None, patience)
+        finally:
+            child.kill()  # does nothing to one that has ended; without it an interrupt would wait for the child
+    frames = list(_frames(said))
+    if frames and "error" in frames[-1].head:
+        raise _ERRORS[frames[-1].head["error"]](**frames[-1].head["facts"])
+    late = late or child.returncode == -signal.SIGXCPU  # its time may also be up by the kernel's clock
+    return Answer(frames, "late" if late else "crashed" if child.returncode else "")
+
+
+def _listen(child: subprocess.Popen[bytes], given: bytes | None, seconds: float) -> tuple[bytes, bool]:
+    try:
+        return child.communicate(given, timeout=seconds)[0], False
+    except subprocess.TimeoutExpired:
+        child.kill()
+        return child.communicate()[0], True
+
+
+def _search_path() -> list[str]:
+    """Where the child finds the same packages; nothing relative, for we may stand in a workspace."""
+    ours = str(Path(__file__).resolve().parents[2])
+    return [ours, *(place for place in sys.path if os.path.isabs(place) and place != ours)]
+
+
+def _frames(said: bytes) -> Iterator[Frame]:
+    """The whole frames of an answer; the last one may have been cut off."""
+    at = 0
+    while at + _SIZES.size <= len(said):
+        head, raw = _SIZES.unpack_from(said, at)
+        start = at + _SIZES.size
+        at = start + head + raw
+        if at > len(said):
+            return
+        yield Frame(json.loads(said[start : start + head]), said[start + head : at])
+
+
+def say(out: BinaryIO, head: dict[str, Any], raw: bytes = b"") -> None:
+    """In the child: send a frame."""
+    text = json.dumps(head).encode("ascii")
+    out.write(_SIZES.pack(len(text), len(raw)) + text + raw)
+    out.flush()
+
+
+def confine(limits: Limits) -> None:
+    """In the child: give up what a decoder does not need."""
+    try:
+        import resource
+    except ImportError:  # Windows: the deadline and the checks of size still hold
+        return
+    signal.signal(signal.SIGXCPU, signal.SIG_DFL)  # may be ignored by whoever started us
+    seconds = math.ceil(limits.seconds)  # of computing; ends the child also if its parent is no more
+    for what, soft, hard in (
+        (resource.RLIMIT_CPU, seconds, seconds + 1),  # at the hard limit the kernel kills, and nobody knows why
+        (resource.RLIMIT_AS, limits.memory_bytes, limits.memory_bytes),
+        (resource.RLIMIT_FSIZE, 0, 0),
+        (resource.RLIMIT_CORE, 0, 0),
+    ):
+        with contextlib.suppress(OSError, ValueError):  # macOS knows no limit of address space
+            resource.setrlimit(what, (soft, hard))

@@ -1,0 +1,43 @@
+"""What runs in the child process of `apart.py`: one task, then the end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from handrail.errors import ToolError
+from handrail.media import Limits
+from handrail.media.separate_process import confine, say
+
+_INPUT, _OUTPUT, _ERRORS = 0, 1, 2
+
+
+def main(task: dict[str, Any]) -> None:
+    """Do the task on standard input and answer in frames."""
+    limits = Limits(**task["limits"])
+    confine(limits)
+    with os.fdopen(os.dup(_OUTPUT), "wb") as out:
+        os.dup2(_ERRORS, _OUTPUT)  # a library that prints must not get between the frames
+        try:
+            for head, raw in _answers(task, limits):
+                say(out, head, raw)
+        except ToolError as error:
+            say(out, {"error": error.code, "facts": error.facts})
+        except ImportError as error:
+            say(out, {"error": "io_error", "facts": {"why": f"{error.name} is not installed"}})
+    os._exit(0)  # the answer is out: what a library does while it is taken down must not spoil it
+
+
+def _answers(task: dict[str, Any], limits: Limits) -> Iterable[tuple[dict[str, Any], bytes]]:
+    if task["name"] == "image":
+        from handrail.media import images
+
+        return images.answers(_INPUT, task["size"], limits)
+    if task["name"] == "outline":
+        from handrail.media import outlines
+
+        return outlines.answers(_INPUT, task["file"], task["start"], task["most"])
+    from handrail.media import pdf
+
+    return pdf.answers(_INPUT, task["size"], task["first"], task.get("last"), limits, task["name"] == "count")

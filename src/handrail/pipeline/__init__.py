@@ -1,0 +1,1 @@
+"""The pipeline: every tool call passes through the same steps, in one fixed order."""

@@ -1,0 +1,214 @@
+"""Approval: who is asked, what the person was shown, what was answered before, and what the answer binds to.
+
+A yes holds for what was shown. The files are compared again under their locks when the call commits, and if what it
+would do now is not what the person saw, the call is prepared anew and asked again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from handrail.errors import Denied, NeedsApproval, ToolError
+from handrail.model import Touch, Verdict
+from handrail.pipeline.context import Guard, Proposed
+from handrail.pipeline.prepared import Answer, Approve, Prepared, answered, command_of
+from handrail.policy import Policy
+from handrail.text.display import shown
+from handrail.tools.tool import Remark
+
+_STRICT = {"allow": 0, "ask": 1, "deny": 2}
+
+
+class Unlike(Exception):
+    """What would be done is not what the person was shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """A person's yes, and what it was said to."""
+
+    answer: Answer
+    shown: Sequence[Proposed] | None
+    """None where nothing could be shown in advance: a command."""
+
+    def require_same(self, guard: Guard) -> None:
+        """Raises `Unlike` if the run came to other bytes than the preview."""
+        if self.shown is not None and _bytes(self.shown) != _bytes(guard.proposed):
+            raise Unlike
+
+    def remarks(self) -> list[Remark]:
+        """What the model must know of the answer."""
+        found: list[Remark] = []
+        wanted = total = 0
+        for one in self.shown or ():
+            numbers = range(len(one.hunks))
+            chosen = (self.answer.hunks or {}).get(one.path, numbers) if one.parts else numbers
+            total += len(numbers)
+            wanted += len(set(chosen) & set(numbers))
+        if wanted < total:
+            found.append(Remark("partly_approved", {"wanted": wanted, "total": total}))
+        if self.answer.contents:
+            found.append(Remark("written_otherwise", {"paths": ", ".join(map(shown, self.answer.contents))}))
+        return found
+
+
+class Approvals:
+    """Asks the host, and remembers what need not be asked again."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        approve: Approve | None,
+        own: Callable[[Sequence[Touch]], Verdict | None] = lambda _: None,
+    ) -> None:
+        """``own``: what is said of Handrail's own files, which no policy and no answer of before loosens."""
+        self._policy = policy
+        self._approve = approve
+        self._own = own
+        self._granted: set[tuple[str, str, str]] = set()
+        self._lock = threading.Lock()
+
+    def follow(self, policy: Policy) -> None:
+        """Judge by another policy from now on."""
+        self._policy = policy
+
+    def still_holds(self, shown: Prepared, now: Prepared) -> bool:
+        """Whether a call still is what the person was asked about, and no rule has come to refuse it."""
+        return now.touches == shown.touches and now.verdict.decision != "deny"
+
+    def verdict(self, touches: Sequence[Touch]) -> Verdict:
+        """What the policy says, without what a person has allowed for this session. A deny is never loosened."""
+        said, own = self._by_policy(touches), self._own(touches)
+        return own if own and _STRICT[own.decision] > _STRICT[said.decision] else said
+
+    def _by_policy(self, touches: Sequence[Touch]) -> Verdict:
+        verdict = self._policy.judge(touches)
+        if not isinstance(verdict, Verdict):
+            kind = type(self._policy).__name__
+            raise ValueError(f"{kind}.judge must return a Verdict, not {repr(verdict)[:80]}")
+        if verdict.decision != "ask" or not self._granted:
+            return verdict
+        with self._lock:
+            rest = [touch for touch in touches if _resource(touch, touches) not in self._granted]
+        if len(rest) == len(touches):
+            return verdict
+        left = self._policy.judge(rest) if rest else Verdict("allow")
+        if left.decision != "allow":
+            return left
+        return Verdict("allow", "approved for this session", "a person has allowed this for the session")
+
+    def consent(self, prepared: Prepared, rewritten: Answer | None = None) -> Consent | None:
+        """None if nobody needs to be asked. Raises `Denied` or `NeedsApproval`, or why the call cannot be done.
+
+        What a person has ``rewritten`` with an earlier answer is wanted by that person, and need not be asked again.
+        """
+        verdict = prepared.verdict
+        if verdict.decision == "deny":
+            raise Denied(**_facts(verdict))
+        if verdict.decision == "allow":
+            return None
+        if self._approve is None:
+            raise nobody(verdict)
+        shown = self._shown(prepared)
+        answer = Answer(True, lasting=rewritten.lasting) if rewritten else answered(self._approve(prepared))
+        if not answer.yes:
+            why = "the person who was asked said no" + (f": {answer.reason}" if answer.reason else "")
+            if prepared.cancel and prepared.cancel.is_set():
+                why = "the call was cancelled while a person was asked"
+            raise Denied(rule=verdict.rule, why=why, source="", allow="")
+        if answer.arguments is None:
+            _require_shown(answer, shown or ())
+        return Consent(answer, shown)
+
+    def _shown(self, prepared: Prepared) -> Sequence[Proposed] | None:
+        """What the call would change. One that cannot be done bothers nobody, unless the reason tells too much."""
+        if command_of(prepared) is not None:
+            return None
+        try:
+            return prepared.proposed()
+        except ToolError:
+            reads = [Touch("read", touch.target, touch.path) for touch in prepared.touches if touch.path]
+            if self._policy.judge(reads).decision == "allow":
+                raise
+            return None
+
+    def opens_network(self, touches: Sequence[Touch], consent: Consent | None) -> bool:
+        """Whether a command gets the network whatever the settings are: a person, or a rule, has allowed its use.
+
+        A mode that asks nobody is not enough: then the settings decide.
+        """
+        out = [touch for touch in touches if touch.action == "network"]
+        if not out or consent is not None:
+            return bool(out)
+        with self._lock:
+            granted = all(_resource(touch, touches) in self._granted for touch in out)
+        return granted or (_is_alone(touches) and all(map(self._is_by_rule, out)))
+
+    def _is_by_rule(self, touch: Touch) -> bool:
+        verdict = self._policy.judge([touch])
+        return verdict.decision == "allow" and bool(verdict.source)
+
+    def remember(self, prepared: Prepared, consent: Consent) -> list[Remark]:
+        """Keep an answer that lasts, once it was used for what was shown; says where it could not be written down."""
+        if consent.answer.lasting == "once":
+            return []
+        asked = [touch for touch in prepared.touches if self._policy.judge([touch]).decision == "ask"]
+        with self._lock:
+            self._granted.update(_resource(touch, prepared.touches) for touch in asked)
+        remember = getattr(self._policy, "remember", None)
+        if consent.answer.lasting != "always" or not remember or not prepared.verdict.allow:
+            return []
+        place = next((touch.place for touch in prepared.touches if touch.action == "run"), "")
+        try:
+            remember(prepared.verdict.allow.split("\n"), place)
+        except ValueError as error:  # the call is made: what is left to do is to say so
+            return [Remark("not_remembered", {"why": str(error)})]
+        return []
+
+
+def _require_shown(answer: Answer, shown: Sequence[Proposed]) -> None:
+    """A choice that is about nothing that was shown would be passed over, and all be done: a fault of the host's."""
+    known = {one.path: one for one in shown}
+    for path, numbers in (answer.hunks or {}).items():
+        if path not in known:
+            raise ValueError(f"the answer chooses hunks of {path!r}, which the call does not change")
+        if not known[path].parts and not set(range(len(known[path].hunks))) <= set(numbers):
+            raise ValueError(f"the answer leaves out hunks of {path!r}, which can only be taken as a whole")
+    for path in answer.contents or {}:
+        if path not in known or known[path].after is None or (known[path].after and not known[path].text):
+            raise ValueError(f"the answer has another text for {path!r}, which cannot be written otherwise")
+
+
+def nobody(verdict: Verdict, attach: str = "") -> NeedsApproval:
+    """What is said where nobody can be asked; ``attach``: the command by which a person could be. A host raises it."""
+    return NeedsApproval(**_facts(verdict), attach=attach)
+
+
+def _facts(verdict: Verdict) -> dict[str, str]:
+    return {name: getattr(verdict, name) for name in ("rule", "why", "source", "allow")}
+
+
+def _resource(touch: Touch, touches: Sequence[Touch]) -> tuple[str, str, str]:
+    """What an answer for the session is about. The network is opened for a whole command, so it is that."""
+    if touch.action == "network":
+        whole = next((one for one in touches if one.action == "run"), touch)
+        return touch.action, whole.target, whole.place
+    return touch.action, touch.path or touch.target, touch.place
+
+
+def _is_alone(touches: Sequence[Touch]) -> bool:
+    """Whether nothing but commands that use the network, and known ones that only read, would run in a call.
+
+    A rule speaks of one use of the network; a program beside it would get all of it.
+    """
+    out = {touch.target for touch in touches if touch.action == "network"}
+    runs = [touch for touch in touches if touch.action == "run"]
+    if not runs or runs[0].doubt:  # the first one is the whole of it
+        return False
+    return all(part.target in out or (part.tier == "read_only" and not part.doubt) for part in runs[1:] or runs)
+
+
+def _bytes(proposed: Sequence[Proposed]) -> list[tuple[str, bytes | None, bytes | None]]:
+    return [(one.path, one.before, one.after) for one in proposed]

@@ -1,0 +1,286 @@
+"""What a running tool is handed: the files it declared and no others, read-before-write, and changes that are staged.
+
+A `Guard` lives for one call. Tools ask it for files by the names in their arguments; a name that the call did not
+declare is a fault of the tool and fails closed.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from handrail.dialects import Rules
+from handrail.errors import (
+    BinaryFile,
+    CannotEncode,
+    ChangedSince,
+    IsDirectory,
+    NotRegular,
+    NotSeen,
+    SameFile,
+    ToolError,
+)
+from handrail.files.commit import Change
+from handrail.files.pages import Indexes, TextFile
+from handrail.files.subtrees import Parcel, require_free, require_movable, same_disk, scan, told
+from handrail.files.versions import Stored, Version, load
+from handrail.settings import Settings
+from handrail.text.codec import UTF8
+from handrail.text.diff import Hunk, hunks
+from handrail.text.display import shown
+from handrail.text.document import NEW, Document, Splice, applied, document
+from handrail.text.partial_change import chosen, replaced
+from handrail.tools.tool import Loaded, Staged
+from handrail.tracker import Tracker, moved_lines, stamp_of
+from handrail.workspace import WorkPath, Workspace
+
+if TYPE_CHECKING:
+    from handrail.search.tree import Tree
+    from handrail.shell.terminal import Terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """What a call would make of one file."""
+
+    path: str
+    """As the model named it."""
+    before: bytes | None
+    """None: the file is created."""
+    after: bytes | None
+    """None: the file is deleted."""
+    hunks: Sequence[Hunk]
+    text: str = ""
+    """What would stand there, to be edited by a person; empty where it cannot be."""
+    parts: bool = False
+    """Whether single hunks can be chosen: not where a file is created, moved or deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a person wants of the changes that were proposed."""
+
+    hunks: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """By path, the numbers (from 0) of the wanted hunks; a path that is missing is wanted whole."""
+    contents: Mapping[str, str] = field(default_factory=dict)
+    """By path, the text that the person wrote instead."""
+
+    def of(self, path: str, text: str, splices: Sequence[Splice]) -> Sequence[Splice]:
+        """What is left of a change."""
+        if path in self.contents:
+            return replaced(text, self.contents[path])
+        return chosen(text, splices, self.hunks[path]) if path in self.hunks else splices
+
+
+class Guard:
+    """The `Context` of one call."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        tracker: Tracker,
+        indexes: Indexes,
+        settings: Settings,
+        rules: Rules,
+        limits: Any,
+        paths: Mapping[str, WorkPath],
+        look: Callable[[WorkPath], Tree],
+        terminal: Callable[[], Terminal],
+        call_id: str = "",
+        cancel: threading.Event | None = None,
+        dry: bool = False,
+        choice: Choice | None = None,
+        network: bool = False,
+    ) -> None:
+        self.limits = limits
+        self.network = network
+        self.call_id = call_id
+        self.cancel = cancel
+        self.changes: list[Change] = []
+        self.hunks: list[list[Hunk]] = []
+        self.proposed: list[Proposed] = []
+        """All that the tool asked for, also what a person did not want."""
+        self._choice = choice
+        self._workspace = workspace
+        self._tracker = tracker
+        self._indexes = indexes
+        self._settings = settings
+        self._rules = rules
+        self._paths = paths
+        self._look = look
+        self._terminal = terminal
+        self._dry = dry
+        self._open: list[int] = []
+
+    def close(self) -> None:
+        for fd in self._open:
+            os.close(fd)
+        self._open.clear()
+
+    def open(self, named: str) -> TextFile:
+        path = self._paths[named]
+        fd = self._workspace.open_file(path)
+        self._open.append(fd)
+        return TextFile(path, fd, self._indexes, self._settings.legacy_encoding, self._settings.read_seconds)
+
+    @property
+    def terminal(self) -> Terminal:
+        if self._dry:  # a preview must never run anything
+            raise AssertionError("a preview has no terminal")
+        return self._terminal()
+
+    def where(self, named: str) -> str:
+        path = self._paths[named]
+        os.close(self._workspace.open_directory(path))
+        return path.real
+
+    def watch(self) -> Callable[[], list[str]]:
+        before = self._tracker.stamps()
+        home = os.path.realpath(self._workspace.home)
+
+        def changed() -> list[str]:
+            return [shown(os.path.relpath(path, home)) for path, was in before.items() if stamp_of(path) != was]
+
+        return changed
+
+    def tree(self, named: str) -> Tree:
+        return self._look(self._paths[named])
+
+    def saw(self, file: TextFile, first: int = 0, last: int = 0) -> None:
+        if not self._dry:  # what only a preview looked at, the model has not seen
+            self._tracker.saw(file.path.real, file.version, first, last, file.raw)
+
+    def moved(self, file: TextFile) -> bool:
+        seen = self._tracker.look(file.path.real, file.version)
+        return seen is not None and not seen.version.same_bytes(file.version)
+
+    def exists(self, named: str) -> bool:
+        found = self._workspace.stat(self._paths[named])
+        if found and stat.S_ISDIR(found.st_mode):
+            raise IsDirectory(path=named)
+        return found is not None
+
+    def load(self, named: str, *, whole: bool = False, unseen: bool = False) -> Loaded:
+        path = self._paths[named]
+        try:
+            stored = load(self._workspace, path, self._settings.most_edit_bytes)
+        except ToolError:
+            if self._rules.seen_first and not (unseen or self._tracker.knows(path.real)):
+                raise NotSeen(path=named) from None
+            raise
+        moved = None if unseen else self._moved(path, stored.version, stored.raw)
+        if moved is not None and (whole or self._rules.stale == "mtime"):
+            raise ChangedSince(path=named, moved=moved)
+        try:
+            text = document(stored.raw, self._settings.legacy_encoding)
+        except BinaryFile as error:
+            if not whole:
+                raise BinaryFile(path=named, size=len(stored.raw), **error.facts) from None
+            text = Document(b"", UTF8)  # overwritten knowingly: it was looked at, and nothing of it is kept
+        return Loaded(stored, text, moved)
+
+    def _moved(self, path: WorkPath, now: Version, raw: bytes) -> str | None:
+        """What changed since the file was seen, by the dialect's rule; None if nothing did. Raises `NotSeen`."""
+        seen = self._tracker.look(path.real, now)
+        if seen is None:
+            if not self._rules.read_before_write:
+                return None
+            raise NotSeen(path=path.named)
+        same = seen.version.same_bytes(now)
+        if self._rules.stale == "mtime":
+            same = same and seen.version.mtime_ns == now.mtime_ns
+        return None if same else moved_lines(seen.raw, raw)
+
+    def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
+        text = loaded.document if loaded else NEW
+        after, found = _spliced(text, splices), hunks(text.text, splices)
+        if loaded and after == loaded.stored.raw:
+            return Staged(False, found)
+        raw = loaded.stored.raw if loaded else None
+        self.proposed.append(Proposed(named, raw, after, found, applied(text.text, splices), loaded is not None))
+        if self._choice:
+            splices = self._choice.of(named, text.text, splices)
+            after, found = _spliced(text, splices), hunks(text.text, splices)
+            if after == raw:
+                return Staged(False, found)
+        self._add(Change(self._paths[named], loaded.stored if loaded else None, after), found)
+        return Staged(True, found)
+
+    def remove(self, named: str, loaded: Loaded) -> Staged:
+        path, text = self._itself(named), loaded.document.text
+        found = hunks(text, [Splice(0, len(text), "")] if text else [])
+        self.proposed.append(Proposed(named, loaded.stored.raw, None, found))
+        self._add(Change(path, loaded.stored, None), found)
+        return Staged(True, found)
+
+    def move(
+        self, named: str, target: str, loaded: Loaded, splices: Sequence[Splice], over: Loaded | None = None
+    ) -> Staged:
+        path, source = self._paths[target], self._itself(named)
+        if path.real == source.real:
+            raise SameFile(path=named, other=target)
+        after = _spliced(loaded.document, splices) if splices else loaded.stored.raw  # which may be binary
+        text = applied(loaded.document.text, splices)
+        # The preview has the new file in full: whoever is asked sees all that will stand there.
+        whole = hunks("", [Splice(0, 0, text)] if text else [])
+        self.proposed.append(Proposed(target, over.stored.raw if over else None, after, whole))
+        self._add(Change(path, over.stored if over else None, after, loaded.stored), whole)
+        self.remove(named, loaded)
+        return Staged(True, hunks(loaded.document.text, splices))
+
+    def parcel(self, named: str) -> Parcel:
+        require_movable(self._workspace, self._paths[named])
+        path = self._itself(named)
+        split = self._settings.hard_links != "refuse"
+        return scan(self._workspace, path, self._settings.most_edit_bytes, split=split)
+
+    def take(self, named: str, parcel: Parcel, to: str | None = None) -> None:
+        base = named.rstrip("/")
+        inside = (f"{base}/{entry.inner}" for entry in parcel.entries if entry.inner and entry.kind != "link")
+        if any(name not in self._paths for name in inside):  # came since the call was judged
+            raise ChangedSince(path=named, moment="commit")
+        if to is not None:
+            self._carry(named, parcel, to)
+        elif parcel.is_directory:
+            self.proposed.append(Proposed(named, parcel.listing(), None, []))
+            gone = Stored(parcel.path, b"", parcel.version)
+            self._add(Change(parcel.path, gone, None, parcel=parcel, keep=True, told=told(parcel, named)), [])
+        else:
+            self.remove(named, self.load(named, whole=True, unseen=True))
+            said = "" if self.hunks[-1] else told(parcel, named)  # of a binary or empty file no line is shown
+            self.changes[-1] = replace(self.changes[-1], keep=True, told=said)
+
+    def _carry(self, named: str, parcel: Parcel, to: str) -> None:
+        target = self._paths[to]
+        require_free(self._workspace, parcel, target)
+        if not same_disk(parcel, target):
+            self.move(named, to, self.load(named, whole=True, unseen=True), [])
+            return
+        self.proposed.append(Proposed(named, parcel.listing(), None, []))
+        moved = Stored(parcel.path, b"", parcel.version)
+        self._add(Change(target, None, None, moved, parcel=parcel, told=told(parcel, named, to)), [])
+
+    def _add(self, change: Change, found: list[Hunk]) -> None:
+        for other in self.changes:
+            if other.path.real == change.path.real:  # one file under two names
+                raise SameFile(path=change.path.named, other=other.path.named)
+        self.changes.append(change)
+        self.hunks.append(found)
+
+    def _itself(self, named: str) -> WorkPath:
+        """A path that is to vanish: a link stands for another file there, which nobody has named."""
+        path = self._paths[named]
+        parent = self._workspace.resolve(os.path.dirname(named.rstrip("/")) or ".")
+        if os.path.join(parent.real, os.path.basename(named.rstrip("/"))) != path.real:
+            raise NotRegular(path=named, kind="a link")
+        return path
+
+
+def _spliced(text: Document, splices: Sequence[Splice]) -> bytes:
+    if text.codec.unit == 1 and any("\0" in splice.new for splice in splices):
+        raise CannotEncode(encoding="text", char="NUL", code="U+0000", line=1)  # the file would be binary afterwards
+    return text.spliced(splices)

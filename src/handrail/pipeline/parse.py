@@ -1,0 +1,75 @@
+"""Parsing a model's arguments: lenient where it is unambiguous, and every mistake named at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from handrail.errors import BadArguments
+from handrail.text.display import shown
+
+if TYPE_CHECKING:
+    from handrail.dialects import Entry, Spec
+    from handrail.tools.tool import Arguments
+
+
+def parse(
+    args: type[Arguments], ours: Mapping[str, Any], unknown: Sequence[str], spec: Spec, entry: Entry
+) -> Arguments:
+    """The arguments as the tool takes them; raises `BadArguments` with all that is wrong, in the dialect's names."""
+    problems = [_unknown(name, list(spec.schema["properties"])) for name in unknown]
+    for name in spec.schema.get("required", ()):  # a dialect may need what the tool itself could do without
+        inner = entry.rename.get(name, name)
+        if inner not in ours and not args.model_fields[inner].is_required():
+            problems.append(f"{name}: {_missing(spec.schema, [name])}")
+    try:
+        parsed = args.model_validate(ours)
+    except ValueError as error:
+        from pydantic import ValidationError  # one kind of ValueError; here there is a tool, and pydantic with it
+
+        if not isinstance(error, ValidationError):
+            raise
+        theirs = {inner: outer for outer, inner in entry.rename.items()}
+        for one in error.errors(include_url=False):
+            place = [theirs.get(str(part), str(part)) for part in one["loc"]]
+            problems.append(f"{_place(place)}: {_problem(one, spec.schema, place)}")
+    if problems:
+        raise BadArguments(problems="\n".join(f"- {problem}" for problem in problems))
+    return parsed
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    import difflib  # slow to import, and only needed for mistakes
+
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"{shown(name)}: there is no such argument; " + (
+        f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+    )
+
+
+def _place(parts: list[str]) -> str:
+    if not parts:  # a rule about the arguments together
+        return "arguments"
+    return shown(parts[0]) + "".join(f"[{part}]" if part.isdigit() else f".{shown(part)}" for part in parts[1:])
+
+
+def _described(schema: Mapping[str, Any], place: list[str]) -> Mapping[str, Any]:
+    """The part of a schema that speaks of one argument, also inside a list of objects."""
+    for part in place:
+        schema = schema.get("items", {}) if part.isdigit() else schema.get("properties", {}).get(part, {})
+    return schema
+
+
+def _missing(schema: Mapping[str, Any], place: list[str]) -> str:
+    wanted = _described(schema, place)
+    return f"missing; give {wanted.get('description', 'a value')} ({wanted.get('type', 'any')})"
+
+
+def _problem(error: Any, schema: Mapping[str, Any], place: list[str]) -> str:
+    if error["type"] == "missing":
+        return _missing(schema, place)
+    if error["type"] == "extra_forbidden":
+        return "there is no such argument"
+    got = repr(error["input"])
+    message = error["msg"][:1].lower() + error["msg"][1:]
+    return f"{message}, got {got if len(got) <= 60 else got[:60] + '...'}"

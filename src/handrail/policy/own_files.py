@@ -1,0 +1,155 @@
+"""Handrail's own files and commands: not for a model, whatever the rules and the mode say.
+
+The journal holds the earlier contents of files, secrets included; the configuration, the approved rules, the trust in
+projects and the sockets of `handrail approve` decide what may be done. Where a boundary hides these from commands the
+kernel is the judge. The words of a command are judged all the same: they are all there is where nothing hides them.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from handrail.model import Decision, Touch, Verdict
+from handrail.policy.commands import behind_options, read_script
+from handrail.policy.files import user_file
+from handrail.policy.paths import is_at
+from handrail.policy.reasons import stricter
+from handrail.text.display import shown
+
+_NAMES = (
+    "journal",
+    "artefacts",
+    "locks",
+    "approvers",
+    "trust",
+    "conversations",
+    "mcp-http-token",
+    "mcp-installs.json",
+)
+"""What Handrail keeps in its state directory, for a workspace that lies inside of that."""
+_RULE = "Handrail's own files"
+_COMMANDS: dict[tuple[str, ...], str] = {
+    ("approve",): "only a person answers what Handrail asks",
+    ("policy", "trust"): "only a person trusts a project's policy",
+}
+_ASKED: dict[tuple[str, ...], str] = {
+    ("undo",): "it takes back calls that were made before",
+    ("mcp", "install"): "it changes the configuration of other agents",
+    ("mcp", "uninstall"): "it changes the configuration of other agents",
+}
+_MODULE = re.compile(r"handrail(\.cli)?(\.__main__)?")
+_GLUED = re.compile(r"-[A-Za-z]*m(?=handrail)")
+"""`python -mhandrail`: the option and its value in one word."""
+_SEPARATORS = re.compile(r"/(?:\.?/)+")
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Where Handrail keeps what belongs to it."""
+
+    state: tuple[str, ...]
+    """Real paths: journal, artefacts of all sessions, locks, sockets, tokens."""
+    config: tuple[str, ...]
+    """Real paths: settings, rules, and what was approved for good."""
+    kept: str
+    """The artefacts of this session, which its calls may read, and the workspace and the boundary keep as they are."""
+    names: tuple[str, ...]
+    """How a command may spell one of these places."""
+    is_within: bool
+    """Whether some of the state lies inside the workspace, where the file tools could open it."""
+
+    @classmethod
+    def found(cls, state: str, kept: str, roots: Sequence[str], environ: Mapping[str, str]) -> Own:
+        """The places of this user, for a session on ``roots``."""
+        given = [os.path.dirname(user_file(environ))]
+        if config := environ.get("HANDRAIL_CONFIG"):
+            given.append(os.path.abspath(config))
+        real = [os.path.realpath(root) for root in roots]
+        places = [os.path.realpath(state)]
+        if any(is_at(places[0], root) for root in real):  # hiding all of it would hide the workspace
+            places = [os.path.join(places[0], name) for name in _NAMES]
+        settings = [os.path.realpath(path) for path in given]
+        settings = [path for path in settings if not any(is_at(path, root) for root in real)]
+        spelled = dict.fromkeys(_spelled([*places, *settings, state, *given], environ))
+        within = any(is_at(root, place) for root in real for place in places)
+        return cls(tuple(places), tuple(settings), os.path.realpath(kept), tuple(spelled), within)
+
+    def shows(self, path: str) -> bool:
+        """Whether a search may show a real path."""
+        return is_at(self.kept, path) or not any(is_at(place, path) for place in self.state)
+
+    def judge(self, touches: Sequence[Touch], hidden: Callable[[], bool]) -> Verdict | None:
+        """The strictest that is said of the touches; None if none of them is about these places.
+
+        ``hidden``: whether a boundary keeps them from commands.
+        """
+        worst: Verdict | None = None
+        for touch in touches:
+            said = self._command(touch, hidden) if touch.action == "run" else self._file(touch, hidden)
+            worst = stricter(worst, said) if worst else said
+            if worst and worst.decision == "deny":
+                break
+        return worst
+
+    def _file(self, touch: Touch, hidden: Callable[[], bool]) -> Verdict | None:
+        path = touch.path or touch.target
+        if touch.action == "network" or is_at(self.kept, path):
+            return None
+        for place in (*self.state, *(self.config if touch.by_command else ())):
+            if is_at(place, path) or (touch.glob and _matches(path, place)):
+                return Verdict("deny", _RULE, f"{shown(touch.target)} is Handrail's own, and not for tools or commands")
+            if touch.below and is_at(path, place):
+                if touch.action != "read":
+                    return Verdict("deny", _RULE, f"{shown(touch.target)} holds Handrail's own files")
+                if touch.sees != "names" and not hidden():
+                    return Verdict("ask", _RULE, f"{shown(touch.target)} would be read with Handrail's own files in it")
+        return None
+
+    def _command(self, touch: Touch, hidden: Callable[[], bool]) -> Verdict | None:
+        said = _own_command(touch.target)
+        if said and said.decision == "deny":
+            return said
+        text = _SEPARATORS.sub("/", touch.target.replace(self.kept, ""))
+        if any(name in text for name in self.names) and not hidden():
+            return Verdict("ask", _RULE, "it names a place where Handrail keeps its own files")
+        return said
+
+
+def _spelled(paths: Sequence[str], environ: Mapping[str, str]) -> Iterator[str]:
+    """Each path, and the part of it below the home directory, which may be written in several ways."""
+    homes = {os.path.expanduser("~"), environ.get("HOME") or "/", os.path.realpath(os.path.expanduser("~"))} - {"/"}
+    for path in paths:
+        yield path
+        for home in homes:
+            if path != home and is_at(home, path):
+                yield os.path.relpath(path, home)
+
+
+def _matches(pattern: str, place: str) -> bool:
+    """Whether a pattern of the shell may match a place, or something in it."""
+    parts, names = pattern.strip("/").split("/"), place.strip("/").split("/")
+    return len(parts) >= len(names) and all(map(fnmatch.fnmatchcase, names, parts))
+
+
+def _own_command(command: str) -> Verdict | None:
+    """What is said of a script that would run Handrail's own commands; a word that is not fixed may be any."""
+    worst: Verdict | None = None
+    for run in read_script(command).runs:
+        words = [word.fixed for word in run.words]
+        for at, word in enumerate(words):
+            if word is None or not _MODULE.fullmatch(os.path.basename(_GLUED.sub("", word))):
+                continue
+            for wanted, why in (*_COMMANDS.items(), *_ASKED.items()):
+                sure, possible = {at + 1}, {at + 1}
+                for name in wanted:
+                    sure = {one + 1 for one in behind_options(words, sure) if words[one] == name}
+                    possible = {one + 1 for one in behind_options(words, possible) if words[one] in (name, None)}
+                if possible:
+                    decision: Decision = "deny" if sure and wanted in _COMMANDS else "ask"
+                    made = Verdict(decision, f"handrail {' '.join(wanted)}", why)
+                    worst = stricter(worst, made) if worst else made
+    return worst

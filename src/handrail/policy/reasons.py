@@ -1,0 +1,41 @@
+"""What a verdict says: the reasons of a mode, the words of a rule, and which of two verdicts is the stricter one."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from handrail.model import Touch, Verdict
+from handrail.policy.rules import Rule
+from handrail.text.display import shown
+
+STRICT = {"allow": 0, "ask": 1, "deny": 2}
+WHY = {
+    "read": "{target} would be read",
+    "write": "{target} would be changed",
+    "delete": "{target} would be deleted",
+    "outside": "{target} is outside of the workspace, and a command would change it",
+    "temporary": "{target} is outside of the workspace, and a command would change it",
+    "read_only": "`{target}` would be run",
+    "ordinary": "`{target}` would be run",
+    "destructive": "`{target}` destroys what cannot be brought back, or takes rights",
+    "doubt": "it cannot be proven what `{target}` does: {doubt}",
+    "unproven read": "`{target}` reads files whose names are computed: a secret may be among them",
+    "unproven write": "`{target}` changes files whose names are computed",
+    "unproven delete": "`{target}` may delete files whose names are computed",
+    "unproven destroy": "`{target}` destroys what cannot be brought back if its computed words say so",
+    "network": "{target} would be reached over the network",
+}
+
+
+def stricter(one: Verdict, other: Verdict | None) -> Verdict:
+    """The first, unless the second is stricter."""
+    return other if other and STRICT[other.decision] > STRICT[one.decision] else one
+
+
+def said(rule: Rule, touch: Touch) -> Verdict:
+    why = rule.why or f"{shown(touch.target)}: a rule says so ({rule.text})"
+    return Verdict(rule.tier, rule.text, why, rule.source)
+
+
+def host(target: str) -> str:
+    return (urlsplit(target).hostname or target) if "://" in target else target.partition("/")[0]

@@ -1,0 +1,1 @@
+"""Secrets: which paths hold them, and how their values are kept out of answers and records."""

@@ -1,0 +1,186 @@
+"""Redaction: secrets leave as placeholders, and come back when the model writes them. Off unless it is configured.
+
+A placeholder is the same for the same secret as long as the session lasts, and made with a key that nobody sees, so
+that a guess at the secret cannot be checked by it. Text of a file that looks like a placeholder is itself replaced by
+one: so each placeholder that a model sees stands for exactly one text, and a line that holds one can be edited.
+
+What is not covered: a secret that a limit has cut in two, or that a program prints in another form (base64, escaped).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from handrail.model import Failure, Note, Result, Touch
+
+if TYPE_CHECKING:
+    from handrail.settings import Settings
+
+SHORTEST = 4
+"""Shorter values are in every text: hiding them would hide nothing."""
+_SHORTEST_IN_FILE = 8
+_SHORTEST_LINE = 8
+_TAG = 12
+_DEEPEST = 40
+_MOST_BYTES = 1 << 20
+_PLACEHOLDER = re.compile(r"⟦secret:([0-9a-f]{12,64})⟧")
+_ASSIGNED = re.compile(r"\s*(?:export\s+)?[\w.-]+\s*=\s*(.*?)\s*")
+
+
+class Redaction:
+    """What is hidden in one session. Safe to use from several threads."""
+
+    def __init__(self, values: Iterable[str] = (), patterns: Sequence[str] = (), key: bytes | None = None) -> None:
+        every = set(values)
+        lines = {line.strip() for value in every if "\n" in value for line in value.split("\n")}
+        found = {value for value in every if len(value) >= SHORTEST}
+        # A value of several lines is shown line by line, with numbers between them.
+        found |= {line for line in lines if len(line) >= _SHORTEST_LINE}
+        self._patterns = [re.compile(pattern) for pattern in patterns]
+        if found:
+            self._patterns.insert(0, re.compile("|".join(map(re.escape, sorted(found, key=len, reverse=True)))))
+        self._key = os.urandom(32) if key is None else key
+        self._tags: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def __bool__(self) -> bool:
+        return bool(self._patterns)
+
+    def hide(self, text: str) -> str:
+        """The text with placeholders in the place of secrets."""
+        if not self._patterns:
+            return text
+        done, parts = 0, []
+        for start, end in _joined(self._spans(text)):
+            parts += [text[done:start], self._placeholder(text[start:end])]
+            done = end
+        return "".join([*parts, text[done:]]) if parts else text
+
+    def _spans(self, text: str) -> Iterator[tuple[int, int]]:
+        for pattern in self._patterns:
+            for found in pattern.finditer(text):
+                span = found.span(1) if pattern.groups and found[1] is not None else found.span()
+                if span[0] < span[1]:
+                    yield span
+        if "⟦secret:" in text:
+            yield from (found.span() for found in _PLACEHOLDER.finditer(text))
+
+    def _placeholder(self, value: str) -> str:
+        import hashlib  # slow to import, and only needed where something is hidden
+        import hmac
+
+        digest = hmac.new(self._key, value.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+        with self._lock:
+            length = _TAG
+            while self._tags.setdefault(digest[:length], value) != value:  # another one's, however unlikely
+                length += 1
+        return f"⟦secret:{digest[:length]}⟧"
+
+    def restore(self, value: Any, depth: int = 0) -> Any:
+        """Arguments with the secrets in them again, in every string; what is no placeholder of ours stays."""
+        if not self._patterns or depth > _DEEPEST:
+            return value
+        if isinstance(value, str):
+            return _PLACEHOLDER.sub(self._meant, value) if "⟦secret:" in value else value
+        if isinstance(value, Mapping):
+            return {self._key_of(key, self.restore): self.restore(item, depth + 1) for key, item in value.items()}
+        return [self.restore(item, depth + 1) for item in value] if isinstance(value, list | tuple) else value
+
+    def _key_of(self, key: Any, change: Callable[[Any], Any]) -> Any:
+        return change(key) if isinstance(key, str) else key
+
+    def _meant(self, found: re.Match[str]) -> str:
+        with self._lock:
+            return self._tags.get(found[1], found[0])
+
+    def hidden(self, value: Any, depth: int = 0) -> Any:
+        """Plain JSON values without secrets."""
+        if not self._patterns:
+            return value
+        if isinstance(value, str):
+            return self.hide(value)
+        if depth > _DEEPEST:
+            return "[too deep]"
+        if isinstance(value, Mapping):
+            return {self._key_of(key, self.hidden): self.hidden(item, depth + 1) for key, item in value.items()}
+        return [self.hidden(item, depth + 1) for item in value] if isinstance(value, list | tuple) else value
+
+    def given(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments of a call as they may be shown and written down, whoever wrote a secret into them."""
+        known: Mapping[str, Any] = self.hidden(self.restore(arguments))
+        return known
+
+    def result(self, result: Result) -> Result:
+        """All that leaves of a call: text, blocks, data, notes, the failure and what was touched."""
+        if not self._patterns:
+            return result
+        blocks = [self.hidden(block) if block.get("type") == "text" else block for block in result.blocks]
+        return replace(
+            result,
+            text=self.hide(result.text),
+            blocks=tuple(blocks),
+            data=self.hidden(result.data),
+            notes=tuple(Note(note.code, self.hide(note.text)) for note in result.notes),
+            error=Failure(result.error.code, self.hide(result.error.message)) if result.error else None,
+            touches=self.touches(result.touches),
+        )
+
+    def touches(self, touches: Iterable[Touch]) -> tuple[Touch, ...]:
+        return tuple(
+            replace(
+                one,
+                target=self.hide(one.target),
+                path=self.hide(one.path),
+                into=self.hide(one.into),
+                why=self.hide(one.why),
+                doubt=self.hide(one.doubt),
+                place=self.hide(one.place),
+            )
+            for one in touches
+        )
+
+
+def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans from left to right; those that overlap are one, so that no end of a secret is left."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if found and start < found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
+    return found
+
+
+def load(settings: Settings, environ: Mapping[str, str]) -> Redaction:
+    """What the settings ask for; raises `ValueError` for a value too short to be hidden or a file that is not read."""
+    values: list[str] = []
+    for name in settings.redact_values_from_env:
+        value = environ.get(name, "")
+        if 0 < len(value) < SHORTEST:
+            raise ValueError(f"redact_values_from_env: {name} has {len(value)} characters, too few to be hidden")
+        values.append(value)
+    for path in settings.redact_files:
+        values += _in_file(os.path.expanduser(path))
+    return Redaction(values, settings.redact_patterns)
+
+
+def _in_file(path: str) -> list[str]:
+    """The values of a file with `NAME=value` lines; of any other file, the whole of it."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            text = file.read(_MOST_BYTES)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ValueError(f"redact_files: {path} cannot be read: {error.strerror}") from None
+    rows = [row for row in text.split("\n") if row.strip() and not row.lstrip().startswith("#")]
+    found = [_ASSIGNED.fullmatch(row) for row in rows]
+    if not all(found):
+        return [text.strip()]
+    values = [match[1].strip("\"'") for match in found if match]
+    return [value for value in values if len(value) >= _SHORTEST_IN_FILE]

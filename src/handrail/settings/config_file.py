@@ -1,0 +1,201 @@
+"""The user's configuration, which every session reads unless its host hands in settings.
+
+    # $HANDRAIL_CONFIG, or ~/.config/handrail/config.toml
+    [settings]                 # the fields of `handrail.Settings`
+    hard_links = "split"
+    [[roots]]                  # directories besides the workspace
+    path = "~/notes"
+    writable = true            # false if left out
+    [agent]                    # the fields of `handrail.settings.AgentSettings`, for chat and run
+    model = "gpt-5.2"
+    price_in = 1.25            # of a million tokens
+
+A missing file is fine. A mistake is named with its file, its key and what would be right, and nothing is done.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from handrail.settings import AgentSettings, Settings
+from handrail.text.display import shown
+from handrail.workspace import Root
+
+_MOST_BYTES = 1 << 20
+_MOST_NUMBER = 1 << 53
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used: file, key, and what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the user has set."""
+
+    settings: Settings = field(default_factory=Settings)
+    roots: tuple[Root, ...] = ()
+    path: str = ""
+    """The file that it comes from; empty if there is none."""
+    agent: AgentSettings = field(default_factory=AgentSettings)
+
+
+def place(environ: Mapping[str, str]) -> str:
+    """Where the configuration is looked for."""
+    if given := environ.get("HANDRAIL_CONFIG"):
+        return given
+    base = environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(base):  # unset, or of no use: it would mean another place in every directory
+        base = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
+    return os.path.join(base, "handrail", "config.toml")
+
+
+def load(environ: Mapping[str, str]) -> Config:
+    """The configuration of whoever runs this; raises `ConfigError`."""
+    path = place(environ)
+    raw = _read(path)
+    if raw is None:
+        return Config()
+    try:
+        table = tomllib.loads(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{shown(path)}: byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
+    except ValueError as error:  # of TOML, or of a number with thousands of digits
+        raise ConfigError(f"{shown(path)}: not valid TOML: {shown(str(error))}") from None
+    except RecursionError:
+        raise ConfigError(f"{shown(path)}: not usable TOML: it is nested too deeply") from None
+    checked = _Checked(path)
+    settings, roots, agent = checked.config(table)
+    return Config(settings, roots, path, agent)
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        if stat.S_IFMT(os.stat(path).st_mode) not in (stat.S_IFREG, stat.S_IFCHR):  # /dev/null will do
+            raise ConfigError(f"{shown(path)}: not a file; name a TOML file, or none")
+        with open(path, "rb") as file:
+            raw = file.read(_MOST_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigError(f"{shown(path)}: cannot be read: {error.strerror}") from None
+    if len(raw) > _MOST_BYTES:
+        raise ConfigError(f"{shown(path)}: more than {_MOST_BYTES >> 20} MB; a configuration is a few lines of TOML")
+    return raw
+
+
+class _Checked:
+    """Turns tables into settings and roots, and says exactly where something is wrong."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def wrong(self, key: str, what: str) -> ConfigError:
+        return ConfigError(f"{shown(self._path)}: {shown(key)}: {what}")
+
+    def config(self, table: Mapping[str, Any]) -> tuple[Settings, tuple[Root, ...], AgentSettings]:
+        self._known("", table, ["settings", "roots", "agent"])
+        roots = table.get("roots", [])
+        if not isinstance(roots, list) or not all(isinstance(root, dict) for root in roots):
+            raise self.wrong("roots", "must be tables, [[roots]] with path and writable")
+        found = tuple(self._root(f"roots[{n}]", root) for n, root in enumerate(roots))
+        settings, agent = self._fields("settings", table, Settings), self._fields("agent", table, AgentSettings)
+        return Settings(**settings), found, AgentSettings(**agent)
+
+    def _known(self, above: str, table: Mapping[str, Any], known: list[str]) -> None:
+        for key in table:
+            if key not in known:
+                near = difflib.get_close_matches(key, known, n=1)
+                mend = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+                raise self.wrong(above + key, f"there is no such key; {mend}")
+
+    def _fields(self, name: str, above: Mapping[str, Any], wanted: type[Settings | AgentSettings]) -> dict[str, Any]:
+        """A table whose keys are the fields of a class."""
+        table = above.get(name, {})
+        if not isinstance(table, dict):
+            raise self.wrong(name, f"must be a table, [{name}], not {_kind(table)}")
+        self._known(f"{name}.", table, [known.name for known in fields(wanted)])
+        hints = get_type_hints(wanted)
+        return {key: self._value(f"{name}.{key}", value, _wanted(hints[key])) for key, value in table.items()}
+
+    def _value(self, key: str, value: Any, wanted: Any) -> Any:
+        if wanted is bool:
+            if not isinstance(value, bool):
+                raise self.wrong(key, f"must be true or false, not {_kind(value)}")
+        elif wanted in (int, float):
+            return self._number(key, value, wanted)
+        elif get_origin(wanted) is tuple:
+            if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+                raise self.wrong(key, f"must be a list of texts that are not empty, not {_kind(value)}")
+            return tuple(self._listed(key, item) for item in value)
+        elif wanted is str:
+            if not isinstance(value, str) or not value:
+                raise self.wrong(key, f"must be a text that is not empty, not {_kind(value)}")
+            if key == "settings.legacy_encoding":
+                return self._encoding(key, value)
+            return self._path_of(key, value) if key == "settings.state" else value
+        elif value not in get_args(wanted):
+            choices = ", ".join(f'"{choice}"' for choice in get_args(wanted))
+            raise self.wrong(key, f"must be one of {choices}, not {_kind(value)}")
+        return value
+
+    def _number(self, key: str, value: Any, wanted: type[int] | type[float]) -> int | float:
+        fits = isinstance(value, int) or (wanted is float and isinstance(value, float))
+        if isinstance(value, bool) or not fits or not 0 <= value <= _MOST_NUMBER:
+            sort = "a whole number" if wanted is int else "a number"
+            raise self.wrong(key, f"must be {sort} from 0 to {_MOST_NUMBER}, not {_kind(value)}")
+        return wanted(value)
+
+    def _encoding(self, key: str, value: str) -> str:
+        try:
+            "".encode(value)
+        except (LookupError, ValueError):
+            raise self.wrong(
+                key, f"Python knows no encoding {_kind(value)}; such as cp1252, gbk or shift_jis"
+            ) from None
+        return value
+
+    def _listed(self, key: str, value: str) -> str:
+        if key == "settings.redact_files":
+            return self._path_of(key, value)
+        if key == "settings.redact_patterns":
+            try:
+                re.compile(value)
+            except re.error as error:
+                raise self.wrong(key, f"{_kind(value)} is not a regular expression: {error}") from None
+        return value
+
+    def _root(self, key: str, table: Mapping[str, Any]) -> Root:
+        self._known(f"{key}.", table, ["path", "writable"])
+        path, writable = table.get("path"), table.get("writable", False)
+        if not isinstance(path, str) or not path:
+            raise self.wrong(f"{key}.path", "must be the path of a directory")
+        return Root(self._path_of(f"{key}.path", path), self._value(f"{key}.writable", writable, bool))
+
+    def _path_of(self, key: str, value: str) -> str:
+        path = os.path.expanduser(value)
+        if not os.path.isabs(path) or "\0" in path:
+            raise self.wrong(key, f"must be an absolute path, or start with ~/, not {_kind(value)}")
+        return path
+
+
+def _wanted(hint: Any) -> Any:
+    """The type of a field that may also be left out."""
+    rest = [one for one in get_args(hint) if one is not NoneType]
+    return rest[0] if NoneType in get_args(hint) and len(rest) == 1 else hint
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, str):
+        return f'"{shown(value[:60])}"' if len(value) <= 60 else f'"{shown(value[:60])}..."'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)[:60] if isinstance(value, int | float) else "a list" if isinstance(value, list) else "a table"

@@ -1,0 +1,280 @@
+"""What is refused everywhere, by meaning: `rm -rf /`, `sudo`, `shutdown`, `reboot`, writing to a device.
+
+Judged is what a script comes to, through quotes, wrappers and nested scripts, not how it is spelled: `echo sudo` is no
+danger, `"su"do x` is one. Where the line is drawn:
+
+- Deleting: a recursive `rm` of `/`, of a top-level directory of the system or of a home directory, of everything in
+  one of these, and of `/` with a name behind it that is computed. Anything below is for policy to ask.
+- Devices: a write to anything in /dev but the few that only swallow or pass on what they get.
+- Names: a command whose name is computed cannot be shown to be none of these. A computed directory before a fixed name
+  (`"$HOME/bin/tool"`) is harmless.
+- A script that could not be read to its end, or a wrapper that could not be opened, is refused if one of the names
+  stands anywhere in it. A shell that reads a script from a pipe or a file is a doubt, and for policy to ask.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from handrail.shell.parser.commands import PLACES, Script, Simple
+from handrail.shell.parser.words import Word
+from handrail.shell.parser.wrappers import PRIVILEGED, unwrapped
+
+_POWER = ("shutdown", "reboot", "halt", "poweroff")
+_POWER_VERBS = ("poweroff", "reboot", "halt", "kexec", "soft-reboot", "exit")
+_HARMLESS = re.compile(
+    r"/dev/(?:null|zero|full|tty|std(?:in|out|err)|u?random|fd/[0-9]+|shm/.+)|/proc/self/fd/[0-9]+", re.DOTALL
+)
+_SYSTEM = frozenset(
+    [
+        "bin",
+        "boot",
+        "dev",
+        "etc",
+        "home",
+        "lib",
+        "lib32",
+        "lib64",
+        "libx32",
+        "media",
+        "mnt",
+        "opt",
+        "proc",
+        "root",
+        "run",
+        "sbin",
+        "srv",
+        "sys",
+        "usr",
+        "var",
+        "Applications",
+        "Library",
+        "System",
+        "Users",
+        "Volumes",
+        "private",
+        "nix",
+    ]
+)
+_TO_DEVICES = ("tee", "shred", "truncate", "wipefs", "mkswap", "fdisk", "sfdisk", "parted", "blkdiscard", "badblocks")
+_LAST_IS_TARGET = ("cp", "mv", "install", "rsync", "ln")
+_NARROWS = re.compile(r"-(?:i?name|i?path|i?wholename|i?regex|mtime|mmin|newer.*|size|empty|user|group|inum|perm|type)")
+_NAMES = re.compile(
+    r"(?<![\w-])(?:sudo|sudoedit|doas|su|pkexec|runuser|gosu|shutdown|reboot|halt|poweroff|telinit|mkfs|rm)(?![\w-])|/dev/"
+)
+
+_NAMES_IN_WORDS = re.compile(
+    r"(?<![\w-])(?:sudo|doas|su|pkexec|runuser|shutdown|reboot|poweroff|mkfs)(?![\w-])|rm\s+-\w*[rR]\w*\s+(?:-\S+\s+)*/(?![\w.])"
+)
+"""What is looked for where a wrapper cannot be opened: its words may be the command."""
+
+Kind = Literal["delete", "privilege", "power", "device", "computed", "unread"]
+
+
+@dataclass(frozen=True, slots=True)
+class Danger:
+    """What is refused: the offending part as it is written, and why."""
+
+    kind: Kind
+    text: str
+    why: str
+
+
+def danger(script: Script) -> Danger | None:
+    """The first thing in the script that is refused everywhere; None if there is none that can be seen."""
+    return next((found for _, found in dangers(script)), None)
+
+
+def dangers(script: Script) -> Iterator[tuple[int, Danger]]:
+    """Each thing that is refused, with the number of its command; -1 is what was not read."""
+    places = _places(script)
+    moved = any(item.name in PLACES for run in script.runs for item in run.assignments)
+    moved = moved or any(name in script.elsewhere for name in PLACES)
+    for index, run in enumerate(script.runs):
+        if found := _of_command(run, places, moved) or _of_redirections(run, places):
+            yield index, found
+    if script.stopped or script.error is not None:
+        plain = re.sub(r"\\\n|[\\'\"]", "", script.source)
+        if seen := _NAMES.search(plain):
+            yield -1, Danger("unread", seen.group(), "the script cannot be read to its end, and this stands in it")
+
+
+def _spelled(run: Simple) -> str:
+    return " ".join(word.source for word in run.words)[:200]
+
+
+def _of_command(run: Simple, places: list[str], moved: bool) -> Danger | None:
+    text = _spelled(run)
+    base = run.base
+    if base is None or (moved and run.words and run.words[0].fixed is None):
+        return Danger("computed", text, "the name of a command is computed")
+    words = run.words[1:]
+    fixed = [word.fixed for word in words]
+    operands = [item for item in fixed if item is not None and not item.startswith("-")]
+    if base in PRIVILEGED:
+        return Danger("privilege", text, f"{base} runs commands as another user")
+    if base in _POWER or (base in ("init", "telinit") and operands[:1] and operands[0] in "06"):
+        return Danger("power", text, f"{base} stops the machine")
+    if base in ("systemctl", "loginctl") and any(verb in _POWER_VERBS for verb in operands[:3]):
+        return Danger("power", text, f"{base} stops the machine")
+    if base == "rm" and _recursive(fixed):
+        for word in _after_options(words):
+            if _is_root(word, places):
+                return Danger("delete", text, f"it deletes {word.source} with everything in it")
+    if base == "find" and _deletes_all(fixed) and any(_is_root(word, places) for word in _starts(words)):
+        return Danger("delete", text, "it deletes everything that it finds there")
+    if any(isinstance(inner, Script) and inner.doubts for inner in unwrapped(run)):
+        whole = " ".join(word.fixed if word.fixed is not None else word.source for word in words)
+        if seen := _NAMES_IN_WORDS.search(re.sub(r"[\\'\"]", "", whole)):
+            return Danger("unread", text, f"it cannot be told what {base} runs, and {seen.group()} stands in it")
+    return _to_device(base, run, text, places)
+
+
+def _to_device(base: str, run: Simple, text: str, places: list[str]) -> Danger | None:
+    words = run.words[1:]
+    targets: list[Word] = []
+    if base in _TO_DEVICES or base == "mkfs" or base.startswith(("mkfs.", "mke2fs")):
+        targets = list(words)
+    elif base in _LAST_IS_TARGET:
+        targets = list(words[-1:])
+        for index, word in enumerate(words):
+            if word.fixed in ("-t", "--target-directory"):
+                targets.extend(words[index + 1 : index + 2])
+    for word in targets:
+        option = (word.fixed or "").partition("=")
+        if _is_device(option[2] if option[0].startswith("--") else _begins(word), places):
+            return Danger("device", text, f"{base} writes to the device {word.source}")
+    if base == "dd":
+        for word in words:
+            if _begins(word).startswith("of=") and _is_device(_begins(word)[3:], places):
+                return Danger("device", text, f"dd writes to the device {word.source[3:]}")
+    return None
+
+
+def _of_redirections(run: Simple, places: list[str]) -> Danger | None:
+    for item in run.redirections:
+        if item.writes and _is_device(_begins(item.target), places):
+            text = f"{item.descriptor}{item.operator} {item.target.source}"
+            return Danger("device", text, f"it writes to the device {item.target.source}")
+    return None
+
+
+def _begins(word: Word) -> str:
+    """The fixed text that a word begins with; a pattern or a value behind it stands as `?`."""
+    text = ""
+    for part in word.parts:
+        if part.kind != "text":
+            return text + "?"
+        text += part.text
+    return text
+
+
+def _is_device(path: str, places: list[str]) -> bool:
+    for place in ["", *places]:
+        full = path if path.startswith("/") else posixpath.join(place, path) if place else ""
+        clean = "/" + posixpath.normpath(full).lstrip("/") if full else ""
+        if clean == "/dev" or (clean.startswith("/dev/") and not _HARMLESS.fullmatch(clean)):
+            return True
+    return False
+
+
+def _recursive(fixed: list[str | None]) -> bool:
+    for text in fixed:
+        if text == "--":
+            return False
+        if text is None or len(text) < 2 or not text.startswith("-"):
+            continue
+        if text.startswith("--"):  # a long option may be cut short
+            if "--recursive".startswith(text) and text != "--":
+                return True
+        elif "r" in text or "R" in text:
+            return True
+    return False
+
+
+def _after_options(words: tuple[Word, ...]) -> list[Word]:
+    out: list[Word] = []
+    ended = False
+    for word in words:
+        if not ended and word.fixed == "--":
+            ended = True
+        elif ended or not (word.fixed or "").startswith("-"):
+            out.append(word)
+    return out
+
+
+def _places(script: Script) -> list[str]:
+    """The fixed directories that the script goes to: what is relative may start there."""
+    found = []
+    for run in script.runs:
+        if run.base in ("cd", "pushd", "chroot") and len(run.words) > 1:
+            targets = _after_options(run.words[1:])
+            if targets and targets[0].fixed and targets[0].fixed.startswith("/"):
+                found.append(targets[0].fixed)
+            elif targets and targets[0].parts and _is_home(targets[0]):
+                found.append("/root")
+        elif run.base == "cd":
+            found.append("/root")  # to the home directory, which this stands for
+        elif run.base == "env" and any((word.fixed or "").startswith(("-C", "--chdir")) for word in run.words):
+            found.append("/")
+    return found
+
+
+def _is_home(word: Word) -> bool:
+    first, *rest = word.parts
+    if first.kind == "text" and not first.text and rest:
+        first, *rest = rest
+    home = first.kind == "tilde" or first.text in ("$HOME", "${HOME}")
+    return home and "".join(part.text for part in rest).strip("/.*") == ""
+
+
+def _is_root(word: Word, places: list[str]) -> bool:
+    """Whether this is `/`, a top-level directory of the system, a home, or everything in one of these."""
+    if not word.parts:
+        return False
+    if _is_home(word):
+        return True
+    path = "".join(part.text if part.kind == "text" else "*" for part in word.parts)
+    if word.parts[0].kind in ("variable", "command", "arithmetic", "input", "process", "tilde"):
+        return False
+    for place in ["", *places]:
+        full = path if path.startswith("/") else posixpath.join(place, path) if place else ""
+        if not full:
+            continue
+        names = [name for name in posixpath.normpath(full).split("/") if name]
+        while names and not names[-1].strip("*.?"):  # everything in it
+            names.pop()
+        if not names or (len(names) == 1 and (names[0] in _SYSTEM or _may_be_system(names[0]))):
+            return True
+        if len(names) == 2 and names[0] in ("home", "Users"):
+            return True
+    return False
+
+
+def _may_be_system(name: str) -> bool:
+    if "*" not in name:
+        return False
+    pattern = re.compile(".*".join(re.escape(piece) for piece in name.split("*")))
+    return any(pattern.fullmatch(known) for known in _SYSTEM)
+
+
+def _starts(words: tuple[Word, ...]) -> list[Word]:
+    """Where find begins to look."""
+    out: list[Word] = []
+    for word in words:
+        text = word.fixed or ""
+        if text in ("-H", "-L", "-P"):
+            continue
+        if text[:1] in ("-", "(", "!") and text:
+            break
+        out.append(word)
+    return out
+
+
+def _deletes_all(fixed: list[str | None]) -> bool:
+    deletes = "-delete" in fixed or any(text in ("rm", "/bin/rm", "/usr/bin/rm") for text in fixed)
+    return deletes and not any(_NARROWS.fullmatch(text or "") for text in fixed)

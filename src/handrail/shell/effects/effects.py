@@ -1,0 +1,379 @@
+"""What a command line would do: its commands with their tiers, the files it would come to, and what is not proven.
+
+Pure text: nothing is run and no file is looked at, so patterns stay patterns. `effects` is what Bash and policy ask.
+
+Three tiers. *Read-only* is proven: every command is known to look only, with options that are known, words that are
+known where it matters, and no redirection that writes. *Destructive* is what is refused everywhere, and what the list
+of harm names. Everything else, an unknown command above all, is *ordinary*: it may do anything, and that alone is no
+doubt. A doubt says that the command line may do other things than are told here; with one, nothing is read-only.
+
+A variable set in front of a command makes it ordinary unless it only changes how text is shown (`LC_ALL=C sort f`):
+which others a program obeys nobody can list. `FOO=bar` on its own is read-only where its name steers no program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from handrail.shell.effects.arguments import Arg, Value, Variables, argument, arguments
+from handrail.shell.effects.danger import dangers
+from handrail.shell.effects.directories import Directories, Places, joined
+from handrail.shell.effects.git import git, verb_of
+from handrail.shell.effects.git_losses import loss_of
+from handrail.shell.effects.git_runs import GitRun, at_places, unsteady
+from handrail.shell.effects.harm import fork_bomb, harm
+from handrail.shell.effects.network import goes_out, is_socket
+from handrail.shell.effects.read_only import find_starts, looker
+from handrail.shell.effects.read_only_table import HARMLESS_BEFORE, QUIET_DEVICES, STEERING
+from handrail.shell.effects.ruling import READ_ONLY, CommandTier, FileEffect, Ruling
+from handrail.shell.effects.visibility import seen
+from handrail.shell.effects.worst_case import Unproven, worst_case
+from handrail.shell.effects.wrapper_rules import LISTERS, MAKES_NAMES, NARROWERS, runs_input, runs_words, wrapper
+from handrail.shell.effects.writers import writer
+from handrail.shell.parser.assignments import assigned
+from handrail.shell.parser.commands import Redirection, Script, Simple
+from handrail.shell.parser.script import read
+
+__all__ = ["CommandEffect", "Effects", "FileEffect", "GitRun", "effects"]
+
+_BEFORE = re.compile(HARMLESS_BEFORE)
+_STEERS = re.compile(STEERING)
+_QUIET = re.compile(QUIET_DEVICES)
+_SYSTEM_PLACES = ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin")
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_PLAIN_BEFORE = (("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_OPTIONAL_LOCKS", "0"), ("GIT_TERMINAL_PROMPT", "0"))
+_ORDER: dict[CommandTier, int] = {"read_only": 0, "ordinary": 1, "destructive": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEffect:
+    """One simple command that would run."""
+
+    text: str
+    words: tuple[str, ...]
+    """Its words up to the first that is not fixed: what a rule about a command may go by."""
+    tier: CommandTier
+    why: str = ""
+    doubt: str = ""
+    told: bool = False
+    """Whether it changes nothing but the files that are told of it."""
+    unproven: frozenset[Unproven] = frozenset()
+    """What it does to files that cannot be named, or may do to more than files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What a command line would do."""
+
+    commands: tuple[CommandEffect, ...] = ()
+    files: tuple[FileEffect, ...] = ()
+    doubts: tuple[str, ...] = ()
+    network: tuple[str, ...] = ()
+    git: tuple[GitRun, ...] = ()
+    only_looks_with_git: bool = False
+    """Whether git only looks, and no other program of the line may run git: its settings may be overridden."""
+    unread: bool = False
+    """There may be commands in it that are not listed here."""
+
+    @property
+    def unproven(self) -> frozenset[Unproven]:
+        """What it does to files that cannot be named; a command that was not read may delete some."""
+        known = frozenset(kind for command in self.commands for kind in command.unproven)
+        return known | {"delete"} if self.unread else known
+
+    @property
+    def tier(self) -> CommandTier:
+        """The worst of its commands."""
+        tiers: list[CommandTier] = [command.tier for command in self.commands]
+        worst: CommandTier = max(tiers, key=lambda tier: _ORDER[tier], default="read_only")
+        return "ordinary" if self.doubts and worst == "read_only" else worst
+
+
+def effects(command: str | Script) -> Effects:
+    """What this command line, or one that was read already, would do, as far as its text tells."""
+    script = read(command) if isinstance(command, str) else command
+    return _Judge(script.source, script).judged()
+
+
+class _Judge:
+    """Goes through the commands of a script in their order."""
+
+    def __init__(self, source: str, script: Script) -> None:
+        self.source = source
+        self.script = script
+        self.runs = script.runs
+        self.doubts = list(script.doubts)
+        self.variables = Variables.of(script)
+        self.directories = Directories(source, script.runs)
+        self.inputs: dict[tuple[str, ...], tuple[Value, ...] | None] = {}
+        self.files: dict[FileEffect, FileEffect] = {}
+        self.network: list[str] = []
+        self.outward: list[tuple[str, ...]] | None = None
+        self.git: list[GitRun] = []
+        self.unknown = False
+        """A command may run any other program."""
+
+    def judged(self) -> Effects:
+        if self.script.error is not None:
+            self.doubts.append(f"it is not valid: {self.script.error.message}")
+        if _UNSEEN.search(self.source.replace("\r\n", "\n")):
+            self.doubts.append("it holds characters that cannot be seen")
+        refused = {index: found.why for index, found in dangers(self.script)}
+        commands = [self._command(index, run, refused.get(index, "")) for index, run in enumerate(self.runs)]
+        if -1 in refused or fork_bomb(self.source):
+            why = refused.get(-1, "it starts itself without end")
+            commands.append(CommandEffect(self.source[:200], (), "destructive", why))
+        doubts = tuple(dict.fromkeys((*self.doubts, *(command.doubt for command in commands if command.doubt))))
+        if doubts:
+            if not commands:
+                commands.append(CommandEffect(self.source[:200], (), "ordinary", doubts[0], doubts[0]))
+            commands = [_demoted(command, doubts[0]) for command in commands]
+        looks = bool(self.git) and all(run.looks for run in self.git) and not (self.unknown or doubts)
+        network = tuple(dict.fromkeys(self.network))
+        unread = self.script.stopped or self.script.error is not None
+        return Effects(tuple(commands), tuple(self.files.values()), doubts, network, tuple(self.git), looks, unread)
+
+    def _command(self, index: int, run: Simple, refused: str) -> CommandEffect:
+        places = self.directories.of(index)
+        remote = "ssh" in run.via
+        args = given = arguments(run.words[1:], self.variables.known, self.inputs.get(run.via))
+        base = run.base
+        text = _text(run)
+        if base == "git":
+            args, places = at_places(args, places)
+        ruling = self._ruling(index, run, base, args, places)
+        if base == "git":
+            self._see_git(run, args, places, ruling)
+        elif base and ruling.tier != "read_only" and writer(base, args) is None:
+            self.unknown = True
+        ruling = _stricter(ruling, self._around(run, base, text))
+        if base and goes_out(base, args):
+            self.network.append(text)
+            ruling = _stricter(ruling, Ruling(why="it goes out to the network"))
+        if remote:
+            ruling = replace(ruling, files=())
+        sees = seen(base, args)
+        if sees != "contents" and ruling.tier == "read_only":
+            ruling = replace(ruling, files=tuple(replace(file, sees=sees) for file in ruling.files))
+        unproven: frozenset[Unproven] = (
+            frozenset() if remote else worst_case(run, base, given, ruling, places, self.variables.known)
+        )
+        ruling = self._with_files(ruling, places)
+        destructive = refused or (harm(run, base, args, places) if base else "") or self._runs_download(run)
+        if base == "alias" and any(effects((arg.text or "").partition("=")[2]).tier == "destructive" for arg in args):
+            destructive = destructive or "it gives a harmless name to something destructive"
+        if destructive:
+            ruling = replace(ruling, tier="destructive", why=destructive)
+        self.variables.see(run)
+        known = base is not None and (looker(base, args) or writer(base, args)) is not None
+        told = ruling.tier == "read_only" or (known and any(file.action != "read" for file in ruling.files))
+        return CommandEffect(text, _fixed_words(run), ruling.tier, ruling.why, ruling.doubt, told, unproven)
+
+    def _ruling(self, index: int, run: Simple, base: str | None, args: list[Arg], places: Places) -> Ruling:
+        if base is None:
+            return Ruling(why="its name is computed")  # a doubt of the script already
+        if base == "":
+            return READ_ONLY
+        if not base.isascii():
+            return Ruling(why="it is not known", doubt=f"{base} is written with letters that look like others")
+        if base in ("cd", "pushd", "popd"):
+            return self._goes(index, base, args)
+        found = wrapper(run, base, args)
+        if found is not None:
+            self._feeds(index, run, base, args)
+        if base == "git":
+            found = git(args)
+            if found.tier == "read_only":
+                why = unsteady(run, self.source, self.runs) if places else "it is not known where git runs"
+                found = replace(found, tier="ordinary", why=why) if why else found
+        if found is None or base == "find":
+            found = looker(base, args) or writer(base, args)
+            if base in ("tee", "curl", "wget") and found is not None:
+                found = _to_quiet_files(base, found)
+        found = found or Ruling(why="it is not known what it does")
+        if run.via[-1:] == ("xargs",) and found.tier != "read_only" and not found.doubt:
+            found = replace(found, doubt=f"it cannot be told what xargs gives to {base}")
+        name = run.name
+        if found.tier == "read_only" and (
+            name is None or ("/" in name and name.rpartition("/")[0] not in _SYSTEM_PLACES)
+        ):
+            return replace(found, tier="ordinary", why=f"{run.words[0].source} may be another program of that name")
+        return found
+
+    def _see_git(self, run: Simple, args: Sequence[Arg], places: Places, ruling: Ruling) -> None:
+        verb, at, _ = verb_of(args)
+        loss = loss_of(verb, args[: max(at - 1, 0)], args[at:]) if "ssh" not in run.via else None
+        self.git.append(GitRun(_text(run), verb or "", places, ruling.tier == "read_only", loss))
+
+    def _goes(self, index: int, base: str, args: Sequence[Arg]) -> Ruling:
+        """`cd` and its like."""
+        operands = [arg for arg in args if not re.fullmatch(r"-[LPen@]+|--", arg.text or "")]
+        if len(operands) > 1 or any((arg.text or "").startswith(("-", "+")) and arg.text != "-" for arg in operands):
+            self.directories.go(index, Arg("", None))
+            return Ruling(why=f"{base} with these arguments is not known", doubt=f"it cannot be told where {base} goes")
+        physical = any(re.fullmatch(r"-\w*P\w*", arg.text or "") for arg in args)
+        if physical and any(".." in value.text for arg in operands for value in arg.values or ()):
+            self.directories.go(index, Arg("", None))
+            return Ruling(why="cd -P follows links", doubt="it cannot be told where cd goes: it follows links first")
+        if base == "popd" or (operands and operands[0].text == "-") or (base == "pushd" and not operands):
+            self.directories.go(index, None)
+            return READ_ONLY
+        target = operands[0] if operands else Arg("~", (Value("~", home=True),))
+        self.directories.go(index, target)
+        return READ_ONLY
+
+    def _feeds(self, index: int, run: Simple, base: str, args: Sequence[Arg]) -> None:
+        """What `find -exec` and `xargs` put into their command, as far as that is known."""
+        via = (*run.via, base)
+        if base == "find":
+            starts = find_starts(args) or [Arg(".", (Value("."),))]
+            known = all(arg.values is not None for arg in starts)
+            self.inputs[via] = (
+                tuple(replace(value, below=True) for arg in starts for value in arg.values or ()) if known else None
+            )
+        elif base == "xargs":
+            self.inputs[via] = self._listed(index)
+
+    def _listed(self, index: int) -> tuple[Value, ...] | None:
+        """What comes down the pipe is known to be names of files here if a command that lists files is at its head."""
+        here = self.runs[index]
+        for at in range(index - 1, -1, -1):
+            run = self.runs[at]
+            if run.via != here.via or "pipeline" not in run.within:
+                return None
+            if "piped" not in run.within:
+                args = arguments(run.words[1:], self.variables.known, None)
+                return self._below(run.base or "", args)
+            told = looker(run.base or "", arguments(run.words[1:], self.variables.known, None))
+            if run.base not in NARROWERS or told is None or told.files:
+                return None
+        return None
+
+    def _below(self, base: str, args: Sequence[Arg]) -> tuple[Value, ...] | None:
+        """Where the files are that such a command lists."""
+        texts = [arg.text or "" for arg in args]
+        if base not in LISTERS or any(re.match(MAKES_NAMES, text) for text in texts):
+            return None
+        if base == "git":
+            return (Value(".", below=True),) if "ls-files" in texts or "--name-only" in texts else None
+        if base in ("grep", "rg") and not any(re.match(r"-\w*l|--files", text) for text in texts):
+            return None
+        told = looker(base, args)
+        if told is None or told.doubt:
+            return None
+        named = (Value(file.path, file.glob, file.path.startswith("~"), True) for file in told.files)
+        return tuple(dict.fromkeys((Value(".", below=True), *named)))
+
+    def _around(self, run: Simple, base: str | None, text: str) -> Ruling:
+        """What stands around the words: assignments and redirections."""
+        ruling = READ_ONLY
+        for item in run.assignments:
+            fixed = item.values[0].fixed if len(item.values) == 1 else None
+            if item.name in ("CDPATH", "GLOBIGNORE"):
+                ruling = replace(ruling, doubt=f"{item.name} changes what paths mean")
+            if run.words and not _BEFORE.fullmatch(item.name) and (item.name, fixed) not in _PLAIN_BEFORE:
+                ruling = _stricter(ruling, Ruling(why=f"{item.name} may change what {base or 'it'} does"))
+            elif not run.words and _STEERS.fullmatch(item.name):
+                ruling = _stricter(ruling, Ruling(why=f"{item.name} changes what other commands do"))
+        for sets in assigned(run).otherwise:
+            if _STEERS.fullmatch(sets.name):
+                ruling = _stricter(ruling, Ruling(why=f"{sets.name} changes what other commands do"))
+        for redirection in run.redirections:
+            ruling = _stricter(ruling, self._redirected(redirection, text))
+        return ruling
+
+    def _redirected(self, item: Redirection, text: str) -> Ruling:
+        if item.copies or item.operator in ("<<", "<<-", "<<<"):
+            return READ_ONLY
+        if item.operator in ("<&", ">&") and item.target.fixed is None:
+            return Ruling(why="a descriptor is computed", doubt="a redirection is computed")
+        if item.target.holds == ("process",):
+            return READ_ONLY
+        target = argument(item.target, self.variables.known)
+        if target.values is None:
+            doubt = "it cannot be told which file a redirection comes to"
+            return Ruling(why=doubt, doubt=doubt)
+        if any(is_socket(value.text) for value in target.values):
+            self.network.append(text)
+            return Ruling(why="a redirection goes out to the network")
+        if item.operator == "<":
+            return Ruling("read_only", files=tuple(target.files("read")))
+        if not item.writes or (target.text is not None and _QUIET.fullmatch(target.text)):
+            return READ_ONLY
+        reads = target.files("read") if item.reads else []
+        return Ruling(why=f"it writes to {item.target.source}", files=(*reads, *target.files("write")))
+
+    def _with_files(self, ruling: Ruling, places: Places) -> Ruling:
+        """The files as they are seen from where the script starts."""
+        for file in ruling.files:
+            if file.path.startswith(("/", "~")):
+                self._add(file)
+            elif places is None:
+                doubt = "it cannot be told in which directory this runs"
+                tier: CommandTier = "destructive" if ruling.tier == "destructive" else "ordinary"
+                ruling = replace(ruling, doubt=ruling.doubt or doubt, tier=tier, why=ruling.why or doubt)
+            else:
+                for place in sorted(places):
+                    self._add(replace(file, path=joined(place, file.path)))
+        return ruling
+
+    def _add(self, file: FileEffect) -> None:
+        """A file once, with the most that any command sees of it."""
+        known = self.files.setdefault(file, file)
+        if known.sees != file.sees and (known.sees == "names" or file.sees == "contents"):
+            self.files[file] = file
+
+    def _runs_download(self, run: Simple) -> str:
+        """`curl x | sh`, `bash <(curl x)`, `eval "$(curl x)"`."""
+        piped = "piped" in run.within and runs_input(run)
+        if not piped and not runs_words(run):
+            return ""
+        if self.outward is None:
+            self.outward = [
+                other.within
+                for other in self.runs
+                if other.base and goes_out(other.base, arguments(other.words[1:], {}, None))
+            ]
+        places = ("pipeline",) if piped else ("substitution", "process")
+        near = any(kind in places for kinds in self.outward for kind in kinds)
+        return "it runs what comes from the network" if near else ""
+
+
+def _stricter(one: Ruling, other: Ruling) -> Ruling:
+    """Both together."""
+    first = one if _ORDER[one.tier] >= _ORDER[other.tier] else other
+    return Ruling(first.tier, first.why, one.doubt or other.doubt, (*one.files, *other.files))
+
+
+def _to_quiet_files(base: str, found: Ruling) -> Ruling:
+    """`tee` that writes only to what passes it on."""
+    files = tuple(file for file in found.files if file.action != "write" or not _QUIET.fullmatch(file.path))
+    if base == "tee" and not files and not found.doubt:
+        return READ_ONLY
+    return replace(found, files=files)
+
+
+def _demoted(command: CommandEffect, doubt: str) -> CommandEffect:
+    return replace(command, tier="ordinary", why=doubt) if command.tier == "read_only" else command
+
+
+def _text(run: Simple) -> str:
+    """The command as it is written, assignments and redirections with it."""
+    values = [f"{item.name}={' '.join(value.source for value in item.values)}" for item in run.assignments]
+    words = [word.source for word in run.words]
+    redirections = [
+        f"{item.descriptor}{item.operator}{item.target.source}" for item in run.redirections if not item.feeds
+    ]
+    return " ".join((*values, *words, *redirections))
+
+
+def _fixed_words(run: Simple) -> tuple[str, ...]:
+    out: list[str] = []
+    for word in run.words:
+        fixed = word.fixed
+        if fixed is None:
+            break
+        out.append(fixed)
+    return tuple(out)

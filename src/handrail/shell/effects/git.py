@@ -1,0 +1,367 @@
+"""git: which verbs only look, which change the work tree, and which files they come to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from handrail.shell.effects.arguments import Arg, Value
+from handrail.shell.effects.options import Given, Row, given
+from handrail.shell.effects.ruling import FileEffect, Ruling
+
+_DIFF = (
+    "patch no-patch unified? raw patch-with-raw minimal patience histogram diff-algorithm= stat? "
+    "compact-summary numstat "
+    "shortstat dirstat? summary name-only name-status color? no-color word-diff? word-diff-regex= color-words? "
+    "no-renames find-renames? find-copies? check full-index binary abbrev? diff-filter= ignore-all-space "
+    "ignore-space-change ignore-blank-lines ignore-space-at-eol ignore-cr-at-eol function-context no-ext-diff "
+    "no-textconv exit-code quiet relative? text inter-hunk-context= src-prefix= dst-prefix= no-prefix cached staged "
+    "merge-base no-index submodule? ignore-submodules? color-moved? pickaxe-regex pickaxe-all rotate-to= cc "
+    "combined-all-paths"
+)
+_LOG = (
+    _DIFF + " oneline graph all branches? tags? remotes? max-count= skip= since= after= until= before= author= "
+    "committer= grep= "
+    "all-match invert-grep regexp-ignore-case extended-regexp fixed-strings perl-regexp merges no-merges first-parent "
+    "follow reverse date= date-order topo-order author-date-order pretty? format? abbrev-commit no-abbrev-commit "
+    "decorate? no-decorate decorate-refs= parents children left-right cherry-pick cherry-mark left-only right-only "
+    "full-history simplify-merges simplify-by-decoration ancestry-path? no-notes notes? source walk-reflogs no-walk? "
+    "boundary count encoding? relative-date use-mailmap no-mailmap numbered"
+)
+_LOOKS = Row("pubwacCMRszqiEFPmgrtU0123456789", "SGLnl", _LOG, "texts", numbers=True, closed=False)
+_LIST = (
+    "list all remotes verbose contains? no-contains? merged? no-merged? points-at? sort= format= "
+    "column? no-column color? no-color"
+)
+_VERBS: dict[str, Row] = {
+    "status": Row(
+        "sbvuz",
+        "",
+        "short branch show-stash porcelain? long verbose untracked-files? ignored? ignore-submodules? "
+        "column? no-column ahead-behind no-ahead-behind renames no-renames find-renames?",
+        "texts",
+        closed=False,
+    ),
+    "log": _LOOKS,
+    "diff": _LOOKS,
+    "show": _LOOKS,
+    "shortlog": Row("nsec", "", _LOG + " summary email group=", "texts", closed=False),
+    "whatchanged": _LOOKS,
+    "rev-list": _LOOKS,
+    "diff-tree": _LOOKS,
+    "diff-index": _LOOKS,
+    "diff-files": _LOOKS,
+    "blame": Row(
+        "belstfnwpcCM",
+        "L",
+        "root show-name show-number show-email porcelain line-porcelain date= abbrev? since= ignore-rev= color-lines",
+        "texts",
+        closed=False,
+    ),
+    "annotate": Row("l", "L", "", "texts", closed=False),
+    "grep": Row(
+        "aiIwvhHEGPFnlLcpWqzor",
+        "ABCefm",
+        "cached untracked no-index text ignore-case word-regexp invert-match "
+        "full-name extended-regexp basic-regexp perl-regexp fixed-strings line-number column files-with-matches "
+        "name-only files-without-match count color? no-color break heading show-function context= after-context= "
+        "before-context= function-context max-depth= and or not all-match quiet max-count= only-matching "
+        "exclude-standard no-exclude-standard",
+        "texts",
+        numbers=True,
+        closed=False,
+    ),
+    "branch": Row("arvlqi", "", _LIST + " show-current abbrev? no-abbrev ignore-case", "none", closed=False),
+    "tag": Row("ln", "", _LIST + " ignore-case", "none", numbers=True, closed=False),
+    "rev-parse": Row(
+        "q",
+        "",
+        "abbrev-ref? show-toplevel short? verify quiet git-dir absolute-git-dir git-common-dir "
+        "is-inside-work-tree is-inside-git-dir is-bare-repository show-prefix show-cdup symbolic-full-name "
+        "symbolic all branches? tags? remotes? sq default= path-format= git-path=",
+        "texts",
+        closed=False,
+    ),
+    "ls-files": Row(
+        "cdmosiktuzvr",
+        "xX",
+        "cached deleted modified others ignored stage unmerged killed directory "
+        "exclude= exclude-from= exclude-standard exclude-per-directory= error-unmatch full-name abbrev? debug "
+        "deduplicate eol format= recurse-submodules",
+        "texts",
+        closed=False,
+    ),
+    "ls-tree": Row(
+        "drtlz", "", "long name-only name-status full-name full-tree abbrev? object-only format=", "texts", closed=False
+    ),
+    "describe": Row(
+        "",
+        "",
+        "all tags contains abbrev? dirty? always long match= exclude= exact-match first-parent broken?",
+        "texts",
+        closed=False,
+    ),
+    "cat-file": Row("tsep", "", "batch-check? allow-unknown-type", "texts", closed=False),
+    "merge-base": Row("a", "", "all is-ancestor fork-point octopus independent", "texts", closed=False),
+    "name-rev": Row("", "", "name-only tags refs= all always", "texts", closed=False),
+    "for-each-ref": Row("", "", "count= sort= format= contains? merged? no-merged? points-at=", "texts", closed=False),
+    "show-ref": Row("dhqs", "", "head dereference hash? verify quiet tags heads branches", "texts", closed=False),
+    "show-branch": Row("ar", "", "all remotes current list", "texts", closed=False),
+    "check-ignore": Row("vqnz", "", "verbose quiet non-matching no-index", "texts", closed=False),
+    "check-attr": Row("a", "", "all", "texts", closed=False),
+    "count-objects": Row("vH", "", "verbose human-readable", "none", closed=False),
+    "cherry": Row("v", "", "abbrev?", "texts", closed=False),
+    "version": Row("", "", "build-options", "none", closed=False),
+    "var": Row("", "", "", "texts", closed=False),
+}
+_SECOND: dict[str, tuple[str, ...]] = {
+    "remote": ("", "-v", "--verbose", "get-url"),
+    "stash": ("list", "show"),
+    "worktree": ("list",),
+    "reflog": ("", "show", "-n"),
+    "bisect": ("log",),
+    "notes": ("list", "show"),
+    "submodule": ("status",),
+}
+"""Verbs that only look with one of these words behind them."""
+QUIET_GLOBALS = ("--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects")
+_SHOWS_ALL = ("diff", "grep", "diff-tree", "diff-index", "diff-files", "whatchanged")
+_NETWORK = {
+    "fetch": (),
+    "pull": (),
+    "push": (),
+    "clone": (),
+    "ls-remote": (),
+    "remote": ("show", "update", "prune"),
+    "submodule": ("update", "add", "sync"),
+    "lfs": ("pull", "push", "fetch", "clone"),
+    "send-email": (),
+    "svn": (),
+}
+_CHANGES_TREE = ("checkout", "restore", "switch", "reset", "stash", "merge", "rebase", "pull", "cherry-pick", "revert")
+_REVISION = re.compile(r"(?:HEAD|@|[A-Za-z0-9_/-]+)(?:[~^@{][^:]*)?|.*\.\..*|[0-9a-f]{7,40}")
+
+
+def verb_of(args: Sequence[Arg]) -> tuple[str | None, int, str]:
+    """The verb, where what follows it begins, and the first word in front of it that is not known to be harmless."""
+    at, odd = 0, ""
+    while at < len(args):
+        text = args[at].text
+        if text is None:
+            return None, at, odd
+        at += 1
+        if not text.startswith("-"):
+            return text, at, odd
+        if text not in QUIET_GLOBALS:
+            odd = odd or text
+        if text in ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--exec-path"):
+            at += 1
+    return "", at, odd
+
+
+def git_goes_out(args: Sequence[Arg]) -> bool:
+    verb, at, _ = verb_of(args)
+    if verb is None or verb not in _NETWORK:
+        return False
+    seconds = _NETWORK[verb]
+    return not seconds or (at < len(args) and args[at].text in seconds)
+
+
+def git(args: Sequence[Arg]) -> Ruling:
+    """What is told of a git command."""
+    verb, at, odd = verb_of(args)
+    rest = list(args[at:])
+    if verb is None:
+        return Ruling(doubt="what git is to do is computed")
+    if not verb:
+        alone = len(args) == 1 and args[0].text in ("--version", "--exec-path", "--help")
+        return Ruling("read_only") if alone else Ruling(why="git without a verb")
+    files, doubt = _files(verb, rest)
+    files += _outputs(verb, rest)
+    if odd:
+        doubt = doubt or (f"git with {odd} works elsewhere or with other settings" if files else "")
+        return Ruling(why=f"{odd} changes what git does", doubt=doubt, files=tuple(files))
+    why = _more_than_looks(verb, rest)
+    return Ruling("ordinary" if why else "read_only", why, doubt if why else "", tuple(files))
+
+
+def _more_than_looks(verb: str, rest: Sequence[Arg]) -> str:
+    """Why it may do more than look."""
+    if verb in _SECOND:
+        second = (rest[0].text or "?") if rest else ""
+        if second not in _SECOND[verb]:
+            return f"git {verb} {second}".rstrip() + " may change something"
+        if any(arg.text is None or (arg.text.startswith("-") and arg.text != second and arg.text not in ("-p", "--stat",
+               "--oneline", "-v", "--cached", "--recursive", "--quiet")) for arg in rest):  # fmt: skip
+            return f"an option of git {verb} is not known"
+        return ""
+    if verb in ("config", "symbolic-ref"):
+        return "" if _only_asks(verb, rest) else f"git {verb} with these arguments may change something"
+    row = _VERBS.get(verb)
+    if row is None:
+        return f"git {verb} may change something"
+    found = given(row, rest)
+    if found.unknown:
+        return f"the option {found.unknown} of git {verb} is not known"
+    if found.loose or any(arg.text is None and arg.values is None for arg in found.operands):
+        return f"an argument of git {verb} is computed"
+    for name, value in found.options:
+        if name == "submodule" and value is not None and value.text not in ("log", "short"):
+            return "git diffs submodules with their own settings, those of older commits too"
+    if row.operands == "none" and found.operands and not found.has("l", "list", "contains", "merged", "no-merged"):
+        return f"git {verb} with a name makes or changes one"
+    return ""
+
+
+_CONFIG = Row(
+    "lz",
+    "",
+    "list get get-all get-regexp get-urlmatch local global system worktree show-origin show-scope name-only null "
+    "type= default= bool int path includes no-includes",
+    "texts",
+)
+_SYMBOLIC = Row("q", "", "quiet short recurse no-recurse", "texts")
+
+
+def _only_asks(verb: str, rest: Sequence[Arg]) -> bool:
+    """Whether `config` or `symbolic-ref` tells a value: a second word would set it."""
+    found = given(_CONFIG if verb == "config" else _SYMBOLIC, rest)
+    words = [arg.text for arg in found.operands]
+    if found.unknown or None in words:
+        return False
+    if verb == "symbolic-ref":
+        return len(words) == 1
+    if found.has("l", "list", "get", "get-all", "get-regexp", "get-urlmatch"):
+        return True
+    if words[:1] in (["list"], ["get"]):
+        return len(words) == (1 if words[0] == "list" else 2)
+    return len(words) == 1 and "." in (words[0] or "")
+
+
+def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
+    """The files of the work tree that a verb comes to, and what is not known of them."""
+    found = given(_VERBS.get(verb) or Row(), rest)
+    named = _after_dashes(rest)
+    unknown = any(arg.values is None for arg in rest)
+    out: list[FileEffect] = []
+    if verb in _VERBS and verb not in ("status", "branch", "tag", "rev-parse", "ls-files", "ls-tree", "describe"):
+        return _looked_at(verb, found, named), ""
+    if verb == "add" or verb == "commit":
+        return [effect for arg in found.operands if verb == "add" for effect in arg.files("read", below=True)], ""
+    if verb in ("rm", "mv"):
+        action = given(Row("frnqk", "", "force cached dry-run quiet ignore-unmatch sparse verbose"), rest)
+        sources = action.operands if verb == "rm" else action.operands[:-1]
+        for arg in sources:
+            out.extend(arg.files("read", below=True) if verb == "mv" else [])
+            out.extend(arg.files("delete", below=True))
+        if verb == "mv" and action.operands:
+            target = action.operands[-1]
+            out.extend(target.files("write", below=True, into=_base(sources[0]) if sources else ""))
+    elif verb == "clean" and not found.has("n", "dry-run"):
+        out.append(FileEffect("delete", ".", below=True))
+    elif verb == "clone":
+        name = _base(found.operands[0]).removesuffix(".git") if found.operands else ""
+        if found.operands[1:]:
+            out.extend(found.operands[1].files("write", below=True))
+        elif name:
+            out.append(FileEffect("write", name, below=True))
+    elif verb in ("apply", "am"):
+        out.extend(effect for arg in found.operands for effect in arg.files("read"))
+        out.append(FileEffect("write", ".", below=True))
+    elif verb == "config" and not _only_asks(verb, rest):
+        file = _value(rest, ("-f", "--file"))
+        out.extend(file.files("write") if file else [])
+        out.append(FileEffect("write", "~/.gitconfig" if found.has("global") else ".git/config"))
+    elif verb == "worktree" and rest and rest[0].text == "remove":
+        out.extend(effect for arg in found.operands[1:] for effect in arg.files("delete", below=True))
+    elif verb in ("checkout", "restore") and (named or _paths_only(verb, found)):
+        for arg in named or found.operands:
+            out.extend(arg.files("write", below=True))
+    elif verb in _CHANGES_TREE and not (verb == "stash" and rest and rest[0].text in ("list", "show")):
+        out.append(FileEffect("write", ".", below=True))
+    doubtful = verb in ("rm", "mv", "checkout", "restore", "clone") and unknown
+    return out, f"it cannot be told which files git {verb} changes" if doubtful else ""
+
+
+def _outputs(verb: str, rest: Sequence[Arg]) -> list[FileEffect]:
+    """The file that an option names for what git prints."""
+    short = ("-o",) if verb == "archive" else ()
+    named = _value(rest, (*short, "--output"))
+    if verb == "bundle" and len(rest) > 1 and rest[0].text == "create":
+        named = rest[1]
+    return named.files("write") if named else []
+
+
+def _value(rest: Sequence[Arg], options: Sequence[str]) -> Arg | None:
+    """The value of an option, whose long name may be cut short."""
+    for at, arg in enumerate(rest):
+        text = arg.text or ""
+        name, sign, value = text.partition("=")
+        for option in options:
+            if option.startswith("--") and len(name) > 3 and option.startswith(name):
+                return Arg(value, (Value(value),)) if sign else (rest[at + 1] if at + 1 < len(rest) else None)
+            if not option.startswith("--") and text.startswith(option) and not text.startswith("--"):
+                return Arg(text, (Value(text[2:]),)) if text[2:] else (rest[at + 1] if at + 1 < len(rest) else None)
+    return None
+
+
+def _paths_only(verb: str, found: Given) -> bool:
+    """`restore` takes paths only; of `checkout` it is sure where a word can be no name of a branch."""
+    return bool(found.operands) and (verb == "restore" or all(_is_path(arg) for arg in found.operands))
+
+
+def _is_path(arg: Arg) -> bool:
+    text = arg.values[0].text if arg.values else ""
+    return text in (".", "..") or text.startswith(("./", "../", "/")) or bool(arg.values and arg.values[0].glob)
+
+
+def _looked_at(verb: str, found: Given, named: Sequence[Arg]) -> list[FileEffect]:
+    out: list[FileEffect] = []
+    if found.has("no-index") or verb in ("annotate", "blame"):
+        named = found.operands
+    either: list[Arg] = []
+    for arg in found.operands[1:] if verb == "grep" and not found.has("e", "f") else found.operands:
+        text = arg.text or ""
+        revision, colon, path = text.partition(":")
+        if colon and path and not revision.startswith("/"):
+            out.append(FileEffect("read", path))
+        elif arg in named or not _REVISION.fullmatch(text):
+            out.extend(arg.files("read", below=verb not in ("annotate", "blame")))
+        else:
+            either.append(arg)
+    sure = bool(out)
+    for arg in either:  # what may be a revision or a file is judged as a file, too, where files are named
+        if sure or leaves_index(verb, found):
+            out.extend(arg.files("read", below=True))
+    for name, value in found.options:
+        path = (value.text or "").partition(":")[2] if name == "L" and value is not None else ""
+        if path:
+            out.append(FileEffect("read", path))
+    names_only = found.has("name-only", "name-status", "stat", "shortstat", "numstat", "s", "no-patch", "summary")
+    shows = verb in _SHOWS_ALL or (verb in ("show", "log") and (verb == "show" or found.has("p", "patch")))
+    if not out and shows and not names_only:
+        out.append(FileEffect("read", ".", below=True))
+    return out
+
+
+def leaves_index(verb: str | None, found: Given) -> bool:
+    """Whether git may show files that are not under version control: `diff` with two paths does, if one is outside."""
+    return found.has("no-index", "untracked") or (verb == "diff" and len(found.operands) == 2)
+
+
+def shows_untracked(args: Sequence[Arg]) -> bool:
+    """The same of a whole command."""
+    verb, at, _ = verb_of(args)
+    return verb in _VERBS and leaves_index(verb, given(_VERBS[verb], args[at:]))
+
+
+def _after_dashes(rest: Sequence[Arg]) -> list[Arg]:
+    for index, arg in enumerate(rest):
+        if arg.text == "--":
+            return list(rest[index + 1 :])
+    return []
+
+
+def _base(arg: Arg) -> str:
+    text = arg.values[0].text if arg.values else ""
+    return re.split(r"[/:]", text.rstrip("/"))[-1]

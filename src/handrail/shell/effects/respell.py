@@ -1,0 +1,47 @@
+"""A command that reads files by a name which only the file tools know, spelled with the real path instead.
+
+Done only where nothing but the place of the file can change: every mention must be a whole word that a command which
+only looks takes as a file to read. In a pattern, in a text that is printed or written, in a script for another program
+the name stays as it is, since there it may become bytes of a file.
+"""
+
+from __future__ import annotations
+
+import re
+
+from handrail.shell.effects.arguments import arguments
+from handrail.shell.effects.read_only import looker
+from handrail.shell.parser.commands import Script, Simple
+from handrail.shell.parser.words import Word
+
+_PLAIN = re.compile(r"/[A-Za-z0-9_./+-]+")
+"""A path that means the same with and without quotes."""
+
+
+def respelled(script: Script, alias: str, real: str) -> str | None:
+    """The script with ``real`` for ``alias``; None if that cannot be done without changing something else."""
+    mentions = script.source.count(alias)
+    if not mentions or script.error is not None or script.stopped or not _PLAIN.fullmatch(real):
+        return None
+    proven = sum(_files_read(command, alias) for command in script.commands if not command.via)
+    return script.source.replace(alias, real) if proven == mentions else None
+
+
+def _files_read(command: Simple, alias: str) -> int:
+    """How many words of this command are files below ``alias`` that it reads."""
+    redirected = [each.target for each in command.redirections if each.operator == "<" and _below(each.target, alias)]
+    words = [word for word in command.words[1:] if _below(word, alias)]
+    ruling = looker(command.base, arguments(command.words[1:], {}, None)) if command.base and words else None
+    if ruling is None or ruling.tier != "read_only" or ruling.doubt:
+        return len(redirected)
+    read = [file.path for file in ruling.files if file.action == "read" and not file.glob]
+    return len(redirected) + sum(read.count(word.fixed or "") == _times(words, word) for word in words)
+
+
+def _times(words: list[Word], word: Word) -> int:
+    return sum(other.fixed == word.fixed for other in words)
+
+
+def _below(word: Word, alias: str) -> bool:
+    text = word.fixed
+    return text is not None and (text == alias or text.startswith(alias + "/")) and word.source.strip("'\"") == text

@@ -1,0 +1,101 @@
+"""Commands that run others, judged for themselves: what they run is judged apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from handrail.shell.effects.arguments import Arg
+from handrail.shell.effects.options import Row, given
+from handrail.shell.effects.ruling import READ_ONLY, FileEffect, Ruling
+from handrail.shell.parser.commands import Script, Simple
+from handrail.shell.parser.wrappers import FOREIGN_SHELLS, NAMES, SHELLS, unwrapped
+
+_HARMLESS = ("command", "builtin", "exec", "nice", "ionice", "timeout", "stdbuf", "eval", "xargs", "find", *SHELLS)
+_INTERPRETERS = ("python", "python3", "perl", "ruby", "node", "php", "lua", "deno", "bun", "osascript")
+LISTERS = ("find", "ls", "git", "rg", "grep", "fd", "fdfind")
+"""Commands whose output is names of files below the directory that they run in."""
+MAKES_NAMES = r"-printf|--format|--pretty|--label|--replace"
+"""Options with which such a command may print names that are none of its files."""
+NARROWERS = ("grep", "egrep", "fgrep", "head", "tail", "sort", "uniq")
+"""Commands that leave lines out or turn their order, and change none."""
+
+
+def runs_input(run: Simple) -> bool:
+    """Whether a command runs what it reads from its input."""
+    words = [word.fixed for word in run.words[1:]]
+    if run.base in (*SHELLS, *FOREIGN_SHELLS):
+        return not any(re.match(r"-\w*c", word or "") for word in words)
+    return run.base in _INTERPRETERS and words in ([], ["-"])
+
+
+def runs_words(run: Simple) -> bool:
+    """Whether a command runs what a substitution among its words comes to."""
+    if not any("command" in word.holds or "process" in word.holds for word in run.words):
+        return False
+    if run.base in _INTERPRETERS:
+        return any(word.fixed in ("-c", "-e", "-r") for word in run.words)
+    return run.base in (*SHELLS, *FOREIGN_SHELLS, "eval", "source", ".")
+
+
+def wrapper(run: Simple, base: str, args: Sequence[Arg]) -> Ruling | None:
+    """What is told of a wrapper itself; None if it is none. One that cannot be opened is a doubt of the script."""
+    if base in ("alias", "unalias", "source", ".", "trap"):
+        sourced = args[0].files("read") if base in ("source", ".") and args else ()
+        return Ruling(why=f"{base} changes what the rest does", files=tuple(sourced))
+    if base not in NAMES or base in ("git",):
+        return None
+    inner = unwrapped(run)
+    doubt = next((why for item in inner if isinstance(item, Script) and not item.source for why in item.doubts), "")
+    if doubt:
+        script = next((arg for arg in args if not (arg.text or "-").startswith(("-", "+"))), None)
+        files = script.files("read") if base in SHELLS and script is not None and "script file" in doubt else ()
+        return Ruling(why=doubt, doubt=doubt, files=tuple(files))
+    if base == "env":
+        return _env(args, bool(inner))
+    if base == "command" and not inner:
+        found = given(Row("vVp", "", "", "texts"), args)
+        return READ_ONLY if not found.unknown else Ruling(why="command with these arguments is not known")
+    if base == "time":
+        return Ruling(why="time writes to a file") if _has(args, "-o", "--output") else READ_ONLY
+    if base == "xargs":
+        file = _after(args, "-a", "--arg-file")
+        return Ruling("read_only", files=tuple(file.files("read")) if file else ())
+    if base in SHELLS and not inner and args:
+        alone = len(args) == 1 and args[0].text == "--version"
+        return READ_ONLY if alone else Ruling(why=f"{base} with these arguments is not known")
+    if base in _HARMLESS:
+        return READ_ONLY
+    if base == "flock" and args:
+        lock = next((arg for arg in args if not (arg.text or "-").startswith("-")), None)
+        return Ruling(why="flock makes a file", files=tuple(lock.files("write")) if lock else ())
+    if base == "nohup":
+        return Ruling(why="it goes on when the rest has ended", files=(FileEffect("write", "nohup.out"),))
+    if base == "ssh":
+        return READ_ONLY if [arg.text for arg in args] == ["-V"] else Ruling(why="it runs on another machine")
+    return Ruling(why=f"{base} changes how a command runs")
+
+
+def _env(args: Sequence[Arg], runs: bool) -> Ruling:
+    if not runs:
+        alone = [arg.text for arg in args] in (["--version"], ["--help"])
+        return READ_ONLY if alone else Ruling(why="it shows the environment with its secrets")
+    for arg in args:
+        text = arg.text or ""
+        if re.match(r"-[i0v]*C|--chdir", text):
+            doubt = "env goes to another directory"
+            return Ruling(why=doubt, doubt=doubt)
+        if not text.startswith("-") and "=" not in text:
+            break
+    return READ_ONLY
+
+
+def _has(args: Sequence[Arg], *names: str) -> bool:
+    return any((arg.text or "").startswith(names) for arg in args)
+
+
+def _after(args: Sequence[Arg], *names: str) -> Arg | None:
+    for index, arg in enumerate(args[:-1]):
+        if arg.text in names:
+            return args[index + 1]
+    return None

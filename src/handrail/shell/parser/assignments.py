@@ -1,0 +1,225 @@
+"""Every way in which a command sets a variable: one list, which all checks go by.
+
+`name=value` is only one of them. `read`, `printf -v`, `for`, `{name}<file`, `wait -p`, `unset` and others set variables
+too. What an expansion sets (`${name:=x}`, `$((name=1))`) is noted where the expansion is read.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from handrail.shell.parser.arithmetic import ELEMENT, NAME, NUMERIC, SAFE, VARIABLE, evaluate
+from handrail.shell.parser.commands import Simple
+from handrail.shell.parser.findings import Found
+from handrail.shell.parser.words import Part, Word, fixed_word, unknown_word
+
+DECLARES = ("declare", "typeset", "local", "export", "readonly")
+_DECLARED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[0-9]+\])?\+?=")
+_TAKES = {"read": "adinNptu", "mapfile": "dnOsucC", "readarray": "dnOsucC", "wait": "p"}
+_FORMAT_SETS = re.compile(r"%[^A-Za-z%]*[hlLjzt]*n")
+_COMPOUND = re.compile(r"\s*\(")
+_TEXT = (unknown_word("(text)"),)
+
+
+class Sets(NamedTuple):
+    """A variable that is set, and the values that it may get; a number where there are none."""
+
+    name: str
+    values: tuple[Word, ...] = ()
+    declared: bool = False
+    """By `declare` or its like, which take a value in parentheses for a list and expand it."""
+
+
+class Assigned(NamedTuple):
+    """What a command sets, what that makes bash evaluate, and why not all of it is known."""
+
+    direct: tuple[Sets, ...]
+    """By `name=value`."""
+    otherwise: tuple[Sets, ...]
+    evaluated: Found
+    arrays: frozenset[str]
+
+    @property
+    def sets(self) -> tuple[Sets, ...]:
+        return (*self.direct, *self.otherwise)
+
+
+def assigned(run: Simple) -> Assigned:
+    """All that a command sets. Doubts and expressions are in `evaluated`."""
+    found = Found()
+    arrays: set[str] = set()
+    direct = tuple(Sets(item.name, item.values) for item in run.assignments)
+    arrays.update(item.name for item in run.assignments if item.array and run.within[-1:] != ("for",))
+    held = [Sets(item.descriptor.strip("{}")) for item in run.redirections if item.descriptor.startswith("{")]
+    otherwise = (*held, *_by_command(run, found, arrays))
+    found.arithmetic.update(item.name for item in (*direct, *otherwise) if NUMERIC.fullmatch(item.name))
+    return Assigned(direct, otherwise, found, frozenset(arrays))
+
+
+def _by_command(run: Simple, found: Found, arrays: set[str]) -> Iterator[Sets]:
+    base, words = run.base or "", run.words[1:]
+    if base in DECLARES:
+        yield from _declared(base, words, found, arrays, wrapped=bool(run.via))
+    elif base in _TAKES:
+        yield from _read(base, words, found)
+    elif base == "printf":
+        yield from _printed(words, found)
+    elif base == "getopts":
+        yield from (Sets("OPTARG", _TEXT), Sets("OPTIND"))
+        yield from _named(base, words[1:2], found, _TEXT)
+    elif base == "unset":
+        yield from _named(base, [word for word in words if word.fixed not in ("-v", "-f", "--")], found)
+    elif base == "let":
+        for word in words:
+            evaluate(word.parts, found)
+    elif base == "env":
+        yield from _unset(words)
+    elif base in ("test", "[", "[["):
+        _tested(base, words, found)
+
+
+def _named(base: str, words: Sequence[Word], found: Found, values: tuple[Word, ...] = ()) -> Iterator[Sets]:
+    """Variables that are named by whole words."""
+    for word in words:
+        element = ELEMENT.fullmatch(word.fixed) if word.fixed is not None else None
+        if element is None:
+            found.doubt(f"the name of a variable that {base} sets is computed")
+        else:
+            yield Sets(element[1], values)
+
+
+def _declared(base: str, words: Sequence[Word], found: Found, arrays: set[str], *, wrapped: bool) -> Iterator[Sets]:
+    """`declare` and its like; only where the shell sees `name=` by itself, the value is not split into words."""
+    letters = "".join(word.fixed[1:] for word in words if word.fixed and word.fixed[0] in "-+")
+    if "n" in letters and base != "export":
+        found.doubt(f"{base} gives a variable another name")
+    for word in words:
+        if word.fixed is not None and word.fixed[:1] in ("-", "+"):
+            continue
+        if word.splits and (wrapped or word.parts[0].quoted or any(p.quoted and "@" in p.text for p in word.parts)):
+            found.doubt(f"{base} may set more variables than are named")
+        name = _DECLARED.match(_leading(word))
+        if name is None:
+            yield from _note(base, _named(base, [word], found), letters, found, arrays)
+            continue
+        yield from _note(base, [Sets(name[1], (_rest(word, name.end()),), True)], letters, found, arrays)
+
+
+def _note(base: str, sets: Iterator[Sets] | list[Sets], letters: str, found: Found, arrays: set[str]) -> Iterator[Sets]:
+    for item in sets:
+        if "i" in letters:
+            found.arithmetic.add(item.name)
+        if "a" in letters or "A" in letters:
+            arrays.add(item.name)
+        if any(_COMPOUND.match(value.fixed or "") for value in item.values):
+            found.doubt(f"{base} expands a list that is quoted")
+        yield item
+
+
+def _read(base: str, words: Sequence[Word], found: Found) -> Iterator[Sets]:
+    """`read`, `mapfile`, and `wait`, which names a variable with `-p` only."""
+    values = () if base == "wait" else _TEXT
+    named: list[Word] = []
+    at = 0
+    while at < len(words):
+        text = words[at].fixed
+        at += 1
+        if text is None or not text.startswith("-") or text == "-":
+            named.append(words[at - 1])
+            continue
+        if text == "--":
+            named.extend(words[at:])
+            break
+        taken = re.search(f"[{_TAKES[base]}]", text[1:])
+        if taken is None:
+            continue
+        given = text[taken.end() + 1 :]
+        value = fixed_word(given)
+        if not given and at < len(words):
+            value, at = words[at], at + 1
+            if value.splits:
+                found.doubt(f"an option of {base} is computed")
+        if taken[0] == ("p" if base == "wait" else "a"):
+            yield from _named(base, [value], found, values)
+    if base == "wait":
+        for word in named:  # one that is computed is that option, unless it is a number
+            evaluate(word.parts if word.fixed is None else (), found)
+        return
+    yield from _named(base, named, found, values)
+    if not named:
+        yield Sets("REPLY" if base == "read" else "MAPFILE", _TEXT)
+
+
+def _printed(words: Sequence[Word], found: Found) -> Iterator[Sets]:
+    """`printf -v name`, and `%n`, which sets the variable that an argument names."""
+    if words and words[0].splits:
+        found.doubt("the name of a variable that printf sets is computed")
+    while words and (first := _leading(words[0]))[:1] in ("", "-"):
+        if words[0].fixed is None:
+            found.doubt("the name of a variable that printf sets is computed")
+        if not first.startswith("-v"):
+            words = words[1:] if first == "--" else words
+            break
+        yield from _named("printf", [fixed_word(first[2:])] if first[2:] else words[1:2], found, _TEXT)
+        words = words[1 if first[2:] else 2 :]
+    if words and (words[0].fixed is None or _FORMAT_SETS.search(words[0].fixed)):
+        named = [word for word in words[1:] if word.fixed is None or "[" in word.fixed or NAME.fullmatch(word.fixed)]
+        yield from _named("printf", named, found)
+
+
+def _unset(words: Sequence[Word]) -> Iterator[Sets]:
+    """`env -u name`."""
+    for index, word in enumerate(words):
+        text = word.fixed or ""
+        if text in ("-u", "--unset"):
+            yield from (Sets(name.fixed or "PATH") for name in words[index + 1 : index + 2])
+        elif text.startswith("--unset="):
+            yield Sets(text.partition("=")[2])
+        elif re.match(r"-[i0v]*u.", text):
+            yield Sets(text.partition("u")[2])
+
+
+def _tested(base: str, words: Sequence[Word], found: Found) -> None:
+    """`-v` and `-R` evaluate the subscript of what they are given; an operator may be computed, but not in `[[`."""
+    for index, word in enumerate(words):
+        computed = base != "[[" and word.fixed is None
+        if computed and word.splits:
+            _split(base, word, found)
+        if index + 1 == len(words):
+            continue
+        after = words[index + 1].fixed
+        if (word.bare if base == "[[" else word.fixed) in ("-v", "-R") and not ELEMENT.fullmatch(after or "?"):
+            found.doubt(f"{base} evaluates the name of a variable that is computed")
+        elif computed and (after is None or "[" in after):
+            found.doubt(f"an operator of {base} is computed")
+
+
+def _split(base: str, word: Word, found: Found) -> None:
+    """A word without quotes may become several, `-v` among them, unless its values are known."""
+    pattern = word.pattern
+    if pattern is not None and ("[" in pattern or any(fnmatch.fnmatchcase(name, pattern) for name in ("-v", "-R"))):
+        found.doubt(f"an operator of {base} may be the name of a file")
+    for part in word.parts:
+        if variable := VARIABLE.fullmatch(part.text) if part.kind == "variable" else None:
+            found.split.add(variable[1] or variable[2])
+        elif part.kind in ("command", "brace", "input") or (part.kind == "variable" and not SAFE.fullmatch(part.text)):
+            found.doubt(f"an operator of {base} is computed")
+
+
+def _leading(word: Word) -> str:
+    """The fixed text that a word begins with."""
+    if word.fixed is not None:
+        return word.fixed
+    return word.parts[0].text if word.parts and word.parts[0].kind == "text" else ""
+
+
+def _rest(word: Word, at: int) -> Word:
+    """The word behind its first characters."""
+    if word.fixed is not None:
+        return fixed_word(word.fixed[at:])
+    first, *others = word.parts
+    text = first.text[at:]
+    return Word((*([Part("text", text, first.quoted)] if text else []), *others), word.source)

@@ -1,0 +1,140 @@
+"""What a script is made of once it is read: simple commands, their words, assignments and redirections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from handrail.shell.parser.words import Part, Word
+
+READS = ("<", "<>")
+WRITES = (">", ">>", ">|", "&>", "&>>", ">&", "<>")
+HEREDOCS = ("<<", "<<-")
+PLACES = ("HOME", "PWD", "VIRTUAL_ENV")
+"""Variables that hold a directory unless the script itself says otherwise."""
+
+
+class Span(NamedTuple):
+    """A stretch of the source in characters; line and column of its beginning count from one."""
+
+    start: int
+    end: int
+    line: int
+    column: int
+
+
+_START = Span(0, 0, 1, 1)
+
+
+class Fault(NamedTuple):
+    """A place that is not valid, the text there and what is wrong with it. Column 0 is unknown."""
+
+    line: int
+    column: int
+    text: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """`name=value`, `name+=value`, `name[subscript]=value` or `name=(values)`."""
+
+    name: str
+    values: tuple[Word, ...]
+    array: bool = False
+    adds: bool = False
+    """`+=`: what it held before is still there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Redirection:
+    """A redirection. `descriptor` is what is written before the operator: digits, `{name}` or nothing.
+
+    The target is the file, the descriptor, or the text of a here-string; a here-document has its body there.
+    """
+
+    operator: str
+    target: Word
+    descriptor: str = ""
+
+    @property
+    def copies(self) -> bool:
+        """Whether it copies, moves or closes a descriptor and touches no file."""
+        text = self.target.fixed
+        return self.operator in ("<&", ">&") and text is not None and text.rstrip("-").isdigit() | (text == "-")
+
+    @property
+    def reads(self) -> bool:
+        return self.operator in READS
+
+    @property
+    def writes(self) -> bool:
+        return self.operator in WRITES and not self.copies
+
+    @property
+    def feeds(self) -> bool:
+        """Whether its target is a text that becomes the standard input."""
+        return self.operator in (*HEREDOCS, "<<<") and self.descriptor in ("", "0")
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """A simple command. One without words only assigns or redirects, as the redirections of a group do."""
+
+    words: tuple[Word, ...]
+    assignments: tuple[Assignment, ...] = ()
+    redirections: tuple[Redirection, ...] = ()
+    where: Span = _START
+    within: tuple[str, ...] = ()
+    """What it stands in, outermost first: subshell, group, if, while, for, case, function, substitution, process,
+    pipeline, piped (its input is a pipe), background, coproc, heredoc."""
+    via: tuple[str, ...] = ()
+    """The wrappers that it was reached through, outermost first: env, xargs, bash."""
+
+    @property
+    def name(self) -> str | None:
+        """The first word, if it is fixed; empty for a command without words."""
+        return self.words[0].fixed if self.words else ""
+
+    @property
+    def base(self) -> str | None:
+        """The name without its directory; None if it is not known. The directory need not be."""
+        if not self.words:
+            return ""
+        parts = self.words[0].parts
+        tail = ""
+        for index in range(len(parts) - 1, -1, -1):
+            if parts[index].kind != "text":
+                return None
+            _, slash, rest = parts[index].text.rpartition("/")
+            tail = rest + tail
+            if slash:
+                # What stands before must stay one word.
+                return tail if all(_one_word(part) for part in parts[:index]) else None
+        return tail
+
+
+def _one_word(part: Part) -> bool:
+    return (part.quoted and "@" not in part.text) or part.kind in ("text", "tilde") or part.text.strip("${}") in PLACES
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What was read of a script. Unless it is proven, it may do more than is told here."""
+
+    source: str
+    commands: tuple[Simple, ...] = ()
+    """Every simple command that is written in it, in whatever it stands."""
+    runs: tuple[Simple, ...] = ()
+    """Every command that it comes to: those, and what wrappers, `eval` and shells among them run in turn."""
+    functions: tuple[str, ...] = ()
+    error: Fault | None = None
+    doubts: tuple[str, ...] = ()
+    stopped: bool = False
+    """The reading did not come to the end: there may be commands that are not told here."""
+    elsewhere: frozenset[str] = frozenset()
+    """Variables that are set, or may be, by other means than `name=value`."""
+
+    @property
+    def proven(self) -> bool:
+        return self.error is None and not self.doubts

@@ -1,0 +1,226 @@
+"""Expansions: `$name`, `${...}`, `$((...))`, `$(...)` and backticks, by the rules of bash."""
+
+from __future__ import annotations
+
+import re
+
+from handrail.shell.parser.ansi_c import ansi_c
+from handrail.shell.parser.arithmetic import NAME, evaluate
+from handrail.shell.parser.findings import Unread
+from handrail.shell.parser.lexer import Scanner
+from handrail.shell.parser.words import Kind, Part
+
+_PLAIN_IN_PARAMETER = re.compile(r"[^\\'\"$`}<>]+")
+_PLAIN_IN_ARITHMETIC = re.compile(r"[^\\'\"$`()\[\]]+")
+_EASY_PARAMETER = re.compile(r"#?[A-Za-z_0-9]+(?:\[[@*0-9]+\])?\}|[#?@*$!-]\}")
+_DEFAULT = re.compile(r"(?:[A-Za-z_0-9]+(?:\[[@*0-9]+\])?|[#?@*$-])(?::?[-=+?]|##?|%%?|//?[#%]?|\^\^?|,,?)")
+_LISTS = re.compile(
+    r"(?:![A-Za-z_][A-Za-z0-9_]*(?:[*@]|\[[@*]\])|(?:[A-Za-z_0-9]+(?:\[[@*0-9]+\])?|[@*])@[QEPAKakuUL])(?=\})"
+)
+"""The names of variables, the subscripts of an array, a value written in another way: no arithmetic.
+
+Only up to the brace: with anything behind it, `${!name@Q}` and `${!name[@]:0}` are indirections.
+"""
+_PARAMETER = re.compile(r"#?(?:[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])")
+"""What is expanded, in front of a subscript or an offset; its own value is not evaluated."""
+_SPECIAL = "@*#?-$!0123456789"
+
+
+class Expander(Scanner):
+    """Reads expansions; the commands in them are known to the grammar."""
+
+    def dollar(self, *, quoted: bool) -> list[Part]:
+        """What a `$` begins."""
+        start = self.at
+        self.at += 1
+        char = self.peek()
+        if self.peek(2) == "\\\n":
+            raise Unread("a line continued right behind a $")
+        kind: Kind = "variable"
+        if char == "(":
+            kind = self._parenthesis()
+        elif char == "{":
+            self.at += 1
+            self._parameter(quoted)
+        elif char == "[":
+            self.at += 1
+            if not self._arithmetic("]"):
+                self.wrong("an arithmetic expansion that is not closed", start)
+            kind = "arithmetic"
+        elif char == "'" and not quoted:
+            return [self._ansi_c(start)]
+        elif char == '"' and not quoted:
+            self.at += 1
+            return self.double()
+        elif found := NAME.match(self.text, self.at):
+            self.at = found.end()
+        elif char and char in _SPECIAL:
+            self.at += 1
+        else:
+            return [Part("text", "$", True)]
+        return [Part(kind, self.text[start : self.at], quoted)]
+
+    def _ansi_c(self, start: int) -> Part:
+        end = self.at + 1
+        while end < len(self.text) and self.text[end] != "'":
+            end += 2 if self.text[end] == "\\" else 1
+        if end >= len(self.text):
+            self.wrong("a single quote that is not closed", start)
+        text = ansi_c(self.text[self.at + 1 : end])
+        self.at = end + 1
+        return Part("escape", self.text[start : self.at], True) if text is None else Part("text", text, True)
+
+    def _parenthesis(self) -> Kind:
+        """`$((...))` or `$(...)`; the first if it can be, as bash does."""
+        if self.peek(2) == "((" and self.arithmetic_command():
+            return "arithmetic"
+        self.at += 1
+        self._commands("substitution")
+        return "command"
+
+    def process(self) -> Part:
+        start = self.at
+        self.at += 2
+        self._commands("process")
+        return Part("process", self.text[start : self.at])
+
+    def _commands(self, kind: str) -> None:
+        """The commands of a substitution, and its closing parenthesis."""
+        self.enter()
+        start = self.at - 1
+        pending, held = self.pending, self.held
+        self.pending, self.held = [], held or bool(pending)
+        self.inside += 1
+        self.substituted(")", kind)
+        if self.pending:
+            raise Unread("a here-document that begins in a substitution and has no body there")
+        self.inside -= 1
+        self.pending, self.held = pending, held
+        if self.peek() != ")":
+            if self.at >= len(self.text):
+                self.wrong("a substitution that is not closed", start)
+            self.unexpected()
+        self.at += 1
+        self.leave()
+
+    def backtick(self, *, quoted: bool) -> Part:
+        start = self.at
+        out: list[str] = []
+        self.at += 1
+        while self.peek() != "`":
+            char = self.peek()
+            if not char:
+                self.wrong("a backtick that is not closed", start)
+            if char == "\\":
+                following = self.peek(2)[1:]
+                escapable = '$`\\"' if quoted else "$`\\"
+                out.append(following if following and following in escapable else char + following)
+                self.at += 2
+            else:
+                out.append(char)
+                self.at += 1
+        self.at += 1
+        if "\n" in self.text[start : self.at] and (self.pending or self.held):
+            raise Unread("a here-document goes on inside a substitution")
+        self.enter()
+        self.inner("".join(out), "substitution").substituted("", "")
+        self.leave()
+        return Part("command", self.text[start : self.at], quoted)
+
+    def _parameter(self, quoted: bool) -> None:
+        """Past `${...}`, behind its brace."""
+        start = self.at
+        if found := _EASY_PARAMETER.match(self.text, self.at):
+            self.at = found.end()
+            return
+        if self.peek() in " \t\n|":
+            raise Unread("a command group inside ${ }")
+        self.enter()
+        plain = _DEFAULT.match(self.text, self.at) or _LISTS.match(self.text, self.at)
+        parts: list[Part] = []
+        while (char := self.peek()) != "}":
+            before = self.at
+            if found := _PLAIN_IN_PARAMETER.match(self.text, self.at):
+                self.at = found.end()
+            elif not char:
+                self.wrong("a parameter expansion that is not closed", start - 2)
+            elif char == "\\":
+                self.at += 2
+            elif char == "'":
+                if quoted:
+                    raise Unread("a single quote in a parameter expansion in double quotes")
+                self._single()
+            elif char == '"':
+                self.at += 1
+                self.double()
+            elif char == "$":
+                parts.extend(self.dollar(quoted=quoted))
+                continue
+            elif char == "`":
+                parts.append(self.backtick(quoted=quoted))
+                continue
+            elif self.peek(2)[1:] == "(":
+                raise Unread("a process substitution in a parameter expansion")
+            else:
+                self.at += 1
+            parts.append(Part("text", self.text[before : self.at]))
+        if self.text[start : self.at].endswith("@P"):
+            self.found.doubt("a value is expanded as a prompt, which runs commands in it")
+        if plain and plain.group().endswith("="):
+            self.found.defaulted.update(NAME.findall(plain.group()))
+        if not plain:
+            self._computed(parts)
+        self.at += 1
+        self.leave()
+
+    def _computed(self, parts: list[Part]) -> None:
+        """A subscript, an offset or a length: arithmetic. An indirection expands the text that a variable holds."""
+        if parts and parts[0].kind == "text":
+            first = parts[0].text
+            if first.startswith("!"):
+                self.found.doubt("a variable is used whose name is the value of another one")
+            begins = _PARAMETER.match(first)
+            parts = [Part("text", first[begins.end() if begins else 0 :]), *parts[1:]]
+        evaluate(parts, self.found)
+
+    def _arithmetic(self, closer: str) -> bool:
+        """Past an expression and what closes it; False if it is not closed, and so something else."""
+        depth = 0
+        opens, closes = ("[", "]") if closer == "]" else ("(", ")")
+        parts: list[Part] = []
+        self.enter()
+        while self.at < len(self.text):
+            self.step()
+            char = self.peek()
+            if depth == 0 and self.peek(len(closer)) == closer:
+                self.at += len(closer)
+                self.leave()
+                evaluate(parts, self.found)
+                return True
+            if char == closes and depth == 0:
+                break
+            if found := _PLAIN_IN_ARITHMETIC.match(self.text, self.at):
+                parts.append(Part("text", found.group()))
+                self.at = found.end()
+            elif char == "$":
+                parts.extend(self.dollar(quoted=True))
+            elif char == "`":
+                raise Unread("a backtick in an arithmetic expression")
+            elif char in "\\'\"":
+                raise Unread("a quote in an arithmetic expression")
+            else:
+                depth += (char == opens) - (char == closes)
+                parts.append(Part("text", char))
+                self.at += 1
+        self.leave()
+        return False
+
+    def arithmetic_command(self) -> bool:
+        """Past `((...))`, if this is one."""
+        start, mark = self.at, self.found.mark()
+        self.at += 2
+        if self._arithmetic("))"):
+            return True
+        self.found.back_to(mark)
+        self.at = start
+        return False

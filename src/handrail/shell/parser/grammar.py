@@ -1,0 +1,360 @@
+"""The grammar of bash: lists, pipelines, compound commands and simple ones, in the order in which bash reads them.
+
+Everything that bash could run ends up as a simple command, whatever it stands in. A text that cannot be read to its end
+leaves what was found until there, and the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Self
+
+from handrail.shell.parser.arithmetic import evaluate
+from handrail.shell.parser.commands import Assignment
+from handrail.shell.parser.findings import Draft, Unread
+from handrail.shell.parser.lexer import META
+from handrail.shell.parser.simple_commands import ASSIGNMENT, RESERVED, SimpleReader
+from handrail.shell.parser.words import Part, Word, fixed_word, unknown_word
+
+_OPENERS = ("if", "for", "while", "until", "case", "select", "function", "{", "[[")
+_FUNCTION = re.compile(r"([^ \t\n|&;()<>$`\\\"'=]+)[ \t]*\([ \t]*\)")
+_COMPARES = ("-eq", "-ne", "-lt", "-le", "-gt", "-ge")
+_JOINTS = ("(", ")", "<", ">", "&&", "||")
+
+
+class Reader(SimpleReader):
+    """Reads one text; what it finds goes to the one place that all nested readers share."""
+
+    def inner(self, text: str, kind: str) -> Self:
+        return type(self)(text, self.found, self.span(self.at, self.at), (*self.within, kind))
+
+    def substituted(self, closer: str, kind: str) -> None:
+        outer = self.within
+        self.within = (*outer, kind) if kind else outer
+        self.statements((), closer=closer, empty=True)
+        self.within = outer
+        if not closer and self.at < len(self.text):
+            self.unexpected()
+
+    # -- lists and pipelines
+
+    def statements(self, stops: tuple[str, ...], *, closer: str = "", empty: bool = False) -> None:
+        """Commands up to a keyword, a parenthesis or the end, which are left where they are."""
+        count = 0
+        while True:
+            self.blanks(lines=True)
+            if self._at_end(stops, closer):
+                break
+            first = len(self.found.drafts)
+            self.and_or()
+            count += 1
+            self.blanks()
+            char = self.peek()
+            if char == "&":
+                if self.peek(2) == "&\\":
+                    raise Unread("an operator over two lines")
+                for draft in self.found.drafts[first:]:
+                    self._wrap(draft, "background")
+                self.at += 1
+            elif char == ";" and self.peek(2) not in (";;", ";&"):
+                if self.peek(2) == ";\\":
+                    raise Unread("an operator over two lines")
+                self.at += 1
+            elif char == "\n":
+                continue
+            elif not self._at_end((), closer) and not (char == ";" and ";;" in stops):
+                self.unexpected()
+        if not count and not empty:
+            self.unexpected()
+
+    def _at_end(self, stops: tuple[str, ...], closer: str) -> bool:
+        if self.at >= len(self.text):
+            return True
+        if closer and self.peek() == closer:
+            return True
+        if ";;" in stops and self.peek(2) in (";;", ";&"):
+            return True
+        return bool(stops) and self.reserved() in stops
+
+    def _wrap(self, draft: Draft, kind: str) -> None:
+        depth = len(self.within)
+        draft.within = (*draft.within[:depth], kind, *draft.within[depth:])
+
+    def reserved(self) -> str:
+        found = RESERVED.match(self.text, self.at)
+        return found.group() if found else ""
+
+    def and_or(self) -> None:
+        while True:
+            self.pipeline()
+            self.blanks()
+            if self.peek(2) not in ("&&", "||"):
+                return
+            self.at += 2
+            self.blanks(lines=True)
+
+    def pipeline(self) -> None:
+        while (word := self.reserved()) in ("!", "time"):
+            self.at += len(word)
+            self.blanks()
+            if word == "time":
+                for option in ("-p", "--"):
+                    if re.compile(rf"{option}(?=[{META}]|$)").match(self.text, self.at):
+                        self.at += 2
+                        self.blanks()
+            if self.at >= len(self.text) or self.peek() in "\n;&)":
+                return  # `time` and `!` alone are commands
+        first = len(self.found.drafts)
+        outer = self.within
+        self.command()
+        count = 1
+        while True:
+            self.blanks()
+            if self.peek(2) == "|\\":
+                raise Unread("an operator over two lines")
+            if self.peek() != "|" or self.peek(2) == "||":
+                break
+            self.at += 2 if self.peek(2) == "|&" else 1
+            self.blanks(lines=True)
+            self.within = (*outer, "piped")
+            self.command()
+            count += 1
+        self.within = outer
+        if count > 1:
+            for draft in self.found.drafts[first:]:
+                self._wrap(draft, "pipeline")
+
+    # -- compound commands
+
+    def command(self) -> None:
+        word = self.reserved()
+        if self.peek() == "(":
+            self.compound("")
+        elif word in _OPENERS:
+            self.compound(word)
+        elif word == "coproc":
+            self._coproc()
+        elif word and word != "time":  # behind a pipe it is the program of that name
+            self.unexpected()
+        elif (found := _FUNCTION.match(self.text, self.at)) and not ASSIGNMENT.match(self.text, self.at):
+            self.at = found.end()
+            self._function(found[1])
+        else:
+            self.simple()
+
+    def compound(self, word: str) -> None:
+        """A compound command with its redirections."""
+        start = self.at
+        self.enter()
+        outer = self.within
+        if word == "function":
+            self.at += len(word)
+            self.blanks()
+            found = re.compile(r"([^ \t\n|&;()<>$`\\\"']+)(?:[ \t]*\([ \t]*\))?").match(self.text, self.at)
+            if not found:
+                self.unexpected()
+            self.at = found.end()
+            self._function(found[1])
+            self.leave()
+            return
+        draft = Draft(self.span(start, start), outer)
+        if word == "[[":
+            self._test(draft)
+        elif not word and self.peek(2) == "((" and self.arithmetic_command():
+            draft.words = [fixed_word("(("), fixed_word(self.text[start + 2 : self.at - 2]), fixed_word("))")]
+        else:
+            self.at += max(1, len(word))
+            if word in ("for", "select"):
+                self._for(outer)
+            elif word == "case":
+                self._case(outer)
+            else:
+                self._plain(word, outer)
+        self.within = outer
+        self.redirects(draft)
+        draft.where = self.span(start, self.at)
+        if draft.words or draft.redirects:
+            self.found.drafts.append(draft)
+        self.leave()
+
+    def _plain(self, word: str, outer: tuple[str, ...]) -> None:
+        """Those that are keywords and lists in turn."""
+        if not word:
+            self.within = (*outer, "subshell")
+            self.statements((), closer=")")
+            self._expect(")")
+        elif word == "{":
+            self.within = (*outer, "group")
+            self.statements(("}",))
+            self._expect("}")
+        elif word == "if":
+            self.within = (*outer, "if")
+            self.statements(("then",))
+            self._expect("then")
+            self.statements(("elif", "else", "fi"))
+            while self.reserved() == "elif":
+                self._expect("elif")
+                self.statements(("then",))
+                self._expect("then")
+                self.statements(("elif", "else", "fi"))
+            if self.reserved() == "else":
+                self._expect("else")
+                self.statements(("fi",))
+            self._expect("fi")
+        else:
+            self.within = (*outer, "while")
+            self.statements(("do",))
+            self._loop_body()
+
+    def _expect(self, word: str) -> None:
+        if word == ")":
+            if self.peek() != ")":
+                self.unexpected()
+        elif self.reserved() != word:
+            self.unexpected()
+        self.at += len(word)
+
+    def _loop_body(self) -> None:
+        self._expect("do")
+        self.statements(("done",))
+        self._expect("done")
+
+    def _for(self, outer: tuple[str, ...]) -> None:
+        self.blanks()
+        self.within = (*outer, "for")
+        if self.peek(2) == "((":
+            if not self.arithmetic_command():
+                self.unexpected()
+            self.blanks()
+            if self.peek() == ";":
+                self.at += 1
+        else:
+            found = re.compile(rf"[A-Za-z_][A-Za-z0-9_]*(?=[{META}]|$)").match(self.text, self.at)
+            if not found:
+                raise Unread("the variable of a loop is not a plain name")
+            self.at = found.end()
+            self.blanks(lines=True)
+            values: list[Word] | None = None
+            if re.compile(rf"in(?=[{META}]|$)").match(self.text, self.at):
+                self.at += 2
+                values = []
+                self.blanks()
+                while self.at < len(self.text) and self.peek() not in ";\n&":
+                    values.extend(self.required())
+                    self.blanks()
+            if self.peek() == "&":
+                self.unexpected()
+            if self.peek() == ";":
+                self.at += 1
+            positional = Word((Part("variable", '"$@"', True),), "")
+            name = Assignment(found.group(), tuple([positional] if values is None else values), array=True)
+            self.found.drafts.append(Draft(self.span(found.start(), self.at), self.within, [], [name]))
+        self.blanks(lines=True)
+        if self.reserved() == "{":
+            self._expect("{")
+            self.statements(("}",))
+            self._expect("}")
+        else:
+            self._loop_body()
+
+    def _case(self, outer: tuple[str, ...]) -> None:
+        self.within = (*outer, "case")
+        self.blanks()
+        self.required(braces=False)
+        self.blanks(lines=True)
+        if not re.compile(rf"in(?=[{META}]|$)").match(self.text, self.at):
+            self.unexpected()
+        self.at += 2
+        while True:
+            self.blanks(lines=True)
+            if self.reserved() == "esac":
+                break
+            if self.peek() == "(":
+                self.at += 1
+                self.blanks()
+            while True:
+                self.required(braces=False)
+                self.blanks()
+                if self.peek() != "|":
+                    break
+                self.at += 1
+                self.blanks()
+            self._expect(")")
+            self.statements(("esac", ";;"), empty=True)
+            if self.peek(3) == ";;&":
+                self.at += 3
+            elif self.peek(2) in (";;", ";&"):
+                self.at += 2
+            else:
+                break
+        self._expect("esac")
+
+    def _function(self, name: str) -> None:
+        self.found.functions.append(name)
+        outer = self.within
+        self.blanks(lines=True)
+        word = self.reserved()
+        if self.peek() != "(" and (word not in _OPENERS or word == "function"):
+            self.unexpected()
+        self.within = (*outer, "function")
+        self.compound(word)
+        self.within = outer
+
+    def _coproc(self) -> None:
+        self.at += len("coproc")
+        self.blanks()
+        outer = self.within
+        self.within = (*outer, "coproc")
+        found = re.compile(r"[A-Za-z_][A-Za-z0-9_]*[ \t]+(?=[({]|\[\[|(?:if|for|while|until|case|select)\b)").match(
+            self.text, self.at
+        )
+        if found and not self.reserved():
+            self.at = found.end()
+            name = Assignment(found.group().strip(), (unknown_word("(descriptors)"),), array=True)
+            self.found.drafts.append(Draft(self.span(found.start(), self.at), outer, [], [name]))
+        elif ((word := self.reserved()) and word not in _OPENERS) or (
+            not word and re.compile(rf"[^ \t\n]+[ \t]+{RESERVED.pattern}").match(self.text, self.at)
+        ):
+            raise Unread("a coprocess with an odd name")
+        self.command()
+        self.within = outer
+
+    def _test(self, draft: Draft) -> None:
+        """`[[ ... ]]`: its words are known, and nothing in it runs but substitutions."""
+        draft.words.append(fixed_word("[["))
+        self.at += 2
+        pattern = False
+        while True:
+            self.blanks(lines=True)
+            if re.compile(rf"\]\](?=[{META}]|$)").match(self.text, self.at):
+                break
+            if self.peek(2) in ("&&", "||"):
+                draft.words.append(fixed_word(self.peek(2)))
+                self.at += 2
+            elif not pattern and self.peek() in ("(", ")", "<", ">") and self.peek(2) not in ("<(", ">("):
+                draft.words.append(fixed_word(self.peek()))
+                self.at += 1
+            elif self.at >= len(self.text) or self.peek() in ";&|":
+                self.unexpected()
+            else:
+                words = self.word(braces=False, pattern=pattern)
+                if not words:
+                    self.unexpected()
+                draft.words.extend(words)
+                pattern = words[0].bare in ("=~", "==", "=", "!=")
+                continue
+            pattern = False
+        if len(draft.words) == 1:
+            self.unexpected()
+        draft.words.append(fixed_word("]]"))
+        self.at += 2
+        self._evaluated(draft.words)
+
+    def _evaluated(self, words: list[Word]) -> None:
+        """The operands of numeric comparisons are arithmetic expressions, quoted or not."""
+        for index, word in enumerate(words):
+            if word.bare in _COMPARES:
+                for operand in words[max(0, index - 1) : index + 2 : 2]:
+                    if operand.fixed in _JOINTS:
+                        raise Unread("a comparison without its operands")
+                    evaluate(operand.parts, self.found)

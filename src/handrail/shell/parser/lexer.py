@@ -1,0 +1,210 @@
+"""The letters of a script: blanks, comments, quotes and words, by the rules of bash.
+
+Written out by hand and not read off a general syntax tree: what a word is decides what runs, and the rules for it
+(line continuations, quotes inside expansions, where a here-document ends) are too fine for a grammar that was made to
+colour text. What is rare and hard to be sure of is not guessed: it stops the reading with `Unread`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn, Self
+
+from handrail.shell.parser.commands import Span
+from handrail.shell.parser.findings import Found, Here, Unread, Wrong
+from handrail.shell.parser.words import Part, Word, words_of
+
+MOST_NESTING = 30
+"""Deeper than any script that a person can judge, and far from the end of Python's own stack."""
+MOST_STEPS = 20_000
+"""Words, quotes and lines looked at; more stand in no script that a person can judge."""
+
+META = " \t\n|&;()<>"
+_PLAIN = re.compile(r"[^ \t\n|&;()<>$`\\\"']+")
+_PLAIN_IN_REGEX = re.compile(r"[^ \t\n()$`\\\"'<>;&]+")
+_PLAIN_IN_QUOTES = re.compile(r"[^$`\\\"]+")
+_BLANK = re.compile(r"(?:[ \t]|\\\n)+")
+
+
+class Scanner:
+    """A place in a text, and how to get past the next thing in it."""
+
+    def __init__(self, text: str, found: Found, base: Span | None = None) -> None:
+        self.text = text
+        self.at = 0
+        self.found = found
+        self.base = base
+        self.pending: list[Here] = []
+        self.held = False
+        """A here-document outside of this substitution waits for its body."""
+        self.inside = 0
+        """How many substitutions of this text we are in."""
+
+    def substituted(self, closer: str, kind: str) -> None:
+        """Read the commands up to the closer, which stays; without a closer up to the end."""
+        raise NotImplementedError
+
+    def bodies(self) -> None:
+        """Read the bodies of the here-documents that wait for this line break."""
+        raise NotImplementedError
+
+    def inner(self, text: str, kind: str) -> Self:
+        """A scanner of another text that stands for something here."""
+        raise NotImplementedError
+
+    def dollar(self, *, quoted: bool) -> list[Part]:
+        """What a `$` begins."""
+        raise NotImplementedError
+
+    def backtick(self, *, quoted: bool) -> Part:
+        """A substitution in backticks."""
+        raise NotImplementedError
+
+    def process(self) -> Part:
+        """`<(...)` or `>(...)`."""
+        raise NotImplementedError
+
+    def peek(self, length: int = 1) -> str:
+        return self.text[self.at : self.at + length]
+
+    def wrong(self, message: str, at: int | None = None) -> NoReturn:
+        raise Wrong(self.at if at is None else at, message)
+
+    def unexpected(self) -> NoReturn:
+        if self.at >= len(self.text):
+            self.wrong("unexpected end of the script")
+        if self.peek() == "\n":
+            self.wrong("unexpected end of the line")
+        self.wrong(f"unexpected {self.text[self.at : self.at + 20].split()[0]!r}")
+
+    def step(self) -> None:
+        self.found.steps += 1
+        if self.found.steps > MOST_STEPS:
+            raise Unread("the script is too long to be read")
+
+    def enter(self) -> None:
+        self.found.depth += 1
+        if self.found.depth > MOST_NESTING:
+            raise Unread("the script is nested too deeply to be read")
+
+    def leave(self) -> None:
+        self.found.depth -= 1
+
+    def blanks(self, *, lines: bool = False) -> None:
+        """Past blanks, continued lines and comments; with `lines` also past line breaks."""
+        while True:
+            if found := _BLANK.match(self.text, self.at):
+                self.at = found.end()
+            char = self.peek()
+            if char == "#" and not (self.at and self.text[self.at - 1] not in META):
+                end = self.text.find("\n", self.at)
+                self.at = len(self.text) if end < 0 else end
+            elif char == "\n" and lines:
+                self.newline()
+            elif char == "#" and self.text[max(0, self.at - 2) : self.at] == "\\\n":
+                raise Unread("a # right behind a continued line")
+            else:
+                return
+
+    def newline(self) -> None:
+        self.at += 1
+        self.step()
+        if self.held:
+            raise Unread("a here-document goes on inside a substitution")
+        self.bodies()
+
+    def word(self, *, braces: bool = True, pattern: bool = False, value: bool = False) -> list[Word]:
+        """The words that the next written word stands for; none if there is no word here."""
+        start = self.at
+        parts = self.parts(pattern=pattern)
+        return words_of(parts, self.text[start : self.at], braces=braces, value=value) if parts else []
+
+    def parts(self, *, pattern: bool = False) -> list[Part]:
+        """The parts of the next word. In a pattern of `[[` and in a regular expression, parentheses belong to it."""
+        self.step()
+        parts: list[Part] = []
+        plain = _PLAIN_IN_REGEX if pattern else _PLAIN
+        depth = 0
+        while self.at < len(self.text):
+            if found := plain.match(self.text, self.at):
+                parts.append(Part("text", found.group()))
+                self.at = found.end()
+                continue
+            char = self.peek()
+            if char == "\\":
+                self._backslash(parts)
+            elif char == "'":
+                parts.append(Part("text", self._single(), True))
+            elif char == '"':
+                self.at += 1
+                parts.extend(self.double())
+            elif char == "$":
+                parts.extend(self.dollar(quoted=False))
+            elif char == "`":
+                parts.append(self.backtick(quoted=False))
+            elif char in "<>" and self.peek(2)[1:] == "(" and not pattern:
+                parts.append(self.process())
+            elif pattern and char in "()":
+                depth += 1 if char == "(" else -1
+                if depth < 0:
+                    break
+                parts.append(Part("text", char, True))
+                self.at += 1
+            elif pattern and (depth or char in "<>;&"):
+                raise Unread("a regular expression or pattern with blanks or operators in it")
+            else:
+                if char == "(" and parts and not parts[-1].quoted and parts[-1].text[-1:] in tuple("?*+@!"):
+                    raise Unread("an extended pattern such as !(x)")
+                break
+        return parts
+
+    def _backslash(self, parts: list[Part]) -> None:
+        following = self.peek(2)[1:]
+        self.at += 2
+        if not following:
+            raise Unread("a backslash at the end")
+        if following != "\n":
+            parts.append(Part("text", following, True))
+
+    def _single(self) -> str:
+        self.step()
+        end = self.text.find("'", self.at + 1)
+        if end < 0:
+            self.wrong("a single quote that is not closed")
+        inside = self.text[self.at + 1 : end]
+        self.at = end + 1
+        return inside
+
+    def double(self, *, heredoc: bool = False) -> list[Part]:
+        """The parts up to the closing double quote; of the body of a here-document, up to its end."""
+        self.step()
+        start = self.at - 1
+        parts: list[Part] = [] if heredoc else [Part("text", "", True)]
+        while self.at < len(self.text):
+            if found := _PLAIN_IN_QUOTES.match(self.text, self.at):
+                parts.append(Part("text", found.group(), True))
+                self.at = found.end()
+                continue
+            char = self.peek()
+            if char == '"' and heredoc:
+                parts.append(Part("text", char, True))
+                self.at += 1
+            elif char == '"':
+                self.at += 1
+                return parts
+            elif char == "\\":
+                following = self.peek(2)[1:]
+                if following == "\n":
+                    pass
+                elif following and following in ("$`\\" if heredoc else '$`"\\'):
+                    parts.append(Part("text", following, True))
+                else:
+                    parts.append(Part("text", char + following, True))
+                self.at += 2
+            elif char == "$":
+                parts.extend(self.dollar(quoted=True))
+            else:
+                parts.append(self.backtick(quoted=True))
+        if not heredoc:
+            self.wrong("a double quote that is not closed", start)
+        return parts

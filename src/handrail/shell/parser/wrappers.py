@@ -1,0 +1,325 @@
+"""Commands that run other commands: `env`, `timeout`, `xargs`, `find -exec`, `bash -c`, `eval` and their like.
+
+Only what is known of a wrapper is believed. An option that is not in its row, or a word that only a running shell knows
+where options can stand, makes the rest unproven.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from handrail.shell.parser.commands import Assignment, Script, Simple
+from handrail.shell.parser.parse import shallow
+from handrail.shell.parser.words import Part, Word, fixed_word, unknown_word
+
+SHELLS = ("bash", "sh", "dash", "ash", "zsh", "ksh", "mksh", "rbash")
+FOREIGN_SHELLS = ("fish", "csh", "tcsh", "pwsh", "nu", "xonsh")
+PRIVILEGED = ("sudo", "doas", "su", "pkexec", "runuser", "sudoedit", "gosu", "su-exec", "run0")
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_BASH_ONLY = re.compile(
+    r"\$['\"\[]|\{[^}\s]*(?:,|\.\.)|[<>]\(|&>|\|&|<<<|\(\(|\[\[|;;?&|\b(?:function|select|time|coproc)\b"
+)
+"""What other shells read in another way."""
+
+_SHELL_OPTIONS = ("errexit", "nounset", "pipefail", "noglob", "noclobber", "xtrace", "verbose")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What is known of a wrapper: its options, and how many operands stand before the command."""
+
+    flags: str = ""
+    takes: str = ""
+    long_flags: tuple[str, ...] = ()
+    long_takes: tuple[str, ...] = ()
+    operands: int = 0
+    assigns: bool = False
+
+
+_ROWS = {
+    "env": _Row("i0v", "uC", ("ignore-environment", "null", "debug"), ("unset", "chdir"), assigns=True),
+    "command": _Row("p"),
+    "builtin": _Row(),
+    "exec": _Row("cl", "a"),
+    "nohup": _Row(),
+    "nice": _Row("", "n", (), ("adjustment",)),
+    "ionice": _Row("t", "cn", ("ignore",), ("class", "classdata")),
+    "chrt": _Row("abfiorR", "", operands=1),
+    "taskset": _Row("c", "", ("cpu-list",), operands=1),
+    "time": _Row("pvaq", "fo", ("portability", "verbose", "append", "quiet"), ("format", "output")),
+    "timeout": _Row("v", "ks", ("foreground", "preserve-status", "verbose"), ("kill-after", "signal"), operands=1),
+    "stdbuf": _Row("", "ioe", (), ("input", "output", "error")),
+    "setsid": _Row("cfw", "", ("ctty", "fork", "wait")),
+    "chroot": _Row("", "", ("skip-chdir",), ("groups", "userspec"), operands=1),
+    "sudo": _Row(
+        "AbEHknPSN", "CDghprRTtUu", ("preserve-env", "non-interactive", "login"), ("user", "group"), assigns=True
+    ),
+    "doas": _Row("n", "aCu", assigns=True),
+    "pkexec": _Row("", "", ("disable-internal-agent", "keep-cwd"), ("user",)),
+    "gosu": _Row(operands=1),
+    "su-exec": _Row(operands=1),
+    "xargs": _Row(
+        "0rtpxo",
+        "adEILnPs",
+        ("null", "no-run-if-empty", "verbose", "interactive", "exit", "open-tty"),
+        ("arg-file", "delimiter", "max-args", "max-lines", "max-procs", "max-chars", "replace", "process-slot-var"),
+    ),
+    "unshare": _Row("fimnpruUCTc", "", ("fork", "mount", "net", "pid", "user", "map-root-user"), ("root", "wd")),
+    "nsenter": _Row("amuinpCUTFe", "tSG", ("all", "mount", "net", "pid"), ("target",)),
+    "systemd-run": _Row(
+        "tPqGdSr", "pEuM", ("user", "scope", "pty", "quiet", "wait", "collect"), ("unit", "property", "slice")
+    ),
+    "flock": _Row(
+        "sxunoFve", "wE", ("shared", "exclusive", "nonblock", "close", "no-fork"), ("timeout", "wait"), operands=1
+    ),
+    "watch": _Row("bcdegptwx", "n", ("beep", "color", "exec", "no-title", "errexit", "chgexit"), ("interval",)),
+    "parallel": _Row("k0X", "jN", ("keep-order", "null", "bar"), ("jobs", "max-args")),
+    "ssh": _Row("46AaCfGgKkMNnqsTtVvXxYy", "BbcDEeFIiJLlmOopQRSWw", operands=1),
+    "busybox": _Row(),
+    "toybox": _Row(),
+    "caffeinate": _Row("dimsu", "tw"),
+}
+NAMES = frozenset((*_ROWS, *SHELLS, *FOREIGN_SHELLS, "find", "eval", "trap", "script", "su", "runuser", "source", "."))
+
+
+class _Doubt(Exception):
+    """It cannot be told what is run."""
+
+
+def unwrapped(simple: Simple) -> list[Simple | Script]:
+    """What a command runs in turn; nothing if it is no wrapper. A script that is not proven says why."""
+    base = simple.base
+    if base is None or base not in NAMES:
+        return []
+    try:
+        return _opened(base, simple)
+    except _Doubt as doubt:
+        return [Script("", doubts=(str(doubt),))]
+
+
+def _opened(base: str, simple: Simple) -> list[Simple | Script]:
+    words = simple.words[1:]
+    if base in FOREIGN_SHELLS:
+        raise _Doubt(f"{base} reads another language")
+    if base in SHELLS:
+        return _shell(base, simple)
+    if base in ("source", "."):
+        raise _Doubt("a script file is run in this shell")
+    if base == "eval":
+        return [_text(base, words[1:] if words and words[0].fixed == "--" else words)] if words else []
+    if base == "trap":
+        return _trap(words)
+    if base == "find":
+        return list(_find(simple))
+    if base in ("script", "su", "runuser"):
+        return _dash_c(base, words)
+    if base == "command" and words and re.fullmatch(r"-p?[vV]+", words[0].fixed or ""):
+        return []
+    row = _ROWS[base]
+    at, given = _past_options(base, row, words)
+    rest = words[at:]
+    for _ in range(row.operands):
+        if not rest:
+            return []
+        if rest[0].splits:
+            raise _Doubt(f"an operand of {base} is computed")
+        rest = rest[1:]
+    assignments: list[Assignment] = []
+    while row.assigns and rest and (found := _ASSIGNMENT.match(rest[0].fixed or _leading(rest[0]))):
+        assignments.append(Assignment(found[1], (_value(rest[0], found),)))
+        rest = rest[1:]
+    if base == "flock" and rest and rest[0].fixed in ("-c", "--command"):
+        return [_text(base, rest[1:2])]
+    if base in ("watch", "ssh") and not (base == "watch" and ("x" in given or "exec" in given)):
+        return [_text(base, rest)] if rest else []
+    if base == "xargs":
+        rest = _appended(rest, given)
+    if not rest:
+        return []
+    inner = _within(simple, base, tuple(rest), tuple(assignments))
+    if base == "parallel":
+        return [
+            replace(inner, words=(*rest, unknown_word("{}"))),
+            Script("", doubts=("parallel makes its own commands",)),
+        ]
+    return [inner]
+
+
+def _within(simple: Simple, base: str, words: tuple[Word, ...], assignments: tuple[Assignment, ...] = ()) -> Simple:
+    """The inner command; it has the input of the wrapper, and what that writes is the wrapper's."""
+    feeds = tuple(redirection for redirection in simple.redirections if redirection.feeds)
+    return Simple(words, assignments, feeds, simple.where, simple.within, (*simple.via, base))
+
+
+def _leading(word: Word) -> str:
+    """The fixed text that a word begins with."""
+    return word.parts[0].text if word.parts and word.parts[0].kind == "text" else ""
+
+
+def _value(word: Word, found: re.Match[str]) -> Word:
+    if word.fixed is not None:
+        return fixed_word(found[2])
+    return Word((Part("text", found[2]), *word.parts[1:]), word.source)
+
+
+def _past_options(base: str, row: _Row, words: tuple[Word, ...]) -> tuple[int, dict[str, str]]:
+    """Where the options end, and which were given."""
+    given: dict[str, str] = {}
+    at = 0
+    while at < len(words):
+        text = words[at].fixed
+        if text is None:
+            # A word that begins with a plain letter or a quoted value is the command or an operand, never an option.
+            if _leading(words[at])[:1] not in ("", "-") or row.operands:
+                break
+            raise _Doubt(f"an option of {base} is computed")
+        at += 1
+        if text == "--":
+            break
+        if text == "-" and base == "env":
+            continue
+        if not text.startswith("-") or text == "-":
+            at -= 1
+            break
+        if text.startswith("--"):
+            name, sign, value = text[2:].partition("=")
+            if name in row.long_takes and not sign:
+                value, at = _next(base, words, at)
+            elif name not in row.long_flags and name not in row.long_takes:
+                raise _Doubt(f"the option {text} of {base} is not known")
+            given[name] = value
+            continue
+        if base == "nice" and text[1:].lstrip("-").isdigit():
+            continue
+        for index, letter in enumerate(text[1:], start=2):
+            if letter in row.takes:
+                value = text[index:]
+                if not value:
+                    value, at = _next(base, words, at)
+                given[letter] = value
+                break
+            if letter not in row.flags:
+                raise _Doubt(f"the option -{letter} of {base} is not known")
+            given[letter] = ""
+    return at, given
+
+
+def _next(base: str, words: tuple[Word, ...], at: int) -> tuple[str, int]:
+    if at >= len(words):
+        raise _Doubt(f"an option of {base} has no value")
+    if words[at].splits:
+        raise _Doubt(f"an option of {base} is computed")
+    return words[at].fixed or "", at + 1
+
+
+def _appended(rest: tuple[Word, ...], given: dict[str, str]) -> tuple[Word, ...]:
+    """The command of xargs with what it puts in."""
+    if not rest:
+        rest = (fixed_word("echo"),)
+    mark = given.get("I") or given.get("replace")
+    if "I" in given or "replace" in given:
+        mark = mark or "{}"
+        return tuple(unknown_word(word.source) if mark in (word.fixed or word.source) else word for word in rest)
+    return (*rest, unknown_word("(input)"))
+
+
+def _text(base: str, words: tuple[Word, ...]) -> Script:
+    """Words that are put together and read as a script."""
+    texts = [word.fixed for word in words]
+    if any(text is None for text in texts):
+        raise _Doubt(f"the script that {base} runs is computed")
+    return shallow(" ".join(text for text in texts if text is not None))
+
+
+def _trap(words: tuple[Word, ...]) -> list[Simple | Script]:
+    if words and words[0].fixed == "--":
+        words = words[1:]
+    if len(words) < 2 or words[0].fixed in ("-", "-l", "-p", ""):
+        return []
+    return [_text("trap", words[:1])]
+
+
+def _dash_c(base: str, words: tuple[Word, ...]) -> list[Simple | Script]:
+    """Those that take a script behind `-c`, and start a shell of their own without one."""
+    for index, word in enumerate(words):
+        text = word.fixed or ""
+        if text in ("-c", "--command", "-qc", "-qec", "-qefc", "-lc") and index + 1 < len(words):
+            return [_text(base, words[index + 1 : index + 2])]
+        if text.startswith("--command="):
+            return [shallow(text.partition("=")[2])]
+    raise _Doubt(f"{base} starts a shell")
+
+
+def _shell(base: str, simple: Simple) -> list[Simple | Script]:
+    words = simple.words[1:]
+    script = stdin = False
+    at = 0
+    while at < len(words):
+        text = words[at].fixed
+        if text is None:
+            raise _Doubt(f"an argument of {base} is computed")
+        if text in ("--", "-"):
+            at += 1
+            break
+        if text[:1] not in ("-", "+"):
+            break
+        at += 1
+        if text in ("--norc", "--noprofile", "--login", "--posix", "--verbose"):
+            continue
+        if text.startswith("--") or not set(text[1:]) <= set("abefhlmnprstuvxcoBCEHPT"):
+            raise _Doubt(f"the option {text} of {base} is not known")
+        script = script or "c" in text[1:]
+        stdin = stdin or "s" in text[1:]
+        for _ in range(text.count("o")):
+            if at >= len(words) or words[at].fixed not in _SHELL_OPTIONS:
+                raise _Doubt(f"an option of {base} changes how it reads a script")
+            at += 1
+    if script:
+        if at >= len(words):
+            return []
+        return _of_shell(base, _text(base, words[at : at + 1]))
+    if at < len(words) and not stdin:
+        raise _Doubt(f"{base} runs a script file that is not read here")
+    fed = [redirection for redirection in simple.redirections if redirection.descriptor in ("", "0")]
+    fed = [redirection for redirection in fed if redirection.operator.startswith("<")]
+    if not fed or not fed[-1].feeds:
+        raise _Doubt(f"{base} reads its script from its input")
+    body = fed[-1].target.fixed
+    if body is None:
+        raise _Doubt(f"the script that {base} runs is computed")
+    return _of_shell(base, shallow(body))
+
+
+def _of_shell(base: str, script: Script) -> list[Simple | Script]:
+    """A script for a shell that may not be bash."""
+    if base not in ("bash", "rbash") and (base == "zsh" or _BASH_ONLY.search(script.source)):
+        return [script, Script("", doubts=(f"{base} may read it in another way than bash",))]
+    return [script]
+
+
+def _find(simple: Simple) -> list[Simple | Script]:
+    """The commands of `-exec` and its like."""
+    out: list[Simple | Script] = []
+    words = simple.words[1:]
+    at = 0
+    while at < len(words):
+        text = words[at].fixed
+        at += 1
+        if text is None and not _leading(words[at - 1]) and words[at - 1].holds[:1] != ("tilde",):
+            raise _Doubt("an argument of find is computed")
+        if text in ("-files0-from", "-fprint", "-fprintf", "-fls", "-fprint0"):
+            out.append(Script("", doubts=(f"find with {text}",)))
+        if text not in ("-exec", "-execdir", "-ok", "-okdir"):
+            continue
+        start = at
+        while at < len(words) and words[at].fixed != ";":
+            if words[at].fixed == "+" and words[at - 1].fixed == "{}":
+                break
+            at += 1
+        inner = tuple(unknown_word(w.source) if "{}" in (w.fixed or w.source) else w for w in words[start:at])
+        if inner:
+            out.append(_within(simple, "find", inner))
+        at += 1
+    return out

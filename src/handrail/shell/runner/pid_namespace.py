@@ -1,0 +1,116 @@
+"""A shell in a PID namespace of its own: when it ends, and what it leaves behind there.
+
+Between us and the shell stand two processes of the sandbox: the outer one, which we started, and the first of the
+namespace. When the shell ends the outer one ends, and with it, without a word, all that is left inside. So that this
+can be told, the outer one is stopped while the command runs (all it would do is wait), the end of the shell itself is
+waited for, what is left is looked at, and only then the outer one goes on, to say how the shell ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+
+from handrail.shell.runner import process_tree
+from handrail.shell.runner.order import Stray
+from handrail.shell.runner.process_tree import Tree
+
+_PAGE = 4096
+_START_SECONDS = 60.0
+_DYING_MILLISECONDS = 1000
+_FIRST_FORK = 2
+"""The number that the shell has inside: the first process of a namespace is 1, and it starts nothing but the shell."""
+
+
+def filled(gate: int, preamble: str) -> bytes:
+    """``preamble`` made so long that the gate is full, so that it can be seen when the shell has read it."""
+    room = fcntl.fcntl(gate, fcntl.F_SETPIPE_SZ, _PAGE)
+    raw = f"{preamble}\n".encode()
+    return raw + b"#" * (room - len(raw))
+
+
+class Inside:
+    """The shell inside, and the two processes between us and it. Closed by `leave`, or by the end of its owner."""
+
+    def __init__(self, outer: int, first: int, shell: int) -> None:
+        self.outer = outer
+        self._first = first
+        self._shell = shell
+        self.end = os.pidfd_open(shell)
+        """Becomes readable when the shell has ended; belongs to the caller."""
+        try:
+            self._first_end = os.pidfd_open(first)
+        except BaseException:
+            os.close(self.end)
+            raise
+        self._go(signal.SIGSTOP)
+
+    @classmethod
+    def found(cls, outer: int, gate: int) -> Inside | None:
+        """The shell that waits at a full gate below ``outer``; None where it cannot be found: then all is as usual."""
+        first = (process_tree.children(outer) or [0])[0]
+        try:
+            over = os.pidfd_open(outer)
+        except OSError:
+            return None
+        try:
+            waiting = select.poll()
+            waiting.register(gate, select.POLLOUT)
+            waiting.register(over, select.POLLIN)
+            waiting.poll(_START_SECONDS * 1000)
+            below = [pid for pid in process_tree.children(first) or () if number_inside(pid) == _FIRST_FORK]
+            return cls(outer, first, below[0]) if first and below else None
+        except OSError:
+            return None
+        finally:
+            os.close(over)
+
+    def _go(self, number: int) -> None:
+        with contextlib.suppress(OSError):  # its status is not taken yet, so that its number is its own
+            os.kill(self.outer, number)
+
+    def leave(self, tree: Tree, seconds: float, idle: Callable[[float], None]) -> tuple[Stray, ...]:
+        """Let the outer one end, and say what ends with it: what did not end by itself within ``seconds``."""
+        until, pause = time.monotonic() + seconds, 0.001
+        while (living := self._living()) and (left := until - time.monotonic()) > 0:
+            idle(min(left, pause))
+            pause = min(2 * pause, 0.01)
+        swept: tuple[Stray, ...] = ()
+        if living:
+            known = (self.outer, self._first, self._shell)
+            alive = [
+                each for each in tree.members(process_tree.everything()) if not each.dead and each.pid not in known
+            ]
+            found = sorted((number_inside(each.pid), process_tree.command_line(each.pid)) for each in alive)
+            swept = tuple(Stray(number, line) for number, line in found if number and not line.startswith("["))
+        self._go(signal.SIGCONT)
+        return swept
+
+    def _living(self) -> bool:
+        """Whether anything but the shell is left. What has lost its parent inside is a child of the first process."""
+        below = (process_tree.look(pid) for pid in process_tree.children(self._first) or () if pid != self._shell)
+        return any(process is not None and not process.dead for process in below)
+
+    def over(self) -> None:
+        """The outer one has ended: the first process comes to us when everything inside is gone, and is reaped."""
+        waiting = select.poll()
+        waiting.register(self._first_end, select.POLLIN)
+        if waiting.poll(_DYING_MILLISECONDS):
+            with contextlib.suppress(OSError):
+                os.waitid(os.P_PIDFD, self._first_end, os.WEXITED | os.WNOHANG)
+        os.close(self._first_end)
+
+
+def number_inside(pid: int) -> int:
+    """The number of a process in its innermost namespace; 0 if it cannot be told, or it has no namespace of its own."""
+    try:
+        with open(f"/proc/{pid}/status", "rb", buffering=0) as file:
+            numbers = file.read(4096).partition(b"\nNSpid:")[2].partition(b"\n")[0].split()
+    except OSError:
+        return 0
+    return int(numbers[-1]) if len(numbers) > 1 else 0

@@ -1,0 +1,116 @@
+"""The commands of a session: all that it started, so that nothing outlives it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+
+from handrail.shell.runner import orphans, process_tree
+from handrail.shell.runner.order import Ended, Order
+from handrail.shell.runner.process_tree import Mark, Tree
+from handrail.shell.runner.run import Run
+from handrail.shell.runner.stop import together
+
+_TIDY_SECONDS = 1.0
+
+
+class Runs:
+    """Starts commands and remembers those that may have left something; `close` ends them all.
+
+    If nobody calls `close`, that happens when this object is collected, or when the program ends.
+    """
+
+    def __init__(self) -> None:
+        self._registry = Mark.new_registry()
+        self._count = 0
+        self._held: dict[int, Run] = {}
+        self._lock = threading.Lock()
+        self._tidied = time.monotonic()
+        everything = Tree(Mark(self._registry), adopting=False, since=process_tree.clock())
+        self._close = weakref.finalize(self, _end_held, self._held, self._lock, everything, os.getpid())
+
+    def start(self, order: Order) -> Run:
+        """Start a command. Somebody must then `wait` for it or let it `follow` itself."""
+        with self._lock:
+            if not self._close.alive:
+                raise RuntimeError("no command is started after the end of the session")
+            self._count += 1
+            number = self._count
+        adopting = orphans.hold()
+        try:
+            run = Run(order, Mark(self._registry, number), adopting, self._shells)
+        except BaseException:
+            orphans.release()
+            raise
+        with self._lock:
+            self._held[number] = run
+            late = not self._close.alive
+        if late:  # the session ended while it was being started
+            run.end("closed")
+            self._forget(number)
+        return run
+
+    def run(
+        self,
+        order: Order,
+        timeout: float | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Ended:
+        """Start a command and wait for its end."""
+        run = self.start(order)
+        ended = run.wait(timeout, cancel)
+        assert ended is not None
+        self.done(run)
+        return ended
+
+    def done(self, run: Run) -> None:
+        """A command was waited for: forget it, unless it left something."""
+        if not run.lingers():
+            with self._lock:
+                numbers = [number for number, other in self._held.items() if other is run]
+            for number in numbers:
+                self._forget(number)
+        elif run.ended is not None and not run.silent:
+            run.follow()
+        self._tidy()
+
+    def _forget(self, number: int) -> None:
+        with self._lock:
+            known = self._held.pop(number, None)
+        if known is not None:
+            orphans.release()
+
+    def _shells(self) -> set[int]:
+        with self._lock:
+            return {run.pid for run in self._held.values()}
+
+    def _tidy(self) -> None:
+        """Now and then reap the strays that have died, and forget the runs that have no others."""
+        now = time.monotonic()
+        with self._lock:
+            if now - self._tidied < _TIDY_SECONDS:
+                return
+            self._tidied = now
+            ended = [(number, run) for number, run in self._held.items() if run.ended is not None and run.silent]
+        for number, run in ended:
+            if not process_tree.living([run.tree]):
+                self._forget(number)
+
+    def close(self) -> None:
+        """End everything that was ever started here. May be called again."""
+        self._close()
+
+
+def _end_held(held: dict[int, Run], lock: threading.Lock, everything: Tree, owner: int) -> None:
+    if os.getpid() != owner:  # a fork of the host: what it inherited belongs to its parent
+        return
+    with lock:
+        runs = list(held.values())
+        held.clear()
+    # Whatever carries the mark of this registry, also where no run is remembered any more.
+    try:
+        together(runs, "closed", [everything])
+    finally:
+        orphans.release(len(runs))

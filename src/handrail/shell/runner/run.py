@@ -1,0 +1,384 @@
+"""Running a command: it always comes back, says how it ended, and leaves nothing behind that is not named.
+
+Stdout and stderr are one pipe, so that their order is kept. Whoever waits for the command moves what arrives there into
+the log, a block at a time: memory stays flat and no thread is needed. The log itself is not given to the command:
+`echo x > /dev/stderr` would empty it, since opening `/dev/stderr` opens, and truncates, whatever file stands there.
+
+The shell starts at a gate: `BASH_ENV` names a pipe that bash reads to its end before anything else, and that ends when
+the shell carries the mark of its run. So nothing that it starts can be without it.
+
+The end of the shell is what is waited for, not the end of the pipe. What the shell leaves running is named, keeps
+writing to the log, and lives until `Runs.close`. A timeout, a cancel and the close end the whole tree (`processes`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import select
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from handrail.shell.runner import output, process_tree, unattended
+from handrail.shell.runner.copy_output import Flow
+from handrail.shell.runner.order import Ended, Order, Reason, Stray
+from handrail.shell.runner.pid_namespace import Inside, filled
+from handrail.shell.runner.process_tree import Mark, Process, Tree
+from handrail.shell.runner.stop import together
+
+SETTLE = 0.1
+"""Seconds that the last words of a command may take to arrive when the shell has ended before the writer."""
+_GATE = 180  # the least number of the gate's descriptor: none that a script uses by accident
+_LONGEST_ARGUMENT = 120_000
+_MOST_STRAYS = 50
+_SLICE = 0.05
+_FILL = 0.0002
+_SMALL = 1 << 17
+
+
+class Run:
+    """A command that was started. All methods may be called from any thread."""
+
+    def __init__(self, order: Order, mark: Mark, adopting: bool, shells: Callable[[], set[int]]) -> None:
+        self.order = order
+        self.ended: Ended | None = None
+        self._shells = shells
+        self._reason: Reason = ""
+        self._survivors: tuple[Stray, ...] = ()
+        self._closing = self._closed = self._followed = False
+        self._waiting = 0
+        self._namespace: Inside | None = None
+        self._io = threading.Lock()
+        self.ending = threading.RLock()
+        self._done = threading.Event()
+        with contextlib.ExitStack() as undo:
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._log = os.open(order.log, flags, 0o600)
+            undo.callback(os.close, self._log)
+            self._read, write = os.pipe()
+            undo.callback(os.close, self._read)
+            self._waker, self._wake = os.pipe()
+            undo.callback(os.close, self._waker)
+            undo.callback(os.close, self._wake)
+            os.set_blocking(self._read, False)
+            self._flow = Flow(self._read, self._log, order.budget)
+            self.stdin = -1
+            self.started = time.monotonic()
+            try:
+                self._popen = self._start(write, mark, undo)
+            finally:
+                os.close(write)
+            undo.pop_all()
+        pid = self._popen.pid
+        self.tree = Tree(mark, pid, adopting)
+        self._pidfd = self._namespace.end if self._namespace else -1
+        with contextlib.suppress(OSError, AttributeError):  # an old or another kernel: asked again and again instead
+            self._pidfd = self._pidfd if self._namespace else os.pidfd_open(pid)
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    def _start(self, write: int, mark: Mark, undo: contextlib.ExitStack) -> subprocess.Popen[bytes]:
+        order = self.order
+        env = dict(order.env)
+        env[process_tree.VARIABLE] = mark.variable(env.get(process_tree.VARIABLE, ""))
+        args, passed, raw = [order.shell, "-c", order.command], list[int](), os.fsencode(order.command)
+        with contextlib.ExitStack() as ours:
+            given = subprocess.DEVNULL
+            if order.stdin:
+                given, self.stdin = os.pipe()
+                ours.callback(os.close, given)
+                undo.callback(os.close, self.stdin)
+                os.set_blocking(self.stdin, False)
+            if len(raw) > _LONGEST_ARGUMENT and b"\0" not in raw and hasattr(os, "memfd_create"):
+                # Longer than the kernel lets an argument be: the shell reads it from a file in memory.
+                script = os.memfd_create("command")
+                ours.callback(os.close, script)
+                with open(script, "wb", closefd=False) as file:
+                    file.write(raw)
+                args, passed = [order.shell, f"/proc/self/fd/{script}"], [script]
+            gate = -1
+            if process_tree.LINUX:  # bash reads this file first, and it does not end before the mark is set
+                opened, gate = os.pipe()
+                ours.callback(os.close, gate)
+                ours.callback(os.close, opened)
+                key = fcntl.fcntl(opened, fcntl.F_DUPFD_CLOEXEC, _GATE)
+                ours.callback(os.close, key)
+                env["BASH_ENV"] = f"/proc/self/fd/{key}"
+                passed.append(key)
+                preamble = f"unset BASH_ENV; exec {key}<&-"
+                os.write(gate, filled(gate, preamble) if order.namespaced else preamble.encode())
+            popen = order.spawn(
+                args,
+                cwd=order.cwd,
+                env=env,
+                stdin=given,
+                stdout=write,
+                stderr=write,
+                pass_fds=passed,
+                start_new_session=True,
+            )
+            mark.set(popen.pid)
+            if order.namespaced and gate >= 0:
+                self._namespace = Inside.found(popen.pid, gate)
+            return popen
+
+    # Waiting.
+
+    def wait(
+        self, timeout: float | None = None, cancel: threading.Event | None = None, keep: bool = False
+    ) -> Ended | None:
+        """Until the shell ends, the time is up, or it is cancelled; the output is moved meanwhile.
+
+        None only with ``keep``: the time is up, and it runs on.
+        """
+        with self._entered() as entered:
+            return self._wait(timeout, cancel, keep) if entered else self.ended
+
+    @contextlib.contextmanager
+    def _entered(self) -> Iterator[bool]:
+        """While somebody waits on the descriptors nobody else closes them: their numbers would be given away."""
+        with self._io:
+            entered = not self._closed
+            self._waiting += entered
+        try:
+            yield entered
+        finally:
+            with self._io:
+                self._waiting -= entered
+                if self._closing:
+                    self._shut()
+
+    def _wait(self, timeout: float | None, cancel: threading.Event | None, keep: bool) -> Ended | None:
+        until = None if timeout is None else self.started + timeout
+        while self.ended is None:
+            left = None if until is None else until - time.monotonic()
+            if left is not None and left <= 0:
+                if keep:
+                    return None
+                self.end("timeout")
+            elif cancel is not None and cancel.is_set():
+                self.end("cancelled")
+            elif self._step(_shorter(left, _SLICE if cancel or self._pidfd < 0 else None)):
+                self._finish()
+        self._done.wait()
+        return self.ended
+
+    def follow(self, timeout: float | None = None) -> None:
+        """Wait in a thread of its own, and move what strays print after the end."""
+        with self._io:
+            if self._followed:
+                return
+            self._followed = True
+        threading.Thread(target=self._follow, args=(timeout,), name=f"run {self.pid}", daemon=True).start()
+
+    def _follow(self, timeout: float | None) -> None:
+        with self._entered() as entered:
+            if entered:
+                self._wait(timeout, None, False)
+            while entered and not (self._eof or self._closing):
+                self._step(None)
+                if self._reason and not self._closing:
+                    self.end(self._reason)
+                    break
+        self._release()
+
+    def cancel(self) -> None:
+        """Ask for the end and return at once. Whoever waits brings it about."""
+        self._reason = self._reason or "cancelled"
+        with self._io:
+            if not self._closed:
+                os.write(self._wake, b"!")
+
+    def feed(self, data: bytes, seconds: float) -> int:
+        """Write to its stdin as much as it takes in that time. Raises `BrokenPipeError` if that is closed."""
+        sent, until = 0, time.monotonic() + seconds
+        while True:
+            with self._io:
+                if self.stdin < 0 or self.ended is not None:
+                    raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+                with contextlib.suppress(BlockingIOError):
+                    sent += os.write(self.stdin, data[sent : sent + (1 << 16)])
+            if sent >= len(data) or time.monotonic() >= until:
+                return sent
+            with contextlib.suppress(OSError, ValueError):  # closed meanwhile: seen above
+                select.select([], [self.stdin], [], 0.02)
+
+    def close_stdin(self) -> None:
+        """Say that no more is coming."""
+        with self._io:
+            if self.stdin >= 0:
+                os.close(self.stdin)
+                self.stdin = -1
+
+    def _step(self, seconds: float | None) -> bool:
+        """Wait for something to happen, and move output. True if the shell has ended."""
+        poll = select.poll()
+        poll.register(self._waker, select.POLLIN)
+        if not self._eof:
+            poll.register(self._read, select.POLLIN)
+        if self._pidfd >= 0 and self.ended is None:
+            poll.register(self._pidfd, select.POLLIN)
+        ready = {fd for fd, _ in poll.poll(None if seconds is None else int(seconds * 1000) + 1)}
+        if self._read in ready:
+            if self._flow.wide and self._flow.last < _SMALL:
+                time.sleep(_FILL)  # a fuller pipe is a larger block, and fewer of them
+            self._pump()
+        if self._reason and self.ended is None:
+            self.end(self._reason)
+            return False
+        return self._pidfd in ready or (self._pidfd < 0 and self._popen.poll() is not None)
+
+    def _pump(self) -> bool:
+        """Move a block from the pipe to the log; False if there is none now."""
+        with self._io:
+            moved = not self._closed and self._flow.move()
+            if self._flow.bytes > self.order.budget and not self._reason:
+                self._reason = "output"
+            return moved
+
+    @property
+    def bytes(self) -> int:
+        """All that was printed so far."""
+        return self._flow.bytes
+
+    @property
+    def _eof(self) -> bool:
+        return self._flow.eof
+
+    # Ending.
+
+    def end(self, reason: Reason = "cancelled") -> Ended | None:
+        """End the whole tree, now, and wait for that."""
+        together([self], reason)
+        return self.ended
+
+    def over(self, survivors: Sequence[Process], reason: Reason) -> None:
+        """The tree was ended, but for these."""
+        self._survivors = self._named(self.tree.members({process.pid: process for process in survivors}))
+        self._reason = self._reason or reason
+        if self.ended is None:
+            self._finish()
+        self._release()
+
+    def idle(self, seconds: float) -> None:
+        """Let time pass, and take what the dying still write, so that none of them waits for it."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            if self._eof or self._closed:
+                time.sleep(left)
+            elif not self._pump():
+                with contextlib.suppress(OSError, ValueError):
+                    select.select([self._read], [], [], left)
+
+    def _finish(self) -> None:
+        with self.ending:
+            if self.ended is not None:
+                return
+            duration = time.monotonic() - self.started
+            swept = self._namespace.leave(self.tree, SETTLE, self.idle) if self._namespace else ()
+            self._settle()
+            strays = self._strays()  # before the status is taken: so long the shell's number is its own
+            code = self._popen.wait()
+            if self._namespace:
+                self._namespace.over()
+            self.tree.reaped = True
+            line, number = self.order.command, (code if code >= 0 else 128 - code)
+            self.ended = Ended(
+                exit_code=code if code >= 0 else None,
+                signal=unattended.signal_name(-code) if code < 0 else "",
+                reason=self._reason,
+                duration=duration,
+                output_bytes=self.bytes,
+                lost_bytes=self._flow.lost,
+                log=self.order.log,
+                strays=strays,
+                swept=() if self._reason else swept,
+                survivors=self._survivors,
+                meaning=unattended.meaning(line, number) if number and not self._reason else "",
+                interactive=unattended.interactive(line),
+            )
+            if self._eof:
+                self._release()
+            self._done.set()
+
+    def _settle(self) -> None:
+        """Take what is in the pipe; if somebody still holds it, give last words a moment to arrive."""
+        until = time.monotonic() + SETTLE
+        self._flow.wide = False  # one reading takes all that a pipe can hold, however late it is
+        while self._pump() and time.monotonic() < until:
+            pass
+        if not self._eof and not self._survivors:
+            while not self._eof and (left := until - time.monotonic()) > 0:
+                self.idle(min(left, 0.005))
+
+    def _strays(self) -> tuple[Stray, ...]:
+        if not process_tree.LINUX or (self._eof and (self._namespace or not self._left())):
+            return ()
+        return self._named([process for process in process_tree.living([self.tree]) if process.pid != self.pid])
+
+    def _left(self) -> bool:
+        """Whether an orphan of this command came to us: cheap, since nearly no command leaves one."""
+        orphans = process_tree.adopted() if self.tree.adopting else None
+        if orphans is None:
+            return True
+        skipped = self._shells() if orphans else ()
+        found = (process_tree.look(pid) for pid in orphans if pid not in skipped and pid != self.pid)
+        ours = [process for process in found if process is not None and self.tree.owns(process)]
+        # What is dead has left nothing: its own orphans have come to us as well, and stand in the same list.
+        return not all(process.dead and process_tree.reap(process) for process in ours)
+
+    def _named(self, found: Sequence[Process]) -> tuple[Stray, ...]:
+        if not found:
+            return ()
+        with self._io:
+            pipe = "" if self._closed else f"pipe:[{os.fstat(self._read).st_ino}]"
+        named = [(process.pid, process_tree.command_line(process.pid)) for process in found]
+        return tuple(
+            Stray(pid, command, bool(pipe) and process_tree.holds(pid, pipe))
+            for pid, command in sorted(named)[:_MOST_STRAYS]
+            if not command.startswith("[")  # no command line any more: it is dying already
+        )
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing can be printed any more."""
+        return self._eof or self._closing
+
+    def lingers(self) -> bool:
+        """Whether something may still be there that has to be ended with the session."""
+        return self.ended is None or bool(self.ended.strays) or not self.silent
+
+    def _release(self) -> None:
+        """Give the descriptors back, as soon as nobody waits on them."""
+        with self._io:
+            if not self._closed:
+                self._closing = True
+                os.write(self._wake, b"!")
+                self._shut()
+
+    def _shut(self) -> None:
+        if self._closed or self._waiting:
+            return
+        self._closed = True
+        for fd in (self._log, self._read, self._waker, self._wake, self._pidfd, self.stdin):
+            if fd >= 0:
+                os.close(fd)
+        self.stdin = -1
+
+    def view(self, head: int, tail: int) -> output.View:
+        """What was printed so far."""
+        fd = os.open(self.order.log, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            return output.view(fd, head, tail)
+        finally:
+            os.close(fd)
+
+
+def _shorter(one: float | None, other: float | None) -> float | None:
+    return one if other is None else other if one is None else min(one, other)

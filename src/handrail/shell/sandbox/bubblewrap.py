@@ -1,0 +1,315 @@
+"""Commands under bubblewrap: namespaces of their own, in which the rest of the machine is not there to be reached.
+
+The mounts hold what landlock cannot: paths that are hidden or read-only inside a writable tree, a private `/tmp` and
+`/dev/shm`, other processes out of sight. Bubblewrap mounts, and landlock refuses all mounting, so the one cannot start
+inside the other: commands stand under the namespaces and the filter on system calls, and the file tools, which run in
+this process, under landlock.
+
+Bubblewrap itself is started from one thread that lives as long as the boundary, because `--die-with-parent` means the
+thread and not the process: the end of a short-lived thread would end the jobs that it started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar, Unpack
+
+from handrail.shell.sandbox import seccomp
+from handrail.shell.sandbox.confinement import MOST_MASKED, Fence, Network, TooWide, inside, is_directory, maskable
+from handrail.shell.sandbox.environment import placed
+from handrail.shell.sandbox.landlock import LEAST, Confined, Rules, forgo_privileges, version
+from handrail.shell.sandbox.loopback import Supervisor, works
+from handrail.shell.sandbox.start_gate import Gate, limit, or_ended, require_program
+from handrail.shell.start_process import Starting, plain
+
+T = TypeVar("T")
+
+_START_SECONDS = 60.0
+"""A bound for what never starts at all, not for a busy machine: a start that fails is noticed at once."""
+_KEPT_IN_RUN = (  # of a directory that is full of sockets: programs (NixOS) and the addresses of name servers
+    "/run/current-system",
+    "/run/booted-system",
+    "/run/opengl-driver",
+    "/run/systemd/resolve",
+    "/run/NetworkManager",
+    "/run/resolvconf",
+)
+_OVERLAID = ("/dev", "/proc", "/run", "/tmp")  # noqa: S108 - a private one stands there
+_FOR_ROOT = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID")
+
+
+class BubblewrapBoundary:
+    """Commands in namespaces, file tools under landlock where there is one."""
+
+    namespaced = True
+    hides_own = True
+
+    def __init__(self, fence: Fence) -> None:
+        found = shutil.which("bwrap")
+        if found is None:
+            raise OSError("bubblewrap is not installed")
+        self.fence = fence
+        self._program = found
+        self._filtered = seccomp.supported()
+        self._left: list[str] = []
+        self._starting = threading.Lock()
+        self._started: list[subprocess.Popen[bytes]] = []
+        self._tools: Confined | None = None
+        self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
+        with contextlib.ExitStack() as undo:
+            undo.callback(shutil.rmtree, self.tmp, ignore_errors=True)
+            undo.callback(self._remove_left, last=True)
+            self._thread = undo.enter_context(ThreadPoolExecutor(1, "handrail-bwrap"))
+            self._supervised = self._supervise(undo) if fence.network == "loopback" else None
+            self._try()
+            if version() >= LEAST:
+                with contextlib.suppress(TooWide):  # commands are held all the same, and the description says the rest
+                    self._tools = Confined(lambda: Rules(fence, tmp=self.tmp, tools=True))
+                    undo.callback(self._tools.close)
+            self._close = undo.pop_all()
+        self.name = "bwrap" + ("+seccomp" if self._filtered else "") + ("+landlock" if self._tools else "")
+        self.description = _describe(fence, self._filtered, self._tools is not None, self._supervised is not None)
+
+    def _supervise(self, undo: contextlib.ExitStack) -> ThreadPoolExecutor | None:
+        """A thread from which commands reach the loopback of this machine too; None where that cannot be had."""
+        set_uid = os.stat(self._program).st_mode & stat.S_ISUID and os.geteuid() != 0  # which needs new privileges
+        if set_uid or not works():
+            return None
+        thread = undo.enter_context(ThreadPoolExecutor(1, "handrail-bwrap-loopback"))
+
+        def listen() -> int:
+            forgo_privileges()
+            return seccomp.install_listener(seccomp.connecting())
+
+        supervisor = Supervisor(thread.submit(listen).result(), own_network=True)
+        undo.callback(supervisor.close)
+        return thread
+
+    def _try(self) -> None:
+        """Whether it starts here, with this very fence: user namespaces may be forbidden, or mounting `/proc`."""
+        where = self.fence.writable[0] if self.fence.writable else "/"  # the host may stand where nothing is inside
+        quiet = subprocess.DEVNULL
+        tried = self.spawn(["true"], cwd=where, stdin=quiet, stdout=quiet, stderr=subprocess.PIPE)
+        try:
+            _, said = tried.communicate(timeout=_START_SECONDS)
+        except subprocess.TimeoutExpired:
+            tried.kill()
+            tried.communicate()
+            raise OSError(f"bubblewrap did not start within {_START_SECONDS:.0f} seconds") from None
+        self.tidy()
+        if tried.returncode != 0:
+            raise OSError(f"bubblewrap does not start here: {said.decode('utf-8', 'replace').strip()}")
+
+    def run(self, work: Callable[[], T]) -> T:
+        return self._tools.run(work) if self._tools else work()
+
+    def spawn(
+        self, args: Sequence[str], *, network: Network | None = None, **how: Unpack[Starting]
+    ) -> subprocess.Popen[bytes]:
+        given = placed(how.get("env"), self.tmp)
+        require_program(args[0], given)
+        where = how.get("cwd") or os.getcwd()
+        named = [alias for alias in self.fence.aliases if any(alias[0] in arg for arg in args)]
+        level: Network = network or self.fence.network
+        gate, (info, told) = Gate(), os.pipe()
+        ours = [told]
+        options = ["--block-fd", str(gate.entry), "--info-fd", str(told), "--chdir", os.path.realpath(where)]
+        try:
+            if self._filtered:
+                code, filled = os.pipe()
+                ours.append(code)
+                os.write(filled, self._filter(level))  # well below what a pipe holds
+                os.close(filled)
+                options += ["--seccomp", str(code)]
+            how |= {"cwd": where, "env": given, "pass_fds": (*how.get("pass_fds", ()), gate.entry, *ours)}
+
+            def start() -> subprocess.Popen[bytes]:
+                with self._starting:
+                    started = plain([self._program, *self._mounts(level, named), *options, "--", *args], **how)
+                    self._started = [*(each for each in self._started if each.returncode is None), started]
+                return started
+
+            thread = self._supervised if self._supervised and level == "loopback" else self._thread
+            started = thread.submit(start).result()
+            while ours:
+                os.close(ours.pop())
+            with or_ended(started):
+                inner = _child(info)
+                if inner:  # the process inside that waits at the gate; it starts the command
+                    limit(inner, self.fence.limits)
+            gate.open()
+            return started
+        finally:
+            gate.close()
+            for fd in (*ours, info):
+                os.close(fd)
+
+    def _filter(self, network: Network) -> bytes:
+        """The filter for one command. Only an open network by the settings includes sockets of other programs."""
+        shared = network == "on" and self.fence.network != "on"
+        return seccomp.program(network, families=seccomp.IP if shared else seccomp.ALL)
+
+    def _mounts(self, network: Network, aliases: Sequence[tuple[str, str]]) -> Iterator[str]:
+        fence = self.fence
+        # A name at the top needs a place to be mounted on, and the real top must not get one: here it is made anew.
+        anew = bool(aliases) and "/" in fence.readable and "/" not in fence.writable
+        yield from ("--unshare-pid", "--unshare-ipc", "--die-with-parent", "--cap-drop", "ALL")
+        if os.geteuid() == 0:  # who keeps all of root's powers can mount everything writable again
+            for capability in _FOR_ROOT:
+                yield from ("--cap-add", capability)
+        if network != "on":
+            yield "--unshare-net"
+        if anew:
+            yield from _tops()
+        elif "/" in (*fence.readable, *fence.writable):
+            yield from ("--bind" if "/" in fence.writable else "--ro-bind", "/", "/")
+        else:
+            yield from _links(fence.readable)
+        yield from ("--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run")
+        for path in _KEPT_IN_RUN:
+            yield from ("--ro-bind-try", path, path)
+        # Under both names, so that a path that a command prints is the path that the file tools know.
+        yield from ("--bind", self.tmp, "/tmp", "--bind", self.tmp, self.tmp)  # noqa: S108 - that is the point
+        trees = {**dict.fromkeys(fence.readable, "--ro-bind"), **dict.fromkeys(fence.writable, "--bind")}
+        for prefix in (sys.prefix, sys.base_prefix):  # an interpreter that lies in /tmp is still there
+            if os.path.isdir(prefix) and inside(os.path.realpath(prefix), os.path.realpath("/tmp")):  # noqa: S108
+                trees.setdefault(os.path.realpath(prefix), "--ro-bind")
+        for path in sorted(set(trees) - {"/"}):  # what lies deeper comes later, and is on top
+            yield from (trees[path], path, path)
+        yield from self._protections()
+        for path in self._hidden(trees):
+            directory = is_directory(path)
+            if directory:
+                yield from ("--perms", "0000", "--tmpfs", path, "--remount-ro", path)
+            elif directory is not None:
+                yield from ("--ro-bind", "/dev/null", path)
+        if anew:
+            for alias, real in aliases:
+                yield from ("--ro-bind-try", real, alias)
+            yield from ("--remount-ro", "/")
+
+    def _hidden(self, trees: Iterable[str]) -> Iterator[str]:
+        """What is to be hidden and would be there to be seen."""
+        fence = self.fence
+        masked = fence.masked() if fence.masked else ()
+        bound = [tree for tree in trees if tree != "/"]
+        for path in maskable((*fence.hidden, *list(masked)[:MOST_MASKED]), fence.writable):
+            elsewhere = any(inside(path, os.path.realpath(top)) for top in _OVERLAID)
+            if not elsewhere or any(inside(path, tree) for tree in bound):
+                yield path
+
+    def _protections(self) -> Iterator[str]:
+        pinned: list[str] = []
+        for entry in self.fence.protected:
+            path = entry.rstrip("/")
+            root = max((root for root in self.fence.writable if inside(path, root)), key=len, default=None)
+            if root is None or is_directory(os.path.dirname(path)) is not True:
+                continue
+            # A directory on the way there could be moved aside, with a fresh one in its place; a mount cannot.
+            above = os.path.dirname(path)
+            way = [above] if above != root else []
+            while way and os.path.dirname(way[-1]) != root:
+                way.append(os.path.dirname(way[-1]))
+            for directory in reversed(way):
+                if directory not in pinned:
+                    pinned.append(directory)
+                    yield from ("--bind", directory, directory)
+            there = is_directory(path)
+            if there is None and path not in self._left:
+                self._left.append(path)
+            if there is None and entry.endswith("/"):
+                yield from ("--perms", "0555", "--tmpfs", path, "--remount-ro", path)
+            else:
+                yield from ("--ro-bind", "/dev/null" if there is None else path, path)
+
+    def tidy(self) -> None:
+        """Remove the empty places that mounts needed in the workspace, unless a command still runs over them."""
+        if self._left:
+            self._thread.submit(self._remove_left).result()
+
+    def _remove_left(self, last: bool = False) -> None:
+        with self._starting:
+            if last or all(each.returncode is not None for each in self._started):
+                self._remove_all_left()
+
+    def _remove_all_left(self) -> None:
+        for path in self._left:
+            with contextlib.suppress(OSError):  # gone, or filled by somebody else since
+                if os.path.isdir(path):
+                    os.rmdir(path)
+                elif os.path.getsize(path) == 0:
+                    os.unlink(path)
+        self._left.clear()
+
+    def close(self) -> None:
+        """Ends every command that still runs: with the thread goes what it started."""
+        self._close.close()
+
+
+def _tops() -> Iterator[str]:
+    """Everything at the top of the tree, one by one."""
+    with os.scandir("/") as found:
+        for entry in sorted(found, key=lambda entry: entry.name):
+            if entry.is_symlink():
+                yield from ("--symlink", os.readlink(entry.path), entry.path)
+            elif entry.path not in _OVERLAID:
+                yield from ("--ro-bind-try", entry.path, entry.path)
+
+
+def _links(readable: Sequence[str]) -> Iterator[str]:
+    """The links at the top, such as `/bin`, which lead into what is readable."""
+    with os.scandir("/") as found:
+        for entry in found:
+            if entry.is_symlink() and any(inside(os.path.realpath(entry.path), tree) for tree in readable):
+                yield from ("--symlink", os.readlink(entry.path), entry.path)
+
+
+def _child(info: int) -> int | None:
+    """The process inside, as bubblewrap tells it; None if it failed before it had one."""
+    told = b""
+    waiting = select.poll()
+    waiting.register(info, select.POLLIN)
+    while b"}" not in told:
+        if not waiting.poll(_START_SECONDS * 1000):
+            raise TimeoutError(f"bubblewrap did not start within {_START_SECONDS:.0f} seconds")
+        piece = os.read(info, 4096)
+        if not piece:
+            return None
+        told += piece
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        return int(json.loads(told)["child-pid"])
+    return None
+
+
+def _describe(fence: Fence, filtered: bool, landlock: bool, supervised: bool) -> str:
+    holds = ["writes outside the workspace and a private /tmp", "other processes"]
+    lacks = ["repositories that commands create or that lie deeper may get hooks"] if fence.protected else []
+    if fence.network == "on":
+        lacks.append("the network is open")
+    else:
+        own = "a loopback of its own" + (", and TCP services on the loopback of this machine" if supervised else "")
+        holds.append("the network" + ("" if fence.network == "off" else f" but for {own}"))
+    if fence.hidden or fence.masked:
+        holds.append("hidden paths" + (f" (at most {MOST_MASKED})" if fence.masked else ""))
+    if fence.protected:
+        holds.append("changes of protected files")
+    if fence.network != "off":
+        lacks.append("sockets of other programs outside /run and /tmp can be reached")
+    if not filtered:
+        lacks.append("system calls are not filtered")
+    if not landlock:
+        lacks.append("file tools are held by Handrail alone, since Landlock cannot be used for them")
+    held = "Bubblewrap" + (" and seccomp" if filtered else "") + f" keep commands from {', '.join(holds)}"
+    tools = "; Landlock confines the file tools" if landlock else ""
+    return held + tools + (f"; not held: {', '.join(lacks)}." if lacks else ".")

@@ -1,0 +1,121 @@
+"""Which boundary is in force: the strongest that really works here, named and described in words a person can check.
+
+`choose` never guesses: a layer counts once it has been started with the very fence it is to hold. Where nothing can be
+had it says so, or, if a boundary is required, fails.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import BrokenExecutor
+from typing import Protocol, TypeVar, Unpack
+
+from handrail.errors import NoSandbox
+from handrail.shell.sandbox.bubblewrap import BubblewrapBoundary
+from handrail.shell.sandbox.confinement import Fence, Mode, Network, TooWide
+from handrail.shell.sandbox.environment import scrubbed
+from handrail.shell.sandbox.landlock_process import LandlockBoundary
+from handrail.shell.sandbox.probe import Layer as Layer
+from handrail.shell.sandbox.probe import probe as probe
+from handrail.shell.sandbox.start_gate import Gate, has_gate, limit, require_program
+from handrail.shell.start_process import Starting, plain
+
+T = TypeVar("T")
+
+
+class Boundary(Protocol):
+    """What commands and file tools are held by."""
+
+    name: str
+    description: str
+    """One honest sentence: what it holds, and what it does not."""
+    tmp: str
+    """The private directory for temporary files; it goes when the boundary does."""
+    namespaced: bool
+    """Whether each command has a PID namespace of its own, which ends with it."""
+    hides_own: bool
+    """Whether commands cannot reach what Handrail keeps for itself."""
+
+    def spawn(
+        self, args: Sequence[str], *, network: Network | None = None, **how: Unpack[Starting]
+    ) -> subprocess.Popen[bytes]:
+        """Start a command inside, in the words of `subprocess.Popen`; without ``env`` it gets a scrubbed one.
+
+        ``network``: what this command may reach, if not what the fence says.
+        """
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Do ``work`` in a confined thread of this process: the way in for file tools."""
+
+    def tidy(self) -> None:
+        """Remove what the boundary itself left in the workspace; to be called when a command is over."""
+
+    def close(self) -> None: ...
+
+
+class Unconfined:
+    """No boundary at all. Commands can do what this user can do."""
+
+    name = "none"
+    namespaced = False
+    hides_own = False
+
+    def __init__(self, fence: Fence, why: str) -> None:
+        self.fence = fence
+        self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
+        self.description = f"Nothing confines commands: they can do what this user can do ({why})."
+        self._shell = shutil.which("bash") or ""
+
+    def run(self, work: Callable[[], T]) -> T:
+        return work()
+
+    def spawn(
+        self,
+        args: Sequence[str],
+        *,
+        network: Network | None = None,  # noqa: ARG002 - nothing closes it here
+        **how: Unpack[Starting],
+    ) -> subprocess.Popen[bytes]:
+        env, pass_fds = how.get("env"), how.get("pass_fds", ())
+        given = dict(scrubbed() if env is None else env)
+        limits = self.fence.limits
+        asked = any((limits.processes, limits.file_bytes, limits.memory_bytes))
+        limited = asked and hasattr(resource, "prlimit")  # Linux has
+        waits = limited and bool(self._shell) and not has_gate(args, given, pass_fds)
+        gate = Gate()
+        try:
+            require_program(args[0], given)
+            how |= {"env": given, "pass_fds": (*pass_fds, gate.entry) if waits else tuple(pass_fds)}
+            started = plain(gate.before(args, self._shell) if waits else args, **how)
+            if limited:
+                limit(started.pid, limits)
+                gate.open()
+            return started
+        finally:
+            gate.close()
+
+    def tidy(self) -> None:
+        """Nothing is left in the workspace."""
+
+    def close(self) -> None:
+        shutil.rmtree(self.tmp, ignore_errors=True)
+
+
+def choose(mode: Mode, required: bool, fence: Fence) -> Boundary:
+    """The strongest boundary of those asked for that works here; `NoSandbox` if one is required and none does."""
+    wanted = {"auto": ("bwrap", "landlock"), "bwrap": ("bwrap",), "landlock": ("landlock",), "off": ()}[mode]
+    why: list[str] = []
+    for layer in wanted:
+        try:
+            return BubblewrapBoundary(fence) if layer == "bwrap" else LandlockBoundary(fence)
+        except (OSError, TooWide, BrokenExecutor) as error:
+            why.append(str(error))
+    reason = "; ".join(why) or "switched off"
+    if required:
+        raise NoSandbox(mode=mode, why=reason)
+    return Unconfined(fence, reason)

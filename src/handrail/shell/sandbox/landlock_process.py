@@ -1,0 +1,190 @@
+"""Commands under landlock and seccomp: each is started from a thread that is made for it and ends at once."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import TypeVar, Unpack
+
+from handrail.shell.runner.ancestry import ancestors
+from handrail.shell.sandbox import seccomp
+from handrail.shell.sandbox.confinement import Fence, Network, inside, maskable
+from handrail.shell.sandbox.environment import placed
+from handrail.shell.sandbox.landlock import Confined, Rules, drop_capabilities, restrict
+from handrail.shell.sandbox.loopback import Supervisor, works
+from handrail.shell.sandbox.mounts import all_names
+from handrail.shell.sandbox.start_gate import Gate, has_gate, limit, or_ended, require_program
+from handrail.shell.start_process import File, Starting, plain
+
+T = TypeVar("T")
+
+_LEAVE_SECONDS = 60.0
+_MOST_SPARED = 60
+
+
+class LandlockBoundary:
+    """File tools and commands, held by the kernel without namespaces."""
+
+    name = "landlock+seccomp"
+    namespaced = False
+
+    def __init__(self, fence: Fence) -> None:
+        if not seccomp.supported():
+            raise OSError("there is no filter on system calls for this kind of machine")
+        self._shell = shutil.which("bash")
+        if self._shell is None:
+            raise OSError("bash is not installed")
+        self.fence = fence
+        self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
+        with contextlib.ExitStack() as undo:
+            undo.callback(shutil.rmtree, self.tmp, ignore_errors=True)
+            self._rules = self._made()
+            self._choosing = threading.Lock()
+            undo.callback(lambda: self._rules.close())
+            self._tools = Confined(lambda: Rules(fence, tmp=self.tmp, tools=True))
+            undo.callback(self._tools.close)
+            self._tools.run(lambda: None)
+            self._close = undo.pop_all()
+        # Before version 4 of Landlock a command could connect by itself, between our look and the kernel's.
+        self._supervises = fence.network == "loopback" and self._rules.version >= 4 and works()
+        places = {*fence.own, *fence.hidden}
+        self.hides_own = not any(inside(path, root) for path in places for root in fence.writable)
+        self.description = _describe(fence, self._rules.version, self.hides_own, self._supervises)
+
+    def run(self, work: Callable[[], T]) -> T:
+        return self._tools.run(work)
+
+    def _made(self) -> Rules:
+        return Rules(self.fence, tmp=self.tmp, tools=False, also_hidden=self._denied())
+
+    def _denied(self) -> list[str]:
+        """What policy denies to read, as far as this boundary can hide it: outside of what commands may write."""
+        found = all_names(maskable(self.fence.denied() if self.fence.denied else (), self.fence.writable))
+        return [path for path in found if not any(inside(path, root) for root in self.fence.writable)]
+
+    def _ruleset(self, args: Sequence[str], written: Sequence[int], network: bool) -> int:
+        """The rules for one command, made anew where what must be hidden, or what lies beside it, has changed."""
+        named = [real for _, real in self.fence.aliases if any(real in arg for arg in args)]
+        with self._choosing:
+            if self._rules.stale() or not self._rules.hidden.issuperset(self._denied()):
+                fresh = self._made()
+                self._rules.close()
+                self._rules = fresh
+            return self._rules.ruleset(written, named, network=network)
+
+    def spawn(
+        self, args: Sequence[str], *, network: Network | None = None, **how: Unpack[Starting]
+    ) -> subprocess.Popen[bytes]:
+        given, pass_fds = placed(how.get("env"), self.tmp), how.get("pass_fds", ())
+        require_program(args[0], given)
+        outputs = map(_number, (how.get("stdout"), how.get("stderr")))
+        written = [file for file in outputs if file is not None and file >= 0]
+        waits = has_gate(args, given, pass_fds)
+        gate = Gate()
+        how |= {"env": given, "pass_fds": tuple(pass_fds) if waits else (*pass_fds, gate.entry)}
+
+        level: Network = network or self.fence.network
+        ruleset = self._ruleset(args, written, level == "on")
+        outcome: Future[subprocess.Popen[bytes]] = Future()
+        listeners: list[int] = []
+
+        def start() -> None:
+            try:
+                drop_capabilities()
+                restrict(ruleset)
+                if level == "loopback" and self._supervises:
+                    listeners.append(seccomp.install_listener(self._filter(level)))
+                else:
+                    seccomp.install(self._filter(level))
+                outcome.set_result(plain(args if waits else gate.before(args, self._shell or "bash"), **how))
+            except BaseException as error:  # noqa: BLE001 - handed to who waits
+                outcome.set_exception(error)
+
+        try:
+            starter = threading.Thread(target=start, name="handrail-start", daemon=True)
+            starter.start()
+            thread = starter.native_id or 0
+            try:
+                started = outcome.result()
+            except BaseException:
+                for listener in listeners:
+                    os.close(listener)
+                raise
+            for listener in listeners:  # in a thread of this one's, which nothing confines
+                Supervisor(listener, own_network=False)
+            starter.join()
+            with or_ended(started):
+                limit(started.pid, self.fence.limits)
+                _wait_for_end(thread)
+            gate.open()
+            return started
+        finally:
+            gate.close()
+            os.close(ruleset)
+
+    def _filter(self, network: Network) -> bytes:
+        """The filter for one command. Only an open network by the settings includes sockets of other programs."""
+        families = seccomp.ALL if self.fence.network == "on" else seccomp.IP
+        spared = [os.getpid(), *itertools.islice(ancestors(os.getpid()), _MOST_SPARED)]
+        if network == "loopback" and not self._supervises:
+            network = "off"
+        return seccomp.program(network, families=families, spared=spared, supervised=network == "loopback")
+
+    def tidy(self) -> None:
+        """Nothing is left in the workspace by this boundary."""
+
+    def close(self) -> None:
+        self._close.close()
+
+
+def _number(file: File) -> int | None:
+    return file if file is None or isinstance(file, int) else file.fileno()
+
+
+def _wait_for_end(thread: int) -> None:
+    """Python is done with a thread a moment before the kernel is."""
+    until = time.monotonic() + _LEAVE_SECONDS
+    with contextlib.suppress(FileNotFoundError):
+        while time.monotonic() < until:
+            os.stat(f"/proc/self/task/{thread}")
+            time.sleep(0)
+        raise TimeoutError("the thread that started a command does not end")
+
+
+def _describe(fence: Fence, version: int, hides_own: bool, supervises: bool) -> str:
+    holds = ["writes outside the workspace and a private temporary directory", "other processes", "mounts"]
+    lacks = ["the mode, owner and times of outside files can be changed", "processes are visible"]
+    if fence.network == "on":
+        lacks.append("the network is open, also to sockets of other programs")
+    else:
+        but = " (loopback too)" if fence.network == "loopback" else ""
+        holds.insert(1, "the network and all sockets" + (" but for TCP on loopback" if supervises else but))
+    if fence.hidden:
+        holds.append("reading hidden paths")
+        lacks.append("the names in hidden directories can be listed")
+    open_ = [path for path in fence.hidden if any(inside(path, root) for root in fence.writable)]
+    if open_:
+        lacks.append(f"{', '.join(open_)} cannot be hidden inside a writable tree")
+    if not hides_own:
+        lacks.append("Handrail's own files lie inside the workspace, so every command is asked about")
+    changed = [path for path in fence.readable if any(inside(path, root) for root in fence.writable)]
+    if changed:
+        lacks.append(f"{', '.join(changed)} can be changed, being inside a writable tree")
+    if fence.masked:
+        where = "inside the workspace, " if fence.denied else ""
+        lacks.append(where + "what policy denies to read is refused where the command names it, and open to programs")
+    if fence.protected:
+        lacks.append("git hooks, git configuration and the like are not read-only inside the workspace")
+    if version < 6:
+        lacks.append("signals reach other processes")
+    if not fence.shared_memory:
+        holds.append("shared memory by name")
+    return f"Landlock and seccomp refuse {', '.join(holds)}; not held: {', '.join(lacks)}."

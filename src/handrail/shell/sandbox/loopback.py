@@ -1,0 +1,280 @@
+"""Loopback and nothing else: the connections of a command are made by this process, which can tell addresses apart.
+
+A filter on system calls hands each `connect` of a command to us (seccomp's user notification). We read the address, and
+if it is one of this machine's loopback we do what was asked, on the command's own socket or on one that takes its
+place. The command cannot exchange the address meanwhile, since it is never looked at again.
+
+Under Landlock the command shares the network of this machine, and the kernel refuses all TCP that it tries by itself.
+Under bubblewrap it has a network of its own, in which it reaches itself first; a connection to a port that nobody
+serves in there is made from here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import ipaddress
+import os
+import select
+import socket
+import struct
+import sys
+import threading
+
+from handrail.shell.sandbox import seccomp
+from handrail.shell.sandbox.landlock import forgo_privileges
+
+_RECEIVE, _SEND, _VALID, _ADD = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103
+_CONTINUE, _AT_NUMBER = 1, 1
+_GET_DESCRIPTOR = 438
+_CALLS = {42: "connect", 49: "bind", 50: "listen", 203: "connect", 200: "bind", 201: "listen"}
+_LONGEST_ADDRESS = 128
+_MOST_AT_ONCE = 64
+_CONNECT_SECONDS = 30.0
+_LISTENING = "0A"
+_COPIED = ((socket.SOL_SOCKET, socket.SO_KEEPALIVE), (socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_Address = tuple[str, int] | tuple[str, int, int, int]
+
+
+class _Refused(Exception):
+    """The command gets this error."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(os.strerror(number))
+        self.number = number
+
+
+class _Unhandled(Exception):
+    """The kernel is to do what the command asked for."""
+
+
+class Supervisor:
+    """Answers the calls of all commands behind one listener, until the last of them has ended or it is closed."""
+
+    def __init__(self, listener: int, *, own_network: bool) -> None:
+        """``own_network``: the commands have a network of their own."""
+        self._listener = listener
+        self._own_network = own_network
+        self._free = threading.BoundedSemaphore(_MOST_AT_ONCE)
+        self._woken, self._wake = os.pipe()
+        threading.Thread(target=self._serve, name="handrail-loopback", daemon=True).start()
+
+    def close(self) -> None:
+        """From now on such calls fail."""
+        with contextlib.suppress(OSError):
+            os.write(self._wake, b"!")
+
+    def _serve(self) -> None:
+        waiting = select.poll()
+        waiting.register(self._listener, select.POLLIN)
+        waiting.register(self._woken, select.POLLIN)
+        try:
+            while True:
+                ready = dict(waiting.poll())
+                if self._woken in ready or not ready.get(self._listener, 0) & select.POLLIN:
+                    return  # closed, or nobody is left
+                self._take()
+        finally:
+            for _ in range(_MOST_AT_ONCE):  # those that are under way still use the descriptor
+                self._free.acquire()
+            for fd in (self._listener, self._woken, self._wake):
+                os.close(fd)
+
+    def _take(self) -> None:
+        notice = bytearray(80)
+        try:
+            fcntl.ioctl(self._listener, _RECEIVE, notice)
+        except OSError:  # whoever asked has ended
+            return
+        call = _Call(self._listener, bytes(notice), self._own_network)
+        self._free.acquire()
+        threading.Thread(target=self._answer, args=(call,), name="handrail-connect", daemon=True).start()
+
+    def _answer(self, call: _Call) -> None:
+        try:
+            call.answer()
+        finally:
+            self._free.release()
+
+
+class _Call:
+    """One call of a command."""
+
+    def __init__(self, listener: int, notice: bytes, own_network: bool) -> None:
+        self._listener = listener
+        self._own_network = own_network
+        self._id, self._thread, _, number, _, _ = struct.unpack_from("=QIIiIQ", notice)
+        self._arguments = struct.unpack_from("=6Q", notice, 32)
+        self._name = _CALLS[number]
+
+    def answer(self) -> None:
+        error, flags = 0, 0
+        try:
+            self._do()
+        except _Unhandled:
+            flags = _CONTINUE
+        except _Refused as refused:
+            error = -refused.number
+        except OSError as failed:
+            error = -(failed.errno or errno.EACCES)
+        with contextlib.suppress(OSError):  # it did not wait for the answer
+            fcntl.ioctl(self._listener, _SEND, struct.pack("=QqiI", self._id, 0, error, flags))
+
+    def _do(self) -> None:
+        wanted = self._address() if self._name != "listen" else b""
+        with _as_socket(self._descriptor()) as asked:
+            is_tcp = asked.family in (socket.AF_INET, socket.AF_INET6) and asked.type == socket.SOCK_STREAM
+            if not is_tcp:
+                raise _Unhandled  # a pair, or netlink: it leads nowhere
+            address = _loopback(wanted, bind=self._name == "bind", sock=asked) if wanted else None
+            if self._own_network:
+                self._connect_outside(asked, address)
+            elif self._name == "connect":
+                asked.connect(address or _disallowed())
+            elif self._name == "bind":
+                asked.bind(_unprivileged(address or _disallowed()))
+            else:
+                if asked.getsockname()[1] == 0:  # the kernel would choose a port on every address
+                    asked.bind(("127.0.0.1", 0) if asked.family == socket.AF_INET else ("::1", 0))
+                asked.listen(min(self._arguments[1] & 0x7FFFFFFF, 4096))
+
+    def _connect_outside(self, asked: socket.socket, address: _Address | None) -> None:
+        """Put a connection of this machine in the place of the command's socket, unless it can reach itself there."""
+        if address is None or _is_served(self._thread, address[1]):
+            raise _Unhandled
+        with socket.socket(asked.family, socket.SOCK_STREAM) as made:
+            for option in _COPIED:
+                made.setsockopt(*option, asked.getsockopt(*option))
+            made.settimeout(_CONNECT_SECONDS)
+            made.connect(address)
+            flags = fcntl.fcntl(asked, fcntl.F_GETFL)
+            made.setblocking(not flags & os.O_NONBLOCK)
+            number = self._arguments[0] & 0xFFFFFFFF
+            closes = _closes_on_exec(self._thread, number)
+            request = struct.pack("=QIIII", self._id, _AT_NUMBER, made.fileno(), number, os.O_CLOEXEC if closes else 0)
+            fcntl.ioctl(self._listener, _ADD, request)
+
+    def _address(self) -> bytes:
+        _, place, length = self._arguments[:3]
+        size = min(length & 0xFFFFFFFF, _LONGEST_ADDRESS)
+        with open(f"/proc/{self._thread}/mem", "rb", buffering=0) as memory:
+            self._require_waiting()
+            read = os.pread(memory.fileno(), size, place)
+        if len(read) < 2:
+            raise _Refused(errno.EINVAL)
+        return read
+
+    def _descriptor(self) -> int:
+        """The socket of the command, as a descriptor of ours."""
+        with open(f"/proc/{self._thread}/status", "rb", buffering=0) as file:
+            process = int(file.read(4096).partition(b"\nTgid:")[2].split(None, 1)[0])
+        held = os.pidfd_open(process)
+        try:
+            self._require_waiting()
+            number = ctypes.c_int(self._arguments[0] & 0xFFFFFFFF)
+            fd: int = _libc.syscall(ctypes.c_long(_GET_DESCRIPTOR), ctypes.c_int(held), number, ctypes.c_uint(0))
+            if fd < 0:
+                raise _Refused(ctypes.get_errno())
+            return fd
+        finally:
+            os.close(held)
+
+    def _require_waiting(self) -> None:
+        """Raises `OSError` if the thread that asked is gone: its number may belong to another one."""
+        fcntl.ioctl(self._listener, _VALID, struct.pack("=Q", self._id))
+
+
+def _loopback(raw: bytes, *, bind: bool, sock: socket.socket) -> _Address | None:
+    """An address of loopback; None for any other. To be bound, "every address" means every address of loopback."""
+    (family,) = struct.unpack_from("=H", raw)
+    if family == socket.AF_INET and len(raw) >= 8:
+        port, packed = struct.unpack_from("!H4s", raw, 2)
+        place = ipaddress.IPv4Address(packed)
+        if bind and place.is_unspecified:
+            place = ipaddress.IPv4Address("127.0.0.1")
+        return (str(place), port) if place.is_loopback else None
+    if family == socket.AF_INET6 and len(raw) >= 24:
+        port, _, packed = struct.unpack_from("!HI16s", raw, 2)
+        wide = ipaddress.IPv6Address(packed)
+        if bind and wide.is_unspecified:
+            both = not sock.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY)
+            wide = ipaddress.IPv6Address("::ffff:127.0.0.1" if both else "::1")
+        mapped = wide.ipv4_mapped
+        return (
+            (str(wide), port, 0, 0) if wide == ipaddress.IPv6Address("::1") or (mapped and mapped.is_loopback) else None
+        )
+    return None
+
+
+def _disallowed() -> _Address:
+    raise _Refused(errno.EACCES)
+
+
+def _unprivileged(address: _Address) -> _Address:
+    """An address that the command may bind to by itself: this process may be root's."""
+    first = 1024
+    with contextlib.suppress(OSError, ValueError), open("/proc/sys/net/ipv4/ip_unprivileged_port_start", "rb") as file:
+        first = int(file.read())
+    if 0 < address[1] < first:
+        raise _Refused(errno.EACCES)
+    return address
+
+
+def _is_served(thread: int, port: int) -> bool:
+    """Whether something listens on that port in the network of a command."""
+    for name in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError), open(f"/proc/{thread}/net/{name}", encoding="ascii") as table:
+            for line in table:
+                row = line.split()
+                if len(row) > 3 and row[3] == _LISTENING and int(row[1].rpartition(":")[2], 16) == port:
+                    return True
+    return False
+
+
+def _closes_on_exec(thread: int, number: int) -> bool:
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{thread}/fdinfo/{number}", "rb") as file:
+        return bool(int(file.read(4096).partition(b"flags:")[2].split(None, 1)[0], 8) & os.O_CLOEXEC)
+    return True
+
+
+def _as_socket(fd: int) -> socket.socket:
+    flags = fcntl.fcntl(fd, fcntl.F_GETFL)
+    try:
+        made = socket.socket(fileno=fd)
+    except BaseException:
+        os.close(fd)
+        raise
+    fcntl.fcntl(fd, fcntl.F_SETFL, flags)  # a default timeout of the host's would change them for the command
+    return made
+
+
+def works() -> bool:
+    """Whether calls of commands can be answered here; tried in a thread that ends at once."""
+    if sys.platform != "linux" or not seccomp.supported() or not _may_look_into_children():
+        return False
+    tried: list[bool] = []
+
+    def attempt() -> None:
+        try:
+            forgo_privileges()
+            os.close(seccomp.install_listener(seccomp.connecting()))
+        except OSError:  # an old kernel, or a Handrail around us that answers already
+            tried.append(False)
+        else:
+            tried.append(True)
+
+    thread = threading.Thread(target=attempt, name="handrail-trial")
+    thread.start()
+    thread.join()
+    return tried == [True]
+
+
+def _may_look_into_children() -> bool:
+    with contextlib.suppress(OSError, ValueError), open("/proc/sys/kernel/yama/ptrace_scope", "rb") as file:
+        scope = int(file.read())
+        return scope < 2 or (scope == 2 and os.geteuid() == 0)
+    return True

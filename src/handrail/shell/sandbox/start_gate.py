@@ -1,0 +1,96 @@
+"""A gate before a command: it is started, and begins only when the limits are on and its starter is out of the way.
+
+Limits belong to a process. Set from outside right after the start, they race with what the process starts in turn;
+behind the gate there is nothing to race with, and no code of ours runs between fork and exec.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+
+from handrail.shell.sandbox.confinement import Limits
+
+# `-p` makes this shell ignore what the environment would have it do first.
+_WAIT = 'gate=$1; shift; read -r -u "$gate" _ || exit 126; exec {gate}<&-; exec "$@"'
+
+
+class Gate:
+    """A pipe that a started program waits at; there is none until somebody asks for the end to hand over."""
+
+    def __init__(self) -> None:
+        self._ends: tuple[int, int] | None = None
+
+    @property
+    def entry(self) -> int:
+        """The end to hand over."""
+        if self._ends is None:
+            self._ends = os.pipe()
+        return self._ends[0]
+
+    def before(self, args: Sequence[str], shell: str) -> list[str]:
+        """``args``, run by a shell once the gate opens. That costs one exec, and no helper program."""
+        return [shell, "-p", "-c", _WAIT, "handrail", str(self.entry), *args]
+
+    def open(self) -> None:
+        if self._ends:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._ends[1], b"\n")
+
+    def close(self) -> None:
+        """A gate that closes without having opened lets nobody through."""
+        for fd in self._ends or ():
+            os.close(fd)
+        self._ends = None
+
+
+def has_gate(args: Sequence[str], env: Mapping[str, str], pass_fds: Sequence[int]) -> bool:
+    """Whether a command waits at a gate of its caller's already, which opens no sooner than the start is over.
+
+    That is a bash whose `BASH_ENV` names a pipe that is handed over: bash reads it to its end before anything else.
+    """
+    plain = os.path.basename(args[0]) == "bash" and len(args) > 1 and (args[1] == "-c" or args[1][:1] != "-")
+    if not plain or "POSIXLY_CORRECT" in env or "SHELLOPTS" in env:  # which make bash leave that file alone
+        return False
+    named = [fd for fd in pass_fds if env.get("BASH_ENV") == f"/proc/self/fd/{fd}"]
+    return bool(named) and stat.S_ISFIFO(os.fstat(named[0]).st_mode)
+
+
+def require_program(name: str, env: Mapping[str, str]) -> None:
+    """`FileNotFoundError` for a program that the PATH to come does not have, as `subprocess.Popen` has it."""
+    if "/" not in name and shutil.which(name, path=env.get("PATH", os.defpath)) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+
+
+def limit(pid: int, limits: Limits) -> None:
+    """Put limits on a process that waits; what it starts inherits them. A limit that is lower already stays."""
+    wanted = {
+        resource.RLIMIT_NPROC: limits.processes,
+        resource.RLIMIT_FSIZE: limits.file_bytes,
+        resource.RLIMIT_AS: limits.memory_bytes,
+        resource.RLIMIT_CORE: limits.core_bytes,
+    }
+    with contextlib.suppress(ProcessLookupError):  # it did not even get as far as the gate
+        for kind, most in wanted.items():
+            if most is None:
+                continue
+            _, hard = resource.prlimit(pid, kind)
+            if hard == resource.RLIM_INFINITY or hard > most:
+                resource.prlimit(pid, kind, (most, most))
+
+
+@contextlib.contextmanager
+def or_ended(started: subprocess.Popen[bytes]) -> Iterator[None]:
+    """What must be done while a command waits at its gate; if it fails, the command never runs."""
+    try:
+        yield
+    except BaseException:
+        started.kill()
+        started.wait()
+        raise

@@ -1,0 +1,43 @@
+"""What is typed for a background command: text, or, if a shell sits there and obeys it, commands, refused like any.
+
+Only a job that may run its input is asked. What was typed before counts, since a command can be typed in pieces.
+"""
+
+from __future__ import annotations
+
+from handrail.shell.effects.danger import Danger, danger
+from handrail.shell.effects.effects import effects
+from handrail.shell.effects.wrapper_rules import runs_input
+from handrail.shell.parser.script import read
+from handrail.shell.parser.wrappers import FOREIGN_SHELLS, SHELLS
+
+_OBEYING = (*SHELLS, *FOREIGN_SHELLS, "eval", "source", ".", "xargs", "parallel", "ssh", "at", "batch", "script")
+
+
+def obeys(command: str) -> bool:
+    """Whether a command may run what it reads from its input, as far as its text tells."""
+    script = read(command)
+    shells = any(run.base in _OBEYING and (runs_input(run) or run.base not in SHELLS) for run in script.runs)
+    return shells or not script.proven
+
+
+def typed_danger(before: str, text: str) -> Danger | None:
+    """What is refused everywhere and would be run if a shell read ``text`` after all that came ``before``."""
+    started = _started(before)
+    whole = read(before + text)
+    readings = [read(text), *([read(started + text)] if started else []), *([whole] if whole.error is None else [])]
+    found = next((found for script in readings if (found := danger(script))), None)
+    if found or not started:
+        return found
+    joined = effects(started + text)  # only the pieces were judged: they must not come to more than words
+    if joined.tier == "read_only" and not joined.files:
+        return None
+    return Danger(
+        "unread", (started + text).strip(), "a command must be typed as a whole line, so that it can be judged"
+    )
+
+
+def _started(before: str) -> str:
+    """The line that was begun, and that what is typed next goes on with."""
+    started = before[before.rfind("\n") + 1 :]
+    return before[before.rfind("\n", 0, -1) + 1 :] if before.endswith("\\\n") else started

@@ -1,0 +1,305 @@
+"""Indentation: from the way a model wrote it to the way the file has it.
+
+The lines that matched are the evidence: each pairs an indentation of the model's with one of the file's. What explains
+all of those pairs (a prefix more or less, a tab width, another unit) says where a new line belongs. Several
+explanations may fit; they must agree, or one of them must put the new line on the file's own grid, exactly one level
+from its neighbours. Otherwise the depth is not known, and it is never guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise, product
+
+from handrail.text.matching.fold import WIDTHLESS, fold, widthless
+
+_INDENT = re.compile(r"[ \t\u00a0\u3000]*")
+_LEAD = re.compile(rf"[ \t\u00a0\u3000{WIDTHLESS}]*")
+_TABS = (4, 8, 2, 3)
+_SCALES = ((2, 1), (1, 2), (4, 1), (1, 4), (3, 1), (1, 3), (3, 2), (2, 3))
+_OPENS = re.compile(r"(?:[:{(\[]|=>|->|\b(?:then|do|begin|else))\s*(?:#.*|//.*)?$", re.IGNORECASE)
+_CLOSES = re.compile(r"\s*(?:[)}\]]|end\b|fi\b|done\b|esac\b|else\b|elif\b)", re.IGNORECASE)
+
+_Image = Callable[[str], str | None]
+_Pairs = Sequence[tuple[str, str]]
+
+
+def indent_of(line: str) -> str:
+    match = _INDENT.match(line)
+    assert match
+    return match.group()
+
+
+def written(line: str) -> str:
+    """The indentation of a line of the model's, in plain blanks."""
+    return fold(indent_of(line))
+
+
+def with_plain_lead(line: str) -> str:
+    """A line of the model's without the characters of no width in its indentation."""
+    if line.isascii():
+        return line
+    match = _LEAD.match(line)
+    return widthless(match.group()) + line[match.end() :] if match else line
+
+
+def unit_of(rows: Sequence[str]) -> str:
+    """What one level of indentation is in a file: a tab, or the usual step in spaces; empty if no step is."""
+    if sum(row.startswith("\t") for row in rows) > sum(row.startswith(" ") for row in rows):
+        return "\t"
+    widths = [len(indent_of(row).expandtabs(8)) for row in rows if row.strip()]
+    steps = Counter(after - before for before, after in pairwise(widths) if after > before)
+    step, count = max(steps.items(), key=lambda item: (item[1], -item[0]), default=(4, 1))
+    return " " * step if 2 * count > steps.total() else ""
+
+
+def lost(rows: Sequence[str], fresh: Collection[int]) -> bool:
+    """Whether ``fresh`` ones of the lines should be deeper than the line before them, or it less deep, and are not."""
+    filled = [number for number, row in enumerate(rows) if row.strip()]
+    return any(
+        (above in fresh or below in fresh)
+        and _OPENS.search(rows[above])
+        and len(indent_of(rows[below])) <= len(indent_of(rows[above]))
+        and not _CLOSES.match(rows[below])
+        for above, below in pairwise(filled)
+    )
+
+
+class Unsure(Exception):
+    """The evidence does not say how deep a new line belongs."""
+
+
+def _width(indent: str) -> int:
+    return len(indent.expandtabs(8))
+
+
+def _prefix(pairs: _Pairs) -> _Image | None:
+    """The file has the same characters more everywhere, or less."""
+    more = {b[: len(b) - len(a)] if b.endswith(a) else None for a, b in pairs}
+    less = {a[: len(a) - len(b)] if a.endswith(b) else None for a, b in pairs}
+    if len(more) == 1 and (extra := more.pop()) is not None:
+        return lambda wanted: extra + wanted
+    if len(less) == 1 and (surplus := less.pop()) is not None:
+        return lambda wanted: wanted[len(surplus) :] if wanted.startswith(surplus) else None
+    return None
+
+
+class Frame:
+    """How the indentation of matched lines of the model's maps to that of the file's."""
+
+    def __init__(
+        self,
+        theirs: Sequence[str],
+        ours: Sequence[str],
+        new: Sequence[str],
+        file: Sequence[str],
+        evidence: _Pairs = (),
+    ) -> None:
+        pairs = enumerate(zip(theirs, ours, strict=True))
+        self._images = {number: (written(a), indent_of(b)) for number, (a, b) in pairs if b.strip()}
+        more = [(written(a), indent_of(b)) for a, b in evidence if b.strip()]
+        self._pairs = more or list(self._images.values())
+        self._is_part = bool(evidence)
+        self._new = [written(row) for row in new if row.strip()]
+        self._opens = any(_OPENS.search(row) for row in new if not written(row))
+        self._file = file
+        self.same = all(a == b for a, b in self._pairs)
+        self.flat = not any(a for a, _ in self._pairs) and len({b for _, b in self._pairs}) > 1
+        """All indentation was lost, though the file has several depths."""
+        self.bare = not self.same and not any(a for a, _ in self._pairs) and not any(self._new)
+        """Neither text has any indentation, though the file does."""
+
+    @cached_property
+    def unit(self) -> str:
+        return unit_of(self._file)
+
+    def depth(self, wanted: str) -> str:
+        """The file's indentation for a new line that the model gave the indentation ``wanted``; raises `Unsure`."""
+        if self.same:
+            return wanted
+        known: set[str | None] = {b for a, b in self._pairs if a == wanted}
+        images = [] if self.flat or len(known) > 1 else self._explanations(wanted)
+        outcomes: set[str | None] = {image(wanted) for image in images}
+        on_grid = [image for image in images if self._on_grid(image, wanted, self._pairs[self.first_lost :])]
+        if known and not self._mixed:
+            outcomes = known if {image(wanted) for image in on_grid} <= known else set()
+        elif known:
+            outcomes = known if outcomes == known else set()
+        elif len(outcomes) > 1:
+            outcomes = {image(wanted) for image in on_grid} or self._shifted(wanted)
+        answer = next(iter(outcomes)) if len(outcomes) == 1 else None
+        if self.two_kinds and (not known or set(wanted) != set(answer or "")):
+            raise Unsure
+        if answer is None or (images and not known and self._in_place(wanted, bool(on_grid))):
+            raise Unsure
+        if not known and not any(image(wanted) == answer and self._exact(image) for image in images):
+            raise Unsure
+        if self.first_lost and not (known or on_grid or all(a == b for a, b in self._pairs[1:])):
+            raise Unsure
+        return answer
+
+    def _exact(self, image: _Image) -> bool:
+        """Whether a way to map gives the very indentations that the file has, not only as many columns."""
+        return all(image(a) == b for a, b in self._pairs[self.first_lost :])
+
+    def _in_place(self, wanted: str, on_grid: bool) -> bool:
+        """Whether a line below lines that lost their indentation may be where it belongs in the file already."""
+        depths = {b for _, b in self._pairs}
+        if any(a for a, _ in self._pairs):
+            return False
+        return (wanted in depths and all(self._new[1:])) or (
+            not on_grid and any(wanted == b + self.unit for b in depths)
+        )
+
+    def _shifted(self, wanted: str) -> set[str | None]:
+        """By as many characters as everywhere else, if the outcome is of the kind that the file has."""
+        prefix = _prefix(self._pairs)
+        image = prefix(wanted) if prefix else None
+        return {image} if image is not None and self.usual(image) else set()
+
+    def usual(self, indent: str) -> bool:
+        """Whether the file has blanks of this kind, or none at all."""
+        return not self._kinds or set(indent) <= self._kinds
+
+    @cached_property
+    def _kinds(self) -> set[str]:
+        return set("".join(indent_of(row) for row in self._file))
+
+    @cached_property
+    def _mixed(self) -> bool:
+        """Whether some of the file's lines begin with tabs and others with spaces, or tabs stand behind spaces."""
+        return not _prefix(self._pairs) and (
+            len({b[0] for _, b in self._pairs if b}) > 1 or any(" \t" in b for _, b in self._pairs)
+        )
+
+    @cached_property
+    def two_kinds(self) -> bool:
+        """Whether many lines of the file begin with tabs, and many with spaces: then a depth is not to be computed."""
+        heads = [row[0] for row in self._file if row[:1] in ("\t", " ") and not row.startswith(" *")]
+        tabs = heads.count("\t")
+        return 10 * min(tabs, len(heads) - tabs) >= len(heads) > tabs > 0
+
+    @cached_property
+    def first_lost(self) -> bool:
+        """Whether the first line alone has lost its indentation, as a text has that is copied from its first letter."""
+        (theirs, ours), *others = self._pairs or [("", "")]
+        return not theirs and bool(ours) and any(a for a, _ in others) and not any(self._simple(self._pairs, ""))
+
+    def _explanations(self, wanted: str) -> list[_Image]:
+        """Ways to map an indentation, each of which is right for all pairs; the simplest first."""
+        found = [*self._simple(self._pairs, wanted), *self._scaled(self._pairs, wanted)]
+        if self.first_lost:
+            found += [*self._simple(self._pairs[1:], wanted), *self._scaled(self._pairs[1:], wanted)]
+        return found
+
+    def _simple(self, pairs: _Pairs, wanted: str) -> Iterator[_Image]:
+        """As many blanks more, or less, or as many columns, for a width of tabs."""
+        prefix = _prefix(pairs)
+        if prefix:
+            yield prefix
+        for tab, own, columns in self._columns(pairs, wanted):
+            shifts = {b - a for a, b in columns}
+            image = self._by_columns(tab, own, 1, 1, min(shifts, default=0))
+            if shifts == {0} or (len(shifts) == 1 and self._on_grid(image, wanted, pairs)):
+                yield image
+
+    def _scaled(self, pairs: _Pairs, wanted: str) -> Iterator[_Image]:
+        """Another unit, for which there must be two depths as evidence, or a line that is deeper than the one there is.
+        Two depths can always be explained so: it must lead to one of the file's own."""
+        if len({a for a, _ in pairs}) < 2 and any(len(wanted) <= len(a) for a, _ in pairs):
+            return
+        for tab, own, columns in self._columns(pairs, wanted):
+            for up, down in _SCALES if (tab, own) == (1, 1) else ():
+                shifts = {b * down - a * up for a, b in columns}
+                if len(shifts) == 1 and (shifts == {0} or len(set(columns)) > 1):
+                    image = self._by_columns(1, 1, up, down, shifts.pop())
+                    if self._on_grid(image, wanted, pairs):
+                        yield image
+
+    def _columns(self, pairs: _Pairs, wanted: str) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
+        """The pairs in columns, for each width that a tab may have here and there."""
+        if self._mixed or any(" \t" in a for a in [wanted, *(a for a, _ in pairs)]):
+            return  # tabs and spaces mixed: columns say nothing of characters
+        if self.unit != "\t" and any("\t" in b for _, b in pairs):
+            return
+        ours_tabs = self.unit == "\t"
+        if not ours_tabs and any({*a} == {"\t", " "} for a, _ in pairs) and _prefix(pairs):
+            return  # a tab before what the file has: no width of it is told
+        theirs_tabs = any("\t" in a for a in [*self._new, *(a for a, _ in pairs)])
+        for tab, own in product(_TABS if theirs_tabs else (1,), _TABS if ours_tabs else (1,)):
+            if not ours_tabs or not theirs_tabs or tab == own:  # a tab is as wide on both sides
+                yield tab, own, [(len(a.expandtabs(tab)), len(b.expandtabs(own))) for a, b in pairs]
+
+    def _by_columns(self, tab: int, own: int, up: int, down: int, shift: int) -> _Image:
+        def image(wanted: str) -> str | None:
+            columns, rest = divmod(len(wanted.expandtabs(tab)) * up + shift, down)
+            if columns < 0 or rest:
+                return None
+            return "\t" * (columns // own) + " " * (columns % own) if self.unit == "\t" else " " * columns
+
+        return image
+
+    def _on_grid(self, image: _Image, wanted: str, pairs: _Pairs) -> bool:
+        """Whether every level from a known indentation to the wanted one is exactly one unit of the file's."""
+        if not self.unit or not any(row[:1].isspace() for row in self._file):
+            return False  # the file shows no unit
+        width = _width(wanted)
+        known = {_width(a): b for a, b in pairs if _width(a) != width}
+        levels = {_width(a): image(a) for a in [*self._new, wanted]} | known
+        below = max((column for column in known if column < width), default=None)
+        above = min((column for column in known if column > width), default=None)
+        if below is None and above is None:
+            return False
+        low, high = (below, width) if below is not None else (width, above)
+        path = [levels[column] for column in sorted(levels) if low <= column <= (high or 0)]
+        return all(a is not None and b == a + self.unit for a, b in pairwise(path))
+
+    def as_file(self, new: Sequence[str], aligned: Sequence[tuple[int, int]]) -> bool | None:
+        """Whether the new text is indented as the file is, although the old text is not; None if that is not clear.
+
+        ``aligned`` pairs matched lines with the lines of ``new`` that have the same words.
+        """
+        if self.same or not self._new:
+            return False
+        images = {number: pair for number, pair in self._images.items() if pair[0] != pair[1]}
+        if self._is_part and (self.first_lost or not images):
+            return None if self.first_lost else False
+        if self.first_lost:
+            # The first line of either text looks like the old text's own in any case.
+            images.pop(next(iter(self._images)), None)
+            aligned = [(i, j) for i, j in aligned if j]
+        voted = [(written(new[j]), *images[i]) for i, j in aligned if i in images]
+        like_old, like_file = any(n == a for n, a, _ in voted), any(n == b for n, _, b in voted)
+        old, file = (min(depths, key=_width) for depths in zip(*self._pairs, strict=True))
+        least = min(self._new, key=_width)
+        both = {a for a, _ in self._pairs} & {b for _, b in self._pairs}
+        if not any(new[j].strip() for _, j in aligned) and {*self._new} <= both:
+            return None  # nothing is shared, and every indentation is one of both
+        if not like_old and not like_file and ((voted and self.first_lost) or least not in (old, file)):
+            return None
+        outermost = None if old == file or least not in (old, file) else least == file
+        if self.first_lost and outermost is False and min(self._new[1:], key=_width, default="") == file:
+            return None  # the first line apart, the new text begins where the file does
+        if outermost is None and not voted:
+            outermost = self._looks_like_file()
+            if outermost and not self._new[0] and not self._pairs[0][0] and self._pairs[0][1]:
+                return None  # the first line may have lost its indentation in both texts
+        if like_old and like_file:
+            return False if outermost is False else None
+        if like_file and not {*self._new} & {a for a, _ in self._pairs} <= {b for _, b in self._pairs}:
+            return None  # some lines of the new text have an indentation that only the old text has
+        if like_old or like_file:
+            return like_file if outermost in (None, like_file) else None if like_file else False
+        return outermost
+
+    def _looks_like_file(self) -> bool | None:
+        """Whether the indentations in the new text are those of the file, or of its kind; None if they tell nothing."""
+        new = set(self._new)
+        old, file = ({pair[side] for pair in self._pairs} for side in (0, 1))
+        if new <= old or new <= file:
+            return None if self.first_lost and not new <= old else not new <= old
+        kind, like_old, like_file = (set("".join(depths)) for depths in (new, old, file))
+        return False if kind <= like_old and not kind <= like_file else None

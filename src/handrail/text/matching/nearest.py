@@ -1,0 +1,99 @@
+"""What is nearest to a text that is not there: for a refusal that says why.
+
+Lines of the text that are in the file, and not everywhere, vote for where it may stand; if none is, the longest line is
+compared with all. Bounded: a line counts with its first characters, a frequent line not at all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rapidfuzz import fuzz, process
+
+from handrail.text import lines
+from handrail.text.matching.fold import squeeze
+
+_FREQUENT = 20
+_PLACES = 3
+_WIDTH = 160
+_ALIKE = 70
+
+
+def nearest(bodies: Sequence[str], keys: Sequence[str], old: str) -> dict[str, object]:
+    """Facts for `NoMatch`: the place most like ``old``, the first line that differs there, and other such places.
+
+    ``keys`` are the squeezed ``bodies``. Empty if nothing is alike.
+    """
+    rows = lines.to_feeds(old).strip("\n").split("\n")
+    wanted = [squeeze(row) for row in rows]
+    starts = _voted(keys, wanted) or _alike(keys, wanted)
+    if not starts:
+        return {}
+    at = starts[0]
+    odd = next((k for k, key in enumerate(wanted) if not 0 <= at + k < len(keys) or keys[at + k] != key), 0)
+    facts: dict[str, object] = {"near": max(0, at) + 1, "others": [max(0, start) + 1 for start in starts[1:]]}
+    if 0 <= at + odd < len(bodies):
+        theirs, ours = visible(rows[odd], bodies[at + odd])
+        facts |= {"line": at + odd + 1, "theirs": theirs, "ours": ours}
+    return facts
+
+
+def _voted(keys: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Where most lines of the text stand, the best first."""
+    own: dict[str, list[int]] = {}
+    for number, key in enumerate(wanted):
+        if len(key) > 3:
+            own.setdefault(key, []).append(number)
+    places: dict[str, list[int]] = {}
+    for at, key in enumerate(keys):
+        if key in own:
+            places.setdefault(key, []).append(at)
+    votes = Counter[int]()
+    for key, found in places.items():
+        if len(found) * len(own[key]) <= _FREQUENT:
+            votes.update(at - number for at in found for number in own[key])
+    if not votes:
+        return []
+    most = max(votes.values())
+    return sorted((start for start in votes if 2 * votes[start] >= most), key=lambda start: (-votes[start], start))[
+        :_PLACES
+    ]
+
+
+def _alike(keys: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Where the longest line of the text is nearly."""
+    number = max(range(len(wanted)), key=lambda one: len(wanted[one]))
+    line = wanted[number][:_WIDTH]
+    if len(line) < 4:
+        return []
+    near = [key if abs(len(key) - len(line)) <= len(line) else "" for key in keys]
+    found = process.extract(line, near, scorer=fuzz.ratio, score_cutoff=_ALIKE, limit=_PLACES)
+    return [at - number for _, _, at in found]
+
+
+def visible(theirs: str, ours: str) -> tuple[str, str]:
+    """Two lines that differ, with white space that can be seen where it may be what differs."""
+    head = 0
+    while head < min(len(theirs), len(ours)) and theirs[head] == ours[head]:
+        head += 1
+    skip = max(0, head - _WIDTH // 2) if max(len(theirs), len(ours)) > _WIDTH else 0
+    return _shown(theirs, head, skip), _shown(ours, head, skip)
+
+
+def _shown(row: str, differs: int, skip: int) -> str:
+    """Tabs as arrows; blanks at both ends and where the lines part as dots; cut to what matters."""
+    lead = len(row) - len(row.lstrip())
+    trail = len(row.rstrip())
+    stop = differs
+    while stop < len(row) and row[stop] == " ":
+        stop += 1
+    start = differs
+    while start and row[start - 1] == " ":
+        start -= 1
+    dotted = [
+        "→" if char == "\t" else "·" if char == " " and (at < lead or at >= trail or start <= at < stop) else char
+        for at, char in enumerate(row)
+    ]
+    cut = "".join(dotted)[skip : skip + _WIDTH]
+    return ("…" if skip else "") + cut + ("…" if len(row) > skip + _WIDTH else "")

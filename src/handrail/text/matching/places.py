@@ -1,0 +1,163 @@
+"""A file as lines, and places in it: what the looser rungs of the ladder work on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from handrail.text import lines
+from handrail.text.document import Splice
+from handrail.text.matching.fold import fold, squeeze
+from handrail.text.matching.indentation import indent_of
+from handrail.text.matching.merge import Row, merge
+from handrail.text.splice import narrowed
+
+_AROUND = 1000
+"""How many lines around a place tell the unit of its indentation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An edit that is known to apply: what it changes, and how it was understood."""
+
+    rung: str
+    readings: tuple[str, ...]
+    splices: tuple[Splice, ...]
+    places: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Matched lines of the file, and the lines of the model's that matched them and that replace them."""
+
+    at: int
+    old: Sequence[str]
+    new: Sequence[str]
+    evidence: Sequence[tuple[str, str]] = ()
+    """For a part of a place: the lines of the model's and of the file's that matched in all parts."""
+
+    @property
+    def span(self) -> tuple[int, int]:
+        return self.at, self.at + len(self.old)
+
+
+class Edges:
+    """Both texts without the blank lines at their edges, and where these are not the same in both.
+
+    What ``new`` has more of them is a change, and stays. ``unsure``: whose a blank line is cannot be told.
+    """
+
+    def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
+        above, below = _blank(old), _blank(old[::-1])
+        others = (_blank(new), _blank(new[::-1])) if any(row.strip() for row in new) else (0, 0)
+        self.old = old[above : len(old) - below]
+        self.new = new[min(above, others[0]) : len(new) - min(below, others[1])]
+        self.head, self.tail = above != others[0], below != others[1]
+        only_blanks = bool(new) and not any(row.strip() for row in new)
+        cut_head = bool(others[0]) and _ends(self.old[::-1], self.new[::-1])
+        self.unsure = only_blanks or cut_head or (bool(others[1]) and _ends(self.old, self.new))
+
+
+class Lines:
+    """A file as lines, to be searched."""
+
+    def __init__(self, text: str, key: Callable[[str], str] = squeeze) -> None:
+        self.text = text
+        self.rows = lines.split(text)
+        self.bodies = lines.to_feeds(text).split("\n")[: len(self.rows)]
+        self.key = key
+        self.keys = [key(body) for body in self.bodies]
+
+    def windows(self, wanted: Sequence[str]) -> list[int]:
+        """Where ``wanted`` stands; found by its first line that is not blank."""
+        keys = [self.key(row) for row in wanted]
+        first = next((number for number, key in enumerate(keys) if key), None)
+        if first is None:
+            return []
+        starts = (at - first for at in self.equal(keys[first]))
+        return [start for start in starts if start >= 0 and self.keys[start : start + len(keys)] == keys]
+
+    def equal(self, key: str) -> Iterator[int]:
+        """The numbers of the lines that have this key."""
+        at = -1
+        try:
+            while True:
+                at = self.keys.index(key, at + 1)
+                yield at
+        except ValueError:
+            return
+
+    def splice(self, place: Place) -> Splice | None:
+        """What the change means at a place; raises `Unsure`."""
+        at, end = place.span
+        around = self.bodies[max(0, at - _AROUND) : end + _AROUND]
+        merged = merge(self.bodies[at:end], place.old, place.new, around, place.evidence)
+        start = sum(map(len, self.rows[:at]))
+        length = sum(map(len, self.rows[at:end]))
+        if not merged and at and not lines.ending(self.rows[end - 1]):
+            start -= len(lines.ending(self.rows[at - 1]))  # a file without a final line ending stays so
+            length += len(lines.ending(self.rows[at - 1]))
+        return narrowed(self.text, start, start + length, self._text(merged, at, end))
+
+    def _text(self, merged: Sequence[Row], at: int, end: int) -> str:
+        """The merged lines with line endings: each line its own or its neighbour's, the last one what the file had."""
+        endings = [lines.ending(row) for row in self.rows[max(0, at - 1) : end]]
+        before = endings.pop(0) if at else ""
+        neighbour = next((ending for ending in (*endings, before) if ending), "\n")
+        parts = []
+        for number, row in enumerate(merged):
+            last = number == len(merged) - 1
+            ending = endings[-1] if last else endings[row.at] or neighbour
+            parts.append((self.bodies[at + row.at] if row.text is None else row.text) + ending)
+        return "".join(parts)
+
+
+_KEYS: dict[str, Callable[[str], str]] = {
+    "line_endings": lambda row: row,
+    "trailing_blanks": str.rstrip,
+    "depth": str.strip,
+    "punctuation": lambda row: fold(row).strip(),
+}
+LOOSE = ("line_endings", "trailing_blanks", "indentation", "depth", "punctuation", "inner_blanks")
+
+
+def rung_of(ours: Sequence[str], theirs: Sequence[str]) -> str:
+    """The strictest rung on which these lines are equal."""
+    for rung, key in _KEYS.items():
+        if all(key(a) == key(b) for a, b in zip(ours, theirs, strict=True)):
+            return "indentation" if rung == "depth" and _shifted(ours, theirs) else rung
+    return "inner_blanks"
+
+
+def _shifted(ours: Sequence[str], theirs: Sequence[str]) -> bool:
+    """Whether all lines differ by one and the same shift of the indentation."""
+    shifts = set()
+    for a, b in zip(ours, theirs, strict=True):
+        if a.strip():
+            ours_lead, theirs_lead = indent_of(a), indent_of(b)
+            if not ours_lead.endswith(theirs_lead) and not theirs_lead.endswith(ours_lead):
+                return False
+            shifts.add(len(ours_lead) - len(theirs_lead))
+    return len(shifts) == 1
+
+
+def rows(old: str, new: str) -> tuple[list[str], list[str]]:
+    """Both texts as lines; the ending behind the last line of old, and then of new, is not a line of its own."""
+    before, after = old.split("\n"), new.split("\n")
+    if old.endswith("\n"):
+        before.pop()
+        if not after[-1] or not (after[-1].strip() or any(row and not row.strip() for row in before)):
+            after.pop()
+    elif not new:
+        after.pop()
+    return before, after
+
+
+def _ends(old: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether ``new`` may end where ``old`` has a blank line in its middle: whose blank line is behind it, then?"""
+    return any(squeeze(row) == squeeze(new[-1]) and not below.strip() for row, below in pairwise(old)) if new else False
+
+
+def _blank(rows: Sequence[str]) -> int:
+    return next((number for number, row in enumerate(rows) if row.strip()), len(rows))

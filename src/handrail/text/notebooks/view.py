@@ -1,0 +1,279 @@
+"""A Jupyter notebook for a reader: its cells with the names that NotebookEdit takes, their sources and their outputs.
+
+Nothing here is strict. Old formats and broken cells are shown as far as they can be understood; only what is not a
+notebook at all is left to be shown as the text that it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from handrail.text import lines
+from handrail.text.display import readable, shown
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])?")
+_DIGITS = 4_000
+_TEXTS = ("text/plain", "text/markdown", "text/latex", "text/html", "application/json")
+_PICTURES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
+_OLD_NAMES = {  # how format 3 called what a later one names by its type
+    "text": "text/plain",
+    "html": "text/html",
+    "latex": "text/latex",
+    "json": "application/json",
+    "javascript": "application/javascript",
+    "png": "image/png",
+    "jpeg": "image/jpeg",
+    "svg": "image/svg+xml",
+    "pdf": "application/pdf",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    output_chars: int = 10_000
+    """One output; its middle gives way."""
+    outputs: int = 50
+    """Outputs of one cell."""
+    pictures: int = 20
+    """Pictures that are handed on, of the whole notebook."""
+    picture_bytes: int = 20_000_000
+
+
+class Image(NamedTuple):
+    """A picture in an output, as it stands there: nobody has decoded it."""
+
+    mime: str
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a cell printed, returned, showed, or failed with."""
+
+    kind: str
+    """`stdout`, `stderr`, `result`, `display`, `error`, or `unknown`."""
+    text: str
+    left: int = 0
+    """How many characters are left out of its middle."""
+    pictures: tuple[Image, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell."""
+
+    index: int
+    id: str
+    """What NotebookEdit takes as `cell_id`."""
+    kind: str
+    """`code`, `markdown`, `raw`, ... or `broken`."""
+    source: str
+    run: int | None = None
+    """The number of the run that made the outputs."""
+    outputs: tuple[Output, ...] = ()
+    more: int = 0
+    """How many outputs are left out behind these."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A notebook."""
+
+    major: int
+    language: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def pictures(self) -> list[Image]:
+        return [image for cell in self.cells for output in cell.outputs for image in output.pictures]
+
+
+class _Reader:
+    """Reads one notebook; knows how many pictures may still be handed on."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.pictures = limits.pictures
+
+    def cell(self, index: int, value: Any, name: str) -> Cell:
+        if not isinstance(value, dict):
+            return Cell(index, name, "broken", readable(json.dumps(value, ensure_ascii=False)))
+        kind = value.get("cell_type")
+        source = _joined(value.get("source", value.get("input")))
+        if not isinstance(kind, str) or not kind or source is None:
+            return Cell(index, name, "broken", readable(json.dumps(value, ensure_ascii=False, indent=1)))
+        run = value.get("execution_count", value.get("prompt_number"))
+        given = value.get("outputs")
+        merged = list(_merged(given)) if isinstance(given, list) else []
+        outputs = tuple(self.output(one) for one in merged[: self.limits.outputs])
+        more = len(merged) - len(outputs)
+        return Cell(index, name, kind, readable(source), run if type(run) is int else None, outputs, more)
+
+    def output(self, value: Any) -> Output:
+        kind = value.get("output_type") if isinstance(value, dict) else None
+        if kind == "stream":
+            name = value.get("name", value.get("stream"))
+            return self._cut("stderr" if name == "stderr" else "stdout", _last_drawn(_joined(value.get("text")) or ""))
+        if kind in ("error", "pyerr"):
+            return self._cut("error", _failure(value))
+        if kind in ("execute_result", "pyout", "display_data", "update_display_data"):
+            data = value.get("data")
+            if not isinstance(data, dict):
+                data = {new: value[old] for old, new in _OLD_NAMES.items() if old in value}
+            return self._shown("result" if kind in ("execute_result", "pyout") else "display", data)
+        return self._cut("unknown", json.dumps(value, ensure_ascii=False))
+
+    def _shown(self, kind: str, data: Mapping[str, Any]) -> Output:
+        """One output in all the forms it has: the plainest text of it, the pictures, and a word on the others."""
+        best = next((mime for mime in _TEXTS if mime in data), None)
+        parts: list[str] = []
+        if best:
+            text = _joined(data[best])
+            parts.append(json.dumps(data[best], ensure_ascii=False) if text is None else text)
+        pictures: list[Image] = []
+        for mime, value in data.items():
+            text = _joined(value)
+            if mime in _PICTURES:
+                parts.append(self._picture(mime, text or "", pictures))
+            elif mime not in _TEXTS:
+                size = len((text or json.dumps(value)).encode("utf-8", "surrogatepass"))
+                parts.append(f"[{shown(mime[:80])}, {size} bytes]")
+        made = self._cut(kind, "\n".join(part.removesuffix("\n") for part in parts))
+        return Output(kind, made.text, made.left, tuple(pictures))
+
+    def _picture(self, mime: str, text: str, pictures: list[Image]) -> str:
+        """A word on a picture, which is put to the others if it may be handed on."""
+        packed = "".join(text.split())
+        size = len(packed) * 3 // 4 - packed[-2:].count("=")
+        if size > self.limits.picture_bytes or self.pictures < 1:
+            return f"[{mime}, {size} bytes, not shown]"
+        try:
+            raw = base64.b64decode(packed, validate=True)
+        except (binascii.Error, ValueError):
+            return f"[{mime}, broken]"
+        self.pictures -= 1
+        pictures.append(Image(mime, raw))
+        return f"[{mime}, {len(raw)} bytes]"
+
+    def _cut(self, kind: str, text: str) -> Output:
+        text, most = readable(_ANSI.sub("", text)), self.limits.output_chars
+        left = len(text) - most
+        if left <= 0:
+            return Output(kind, text)
+        head, tail = text[: most - most // 2], text[len(text) - most // 2 :]
+        return Output(kind, f"{head}\n[{left} characters left out]\n{tail}", left)
+
+
+def view(text: str, limits: Limits | None = None) -> View | None:
+    """The notebook that ``text`` is; None if it is none."""
+    try:
+        book = json.loads(text, parse_int=lambda digits: int(digits[:_DIGITS]))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(book, dict) or type(book.get("nbformat")) is not int:
+        return None
+    sheets = book.get("worksheets")
+    if isinstance(book.get("cells"), list):
+        cells = book["cells"]
+    elif isinstance(sheets, list):  # up to format 3 a notebook had sheets, though never more than one
+        cells = [
+            cell
+            for sheet in sheets
+            if isinstance(sheet, dict) and isinstance(sheet.get("cells"), list)
+            for cell in sheet["cells"]
+        ]
+    else:
+        return None
+    reader = _Reader(limits or Limits())
+    names = _names(cells)
+    try:
+        shown_cells = tuple(reader.cell(index, cell, names[index]) for index, cell in enumerate(cells))
+    except RecursionError:  # nested so deeply that it could be read, but not written
+        return None
+    return View(book["nbformat"], _language(book, cells), shown_cells)
+
+
+def rows(book: View) -> Iterator[tuple[str, str]]:
+    """The notebook line by line, each behind a label, so that no source can pass for the head of a cell."""
+    for cell in book.cells:
+        run = "" if cell.run is None else f", run {cell.run}"
+        yield f"[{cell.index}]", f"{shown(cell.id)} ({shown(cell.kind[:40])}{run})"
+        for number, line in enumerate(_rows_of(cell.source), 1):
+            yield str(number), line
+        for output in cell.outputs:
+            for line in _rows_of(output.text) or [""]:
+                yield output.kind, line
+        if cell.more:
+            yield "...", f"[{cell.more} more outputs left out]"
+
+
+def _rows_of(text: str) -> list[str]:
+    return [lines.body(line) for line in lines.split(text)]
+
+
+def _names(cells: list[Any]) -> list[str]:
+    """What each cell can be called by: its id if no other has the same, else its index."""
+    ids = [cell.get("id") if isinstance(cell, dict) else None for cell in cells]
+    times = Counter(one for one in ids if isinstance(one, str))
+    return [
+        one if isinstance(one, str) and one and times[one] == 1 else f"cell-{index}" for index, one in enumerate(ids)
+    ]
+
+
+def _language(book: Mapping[str, Any], cells: list[Any]) -> str:
+    metadata = book.get("metadata")
+    for key, name in (("language_info", "name"), ("kernelspec", "language")):
+        part = metadata.get(key) if isinstance(metadata, dict) else None
+        if isinstance(part, dict) and isinstance(part.get(name), str):
+            return str(part[name])
+    old = next((cell["language"] for cell in cells if isinstance(cell, dict) and "language" in cell), "")
+    return old if isinstance(old, str) else ""
+
+
+def _joined(value: Any) -> str | None:
+    """A text that may be written as a list of lines."""
+    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        return "".join(value)
+    return value if isinstance(value, str) else None
+
+
+def _merged(outputs: list[Any]) -> Iterator[Any]:
+    """The outputs, with what was printed in several pieces put together again."""
+    stream: str | None = None
+    pieces: list[str] = []
+    for output in outputs:
+        text = _joined(output.get("text")) if isinstance(output, dict) else None
+        name = None
+        if text is not None and output.get("output_type") == "stream":
+            name = "stderr" if output.get("name", output.get("stream")) == "stderr" else "stdout"
+        if pieces and name != stream:
+            yield {"output_type": "stream", "name": stream, "text": "".join(pieces)}
+            pieces = []
+        if name is None:
+            yield output
+        else:
+            pieces.append(text or "")
+        stream = name
+    if pieces:
+        yield {"output_type": "stream", "name": stream, "text": "".join(pieces)}
+
+
+def _last_drawn(text: str) -> str:
+    """What a terminal would show of lines that were drawn over and over, as progress bars are."""
+    if "\r" not in text:
+        return text
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+
+
+def _failure(value: Mapping[str, Any]) -> str:
+    trace = value.get("traceback")
+    if isinstance(trace, list) and trace and all(isinstance(line, str) for line in trace):
+        return "\n".join(trace)
+    return f"{value.get('ename', 'Error')}: {value.get('evalue', '')}"

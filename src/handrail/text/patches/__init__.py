@@ -1,0 +1,1 @@
+"""Parse patches and locate their hunks in a file."""

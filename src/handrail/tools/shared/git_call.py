@@ -1,0 +1,100 @@
+"""Git in a command: what its repository adds to the judgement, and the settings that it runs with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from handrail.files.before_images import MOST_BYTES, MOST_FILES
+from handrail.model import Touch
+from handrail.shell.effects.effects import Effects, GitRun
+from handrail.shell.effects.git_losses import EVERYTHING
+from handrail.shell.sandbox.environment import scrubbed
+from handrail.shell.sandbox.git_settings import inspect, with_settings
+from handrail.shell.sandbox.git_work import can_be_kept, lost_branches, uncommitted
+
+_TELLS_SETTINGS = ("config", "var", "version")
+"""Verbs that print settings and run no program; they show what is set, and not what overrides it."""
+
+
+def seek(found: Effects, where: str, place: str = "") -> list[Touch]:
+    """What the repositories of the git commands of a line add to what its words say. Nothing is changed.
+
+    ``where`` is the directory that the line starts in, ``place`` its name, if that is not the workspace.
+    """
+    out: list[Touch] = []
+    writes = any(file.action != "read" for file in found.files)
+    for run in found.git:
+        doubt = _unproven(run, found, where, writes) if run.looks else ""
+        if doubt:
+            out.append(Touch("run", run.text, tier="ordinary", why=doubt, doubt=doubt, place=place))
+        out.extend(replace(touch, target=_shown(touch.target, where, place)) for touch in _lost(run, where))
+    return list(dict.fromkeys(out))
+
+
+def _shown(path: str, where: str, place: str) -> str:
+    """A path as it is seen from the workspace."""
+    return os.path.normpath(os.path.join(place, os.path.relpath(path, where)))
+
+
+def settings(found: Effects, where: str) -> dict[str, str] | None:
+    """Settings with which git runs no program of a repository, for a line that only looks with git; None for others."""
+    if not found.only_looks_with_git or all(run.verb in _TELLS_SETTINGS for run in found.git):
+        return None
+    overrides: dict[str, str] = {}
+    for run in found.git:
+        overrides |= inspect(_places(run, where), (run.verb,)).overrides
+    return overrides
+
+
+def _places(run: GitRun, where: str) -> list[str]:
+    return [os.path.join(where, os.path.expanduser(place)) for place in sorted(run.places or ())]
+
+
+def _unproven(run: GitRun, found: Effects, where: str, writes: bool) -> str:
+    """Why a command that looks may run a program of the repository."""
+    if writes and run.places != frozenset((".",)):
+        return "a directory that this line changes may bring settings that make git run programs"
+    known = inspect(_places(run, where), (run.verb,))
+    if known.unproven or found.only_looks_with_git or run.verb in _TELLS_SETTINGS:
+        return known.unproven
+    return f"the repository makes git run a program: {known.fires}" if known.fires else ""
+
+
+def _lost(run: GitRun, where: str) -> Iterator[Touch]:
+    """Files with uncommitted work that the command may overwrite or delete: it is judged as doing so."""
+    base = scrubbed()
+    if run.loss is None:
+        if run.looks or not run.verb or run.places is None or not _is_alias(run, where):
+            return
+    elif run.places is None or run.loss.elsewhere:
+        yield Touch("delete", where, "", True, below=True)
+        return
+    for place in _places(run, where):
+        if not os.path.isdir(place):
+            continue
+        known = inspect((place,))
+        env = with_settings(known.overrides, base)
+        loss = run.loss or EVERYTHING
+        if loss.branches:
+            yield from (Touch("delete", path, "", True) for path in lost_branches(place, loss, env))
+            continue
+        paths = None if known.unproven else uncommitted(place, loss, env)
+        if paths is None:
+            yield Touch("delete", place, "", True, below=True)
+        elif loss.action == "write" and can_be_kept(paths, MOST_FILES, MOST_BYTES):
+            yield from (Touch("write", path, "", True) for path in paths)
+        else:
+            yield from _deleted(paths, place)
+
+
+def _deleted(paths: Sequence[str], place: str) -> Iterator[Touch]:
+    if len(paths) > MOST_FILES:
+        yield Touch("delete", place, "", True, below=True)
+        return
+    yield from (Touch("delete", path, "", True, below=os.path.isdir(path)) for path in paths)
+
+
+def _is_alias(run: GitRun, where: str) -> bool:
+    return run.verb in inspect(_places(run, where)).aliases

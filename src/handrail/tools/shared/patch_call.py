@@ -1,0 +1,137 @@
+"""The virtual command: a command line that is one patch and nothing else, applied in this process, without a shell."""
+
+from __future__ import annotations
+
+import posixpath
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from handrail.errors import BadPath, IsDirectory, NotFound
+from handrail.files.pages import TextFile
+from handrail.files.subtrees import Parcel
+from handrail.model import Touch
+from handrail.search.tree import Tree
+from handrail.shell.patch_command import PatchCall, as_patch
+from handrail.shell.terminal import Terminal
+from handrail.text.document import Splice
+from handrail.tools import apply_patch
+from handrail.tools.tool import Context, Loaded, Outcome, Staged
+
+
+def found(command: str) -> PatchCall | None:
+    """The patch that a command is; None if it is any other command."""
+    return as_patch(["bash", "-c", command])
+
+
+def touches(call: PatchCall, workdir: str) -> list[Touch]:
+    """What the patch touches, and the directory that its paths start from."""
+    base = _base(call, workdir)
+    inside = [Touch(touch.action, _below(base, touch.target)) for touch in apply_patch.touches(_handed(call))]
+    return [Touch("read", base), *inside] if base else inside
+
+
+def run(call: PatchCall, workdir: str, ctx: Context) -> Outcome:
+    base = _base(call, workdir)
+    if not base:
+        return apply_patch.run(_handed(call), ctx)
+    _require_directory(base, ctx)
+    outcome = apply_patch.run(_handed(call), _Below(base, ctx))
+    for file in outcome.data["files"]:
+        file.update({key: _below(base, file[key]) for key in ("path", "from") if key in file})
+    return outcome
+
+
+def _handed(call: PatchCall) -> apply_patch.Args:
+    return apply_patch.Args(patch=call.patch)
+
+
+def _base(call: PatchCall, workdir: str) -> str:
+    """The directory that the command runs in, as `cd` would understand it; empty for the workspace itself."""
+    base = posixpath.normpath(posixpath.join(workdir, call.directory)) if workdir or call.directory else ""
+    return "" if base == "." else base
+
+
+def _below(base: str, named: str) -> str:
+    return posixpath.normpath(posixpath.join(base, named))
+
+
+def _require_directory(base: str, ctx: Context) -> None:
+    try:
+        if ctx.exists(base):
+            raise BadPath(path=base, why="it is not a directory")
+    except IsDirectory:
+        return
+    raise NotFound(path=base)
+
+
+class _Below:
+    """The context of a patch whose paths start from another directory: the same files, under longer names."""
+
+    def __init__(self, base: str, ctx: Context) -> None:
+        self._base = base
+        self._ctx = ctx
+
+    @property
+    def limits(self) -> Any:
+        return self._ctx.limits
+
+    @property
+    def terminal(self) -> Terminal:
+        return self._ctx.terminal
+
+    @property
+    def network(self) -> bool:
+        return self._ctx.network
+
+    @property
+    def call_id(self) -> str:
+        return self._ctx.call_id
+
+    @property
+    def cancel(self) -> threading.Event | None:
+        return self._ctx.cancel
+
+    def where(self, named: str) -> str:
+        return self._ctx.where(self._long(named))
+
+    def watch(self) -> Callable[[], list[str]]:
+        return self._ctx.watch()
+
+    def _long(self, named: str) -> str:
+        return _below(self._base, named)
+
+    def open(self, named: str) -> TextFile:
+        return self._ctx.open(self._long(named))
+
+    def tree(self, named: str) -> Tree:
+        return self._ctx.tree(self._long(named))
+
+    def saw(self, file: TextFile, first: int = 0, last: int = 0) -> None:
+        self._ctx.saw(file, first, last)
+
+    def moved(self, file: TextFile) -> bool:
+        return self._ctx.moved(file)
+
+    def exists(self, named: str) -> bool:
+        return self._ctx.exists(self._long(named))
+
+    def load(self, named: str, *, whole: bool = False, unseen: bool = False) -> Loaded:
+        return self._ctx.load(self._long(named), whole=whole, unseen=unseen)
+
+    def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
+        return self._ctx.stage(self._long(named), loaded, splices)
+
+    def remove(self, named: str, loaded: Loaded) -> Staged:
+        return self._ctx.remove(self._long(named), loaded)
+
+    def parcel(self, named: str) -> Parcel:
+        return self._ctx.parcel(self._long(named))
+
+    def take(self, named: str, parcel: Parcel, to: str | None = None) -> None:
+        self._ctx.take(self._long(named), parcel, None if to is None else self._long(to))
+
+    def move(
+        self, named: str, target: str, loaded: Loaded, splices: Sequence[Splice], over: Loaded | None = None
+    ) -> Staged:
+        return self._ctx.move(self._long(named), self._long(target), loaded, splices, over)

@@ -1,0 +1,1 @@
+"""Shapes of specs and results in the protocols that several interfaces share."""

@@ -1,0 +1,119 @@
+"""Specs and results as MCP: the one place that knows these shapes, for every door that speaks MCP.
+
+Pure functions from plain values to plain values; no SDK, no session, nothing heavy. A spec is an entry of a dialect's
+`specs.json`: {"name", "id", "core", "hints", "description", "inputSchema"}.
+
+What the model reads is text and image blocks, and nothing besides: a client that finds `structuredContent` may show
+the model only that. Data for machines goes to `_meta`, under `RESULT_KEY`.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from handrail.model import Result
+
+RESULT_KEY = "handrail/result"
+FRESHNESS = {"ttlMs": 300_000, "cacheScope": "private"}
+"""How long a client may keep the list of tools: it does not change while the server lives."""
+ALWAYS_LOAD = {"anthropic/alwaysLoad": True}
+"""Tells a client that defers tools until they are searched for that this one is always wanted."""
+
+
+ADDED = ("wait_for_previous",)
+"""What clients add to every tool's arguments for their own use, and some pass on."""
+
+
+def ours(arguments: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The arguments of a call, without what the client has added for itself."""
+    return {name: value for name, value in (arguments or {}).items() if name not in ADDED}
+
+
+def definition(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool as `tools/list` offers it."""
+    title = titled(spec["name"])
+    made = {
+        "name": spec["name"],
+        "title": title,
+        "description": spec["description"],
+        "inputSchema": spec["inputSchema"],
+        "annotations": {"title": title, **hinted(spec["hints"])},
+    }
+    if spec["core"]:
+        made["_meta"] = ALWAYS_LOAD
+    return made
+
+
+def hinted(hints: Mapping[str, bool]) -> dict[str, bool]:
+    """What a host may want to know of a tool before any call, in MCP's names."""
+    return {
+        "readOnlyHint": hints["read_only"],
+        "destructiveHint": hints["destructive"],
+        "idempotentHint": hints["idempotent"],
+        "openWorldHint": hints["open_world"],
+    }
+
+
+def titled(name: str) -> str:
+    """A tool's name for people: `MultiEdit` and `multi_edit` are both "Multi edit", `LS` stays."""
+    words: list[str] = []
+    for part in name.replace("-", "_").split("_"):
+        start = 0
+        for at in range(1, len(part)):
+            if part[at].isupper() and part[at - 1].islower():
+                words.append(part[start:at])
+                start = at
+        words.append(part[start:])
+    kept = [word if word.isupper() and len(word) > 1 else word.lower() for word in words if word]
+    text = " ".join(kept)
+    return text[:1].upper() + text[1:]
+
+
+def call_result(result: Result, structured: bool = False) -> dict[str, Any]:
+    """What a call came to, as the result of `tools/call`."""
+    facts = machine(result)
+    made: dict[str, Any] = {"content": content(result.blocks, result.text), "isError": not result.ok}
+    if structured:
+        made["structuredContent"] = facts
+    made["_meta"] = {RESULT_KEY: facts}
+    return made
+
+
+def still_running(tool: str, seconds: float) -> str:
+    """What a client is told of a call that takes its time."""
+    return f"{tool}: {seconds:.0f} s"
+
+
+def failed_result(text: str, code: str) -> dict[str, Any]:
+    """A call that came to nothing before there was a result to speak of."""
+    facts = {"status": "error", "data": {}, "notes": [], "error": {"code": code}}
+    return {"content": [{"type": "text", "text": text}], "isError": True, "_meta": {RESULT_KEY: facts}}
+
+
+def machine(result: Result) -> dict[str, Any]:
+    """What a program may want to know of a result; the sentences are in the text already."""
+    return {
+        "status": result.status,
+        "data": dict(result.data),
+        "notes": [{"code": note.code, "text": note.text} for note in result.notes],
+        "error": {"code": result.error.code} if result.error else None,
+        "time_ms": round(result.time_ms, 3),
+    }
+
+
+def content(blocks: Iterable[Mapping[str, Any]], text: str) -> list[dict[str, Any]]:
+    """The blocks in MCP's shape. A text always stands beside an image, and an answer is never without a block."""
+    made: list[dict[str, Any]] = []
+    for block in blocks:
+        if block["type"] == "image":
+            made.append({"type": "image", "data": block["base64"], "mimeType": block["mime_type"]})
+        else:
+            made.append({"type": "text", "text": block["text"]})
+    if not any(block["type"] == "text" and block["text"].strip() for block in made):
+        images = sum(block["type"] == "image" for block in made)
+        said = text or ("(an image)" if images == 1 else f"({images} images)" if images else "")
+        made = [{"type": "text", "text": said}, *(block for block in made if block["type"] == "image")]
+    return made

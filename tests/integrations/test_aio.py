@@ -1,0 +1,262 @@
+"""The async door: calls in threads, cancelled cleanly, approvals in the caller's own loop."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from handrail import Prepared, Session, Settings
+from handrail.aio import AsyncSession
+from handrail.integrations.common import Ask, Turns, async_answers
+from handrail.journal import NoJournal, Record
+from handrail.pipeline.prepared import Answer
+
+READY = "touch started; sleep 600; touch ended"
+
+
+class Ended(NoJournal):
+    """Notes the calls that have come to their end: a record is the last thing that a call does."""
+
+    def __init__(self) -> None:
+        self.calls: list[Record] = []
+
+    def record(self, record: Record) -> str:
+        self.calls.append(record)
+        return super().record(record)
+
+
+async def until(path: Path) -> None:
+    while not path.exists():
+        await asyncio.sleep(0.01)
+
+
+def test_calls_are_made_on_real_files_and_the_session_remembers_what_was_seen(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
+
+    async def main() -> None:
+        async with AsyncSession(Session(tmp_path)) as session:
+            edit = {"file_path": "a.txt", "old_string": "one", "new_string": "two"}
+            refused = await session.call("Edit", edit)
+            assert refused.error and refused.error.code == "not_seen"
+            assert (await session.call("Read", '{"file_path": "a.txt"}', id="c1")).id == "c1"
+            assert (await session.call("Edit", edit)).status == "ok"
+            assert [spec.name for spec in await session.specs()] == [s.name for s in session.session.specs()]
+
+    asyncio.run(main())
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "two\n"
+
+
+def test_the_loop_is_free_while_calls_run(tmp_path: Path) -> None:
+    async def main() -> list[str]:
+        async with AsyncSession(Session(tmp_path)) as session:
+            waiting = asyncio.create_task(
+                session.call("Bash", {"command": "while ! test -e go; do sleep 0.01; done; echo went"})
+            )
+            await session.call("Write", {"file_path": "go", "content": ""})  # would never come to pass in a busy loop
+            return [(await waiting).text]
+
+    assert asyncio.run(main()) == ["went"]
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_cancelled_task_ends_its_command_before_it_is_done(tmp_path: Path, times: int) -> None:
+    async def main() -> None:
+        journal = Ended()
+        async with AsyncSession(Session(tmp_path, journal=journal)) as session:
+            task = asyncio.create_task(session.call("Bash", {"command": READY}))
+            await until(tmp_path / "started")
+            for _ in range(times):
+                task.cancel()
+                await asyncio.sleep(0)
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert [record.result.data["cancelled"] for record in journal.calls] == [True]
+            assert (await session.call("LS", {"path": "."})).ok  # the session goes on
+
+    asyncio.run(main())
+    assert not (tmp_path / "ended").exists()
+
+
+def test_an_anyio_scope_that_is_cancelled_ends_the_call_too(tmp_path: Path) -> None:
+    async def main() -> None:
+        journal = Ended()
+        async with AsyncSession(Session(tmp_path, journal=journal)) as session:
+            async with anyio.create_task_group() as group:
+                group.start_soon(lambda: session.call("Bash", {"command": READY}))
+                await until(tmp_path / "started")
+                assert not journal.calls
+                group.cancel_scope.cancel()
+            assert [record.result.data["cancelled"] for record in journal.calls] == [True]
+
+    asyncio.run(main())
+    assert not (tmp_path / "ended").exists()
+
+
+def test_closing_ends_what_still_runs(tmp_path: Path) -> None:
+    async def main() -> None:
+        session = AsyncSession(Session(tmp_path))
+        task = asyncio.create_task(session.call("Bash", {"command": READY}))
+        await until(tmp_path / "started")
+        await session.close()
+        assert (await task).data["cancelled"]
+
+    asyncio.run(main())
+
+
+def test_an_async_approval_is_awaited_in_the_loop_of_the_caller(tmp_path: Path) -> None:
+    loops: list[Any] = []
+
+    async def approve(prepared: Prepared) -> bool:
+        await asyncio.sleep(0)
+        loops.append(asyncio.get_running_loop())
+        return "yes.txt" in prepared.touches[0].target
+
+    async def main() -> None:
+        async with AsyncSession.open(tmp_path, mode="ask", approve=approve) as session:
+            done = await session.call("Write", {"file_path": "yes.txt", "content": "y"})
+            refused = await session.call("Write", {"file_path": "no.txt", "content": "n"})
+            assert (done.status, refused.status) == ("ok", "denied")
+            assert loops == [asyncio.get_running_loop()] * 2
+
+    asyncio.run(main())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["yes.txt"]
+
+
+def test_a_plain_approval_works_and_the_session_may_be_used_without_a_loop(tmp_path: Path) -> None:
+    async def approve(_: Prepared) -> Answer:
+        return Answer(True)
+
+    session = AsyncSession.open(tmp_path, mode="ask", approve=lambda _: True)
+    assert asyncio.run(session.call("Write", {"file_path": "a", "content": ""})).ok
+    asyncio.run(session.close())
+    session = AsyncSession.open(tmp_path, mode="ask", approve=approve)
+    assert session.session.call("Write", {"file_path": "b", "content": ""}).ok
+    session.session.close()
+
+
+def test_a_call_that_is_cancelled_while_a_person_is_asked_changes_nothing(tmp_path: Path) -> None:
+    ended: list[str] = []
+
+    async def main() -> None:
+        asked = asyncio.Event()
+
+        async def approve(_: Prepared) -> bool:
+            asked.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append("withdrawn")
+            return True
+
+        async with AsyncSession.open(tmp_path, mode="ask", approve=approve) as session:
+            task = asyncio.create_task(session.call("Write", {"file_path": "a.txt", "content": "a"}))
+            await asked.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(main())
+    assert ended == ["withdrawn"]
+    assert not (tmp_path / "a.txt").exists()
+
+
+def test_closing_does_not_wait_for_a_person_who_is_asked(tmp_path: Path) -> None:
+    async def main() -> None:
+        asked = asyncio.Event()
+
+        async def approve(_: Prepared) -> bool:
+            asked.set()
+            await asyncio.Event().wait()
+            return True
+
+        session = AsyncSession.open(tmp_path, mode="ask", approve=approve)
+        task = asyncio.create_task(session.call("Write", {"file_path": "a.txt", "content": "a"}))
+        await asked.wait()
+        await session.close()
+        assert (await task).status == "denied"
+
+    asyncio.run(main())
+
+
+def test_a_fault_of_this_program_reaches_the_caller_as_without_a_thread(tmp_path: Path) -> None:
+    async def approve(_: Prepared) -> bool:
+        raise ZeroDivisionError
+
+    async def main() -> None:
+        options = {"mode": "ask", "settings": Settings(raise_bugs=True)}
+        async with AsyncSession.open(tmp_path, approve=approve, **options) as session:
+            with pytest.raises(ZeroDivisionError):
+                await session.call("Write", {"file_path": "a.txt", "content": "a"})
+
+    asyncio.run(main())
+
+
+def test_a_person_who_is_asked_may_look_around_with_the_same_session(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def main() -> None:
+        async def approve(prepared: Prepared) -> bool:
+            asked.append(prepared.call.id)
+            if prepared.call.id == "outer":  # a plain call inside the loop, which asks again
+                return session.session.call("Write", {"file_path": "b.txt", "content": "b"}, id="inner").ok
+            return True
+
+        async with AsyncSession.open(tmp_path, mode="ask", approve=approve) as session:
+            assert (await session.call("Write", {"file_path": "a.txt", "content": "a"}, id="outer")).ok
+
+    asyncio.run(main())
+    assert asked == ["outer", "inner"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.txt"]
+
+
+def test_an_export_asks_in_the_loop_of_the_caller_too(tmp_path: Path) -> None:
+    loops: list[Any] = []
+
+    async def approve(_: Prepared) -> bool:
+        loops.append(asyncio.get_running_loop())
+        return True
+
+    async def main() -> None:
+        async with AsyncSession.open(tmp_path, mode="ask", approve=approve) as session:
+            asked = [Ask("Write", {"file_path": name, "content": ""}) for name in ("a", "b")]
+            results = await async_answers(session, asked, lambda ask: [ask], lambda _, results: results[0])
+            assert [result.status for result in results] == ["ok", "ok"]
+            assert loops == [asyncio.get_running_loop()] * 2
+
+    asyncio.run(main())
+
+
+def test_calls_that_only_read_have_their_turn_together_and_others_alone(tmp_path: Path) -> None:
+    async def main(session: Session) -> list[str]:
+        turns, told, go = Turns(session), list[str](), asyncio.Event()
+
+        async def call(tool: str, name: str, wait: bool = False) -> None:
+            async with turns.turn(tool):
+                told.append(f"{name} begins")
+                if wait:
+                    await go.wait()
+                told.append(f"{name} ends")
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(call("Read", "first", wait=True))
+            group.create_task(call("Grep", "second"))
+            dropped = group.create_task(call("Edit", "dropped"))
+            group.create_task(call("Edit", "third"))
+            group.create_task(call("Read", "fourth"))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            dropped.cancel()
+            for _ in range(5):
+                await asyncio.sleep(0)
+            told.append("go")
+            go.set()
+        return told
+
+    with Session(tmp_path) as session:
+        told = asyncio.run(main(session))
+    together = ["first begins", "second begins", "second ends", "go", "first ends"]
+    assert told == [*together, "third begins", "third ends", "fourth begins", "fourth ends"]

@@ -1,0 +1,262 @@
+"""The house keeps its own rules: rooms, shapes, public names, what an import costs, and words that can be said."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import string
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from handrail import dialects, errors, tools
+from tests.command import TIMEOUT
+
+ROOT = Path(__file__).resolve().parents[1]
+SRC = ROOT / "src" / "handrail"
+PYTHON_FILES = sorted(SRC.rglob("*.py"))
+HEAVY = {"mcp", "openai", "anthropic", "starlette", "PIL", "pypdfium2", "nbformat", "rich"}
+ALWAYS_TOLD = {"tool", "verb", "path"}  # facts that the corridor adds to every failure
+
+
+def modules_after(code: str) -> set[str]:
+    """The top-level modules that a fresh interpreter holds after ``code``."""
+    run = subprocess.run(
+        [sys.executable, "-c", f"import sys, json\n{code}\nprint(json.dumps(sorted(sys.modules)))"],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
+        timeout=TIMEOUT,
+    )
+    return {name.split(".")[0] for name in json.loads(run.stdout.splitlines()[-1])}
+
+
+def kinds(of: type[errors.ToolError] = errors.ToolError) -> Iterator[type[errors.ToolError]]:
+    for kind in of.__subclasses__():
+        yield kind
+        yield from kinds(kind)
+
+
+CODES = {kind.__name__: kind.code for kind in kinds() if "code" in vars(kind)}
+
+
+def needed(template: str) -> set[str]:
+    """The facts that a template cannot do without: its fields outside `[[...]]`."""
+    bare = re.sub(r"\[\[.*?\]\]", "", template, flags=re.DOTALL)
+    return {field for _, field, _, _ in string.Formatter().parse(bare) if field is not None}
+
+
+@cache
+def every_call() -> list[tuple[str, Path, ast.Call]]:
+    """Every place in the house that calls ``name(...)`` or ``something.name(...)``, with that name."""
+    return [
+        (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", ""), path, node)
+        for path in PYTHON_FILES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+    ]
+
+
+def calls(name: str) -> Iterator[tuple[Path, ast.Call]]:
+    return ((path, call) for called, path, call in every_call() if called == name)
+
+
+def given(call: ast.Call) -> set[str] | None:
+    """The names of a call's keyword arguments; None if some are unpacked and so not to be read off."""
+    names = {keyword.arg for keyword in call.keywords}
+    return None if None in names else {name for name in names if name}
+
+
+def test_each_room_imports_only_rooms_below_it() -> None:
+    lint = Path(sys.executable).with_name("lint-imports")
+    run = subprocess.run(
+        [lint, "--no-cache"], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", timeout=TIMEOUT
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_every_tool_is_a_py_file_beside_an_md_file() -> None:
+    folder = SRC / "tools"
+    words = {path.stem for path in folder.glob("*.md")}
+    code = {path.stem for path in folder.glob("*.py")} - {"__init__", "tool", "arguments"}
+    assert words == code == set(tools.ids())
+
+
+@pytest.mark.parametrize("tool_id", tools.ids())
+def test_every_tool_is_called_as_its_file(tool_id: str) -> None:
+    assert tools.load(tool_id).id == tool_id
+
+
+@pytest.mark.parametrize("tool_id", tools.ids())
+def test_every_tool_file_has_the_same_parts_in_the_same_order(tool_id: str) -> None:
+    tree = ast.parse((SRC / "tools" / f"{tool_id}.py").read_text(encoding="utf-8"))
+    named = []
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            named.append(node.name)
+        elif isinstance(node, ast.Assign):
+            named += [target.id for target in node.targets if isinstance(target, ast.Name)]
+    parts = ["Args", "Limits", "run", "say", "TOOL"]
+    assert [name for name in named if name in parts] == parts
+    assert named[-1] == "TOOL"
+
+
+def test_import_handrail_pulls_in_nothing_heavy() -> None:
+    assert modules_after("import handrail") & (HEAVY | {"pydantic", "charset_normalizer"}) == set()
+
+
+def test_reading_and_editing_plain_text_pulls_in_no_door_and_no_media_library(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
+    code = f"""
+from handrail import Session
+session = Session({str(tmp_path)!r})
+assert session.call("Read", {{"file_path": "a.txt"}}).status == "ok"
+result = session.call("Edit", {{"file_path": "a.txt", "old_string": "one", "new_string": "two"}})
+assert result.status == "ok", result.text
+"""
+    assert modules_after(code) & (HEAVY | {"charset_normalizer"}) == set()
+
+
+def test_importing_the_house_prints_nothing_and_creates_nothing(tmp_path: Path) -> None:
+    every = [".".join(path.relative_to(SRC.parent).with_suffix("").parts) for path in PYTHON_FILES]
+    names = [name.removesuffix(".__init__") for name in every if not name.endswith("__main__")]
+    code = "import importlib\n" + "\n".join(f"importlib.import_module({name!r})" for name in names)
+    run = subprocess.run(
+        [sys.executable, "-B", "-c", code],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "HANDRAIL_STATE": str(tmp_path / "state")},
+        capture_output=True,
+        timeout=TIMEOUT,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, b"", b"")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_failure_has_a_code_of_its_own() -> None:
+    leaves = [kind for kind in kinds() if not kind.__subclasses__()]
+    assert all("code" in vars(kind) for kind in leaves)
+    codes = [kind.code for kind in leaves]
+    assert len(codes) == len(set(codes))
+
+
+def test_every_failure_is_drawn_in_the_tree_of_the_module() -> None:
+    drawn = set(re.findall(r"\b[a-z]+(?:_[a-z]+)*\b", errors.__doc__ or ""))
+    assert set(CODES.values()) <= drawn
+
+
+def test_every_failure_has_a_native_message_and_every_message_a_failure() -> None:
+    messages = dialects.load("native").words.messages
+    worded = {key.removeprefix("errors.") for key in messages if key.startswith("errors.")}
+    assert worded == set(CODES.values())
+
+
+@pytest.mark.parametrize("name", dialects.names())
+def test_no_dialect_words_a_failure_that_does_not_exist(name: str) -> None:
+    keys = [key for key in dialects.load(name).words.messages if key.startswith("errors.")]
+    assert {key.removeprefix("errors.") for key in keys} == set(CODES.values())
+
+
+@pytest.mark.parametrize("name", dialects.names())
+def test_every_template_of_a_dialect_is_well_formed(name: str) -> None:
+    for key, template in dialects.load(name).words.messages.items():
+        assert isinstance(template, str), key
+        assert template.count("[[") == template.count("]]"), key
+        for _, field, spec, conversion in string.Formatter().parse(re.sub(r"\[\[(?:\w+\?)?|\]\]", "", template)):
+            assert field is None or field.isidentifier(), (key, field)
+            assert conversion is None, key
+            if spec and not spec.startswith("n "):  # a counted word
+                format(1.0, spec)
+
+
+@pytest.mark.parametrize("name", dialects.names())
+def test_every_error_template_can_be_filled_wherever_the_error_is_raised(name: str) -> None:
+    messages = dialects.load(name).words.messages
+    missing = []
+    for kind, code in CODES.items():
+        for path, call in calls(kind):
+            facts = given(call)
+            if facts is None:
+                continue
+            if "text" in path.parts:  # the pure room knows no file; who calls it adds which file it was
+                facts = facts | {"size"}
+            lacking = needed(messages[f"errors.{code}"]) - facts - ALWAYS_TOLD
+            if lacking:
+                missing.append(f"{path.name}:{call.lineno} {kind} does not say {sorted(lacking)}")
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", dialects.names())
+def test_every_note_template_can_be_filled_wherever_the_note_is_made(name: str) -> None:
+    messages = dialects.load(name).words.messages
+    found = 0
+    for path, call in calls("Remark"):
+        code, facts = call.args
+        if isinstance(code, ast.Constant) and isinstance(facts, ast.Dict):
+            told = {key.value for key in facts.keys if isinstance(key, ast.Constant)}
+            assert needed(messages[f"notes.{code.value}"]) <= told, f"{path.name}:{call.lineno}"
+            found += 1
+    assert found >= 3
+
+
+@pytest.mark.parametrize("name", dialects.names())
+def test_every_sentence_that_the_code_asks_for_by_name_is_there(name: str) -> None:
+    messages = dialects.load(name).words.messages
+    for path, call in calls("say"):
+        key = call.args[0] if call.args else None
+        if isinstance(key, ast.Constant) and "cli" not in path.parts:  # the command line has words of its own
+            assert key.value in messages, f"{path.name}:{call.lineno}"
+            facts = given(call)
+            assert facts is None or needed(messages[key.value]) <= facts, f"{path.name}:{call.lineno}"
+
+
+def test_nothing_asks_which_dialect_is_in_force() -> None:
+    asked = re.compile(
+        r"dialect(?:\.name|_name)?\s*(?:==|!=|\bin\b|\bis\b)\s*[\"'(\[{]|[\"']\s*(?:==|!=)\s*\w*\.?dialect"
+    )
+    found = [p.name for p in PYTHON_FILES if asked.search(p.read_text(encoding="utf-8"))]
+    assert found == []
+    assert asked.search('if dialect == "claude":')
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    silent = [str(p) for p in PYTHON_FILES if not ast.get_docstring(ast.parse(p.read_text(encoding="utf-8")))]
+    assert silent == []
+
+
+def test_nothing_is_caught_wholesale_outside_the_corridor() -> None:
+    broad = [
+        path.name
+        for path in PYTHON_FILES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ExceptHandler) and (node.type is None or ast.unparse(node.type) == "Exception")
+    ]
+    assert broad == ["session.py"]
+
+
+def test_the_repository_names_no_machine_path_and_no_package_index() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout, so there is no list of tracked files")
+    forbidden = re.compile(
+        r"(?<![\w.~])/(?:work|home|root|Users)/\w|--(?:extra-)?index-url[ =]+\S*//|https?://\S*/simple\b"
+    )
+    found = []
+    for name in filter(None, listed.stdout.split("\0")):
+        path = ROOT / name
+        if path.is_file():
+            for number, line in enumerate(path.read_bytes().decode("utf-8", "replace").split("\n"), start=1):
+                if forbidden.search(line) or f"{ROOT}/" in line:
+                    found.append(f"{name}:{number}: {line.strip()[:100]}")
+    assert found == []
