@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.editing import ONE_MB, contents, editor
 from benchmarks.measure import Line, Scale, Times, contest, share, size
 from handrail import Session, Settings
-from handrail.text.codec import sniff
+from handrail.text.codec import detect_encoding
 
 
 def lines(folder: Path, scale: Scale) -> Iterator[Line]:
@@ -23,9 +23,9 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
             contestants = {
                 "edit": editor(session, "shares.txt", length),
                 "hash": lambda data=data: hashlib.sha256(data),
-                "ascii": lambda data=data: sniff(data),
-                "utf-8": lambda accented=accented: sniff(accented),
-                "gbk": lambda chinese=chinese: sniff(chinese),
+                "ascii": lambda data=data: detect_encoding(data),
+                "utf-8": lambda accented=accented: detect_encoding(accented),
+                "gbk": lambda chinese=chinese: detect_encoding(chinese),
                 "decode": lambda accented=accented: accented.decode("utf-8"),
             }
             times = contest(scale.rounds if length <= ONE_MB else scale.few, contestants)

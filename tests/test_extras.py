@@ -57,7 +57,7 @@ USED: list[tuple[str, str, str]] = [  # the extra, the package that is hidden, w
         (extra, package, f"import handrail.integrations.{extra.replace('-', '_')}")
         for extra, names in DECLARED.items()
         for package in names
-        if (ROOT / f"src/handrail/exports/{extra.replace('-', '_')}.py").exists()
+        if (ROOT / f"src/handrail/integrations/{extra.replace('-', '_')}.py").exists()
         and extra not in ("openai", "anthropic")
     ),
 ]
@@ -72,12 +72,12 @@ def test_the_metadata_of_the_package_names_the_packages_of_each_extra() -> None:
 
 
 def test_every_extra_is_tried_here() -> None:
-    # The types of `openai` are needed by type checkers alone: its exports work without the package.
+    # The types of `openai` are needed by type checkers alone: its integration works without the package.
     assert set(DECLARED) - {extra for extra, _, _ in USED} == {"openai"}
 
 
 @pytest.mark.parametrize("extra", ["openai", "openai_hosted", "anthropic"])
-def test_the_exports_for_plain_apis_need_no_package(extra: str, tmp_path: Path) -> None:
+def test_the_integrations_for_plain_apis_need_no_package(extra: str, tmp_path: Path) -> None:
     program = HIDE.format(hidden=["openai", "anthropic"]) + f"import handrail.integrations.{extra}"
     assert subprocess.run([sys.executable, "-c", program], cwd=tmp_path, timeout=TIMEOUT).returncode == 0
 

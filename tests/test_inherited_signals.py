@@ -16,7 +16,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from handrail.shell.start_process import plain
+from handrail.shell.start_process import start_process
 from tests.command import HANDRAIL, TIMEOUT, surroundings
 
 NEVER = {signal.SIGKILL, signal.SIGSTOP}
@@ -124,7 +124,7 @@ def test_a_host_that_ignores_a_signal_keeps_doing_so_and_its_commands_do_not(in_
     def start() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
         try:
-            with plain(["/bin/sh", "-c", OF_CHILD], stdout=subprocess.PIPE) as child:
+            with start_process(["/bin/sh", "-c", OF_CHILD], stdout=subprocess.PIPE) as child:
                 found.append(child.communicate(timeout=TIMEOUT)[0].decode("ascii"))
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR2])

@@ -40,7 +40,7 @@ def test_relative_and_absolute_paths_name_the_same_file(make_session: Make, root
     session = make_session(root)
     for name in ("a.txt", "./a.txt", "sub/../a.txt", "../root/a.txt", str(root / "a.txt"), f"{root}//sub/.././a.txt"):
         result = read(session, name)
-        assert (result.status, result.touches[0].path) == ("ok", str(root / "a.txt")), name
+        assert (result.status, result.accesses[0].path) == ("ok", str(root / "a.txt")), name
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_a_root_that_was_moved_away_and_made_anew_is_the_one_at_the_reported_pat
     result = session.call("Edit", {"file_path": "a.txt", "old_string": "inside", "new_string": "changed"})
     assert (tmp_path / "moved" / "a.txt").read_text(encoding="utf-8") == "inside\n"
     if result.status == "ok":
-        assert Path(result.touches[0].path).read_text(encoding="utf-8") == "changed\n"
+        assert Path(result.accesses[0].path).read_text(encoding="utf-8") == "changed\n"
 
 
 def test_a_missing_extra_root_does_not_disturb_the_others(make_session: Make, root: Path, tmp_path: Path) -> None:

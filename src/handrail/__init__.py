@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from handrail.journal.selection import UnknownCall
     from handrail.journal.store import SqliteJournal
     from handrail.journal.undo import CannotUndo, UndoReport
-    from handrail.model import Call, Failure, Note, Result, Touch, Verdict
+    from handrail.model import Access, Call, Failure, Note, Result, Verdict
     from handrail.pipeline.prepared import Answer, Approve, Prepared
     from handrail.pipeline.session import Session
     from handrail.policy import AllowAll, Policy
@@ -79,7 +79,7 @@ _HOMES = {
     "SqliteJournal": "journal.store",
     "Token": "journal",
     "ToolError": "errors",
-    "Touch": "model",
+    "Access": "model",
     "UndoReport": "journal.undo",
     "UnknownCall": "journal.selection",
     "Verdict": "model",
@@ -91,6 +91,7 @@ _HOMES = {
 """The module of each public name; `module:name` if it has another name there."""
 
 __all__ = [
+    "Access",
     "Agent",
     "AgentLimits",
     "AgentSettings",
@@ -129,7 +130,6 @@ __all__ = [
     "SqliteJournal",
     "Token",
     "ToolError",
-    "Touch",
     "UndoReport",
     "UnknownCall",
     "Verdict",
@@ -140,7 +140,16 @@ __all__ = [
 ]
 
 
+_RENAMED = {"Touch": "Access"}
+"""Public names of the release before, which still work and warn."""
+
+
 def __getattr__(name: str) -> object:
+    if name in _RENAMED:
+        import warnings
+
+        warnings.warn(f"handrail.{name} is now handrail.{_RENAMED[name]}", DeprecationWarning, stacklevel=2)
+        name = _RENAMED[name]
     if name not in _HOMES:
         raise AttributeError(f"module 'handrail' has no attribute {name!r}")
     from importlib import import_module

@@ -26,7 +26,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class Access:
     """What a call will do to one resource."""
 
     action: Action
@@ -102,9 +102,17 @@ class Result:
     data: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
     error: Failure | None = None
-    touches: tuple[Touch, ...] = ()
+    accesses: tuple[Access, ...] = ()
     time_ms: float = 0.0
     id: str = ""
+
+    @property
+    def touches(self) -> tuple[Access, ...]:
+        """The old name of `accesses`; it will go with the next release."""
+        import warnings
+
+        warnings.warn("Result.touches is now Result.accesses", DeprecationWarning, stacklevel=2)
+        return self.accesses
 
     @property
     def ok(self) -> bool:
@@ -124,6 +132,6 @@ def as_json(result: Result) -> dict[str, Any]:
         "data": dict(result.data),
         "notes": [{"code": note.code, "text": note.text} for note in result.notes],
         "error": {"code": error.code, "message": error.message} if error else None,
-        "touches": [{"action": t.action, "target": t.target, "path": t.path} for t in result.touches],
+        "touches": [{"action": t.action, "target": t.target, "path": t.path} for t in result.accesses],
         "stats": {"time_ms": round(result.time_ms, 3)},
     }

@@ -31,7 +31,7 @@ from handrail.errors import (
     ToolError,
     from_os,
 )
-from handrail.text.display import meant
+from handrail.text.display import unescape
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _LISTED = 5_000
@@ -159,7 +159,7 @@ class Workspace:
 
     def _as_shown(self, named: str) -> WorkPath | None:
         """A file whose odd name was shown with escapes, and is called by what was shown."""
-        other = meant(named)
+        other = unescape(named)
         if other == named or "\0" in other:
             return None
         try:

@@ -107,7 +107,7 @@ def test_yes_for_the_session_is_not_asked_again_for_the_same_file_only(
     asked: list[str] = []
 
     def approve(prepared: Prepared) -> Answer:
-        asked.append(prepared.touches[0].target)
+        asked.append(prepared.accesses[0].target)
         return Answer(True, lasting="session")
 
     with opened(approve) as session:

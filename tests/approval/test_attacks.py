@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from handrail import Prepared, Session, Settings
-from handrail.model import Touch, Verdict
+from handrail.model import Access, Verdict
 from handrail.pipeline.prepared import Answer
 from handrail.policy.approved_rules import remember
 from handrail.policy.files import PolicyError, load
-from handrail.text.display import shown
+from handrail.text.display import escape
 from tests.approval.asked import TWO, edit
 from tests.command import TIMEOUT
 
@@ -83,7 +83,7 @@ def test_a_directory_that_becomes_a_link_between_preview_and_commit_is_not_follo
     asked: list[str] = []
 
     def counted(prepared: Prepared) -> bool:
-        asked.append(prepared.touches[0].path)
+        asked.append(prepared.accesses[0].path)
         return approve(prepared)
 
     with opened(counted) as session:
@@ -178,7 +178,7 @@ def test_two_calls_at_once_each_get_their_own_answer(opened: Callable[..., Sessi
 
     def approve(prepared: Prepared) -> bool:
         both.wait()
-        return prepared.touches[0].target == "good.txt"
+        return prepared.accesses[0].target == "good.txt"
 
     with opened(approve) as session:
         results: dict[str, Any] = {}
@@ -221,7 +221,7 @@ def test_yes_to_a_command_for_the_session_holds_where_it_was_said(
     asked: list[str] = []
 
     def approve(prepared: Prepared) -> Answer:
-        asked.append(prepared.touches[0].place)
+        asked.append(prepared.accesses[0].place)
         return Answer(True, lasting="session")
 
     with opened(approve) as session:
@@ -273,7 +273,7 @@ def test_a_rule_for_good_is_never_wider_than_the_file_that_was_asked_about(
         for other in others:
             assert session.call("Write", {"file_path": other, "content": "x"}).status != "ok", other
         result = session.call("Write", {"file_path": name, "content": "x"})
-    assert result.ok or shown(name) != name  # what cannot be shown as it is is not written down
+    assert result.ok or escape(name) != name  # what cannot be shown as it is is not written down
 
 
 @pytest.mark.parametrize(
@@ -374,10 +374,10 @@ def test_what_was_approved_for_the_session_is_refused_where_the_mode_refuses(
 
 def test_a_file_that_was_approved_is_not_another_one_by_a_link(opened: Callable[..., Session], project: Path) -> None:
     (project / "b.txt").write_text("b\n", encoding="utf-8")
-    asked: list[Touch] = []
+    asked: list[Access] = []
 
     def approve(prepared: Prepared) -> Answer:
-        asked.extend(prepared.touches)
+        asked.extend(prepared.accesses)
         return Answer(True, lasting="session")
 
     with opened(approve) as session:

@@ -213,7 +213,7 @@ def test_a_command_with_very_many_effects_says_that_not_all_are_shown(
     command = "touch " + " ".join(f"f{number}" for number in range(700))
     question, _ = carried(session.prepare("Bash", {"command": command}))
     assert any("effects" in missing for missing in question.shortened)
-    assert question.prepared.touches[0].target == command
+    assert question.prepared.accesses[0].target == command
 
 
 def test_a_very_long_command_is_cut_and_cannot_be_changed(make_session: Callable[..., Session], project: Path) -> None:

@@ -232,8 +232,8 @@ def test_a_model_that_only_talks_is_not_believed_whatever_it_speaks(tmp_path: Pa
 
 
 def test_the_commands_of_a_model_are_not_run_unless_a_person_says_so(tmp_path: Path) -> None:
-    touch = Line("", [("Bash", {"command": "touch made-by-a-command"})])
-    with ScriptedServer(in_order([touch, *[Line("Well.")] * 3])) as server:
+    access = Line("", [("Bash", {"command": "touch made-by-a-command"})])
+    with ScriptedServer(in_order([access, *[Line("Well.")] * 3])) as server:
         found = handrail("demo", "--model", "mine", cwd=tmp_path, variables={"OPENAI_BASE_URL": server.url})
     text = found.stdout.decode("utf-8")
     assert "(the demo answers n)" in text

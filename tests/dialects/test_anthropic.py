@@ -123,13 +123,13 @@ def test_a_missing_file_is_said_as_the_documentation_does(edit: Edit) -> None:
 
 
 def test_viewing_is_a_read_and_changing_is_a_write(session: Session) -> None:
-    def touched(**arguments: Any) -> list[tuple[str, str]]:
-        return [(t.action, t.target) for t in session.prepare(EDITOR, {"path": "poem.txt", **arguments}).touches]
+    def accessed(**arguments: Any) -> list[tuple[str, str]]:
+        return [(t.action, t.target) for t in session.prepare(EDITOR, {"path": "poem.txt", **arguments}).accesses]
 
-    assert touched(command="view") == [("read", "poem.txt")]
-    assert touched(command="create", file_text="") == [("write", "poem.txt")]
-    assert touched(command="str_replace", old_str="a") == [("write", "poem.txt")]
-    assert touched(command="insert", insert_line=0, insert_text="a") == [("write", "poem.txt")]
+    assert accessed(command="view") == [("read", "poem.txt")]
+    assert accessed(command="create", file_text="") == [("write", "poem.txt")]
+    assert accessed(command="str_replace", old_str="a") == [("write", "poem.txt")]
+    assert accessed(command="insert", insert_line=0, insert_text="a") == [("write", "poem.txt")]
 
 
 # str_replace
@@ -273,7 +273,7 @@ def test_what_does_not_last_is_told_and_does_not_last(session: Session) -> None:
 
 def test_a_restart_says_that_there_is_nothing_to_restart(session: Session, root: Path) -> None:
     result = session.call("bash", {"restart": True})
-    assert result.ok and "nothing to restart" in result.text and result.touches == ()
+    assert result.ok and "nothing to restart" in result.text and result.accesses == ()
     both = session.call("bash", {"restart": True, "command": "touch made"})
     assert "was not run" in both.text and not (root / "made").exists()
 
@@ -289,9 +289,9 @@ def test_a_failing_command_says_its_exit_code(session: Session) -> None:
 
 
 def test_a_command_is_judged_as_bash_is(session: Session) -> None:
-    touches = session.prepare("bash", {"command": "rm poem.txt"}).touches
-    assert ("run", "rm poem.txt") in [(touch.action, touch.target) for touch in touches]
-    assert ("delete", "poem.txt") in [(touch.action, touch.target) for touch in touches]
+    accesses = session.prepare("bash", {"command": "rm poem.txt"}).accesses
+    assert ("run", "rm poem.txt") in [(access.action, access.target) for access in accesses]
+    assert ("delete", "poem.txt") in [(access.action, access.target) for access in accesses]
     assert session.call("bash", {"command": "rm -rf /"}).status == "denied"
 
 

@@ -18,7 +18,7 @@ from tests.docs.pages import PAGES, ROOT, Block, Place, blocks_of
 
 PYTHON = blocks_of("python", "py")
 ELSEWHERE = {
-    "exports.md": "tests/exports",
+    "integrations.md": "tests/integrations",
     "dialects.md": "tests/test_dialect_docs.py",
 }
 """Pages whose blocks are run by other tests, next to what they are about."""
@@ -58,7 +58,7 @@ def test_a_block_uses_public_names_only(block: Block) -> None:
             if node.module == "handrail":
                 assert {name.name for name in node.names} <= set(handrail.__all__)
             else:
-                assert re.fullmatch(r"handrail\.exports\.[a-z_]+", node.module or ""), node.module
+                assert re.fullmatch(r"handrail\.(?:integrations|agent)\.[a-z_]+", node.module or ""), node.module
         assert not (isinstance(node, ast.Import) and any(name.name.startswith("handrail") for name in node.names))
 
 
@@ -66,7 +66,7 @@ def test_a_class_that_the_pages_name_can_be_imported() -> None:
     """`Session(root, approve=...)` in a sentence is held to the same rule as a block."""
     known = set(handrail.__all__) | {
         name
-        for path in (ROOT / "src" / "handrail" / "exports").glob("*.py")
+        for path in (ROOT / "src" / "handrail" / "integrations").glob("*.py")
         for name in vars(import_module(f"handrail.integrations.{path.stem}"))
     }
     foreign = {"ClaudeSDKClient"}  # of the Claude Agent SDK
@@ -94,7 +94,7 @@ def test_every_block_is_run_by_a_test(block: Block) -> None:
     if where is None:
         marks = re.findall(rf'only\("{re.escape(block.page)}", "(.+?)"', source)
         assert any(mark in block.text for mark in marks), f"no test runs {block}"
-    elif block.page == "exports.md" and block.kind == "py":
+    elif block.page == "integrations.md" and block.kind == "py":
         tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / where).glob("test_*.py"))
         assert re.search(rf'\b(?:said|example)\("{re.escape(block.heading)}"', tests), f"no test runs {block}"
     # Else the tests that are named there take every block with this fence.

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from handrail import Session
 from handrail.text import lines
-from handrail.text.codec import sniff
+from handrail.text.codec import detect_encoding
 
 FAST = settings(
     deadline=None,
@@ -282,4 +282,4 @@ def test_the_kinds_of_this_test_are_read_as_what_they_are() -> None:
     """Otherwise the tests above would prove something about another encoding."""
     for kind in KINDS:
         raw = kind.encode(" ".join(kind.words) + "\n")
-        assert sniff(raw).decode(raw) == kind.decode(raw)
+        assert detect_encoding(raw).decode(raw) == kind.decode(raw)

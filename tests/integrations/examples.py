@@ -1,4 +1,4 @@
-"""The examples of docs/exports.md that need more than a script: found by their heading, run as they stand there."""
+"""The examples of docs/integrations.md that need more than a script: found by their heading, run as they stand there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from tests.command import TIMEOUT
 from tests.integrations.scripted import scripted
 
-PAGE = Path(__file__).parents[2] / "docs" / "exports.md"
+PAGE = Path(__file__).parents[2] / "docs" / "integrations.md"
 
 
 def example(heading: str) -> str:

@@ -113,7 +113,7 @@ def test_an_async_approval_is_awaited_in_the_loop_of_the_caller(tmp_path: Path) 
     async def approve(prepared: Prepared) -> bool:
         await asyncio.sleep(0)
         loops.append(asyncio.get_running_loop())
-        return "yes.txt" in prepared.touches[0].target
+        return "yes.txt" in prepared.accesses[0].target
 
     async def main() -> None:
         async with AsyncSession.open(tmp_path, mode="ask", approve=approve) as session:

@@ -1,4 +1,4 @@
-"""The examples of docs/exports.md run as they stand there, against a model that follows a script."""
+"""The examples of docs/integrations.md run as they stand there, against a model that follows a script."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from tests.command import TIMEOUT
 from tests.integrations.scripted import chat, function, message, response, scripted
 
-PAGE = (Path(__file__).parents[2] / "docs" / "exports.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text(encoding="utf-8")
 EDIT = {"file_path": "hello.txt", "old_string": "Hello", "new_string": "Goodbye"}
 READ = {"file_path": "hello.txt"}
 EDITOR = "str_replace_based_edit_tool"

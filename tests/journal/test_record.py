@@ -7,7 +7,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from handrail.files.versions import digest_of
+from handrail.files.versions import hash_bytes
 from handrail.journal import Kept, Opening, Record, images
 from handrail.journal.queries import Reader
 from handrail.journal.store import SqliteJournal
@@ -37,13 +37,13 @@ def test_a_change_is_written_down_with_hashes_modes_diff_and_verdict(wired: Make
     )
     assert row.workspace == os.path.realpath(project)
     assert row.arguments == {"file_path": "a", "old_string": "one", "new_string": "two"}
-    assert row.touches == [["write", "a", str(project / "a")]]
+    assert row.accesses == [["write", "a", str(project / "a")]]
     assert (row.decision, row.rule) == ("allow", "AllowAll")
     assert row.diff
     assert "-one\n+two\n" in row.diff
     assert row.duration is not None
     assert row.output
-    assert (file.path, file.before, file.after) == (str(project / "a"), digest_of(b"one\n"), digest_of(b"two\n"))
+    assert (file.path, file.before, file.after) == (str(project / "a"), hash_bytes(b"one\n"), hash_bytes(b"two\n"))
     assert (file.before_mode, file.after_mode) == (0o604, 0o604)
 
 
@@ -101,7 +101,7 @@ def test_a_content_is_kept_once_and_compressed(wired: Make, journal: SqliteJourn
         use = reader.use()
         assert (use.count, use.size) == (1, len(raw))
         assert use.stored < 500
-        assert reader.images([digest_of(raw)]) == {digest_of(raw): raw}
+        assert reader.images([hash_bytes(raw)]) == {hash_bytes(raw): raw}
 
 
 def test_images_stay_within_their_budget_and_the_newest_stay(wired: Make, project: Path, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_an_image_that_rotted_is_not_given_out(wired: Make, journal: SqliteJourn
     session.call("Write", {"file_path": "f", "content": "x"})
     with sqlite3.connect(journal.path) as db:
         db.execute("UPDATE images SET data = x'00'")
-        assert images.load(db, [digest_of(b"start")]) == {}
+        assert images.load(db, [hash_bytes(b"start")]) == {}
     db.close()
     assert session.undo().missing == (str(project / "f"),)
 
@@ -163,7 +163,7 @@ def test_a_change_that_is_tried_again_has_one_row_with_what_was_tried_last(
     with Reader(journal.path) as reader:
         (row,) = reader.calls()
         (file,) = reader.files(row.seq)
-        assert (file.before, file.after) == (digest_of(b"second"), digest_of(b"after"))
+        assert (file.before, file.after) == (hash_bytes(b"second"), hash_bytes(b"after"))
         assert reader.verify() is None
 
 

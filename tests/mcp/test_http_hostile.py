@@ -19,7 +19,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult
 
 from handrail.mcp.http.principals import BadPrincipals, apart, load
-from handrail.model import Touch
+from handrail.model import Access
 from handrail.policy.judge import RulePolicy
 from handrail.workspace import Root
 from tests.mcp.http_server import TOKEN, Served, call, envelope, serving
@@ -160,4 +160,4 @@ def test_the_root_of_another_principal_is_hidden_from_commands_by_the_boundary(t
     (Path(os.environ["HANDRAIL_STATE"]) / "journal").mkdir()
     hidden = [str(other), str(tmp_path / "principals.toml"), f"{os.environ['HANDRAIL_STATE']}/journal"]
     assert policy.unreadable(9) == hidden
-    assert policy.judge([Touch("read", str(other / "note.txt"), str(other / "note.txt"))]).decision == "deny"
+    assert policy.judge([Access("read", str(other / "note.txt"), str(other / "note.txt"))]).decision == "deny"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from handrail import (
+    Access,
     AllowAll,
     Answer,
     AsyncSession,
@@ -17,7 +18,6 @@ from handrail import (
     Result,
     Root,
     Session,
-    Touch,
     UnknownCall,
     Verdict,
     dialects,
@@ -174,7 +174,7 @@ def test_a_policy_that_returns_no_verdict_lets_nothing_through(value: Any, tmp_p
     class Wrong:
         hides = None
 
-        def judge(self, touches: tuple[Touch, ...]) -> Any:
+        def judge(self, accesses: tuple[Access, ...]) -> Any:
             return value
 
     with Session(tmp_path, policy=Wrong()) as session:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Prepared, Record, Result, Session, ToolError, Touch, Verdict
+from handrail import Access, Prepared, Record, Result, Session, ToolError, Verdict
 from handrail.journal import NoJournal
 from handrail.model import as_json
 from handrail.pipeline.call_state import Trail
@@ -29,10 +29,10 @@ class Rule:
 
     def __init__(self, decision: Any, why: str = "the test says so") -> None:
         self.verdict = Verdict(decision, "test-rule", why)
-        self.asked: list[tuple[Touch, ...]] = []
+        self.asked: list[tuple[Access, ...]] = []
 
-    def judge(self, touches: Sequence[Touch]) -> Verdict:
-        self.asked.append(tuple(touches))
+    def judge(self, accesses: Sequence[Access]) -> Verdict:
+        self.asked.append(tuple(accesses))
         return self.verdict
 
 
@@ -86,7 +86,7 @@ def test_a_policy_sees_the_real_path_and_not_the_tool(make_session: Make, tmp_pa
     rule = Rule("allow")
     session = make_session(policy=rule)
     session.call("Read", {"file_path": "link"})
-    assert rule.asked == [(Touch("read", "link", str(tmp_path / "real.txt")),)]
+    assert rule.asked == [(Access("read", "link", str(tmp_path / "real.txt")),)]
 
 
 def test_a_denied_call_changes_nothing_and_says_why(make_session: Make, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_preview_shows_the_diff_and_changes_nothing(make_session: Make, tmp_pa
     assert prepared.preview() == "--- a.txt\n+++ a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
     assert path.read_text(encoding="utf-8") == "one\ntwo\n"
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
-    assert prepared.touches == (Touch("write", "a.txt", str(path)),)
+    assert prepared.accesses == (Access("write", "a.txt", str(path)),)
     assert prepared.verdict.decision == "allow"
 
 
@@ -217,7 +217,7 @@ def test_a_refusal_is_recorded_with_what_it_wanted(make_session: Make) -> None:
     journal = Kept()
     make_session(journal=journal).call("Read", {"file_path": "/etc/passwd"}, id="7")
     (record,) = journal.records
-    assert record.touches == (Touch("read", "/etc/passwd"),)
+    assert record.accesses == (Access("read", "/etc/passwd"),)
     assert record.verdict is None
     assert (record.call.tool, record.call.arguments, record.call.id) == ("Read", {"file_path": "/etc/passwd"}, "7")
 
@@ -227,7 +227,7 @@ def test_a_denial_is_recorded_with_its_verdict(make_session: Make, tmp_path: Pat
     write(make_session(journal=journal, policy=rule), "a.txt", "x")
     (record,) = journal.records
     assert record.verdict == rule.verdict
-    assert record.touches == (Touch("write", "a.txt", str(tmp_path / "a.txt")),)
+    assert record.accesses == (Access("write", "a.txt", str(tmp_path / "a.txt")),)
     assert record.changes == ()
 
 
@@ -243,7 +243,7 @@ def test_a_change_is_recorded_with_the_contents_before(make_session: Make, tmp_p
 
 def test_a_fault_of_ours_is_a_recorded_failure_with_its_traceback(make_session: Make) -> None:
     class Broken:
-        def judge(self, touches: Sequence[Touch]) -> Verdict:
+        def judge(self, accesses: Sequence[Access]) -> Verdict:
             raise ZeroDivisionError("oh")
 
     journal = Kept()

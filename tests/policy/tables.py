@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from handrail.model import Action, Touch
+from handrail.model import Access, Action
 from handrail.policy.files import Origin, PolicyFile, parse
 from handrail.policy.judge import RulePolicy
 from handrail.workspace import Root
@@ -22,12 +22,12 @@ def policy(
     return RulePolicy([Root(str(root))], mode, files, lambda: confined, str(home or root.parent / "home"))
 
 
-def touch(root: Path, action: Action, target: str, **more: Any) -> Touch:
+def access(root: Path, action: Action, target: str, **more: Any) -> Access:
     """A touch as the corridor hands it on: a path with what it really stands for."""
     if action in ("run", "network"):
-        return Touch(action, target, **more)
-    return Touch(action, target, str((root / target).resolve()), **more)
+        return Access(action, target, **more)
+    return Access(action, target, str((root / target).resolve()), **more)
 
 
-def decisions(judge: RulePolicy, touches: Sequence[Touch]) -> list[str]:
-    return [judge.judge([touch]).decision for touch in touches]
+def decisions(judge: RulePolicy, accesses: Sequence[Access]) -> list[str]:
+    return [judge.judge([access]).decision for access in accesses]

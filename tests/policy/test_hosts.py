@@ -56,9 +56,11 @@ def session(tmp_path: Path) -> Iterator[Session]:
     ],
 )
 def test_what_is_said_of_a_command_by_the_hosts_in_it(session: Session, command: str, decision: str) -> None:
-    touches = [touch for touch in session.prepare("Bash", {"command": command}).touches if touch.action == "network"]
-    assert touches, "its use of the network is not seen"
-    assert session.policy.judge(touches).decision == decision
+    accesses = [
+        access for access in session.prepare("Bash", {"command": command}).accesses if access.action == "network"
+    ]
+    assert accesses, "its use of the network is not seen"
+    assert session.policy.judge(accesses).decision == decision
 
 
 @pytest.mark.parametrize(
@@ -67,12 +69,12 @@ def test_what_is_said_of_a_command_by_the_hosts_in_it(session: Session, command:
 def test_an_answer_for_good_is_read_back_for_that_command_alone(tmp_path: Path, command: str) -> None:
     settings = Settings(sandbox="off")
     with Session(tmp_path, mode="ask", settings=settings) as session:
-        touches = [
-            touch for touch in session.prepare("Bash", {"command": command}).touches if touch.action == "network"
+        accesses = [
+            access for access in session.prepare("Bash", {"command": command}).accesses if access.action == "network"
         ]
-        line = session.policy.judge(touches).allow
+        line = session.policy.judge(accesses).allow
     rules = [parse(f"rules = [{line!r}]", "approved.toml", "user")]
     with Session(tmp_path, mode="ask", rules=rules, settings=settings) as session:
-        assert session.policy.judge(touches).decision == "allow"
-        other = session.prepare("Bash", {"command": "ssh elsewhere.test ls"}).touches
-        assert session.policy.judge([touch for touch in other if touch.action == "network"]).decision == "ask"
+        assert session.policy.judge(accesses).decision == "allow"
+        other = session.prepare("Bash", {"command": "ssh elsewhere.test ls"}).accesses
+        assert session.policy.judge([access for access in other if access.action == "network"]).decision == "ask"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from handrail.model import Touch
+from handrail.model import Access
 from handrail.policy.secrets import MODES
-from tests.policy.tables import policy, rules, touch
+from tests.policy.tables import access, policy, rules
 
 COLUMNS = ("read-only", "ask", "accept-edits", "accept-edits, held", "full", "deny-asks")
 # Every letter is a verdict: (a)llow, as(k), (d)eny, in the order of the columns.
@@ -70,15 +70,15 @@ def test_every_mode_says_what_the_table_says(tmp_path: Path, row: tuple[str, Any
     said = ""
     for column in COLUMNS:
         judge = policy(tmp_path, column.removesuffix(", held"), confined=column.endswith("held"))
-        decision = judge.judge([touch(tmp_path, action, target, **more)]).decision
+        decision = judge.judge([access(tmp_path, action, target, **more)]).decision
         said += {"allow": "a", "ask": "k", "deny": "d"}[decision]
     assert said == letters, dict(zip(COLUMNS, said, strict=True))
 
 
 def test_the_strictest_of_several_touches_decides(tmp_path: Path) -> None:
     judge = policy(tmp_path)
-    read, write = touch(tmp_path, "read", "a"), touch(tmp_path, "write", "a")
-    secret = touch(tmp_path, "read", ".env")
+    read, write = access(tmp_path, "read", "a"), access(tmp_path, "write", "a")
+    secret = access(tmp_path, "read", ".env")
     assert judge.judge([]).decision == "allow"
     assert judge.judge([read]).decision == "allow"
     assert judge.judge([read, write, read]).decision == "ask"
@@ -86,7 +86,7 @@ def test_the_strictest_of_several_touches_decides(tmp_path: Path) -> None:
 
 
 def test_the_mode_without_questions_says_that_nobody_is_asked(tmp_path: Path) -> None:
-    verdict = policy(tmp_path, "deny-asks").judge([touch(tmp_path, "write", "a.py")])
+    verdict = policy(tmp_path, "deny-asks").judge([access(tmp_path, "write", "a.py")])
     assert verdict.decision == "deny" and verdict.why.endswith("nobody is asked in this mode")
     assert verdict.allow == f"allow Edit(/{tmp_path.resolve()}/a.py)"
 
@@ -98,9 +98,9 @@ def test_the_boundary_is_only_asked_for_when_it_decides(tmp_path: Path) -> None:
     asked: list[int] = []
     judge = RulePolicy([Root(str(tmp_path))], "accept-edits", confined=lambda: bool(asked.append(1)) or True)
     for action, target in (("read", "a"), ("write", "a"), ("delete", "a")):
-        judge.judge([touch(tmp_path, action, target)])
+        judge.judge([access(tmp_path, action, target)])
     assert asked == []
-    assert judge.judge([touch(tmp_path, "run", "make", tier="ordinary")]).decision == "allow" and asked == [1]
+    assert judge.judge([access(tmp_path, "run", "make", tier="ordinary")]).decision == "allow" and asked == [1]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -110,7 +110,7 @@ def test_a_read_only_root_is_outside_for_commands(tmp_path: Path, mode: Any) -> 
 
     home, notes = tmp_path / "home", Path("/usr/share")
     judge = RulePolicy([Root(str(home)), Root(str(notes), writable=False)], mode)
-    assert judge.judge([touch(notes, "write", "x", by_command=True)]).decision in ("ask", "deny")
+    assert judge.judge([access(notes, "write", "x", by_command=True)]).decision in ("ask", "deny")
 
 
 def test_no_rule_loosens_the_read_only_mode(tmp_path: Path) -> None:
@@ -119,11 +119,11 @@ def test_no_rule_loosens_the_read_only_mode(tmp_path: Path) -> None:
     )
     judge = policy(tmp_path, "read-only", loose)
     for one in (
-        touch(tmp_path, "write", "a"),
-        touch(tmp_path, "delete", "a"),
-        touch(tmp_path, "run", "make", tier="ordinary"),
-        touch(tmp_path, "run", "rm x", tier="destructive"),
-        touch(tmp_path, "network", "example.org"),
+        access(tmp_path, "write", "a"),
+        access(tmp_path, "delete", "a"),
+        access(tmp_path, "run", "make", tier="ordinary"),
+        access(tmp_path, "run", "rm x", tier="destructive"),
+        access(tmp_path, "network", "example.org"),
     ):
         verdict = judge.judge([one])
         assert (verdict.decision, verdict.allow) == ("deny", ""), one
@@ -138,10 +138,10 @@ def test_a_secret_behind_a_link_is_a_secret_by_either_name(tmp_path: Path) -> No
     (tmp_path / ".ssh").symlink_to("sub")
     judge = policy(tmp_path, "full")
     for named in ("notes.txt", "sub/.env", ".ssh/config"):
-        assert judge.judge([touch(tmp_path, "read", named)]).rule == "secrets", named
+        assert judge.judge([access(tmp_path, "read", named)]).rule == "secrets", named
     for named in ("notes.txt", "sub/.env"):
-        assert judge.judge([touch(tmp_path, "read", named, by_command=True)]).rule == "secrets", named
-    assert judge.judge([touch(tmp_path, "read", "plain")]).decision == "allow"
+        assert judge.judge([access(tmp_path, "read", named, by_command=True)]).rule == "secrets", named
+    assert judge.judge([access(tmp_path, "read", "plain")]).decision == "allow"
 
 
 def test_names_above_the_workspace_do_not_guard_what_is_in_it(tmp_path: Path) -> None:
@@ -155,8 +155,8 @@ def test_names_above_the_workspace_do_not_guard_what_is_in_it(tmp_path: Path) ->
         ("write", ".claude/settings.json", "ask"),
         ("read", "id_rsa", "deny"),
     ):
-        assert judge.judge([touch(root, action, target)]).decision == wanted, target  # type: ignore[arg-type]
-    assert judge.judge([touch(root, "write", "../other.md", by_command=True)]).rule == "protected"
+        assert judge.judge([access(root, action, target)]).decision == wanted, target  # type: ignore[arg-type]
+    assert judge.judge([access(root, "write", "../other.md", by_command=True)]).rule == "protected"
 
 
 def test_a_path_of_any_depth_is_judged(tmp_path: Path) -> None:
@@ -164,4 +164,4 @@ def test_a_path_of_any_depth_is_judged(tmp_path: Path) -> None:
     judge = policy(tmp_path, "full")
     for name, wanted in (("x.py", "allow"), (".env", "deny")):
         path = f"{tmp_path.resolve()}/{deep}/{name}"
-        assert judge.judge([Touch("read", path, path)]).decision == wanted
+        assert judge.judge([Access("read", path, path)]).decision == wanted

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.policy.tables import decisions, policy, rules, touch
+from tests.policy.tables import access, decisions, policy, rules
 
 # A rule, what it must match, what it must not. Paths are below the workspace.
 PATHS: list[tuple[str, list[str], list[str]]] = [
@@ -39,7 +39,7 @@ def test_a_pattern_matches_what_it_says(tmp_path: Path, line: str, yes: list[str
     for names, wanted in ((yes, "deny"), (no, "allow")):
         for name in names:
             path = str(home / name[2:]) if name.startswith("~/") else name
-            assert judge.judge([touch(root, "read", path)]).decision == wanted, name
+            assert judge.judge([access(root, "read", path)]).decision == wanted, name
 
 
 def test_an_allowance_is_narrow_and_a_refusal_wide(tmp_path: Path) -> None:
@@ -52,19 +52,19 @@ def test_an_allowance_is_narrow_and_a_refusal_wide(tmp_path: Path) -> None:
         "x/y.md": "allow",
         "x/y.md/z": "ask",
     }.items():
-        assert judge.judge([touch(tmp_path, "write", path)]).decision == wanted, path
-    assert judge.judge([touch(tmp_path, "write", "/elsewhere/y.md", by_command=True)]).decision == "ask"
-    assert judge.judge([touch(tmp_path, "delete", "src/a.py")]).decision == "ask", (
+        assert judge.judge([access(tmp_path, "write", path)]).decision == wanted, path
+    assert judge.judge([access(tmp_path, "write", "/elsewhere/y.md", by_command=True)]).decision == "ask"
+    assert judge.judge([access(tmp_path, "delete", "src/a.py")]).decision == "ask", (
         "leave to edit is not leave to delete"
     )
     judge = policy(tmp_path, "full", rules("rules = ['deny Edit(src/*)']"))
     for action in ("write", "delete"):
-        assert judge.judge([touch(tmp_path, action, "src/a/b.py")]).decision == "deny"
+        assert judge.judge([access(tmp_path, action, "src/a/b.py")]).decision == "deny"
 
 
 def test_what_may_not_be_read_may_not_be_changed_either(tmp_path: Path) -> None:
     judge = policy(tmp_path, "full", rules("rules = ['deny Read(private/**)']"))
-    assert decisions(judge, [touch(tmp_path, a, "private/x") for a in ("read", "write", "delete")]) == [
+    assert decisions(judge, [access(tmp_path, a, "private/x") for a in ("read", "write", "delete")]) == [
         "deny",
         "deny",
         "allow",
@@ -78,7 +78,7 @@ def test_deny_beats_ask_beats_allow_whatever_file_they_stand_in(tmp_path: Path, 
     files = [rules(f"rules = ['{lines[at]}']", origin) for at, origin in zip(order, origins, strict=True)]
     judge = policy(tmp_path, "full", *files)
     wanted = {"src/a.py": "allow", "src/api/a.py": "ask", "src/api/gen/a.py": "deny"}
-    assert {path: judge.judge([touch(tmp_path, "write", path)]).decision for path in wanted} == wanted
+    assert {path: judge.judge([access(tmp_path, "write", path)]).decision for path in wanted} == wanted
 
 
 def test_a_project_that_nobody_trusts_tightens_but_loosens_nothing(tmp_path: Path) -> None:
@@ -95,9 +95,9 @@ def test_a_project_that_nobody_trusts_tightens_but_loosens_nothing(tmp_path: Pat
     strange = policy(tmp_path, "ask", rules(text, "project", trusted=False))
     known = policy(tmp_path, "ask", rules(text, "project", trusted=True))
     for (action, target, tier), both in wanted.items():
-        one: Any = touch(tmp_path, action, target, tier=tier)  # type: ignore[arg-type]
+        one: Any = access(tmp_path, action, target, tier=tier)  # type: ignore[arg-type]
         assert (strange.judge([one]).decision, known.judge([one]).decision) == both, target
-    why = strange.judge([touch(tmp_path, "write", "src/a.py")]).why
+    why = strange.judge([access(tmp_path, "write", "src/a.py")]).why
     mend = "project.toml:1 would allow it, but does not count: run `handrail policy trust` to count it"
     assert why == f"src/a.py would be changed; {mend}"
 
@@ -107,27 +107,27 @@ def test_under_a_locked_system_file_only_its_own_rules_loosen(tmp_path: Path) ->
     user = rules("rules = ['allow Edit(src/**)', 'allow Read(.env)', 'deny Edit(docs/old/**)', 'allow Bash(rm x)']")
     judge = policy(tmp_path, "ask", system, user)
     for path, wanted in {"docs/a": "allow", "docs/old/a": "deny", "src/a": "ask"}.items():
-        assert judge.judge([touch(tmp_path, "write", path)]).decision == wanted, path
-    verdict = judge.judge([touch(tmp_path, "read", ".env")])
+        assert judge.judge([access(tmp_path, "write", path)]).decision == wanted, path
+    verdict = judge.judge([access(tmp_path, "read", ".env")])
     assert (verdict.decision, verdict.allow) == ("deny", "")
-    assert judge.judge([touch(tmp_path, "run", "rm x", tier="destructive")]).decision == "deny"
-    assert judge.judge([touch(tmp_path, "run", "curl x", tier="read_only")]).source == "system.toml:2"
+    assert judge.judge([access(tmp_path, "run", "rm x", tier="destructive")]).decision == "deny"
+    assert judge.judge([access(tmp_path, "run", "curl x", tier="read_only")]).source == "system.toml:2"
 
 
 def test_a_secret_is_opened_only_by_a_rule_that_spells_out_its_name(tmp_path: Path) -> None:
-    env, other = touch(tmp_path, "read", "test/.env"), touch(tmp_path, "read", ".env")
+    env, other = access(tmp_path, "read", "test/.env"), access(tmp_path, "read", ".env")
     for line in ("allow Read", "allow Read(**)", "allow Read(test/**)", "allow Read(.env*)", "allow Read(test/)"):
         assert policy(tmp_path, "full", rules(f"rules = ['{line}']")).judge([env]).decision == "deny", line
     judge = policy(tmp_path, "ask", rules("rules = ['allow Read(test/.env)']"))
     assert decisions(judge, [env, other]) == ["allow", "deny"]
-    assert judge.judge([touch(tmp_path, "write", "test/.env")]).decision == "deny", "reading is not writing"
+    assert judge.judge([access(tmp_path, "write", "test/.env")]).decision == "deny", "reading is not writing"
     judge = policy(tmp_path, "full", rules("rules = ['ask Read(.env)', 'deny Read(test/**)']"))
     assert decisions(judge, [env, other]) == ["deny", "ask"]
 
 
 def test_no_rule_opens_what_is_protected(tmp_path: Path) -> None:
     judge = policy(tmp_path, "full", rules("rules = ['allow Edit(.git/config)', 'allow Edit', 'allow Delete']"))
-    verdict = judge.judge([touch(tmp_path, "write", ".git/config")])
+    verdict = judge.judge([access(tmp_path, "write", ".git/config")])
     assert (verdict.decision, verdict.rule, verdict.allow) == ("ask", "protected", "")
 
 
@@ -135,7 +135,7 @@ def test_exceptions_take_back_what_the_same_rule_says(tmp_path: Path) -> None:
     text = '[[rules]]\naction = "read"\npath = ["data/**", "!data/*.md"]\ntier = "deny"\n'
     judge = policy(tmp_path, "ask", rules(text))
     for path, wanted in {"data/a.csv": "deny", "data/a.md": "allow", "data/x/a.md": "deny"}.items():
-        assert judge.judge([touch(tmp_path, "read", path)]).decision == wanted, path
+        assert judge.judge([access(tmp_path, "read", path)]).decision == wanted, path
 
 
 COMMANDS: list[tuple[str, str, list[str], list[str]]] = [
@@ -162,21 +162,21 @@ def test_a_command_pattern_matches_word_by_word(
     judge = policy(tmp_path, "ask" if tier == "allow" else "full", rules(f"rules = ['{tier} Bash({pattern})']"))
     for commands, matches in ((yes, True), (no, False)):
         for command in commands:
-            verdict = judge.judge([touch(tmp_path, "run", command, tier="ordinary")])
+            verdict = judge.judge([access(tmp_path, "run", command, tier="ordinary")])
             assert (verdict.rule == f"{tier} Bash({pattern})") is matches, (command, verdict)
 
 
 @pytest.mark.parametrize("line", ["allow Bash", "allow Bash(git:*)", "allow Bash(git status)"])
 def test_what_cannot_be_proven_rides_on_no_allowance(tmp_path: Path, line: str) -> None:
     judge = policy(tmp_path, "ask", rules(f"rules = ['{line}']"))
-    sure = touch(tmp_path, "run", "git status", tier="ordinary")
-    unsure = touch(tmp_path, "run", "git status", tier="ordinary", doubt="GIT_PAGER is set")
+    sure = access(tmp_path, "run", "git status", tier="ordinary")
+    unsure = access(tmp_path, "run", "git status", tier="ordinary", doubt="GIT_PAGER is set")
     assert decisions(judge, [sure, unsure]) == ["allow", "ask"]
     assert judge.judge([unsure]).allow == ""
 
 
 def test_what_destroys_is_allowed_only_word_by_word(tmp_path: Path) -> None:
-    one = touch(tmp_path, "run", "git reset --hard", tier="destructive")
+    one = access(tmp_path, "run", "git reset --hard", tier="destructive")
     for line, wanted in {
         "allow Bash": "deny",
         "allow Bash(git:*)": "deny",
@@ -196,7 +196,7 @@ def test_network_rules_speak_of_hosts(tmp_path: Path) -> None:
         "example.com",
         "example.org/a.example.org",
     ]
-    assert decisions(judge, [touch(tmp_path, "network", host) for host in hosts]) == [
+    assert decisions(judge, [access(tmp_path, "network", host) for host in hosts]) == [
         "allow",
         "allow",
         "deny",
@@ -207,7 +207,7 @@ def test_network_rules_speak_of_hosts(tmp_path: Path) -> None:
 
 def test_the_verdict_carries_rule_place_and_reason(tmp_path: Path) -> None:
     text = '# rules\n\n[[rules]]\naction = "write"\npath = "gen/**"\ntier = "deny"\nwhy = "run `make gen` instead"\n'
-    verdict = policy(tmp_path, "full", rules(text, "project")).judge([touch(tmp_path, "write", "gen/a")])
+    verdict = policy(tmp_path, "full", rules(text, "project")).judge([access(tmp_path, "write", "gen/a")])
     assert verdict.rule == "deny write gen/**"
     assert verdict.source == "project.toml:3"
     assert verdict.why == "run `make gen` instead"
@@ -230,22 +230,22 @@ ALLOWABLE: list[tuple[str, str, dict[str, Any]]] = [
 def test_the_rule_that_would_allow_it_does_and_allows_nothing_else(
     tmp_path: Path, action: Any, target: str, more: dict[str, Any]
 ) -> None:
-    one = touch(tmp_path, action, target, **more)
+    one = access(tmp_path, action, target, **more)
     line = policy(tmp_path).judge([one]).allow
     judge = policy(tmp_path, "ask", rules(f"rules = ['''{line}''']"))
     assert judge.judge([one]).decision == "allow", line
-    others = [touch(tmp_path, action, target + "x", **more), touch(tmp_path, action, "odd nx.py", **more)]
+    others = [access(tmp_path, action, target + "x", **more), access(tmp_path, action, "odd nx.py", **more)]
     assert "allow" not in decisions(judge, [other for other in others if action != "read"])
 
 
 def test_a_call_of_several_touches_names_a_rule_for_each_that_needs_one(tmp_path: Path) -> None:
-    touches = [
-        touch(tmp_path, "run", "rm a", tier="ordinary"),
-        touch(tmp_path, "read", "."),
-        touch(tmp_path, "delete", "a", by_command=True),
+    accesses = [
+        access(tmp_path, "run", "rm a", tier="ordinary"),
+        access(tmp_path, "read", "."),
+        access(tmp_path, "delete", "a", by_command=True),
     ]
-    lines = policy(tmp_path).judge(touches).allow.split("\n")
+    lines = policy(tmp_path).judge(accesses).allow.split("\n")
     assert lines == ["allow Bash(rm a)", f"allow Delete(/{tmp_path.resolve()}/a)"]
     judge = policy(tmp_path, "ask", rules(f"rules = {lines!r}"))
-    assert judge.judge(touches).decision == "allow"
-    assert policy(tmp_path).judge([*touches, touch(tmp_path, "write", ".git/config")]).allow == ""
+    assert judge.judge(accesses).decision == "allow"
+    assert policy(tmp_path).judge([*accesses, access(tmp_path, "write", ".git/config")]).allow == ""

@@ -12,7 +12,7 @@ from handrail.policy.paths import hiding
 from handrail.policy.rules import from_line
 from handrail.policy.secrets import guards
 from handrail.text.globs import filtered
-from tests.policy.tables import policy, rules, touch
+from tests.policy.tables import access, policy, rules
 
 SECRETS = [
     ".env",
@@ -135,7 +135,7 @@ def test_ignore_files_follow_git_and_stand_anywhere(tmp_path: Path) -> None:
         "a/b/fine.log": False, "a/b/secret": False, "secret": True, "w/src/x/a.py": True, "w/src/x/a.txt": False,
     }  # fmt: skip
     assert {path: judge.readable(str(tmp_path.resolve() / path)) for path in wanted} == wanted
-    verdict = judge.judge([touch(tmp_path, "write", "a/b/secret")])
+    verdict = judge.judge([access(tmp_path, "write", "a/b/secret")])
     assert (verdict.decision, verdict.source) == ("deny", str(tmp_path.resolve() / "a" / ".aiignore"))
 
 

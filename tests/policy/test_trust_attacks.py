@@ -85,8 +85,8 @@ def test_a_link_that_is_deleted_gives_no_leave_to_delete_the_file(tmp_path: Path
     (root / "a.txt").write_text("x\n", encoding="utf-8")
     (root / "link").symlink_to("a.txt")
     session = make_session(root, mode="ask", sandbox="off")
-    touches = session.prepare("Bash", {"command": "rm link"}).touches
-    assert [one.path for one in touches if one.action == "delete"] == [str(root / "link")]
+    accesses = session.prepare("Bash", {"command": "rm link"}).accesses
+    assert [one.path for one in accesses if one.action == "delete"] == [str(root / "link")]
 
 
 # What is typed for a job.
@@ -112,7 +112,7 @@ def test_a_secret_is_not_read_by_typing_the_command_for_a_shell(tmp_path: Path, 
 def test_leave_to_type_for_one_job_is_none_for_another(tmp_path: Path, make_session: Make) -> None:
     session = make_session(tmp_path, mode="ask", sandbox="off")
     places = [
-        {one.place for one in session.prepare("BashInput", {"job": job, "text": "y\n"}).touches}
+        {one.place for one in session.prepare("BashInput", {"job": job, "text": "y\n"}).accesses}
         for job in ("job-1", "job-2")
     ]
     assert places == [{"job job-1"}, {"job job-2"}]

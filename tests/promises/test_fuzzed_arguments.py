@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handrail import Session, Settings, dialects
-from handrail.model import Touch, Verdict, as_json
+from handrail.model import Access, Verdict, as_json
 from handrail.policy import AllowAll
 
 CALLS = [(tool, dialect) for dialect in ("native", "claude") for tool in dialects.load(dialect).entries]
@@ -66,10 +66,10 @@ def tree(root: Path) -> dict[str, bytes]:
 class NoCommands(AllowAll):
     """No text of the fuzzer's is run as a command."""
 
-    def judge(self, touches: Sequence[Touch]) -> Verdict:
-        if any(touch.action == "run" for touch in touches):
+    def judge(self, accesses: Sequence[Access]) -> Verdict:
+        if any(access.action == "run" for access in accesses):
             return Verdict("deny", "test", "no commands here")
-        return super().judge(touches)
+        return super().judge(accesses)
 
 
 def in_session(dialect: str, act: Any) -> None:

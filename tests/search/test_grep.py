@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from handrail import Result, Session
-from handrail.model import Touch, Verdict
+from handrail.model import Access, Verdict
 from tests import tracing
 
 Make = Callable[..., Session]
@@ -394,8 +394,8 @@ class Hiding:
     def __init__(self, hides: Sequence[str] | None) -> None:
         self.hides = hides
 
-    def judge(self, touches: Sequence[Touch]) -> Verdict:
-        if any("/secret" in touch.path for touch in touches):
+    def judge(self, accesses: Sequence[Access]) -> Verdict:
+        if any("/secret" in access.path for access in accesses):
             return Verdict("deny", "secrets", "it is secret")
         return Verdict("allow")
 

@@ -40,7 +40,7 @@ def test_s0_28_no_shell_and_no_command_is_needed(
 
 def test_s0_28_what_the_command_touches_is_known_before_it_runs(codex: Session) -> None:
     prepared = codex.prepare("shell", {"command": ["apply_patch", HELLO]})
-    assert [(touch.action, touch.target) for touch in prepared.touches] == [("write", "hello.txt")]
+    assert [(access.action, access.target) for access in prepared.accesses] == [("write", "hello.txt")]
     assert prepared.preview().endswith("@@ -0,0 +1 @@\n+Hello, world!\n")
 
 
@@ -168,9 +168,9 @@ def test_s0_36_anything_around_the_patch_makes_it_an_ordinary_command(
 ) -> None:
     """It is run, and there is no such command; what is around it does what it says."""
     command = ["bash", "-lc", script.replace("{patch}", HELLO)]
-    touches = codex.prepare("shell", {"command": command}).touches
-    assert touches[0].action == "run"
-    assert not [touch for touch in touches if touch.action in ("write", "delete") and not touch.by_command]
+    accesses = codex.prepare("shell", {"command": command}).accesses
+    assert accesses[0].action == "run"
+    assert not [access for access in accesses if access.action in ("write", "delete") and not access.by_command]
     result = _shell(codex, *command)
     assert "Success" not in result.text and "files" not in result.data
     assert set(tree(tmp_path)) <= {"log"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Prepared, Root, Session, Touch
+from handrail import Access, Prepared, Root, Session
 from handrail.policy.files import parse
 from handrail.policy.judge import RulePolicy
 
@@ -63,7 +63,7 @@ def test_s0_2_an_edit_that_the_person_refuses_changes_nothing(project: Path, mak
 
 def test_s0_3_reads_are_allowed_and_writes_are_confirmed_or_listed(project: Path) -> None:
     path = str(project.resolve() / "src" / "a.py")
-    read, write = Touch("read", path, path), Touch("write", path, path)
+    read, write = Access("read", path, path), Access("write", path, path)
     assert _policy(project).judge([read]).decision == "allow"
     assert _policy(project).judge([write]).decision == "ask"
     assert _policy(project, lines=["allow Edit(src/**)"]).judge([write]).decision == "allow"
@@ -71,7 +71,7 @@ def test_s0_3_reads_are_allowed_and_writes_are_confirmed_or_listed(project: Path
 
 @pytest.mark.parametrize(("tier", "wanted"), [("read_only", "allow"), ("ordinary", "ask"), ("destructive", "deny")])
 def test_s0_3_commands_are_tiered_by_danger(project: Path, tier: Any, wanted: str) -> None:
-    assert _policy(project).judge([Touch("run", "x y", tier=tier)]).decision == wanted
+    assert _policy(project).judge([Access("run", "x y", tier=tier)]).decision == wanted
 
 
 def test_s0_4_policy_speaks_of_the_parameters_of_a_call(project: Path, make_session: Make) -> None:

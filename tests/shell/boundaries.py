@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from handrail.shell.sandbox.choose import Boundary, Mode, NoSandbox, choose
-from handrail.shell.sandbox.confinement import Fence
+from handrail.shell.sandbox.confinement import Confinement
 from tests.command import TIMEOUT
 
 LAYERS = ("bwrap", "landlock")
@@ -30,12 +30,12 @@ class World:
         self.file = self.outside / "file.txt"
         self.file.write_text("kept", encoding="utf-8")
 
-    def fence(self, **rest: Any) -> Fence:
+    def fence(self, **rest: Any) -> Confinement:
         # Named as readable, so that it is there under bubblewrap, which puts a private directory over /tmp.
-        return Fence(writable=(str(self.work),), readable=("/", str(self.outside)), **rest)
+        return Confinement(writable=(str(self.work),), readable=("/", str(self.outside)), **rest)
 
 
-def boundary_or_skip(mode: Mode, fence: Fence) -> Boundary:
+def boundary_or_skip(mode: Mode, fence: Confinement) -> Boundary:
     try:
         return choose(mode, True, fence)
     except NoSandbox as error:

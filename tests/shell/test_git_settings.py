@@ -135,8 +135,8 @@ def test_beside_a_program_that_may_commit_git_is_judged_by_what_the_repository_n
     """Settings are not overridden for such a line, so that hooks and filters of a commit work as they should."""
     workspace = hostile(name, "config")[1] if name else Path(shutil.copytree(template, tmp_path / "work"))
     with Session(workspace, mode="ask", settings=Settings(sandbox="off")) as session:
-        touches = session.prepare("Bash", {"command": command}).touches
-    doubts = [touch.doubt for touch in touches if touch.action == "run" and touch.doubt]
+        accesses = session.prepare("Bash", {"command": command}).accesses
+    doubts = [access.doubt for access in accesses if access.action == "run" and access.doubt]
     assert bool(doubts) == bool(name)
     assert all("makes git run a program" in doubt for doubt in doubts)
 

@@ -191,8 +191,8 @@ def test_what_is_computed_is_judged_as_deleting_work(command: str, work: Path) -
         clean = session.prepare("Bash", {"command": command})
         shell(DIRTY, work, work.parent)
         dirty = session.prepare("Bash", {"command": command})
-    assert not [touch for touch in clean.touches if touch.action == "delete"]
-    assert {"f", "d/g", "u"} <= {touch.target for touch in dirty.touches if touch.action == "delete"}
+    assert not [access for access in clean.accesses if access.action == "delete"]
+    assert {"f", "d/g", "u"} <= {access.target for access in dirty.accesses if access.action == "delete"}
     assert dirty.verdict.decision == "ask"
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from handrail import Session, Settings
 from handrail.shell.sandbox import seccomp
-from handrail.shell.sandbox.confinement import Fence, TooWide, spread, usual_protected
+from handrail.shell.sandbox.confinement import Confinement, TooWide, spread, usual_protected
 from handrail.shell.sandbox.landlock import LEAST, Confined, Rules, version
 
 needs_landlock = pytest.mark.skipif(
@@ -27,7 +27,7 @@ def confine(tmp_path: Path) -> Iterator[Callable[..., Confined]]:
     tmp = tmp_path / "private"
     tmp.mkdir()
 
-    def confined(fence: Fence, threads: int = 2) -> Confined:
+    def confined(fence: Confinement, threads: int = 2) -> Confined:
         made.append(Confined(lambda: Rules(fence, tmp=str(tmp), tools=True), threads))
         return made[-1]
 
@@ -49,7 +49,7 @@ def test_a_confined_thread_writes_inside_and_not_outside_and_others_do_both(
     tmp_path: Path, confine: Callable[..., Confined]
 ) -> None:
     inside, outside = folders(tmp_path)
-    confined = confine(Fence(writable=(str(inside),)))
+    confined = confine(Confinement(writable=(str(inside),)))
     assert confined.run(lambda: (inside / "a").write_text("a", encoding="utf-8")) == 1
     for attack in (
         lambda: (outside / "new").write_text("x", encoding="utf-8"),
@@ -77,7 +77,7 @@ def test_what_the_file_tools_keep_for_themselves_is_theirs_to_write(
     tmp_path: Path, confine: Callable[..., Confined]
 ) -> None:
     inside, outside = folders(tmp_path)
-    confined = confine(Fence(writable=(str(inside),), own=(str(outside),)))
+    confined = confine(Confinement(writable=(str(inside),), own=(str(outside),)))
     confined.run(lambda: (outside / "lock").write_text("x", encoding="utf-8"))
     assert (outside / "lock").exists()
 
@@ -88,7 +88,7 @@ def test_a_call_of_a_session_runs_in_a_confined_thread(tmp_path: Path, confine: 
     state = tmp_path / "state"
     state.mkdir()
     (inside / "a.txt").write_text("one\n", encoding="utf-8")
-    confined = confine(Fence(writable=(str(inside),), own=(str(state),)))
+    confined = confine(Confinement(writable=(str(inside),), own=(str(state),)))
     with Session(inside, settings=Settings(state=str(state), raise_bugs=True)) as session:
         assert confined.run(lambda: session.call("Read", {"file_path": "a.txt"})).status == "ok"
         edit = {"file_path": "a.txt", "old_string": "one", "new_string": "two"}
@@ -101,7 +101,7 @@ def test_a_call_of_a_session_runs_in_a_confined_thread(tmp_path: Path, confine: 
 def test_work_that_asks_for_a_confined_thread_again_does_not_wait_for_itself(
     tmp_path: Path, confine: Callable[..., Confined]
 ) -> None:
-    confined = confine(Fence(writable=(str(tmp_path),)), threads=1)
+    confined = confine(Confinement(writable=(str(tmp_path),)), threads=1)
     assert confined.run(lambda: confined.run(lambda: threading.current_thread().name)).startswith("handrail-confined")
 
 
@@ -110,7 +110,7 @@ def test_a_workspace_that_was_removed_and_made_anew_can_be_written_again(
     tmp_path: Path, confine: Callable[..., Confined]
 ) -> None:
     inside, outside = folders(tmp_path)
-    confined = confine(Fence(writable=(str(inside), str(tmp_path / "later"))))
+    confined = confine(Confinement(writable=(str(inside), str(tmp_path / "later"))))
     confined.run((inside / "a").touch)
     os.rename(inside, tmp_path / "old")
     inside.mkdir()
@@ -124,7 +124,7 @@ def test_a_workspace_that_was_removed_and_made_anew_can_be_written_again(
 
 @needs_landlock
 def test_more_work_than_threads_is_all_done(tmp_path: Path, confine: Callable[..., Confined]) -> None:
-    confined = confine(Fence(writable=(str(tmp_path),)), threads=2)
+    confined = confine(Confinement(writable=(str(tmp_path),)), threads=2)
     names = [str(number) for number in range(20)]
     work = [threading.Thread(target=confined.run, args=((tmp_path / name).touch,)) for name in names]
     for thread in work:
@@ -136,7 +136,7 @@ def test_more_work_than_threads_is_all_done(tmp_path: Path, confine: Callable[..
 
 @needs_landlock
 def test_an_error_inside_comes_out_as_it_is(tmp_path: Path, confine: Callable[..., Confined]) -> None:
-    confined = confine(Fence(writable=(str(tmp_path),)))
+    confined = confine(Confinement(writable=(str(tmp_path),)))
     with pytest.raises(ZeroDivisionError):
         confined.run(lambda: 1 // 0)
     assert confined.run(lambda: 1) == 1
@@ -145,7 +145,7 @@ def test_an_error_inside_comes_out_as_it_is(tmp_path: Path, confine: Callable[..
 @needs_landlock
 def test_two_fences_hold_side_by_side(tmp_path: Path, confine: Callable[..., Confined]) -> None:
     inside, outside = folders(tmp_path)
-    one, two = confine(Fence(writable=(str(inside),))), confine(Fence(writable=(str(outside),)))
+    one, two = confine(Confinement(writable=(str(inside),))), confine(Confinement(writable=(str(outside),)))
     one.run(lambda: (inside / "a").touch())
     two.run(lambda: (outside / "a").touch())
     for confined, place in ((one, outside), (two, inside)):
@@ -174,7 +174,7 @@ def test_hiding_beside_too_many_neighbours_is_refused(tmp_path: Path) -> None:
 
 def test_a_path_with_a_nul_is_no_path() -> None:
     with pytest.raises(ValueError, match=r"NUL|null"):
-        Fence(writable=("a\0b",))
+        Confinement(writable=("a\0b",))
 
 
 def test_hooks_and_start_up_files_are_protected_where_they_are_inside(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from handrail.policy.files import approved_file
 from handrail.shell.sandbox.choose import choose
-from handrail.shell.sandbox.confinement import Fence
+from handrail.shell.sandbox.confinement import Confinement
 from handrail.shell.sandbox.mounts import all_names
 from tests.shell.own_places import BOUNDARIES, SECRET, User, made_user, run, shows
 
@@ -269,6 +269,6 @@ def test_many_files_beside_a_hidden_one_do_not_use_up_descriptors(user: User) ->
 
 
 def test_without_a_boundary_nothing_is_claimed(tmp_path: Path) -> None:
-    boundary = choose("off", False, Fence((str(tmp_path),)))
+    boundary = choose("off", False, Confinement((str(tmp_path),)))
     assert not boundary.hides_own
     boundary.close()

@@ -18,7 +18,7 @@ import pytest
 from handrail.shell.runner.order import Ended, Order
 from handrail.shell.runner.registry import Runs
 from handrail.shell.runner.unattended import environment, interactive, meaning
-from handrail.shell.start_process import plain
+from handrail.shell.start_process import start_process
 from tests.command import TIMEOUT
 from tests.patience import until_it_got_far_enough
 
@@ -309,7 +309,7 @@ def test_a_sandbox_may_start_the_process(go: Go) -> None:
 
     def spawn(args: Any, **options: Any) -> subprocess.Popen[bytes]:
         seen.append((list(args), options["start_new_session"]))
-        return plain(["env", "WRAPPED=1", *args], **options)
+        return start_process(["env", "WRAPPED=1", *args], **options)
 
     assert said(go("echo $WRAPPED", spawn=spawn)) == b"1\n"
     assert seen == [(["bash", "-c", "echo $WRAPPED"], True)]
@@ -318,7 +318,7 @@ def test_a_sandbox_may_start_the_process(go: Go) -> None:
 @linux
 def test_a_daemon_below_a_sandbox_that_forks_is_found(go: Go, runs: Runs) -> None:
     def spawn(args: Any, **options: Any) -> subprocess.Popen[bytes]:
-        return plain(["sh", "-c", '"$@" & wait', "sh", *args], **options)
+        return start_process(["sh", "-c", '"$@" & wait', "sh", *args], **options)
 
     [stray] = go("env -i setsid -f sleep 1234.5 >/dev/null 2>&1", spawn=spawn).strays
     assert stray.command.endswith("sleep 1234.5")  # it may not have got beyond `setsid` yet

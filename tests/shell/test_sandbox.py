@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from handrail.shell.sandbox.choose import Boundary, NoSandbox, choose, probe
-from handrail.shell.sandbox.confinement import Fence, Limits
+from handrail.shell.sandbox.confinement import Confinement, Limits
 from tests.command import TIMEOUT
 from tests.shell.boundaries import MakeBoundary, World, bash, boundary_or_skip, python
 
@@ -211,7 +211,7 @@ def test_two_boundaries_with_different_fences_hold_at_once(world: World) -> None
     one, two = world.folder / "one", world.folder / "two"
     one.mkdir()
     two.mkdir()
-    boundaries = [boundary_or_skip("landlock", Fence(writable=(str(path),))) for path in (one, two)]
+    boundaries = [boundary_or_skip("landlock", Confinement(writable=(str(path),))) for path in (one, two)]
     try:
 
         def both(boundary: Boundary, number: int) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.shell.sandbox.confinement import Fence, usual_protected
+from handrail.shell.sandbox.confinement import Confinement, usual_protected
 from tests.shell.boundaries import MakeBoundary, World, bash, boundary_or_skip, python
 
 # Writing
@@ -146,7 +146,7 @@ def test_a_read_only_tree_inside_the_workspace_is_held_or_the_description_says_t
     inner = world.work / "vendor"
     inner.mkdir()
     for mode in ("bwrap", "landlock"):
-        boundary = boundary_or_skip(mode, Fence(writable=(str(world.work),), readable=("/", str(inner))))
+        boundary = boundary_or_skip(mode, Confinement(writable=(str(world.work),), readable=("/", str(inner))))
         request.addfinalizer(boundary.close)
         bash(boundary, f"echo x >{inner}/{mode}")
         assert (inner / mode).exists() == ("can be changed, being inside a writable tree" in boundary.description)

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from handrail.errors import BinaryFile, CannotEncode
-from handrail.text.codec import Codec, marked, sniff
+from handrail.text.codec import Codec, detect_encoding, marked
 
 LEGACY = ["cp1252", "latin_1", "gbk", "gb18030", "big5", "cp932", "euc_jp", "euc_kr"]
 UNICODE = [
@@ -179,7 +179,7 @@ def test_a_short_legacy_text_is_read_as_it_was_written(name: str, text: str) -> 
         "".join(other for its, other in SAMPLES if its == name).encode(name) * 1_000 + raw,
         PADDING * 100 + b"-" * 9_000 + raw,  # on a line that is longer than a sample
     ):
-        found = sniff(whole)
+        found = detect_encoding(whole)
         assert found.decode(whole) == whole.decode(name), found
 
 
@@ -187,7 +187,7 @@ def test_a_short_legacy_text_is_read_as_it_was_written(name: str, text: str) -> 
 def test_a_part_that_ends_inside_a_character_is_read_all_the_same(name: str) -> None:
     raw = "".join(text for its, text in SAMPLES if its == name).strip().encode(name)
     for end in range(len(raw) - 6, len(raw)):
-        found = sniff(raw[:end], whole=False)
+        found = detect_encoding(raw[:end], whole=False)
         assert raw.decode(found.name) == raw.decode(name), found
 
 
@@ -198,39 +198,39 @@ def test_one_western_byte_in_a_source_file_makes_it_cp1252(char: int) -> None:
         b"# " + bytes([char]),
         PADDING * 50 + bytes([char]),
     ):
-        assert sniff(raw) == Codec("cp1252")
+        assert detect_encoding(raw) == Codec("cp1252")
 
 
 def test_bytes_that_cp1252_does_not_have_are_latin_1() -> None:
-    assert sniff(b"a \x81 b\n") == Codec("latin_1")
+    assert detect_encoding(b"a \x81 b\n") == Codec("latin_1")
 
 
 @pytest.mark.parametrize("text", ["中文，说明\n", "это текст\n", "ça a été créé\n", "テスト\n", "emoji \U0001f600\n"])
 @pytest.mark.parametrize("stray", [b"\xff", b"\xe9", b"\x92", b"\xe4\xb8", b"\xed\xa0\x80"])
 def test_utf8_with_a_stray_byte_stays_utf8_and_keeps_the_byte(text: str, stray: bytes) -> None:
     raw = PADDING + text.encode() * 3 + b"# " + stray + b" here\n" + text.encode() * 3
-    found = sniff(raw)
+    found = detect_encoding(raw)
     assert found == Codec("utf-8", stray=True)
     assert found.decode(raw).encode("utf-8", "surrogateescape") == raw
     assert text in found.decode(raw)
     marked_raw = codecs.BOM_UTF8 + raw
-    assert sniff(marked_raw) == Codec("utf-8", codecs.BOM_UTF8, stray=True)
+    assert detect_encoding(marked_raw) == Codec("utf-8", codecs.BOM_UTF8, stray=True)
 
 
 def test_the_encoding_that_the_host_names_is_tried_first() -> None:
     raw = "zażółć gęślą jaźń\n".encode("cp1250")
-    assert sniff(raw, "cp1250") == Codec("cp1250")
-    assert sniff("中文，说明\n".encode(), "gbk") == Codec("utf-8")
-    assert sniff(b"\xff\xff\xff\n", "gbk") != Codec("gbk")
+    assert detect_encoding(raw, "cp1250") == Codec("cp1250")
+    assert detect_encoding("中文，说明\n".encode(), "gbk") == Codec("utf-8")
+    assert detect_encoding(b"\xff\xff\xff\n", "gbk") != Codec("gbk")
     chinese = "中文说明文字".encode("utf-16-le")  # no NUL in it, and no mark
-    assert sniff(chinese, "utf-16").name not in ("utf-16", "utf-8")
+    assert detect_encoding(chinese, "utf-16").name not in ("utf-16", "utf-8")
 
 
 @pytest.mark.parametrize("codec", UNICODE, ids=lambda codec: codec.label)
 def test_a_mark_names_the_encoding(codec: Codec) -> None:
     if codec.bom:
         raw = codec.bom + "añb\r\n\U0001f600".encode(codec.name)
-        assert marked(raw) == sniff(raw) == codec
+        assert marked(raw) == detect_encoding(raw) == codec
         assert codec.decode(raw) == "añb\r\n\U0001f600"
 
 
@@ -248,18 +248,18 @@ def test_a_mark_names_the_encoding(codec: Codec) -> None:
 )
 def test_what_is_not_text_is_binary(raw: bytes) -> None:
     with pytest.raises(BinaryFile):
-        sniff(raw)
+        detect_encoding(raw)
 
 
 def test_a_nul_behind_the_first_8_kilobytes_does_not_make_a_text_binary() -> None:
-    assert sniff(b"x" * 8192 + b"\0") == Codec("utf-8")
+    assert detect_encoding(b"x" * 8192 + b"\0") == Codec("utf-8")
 
 
 @settings(deadline=None, max_examples=200)
 @given(st.binary(max_size=200))
 def test_every_file_is_binary_or_comes_back_byte_for_byte(raw: bytes) -> None:
     try:
-        codec = sniff(raw)
+        codec = detect_encoding(raw)
     except BinaryFile:
         assume(False)
     text = codec.decode(raw)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from handrail.text import diff, lines
 from handrail.text.diff import Hunk, hunks, snippet, unified
-from handrail.text.document import Splice, applied
+from handrail.text.document import Splice, apply_splices
 from handrail.text.matching.exact import find
-from handrail.text.splice import narrowed, splice
+from handrail.text.splice import minimize, splice
 
 TEXT = st.lists(st.sampled_from(["a\n", "b\n", "\n", "c\r\n", "\r\n", "d\r", "e\n", "f\n"]), max_size=30).map("".join)
 
@@ -43,7 +43,7 @@ def test_hunks_turn_the_old_text_into_the_new_one(text: str, last: str, data: st
     news = st.text(st.sampled_from("ax\n\r"), max_size=4)
     splices = [Splice(a, b, data.draw(news)) for a, b in zip(marks[::2], marks[1::2], strict=False)]
     found = hunks(text, splices)
-    after = applied(text, splices)
+    after = apply_splices(text, splices)
     assert patched(text, found) == after
     total = len(lines.split(after))
     for hunk in found:
@@ -66,7 +66,7 @@ def test_for_an_ordinary_edit_the_diff_is_that_of_difflib(data: st.DataObject) -
     splices = [Splice(starts[number], starts[number + 1], new) for number, new in sorted(changed.items())]
     expected = "".join(difflib.unified_diff(rows, lines.split(after), "f", "f"))
     assert unified("f", hunks(text, splices)) == expected
-    one = narrowed(text, 0, len(text), after)
+    one = minimize(text, 0, len(text), after)
     assert patched(text, hunks(text, [one] if one else [])) == after
 
 
@@ -117,7 +117,7 @@ def test_twenty_thousand_places_give_a_bounded_diff(between: int, end: str) -> N
     out = unified("f", found)
     last = f"\\ {rest.left_out.places} more places not shown, up to line {new_lines - between}\n"
     assert out.endswith(last)
-    after = lines.split(applied(text, splices))
+    after = lines.split(apply_splices(text, splices))
     assert all(lines.body(after[number - 1]) == row for number, row in snippet(found))
 
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.errors import BinaryFile, CannotEncode
-from handrail.text.codec import Codec, sniff
-from handrail.text.document import Document, Edited, Splice, applied, document
+from handrail.text.codec import Codec, detect_encoding
+from handrail.text.document import Document, Edited, Splice, apply_splices, document
 
 CODECS = [
     Codec("utf-8"),
@@ -47,7 +47,7 @@ def test_splices_change_the_bytes_of_their_spans_and_no_others(codec: Codec, dat
     splices = cut(data, text, alphabet)
     after = Document(raw, codec).spliced(splices)
     assert after == codec.bom + naive(text, splices).encode(codec.name)
-    assert applied(text, splices) == naive(text, splices)
+    assert apply_splices(text, splices) == naive(text, splices)
 
 
 @settings(deadline=None, max_examples=300)
@@ -61,7 +61,7 @@ def test_edits_in_a_row_are_splices_of_the_original(data: st.DataObject) -> None
         expected = naive(expected, splices)
         assert edited.text == expected
         found = edited.splices()
-        assert applied(text, found) == expected
+        assert apply_splices(text, found) == expected
         assert all(one.end < other.start for one, other in itertools.pairwise(found)), "in order and apart"
         assert all(splice.new or splice.end > splice.start for splice in found)
 
@@ -78,7 +78,7 @@ def test_what_no_edit_touched_is_never_inside_a_splice() -> None:
 @given(st.one_of(st.binary(max_size=40), st.text(max_size=20).map(str.encode)))
 def test_a_document_is_in_the_encoding_that_sniffing_finds(raw: bytes) -> None:
     try:
-        codec = sniff(raw)
+        codec = detect_encoding(raw)
     except BinaryFile:
         with pytest.raises(BinaryFile):
             document(raw)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handrail.errors import BadPattern, BadReplacement, EmptyMatch, ToolError
-from handrail.text.document import Splice, applied
+from handrail.text.document import Splice, apply_splices
 from handrail.text.matching.occurrences import Occurrence, cut, search, window
 
 
@@ -20,7 +20,7 @@ def found(text: str, pattern: str, replacement: str = "", **options: Any) -> lis
 
 def replaced(text: str, pattern: str, replacement: str, **options: Any) -> str:
     made = found(text, pattern, replacement, **options)
-    return applied(text, [Splice(one.start, one.end, one.new) for one in made])
+    return apply_splices(text, [Splice(one.start, one.end, one.new) for one in made])
 
 
 # What is found.

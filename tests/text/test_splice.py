@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.text import lines
-from handrail.text.document import applied
+from handrail.text.document import apply_splices
 from handrail.text.matching.exact import find
-from handrail.text.splice import narrowed, splice, with_endings
+from handrail.text.splice import keep_endings, minimize, splice
 
 ENDS = ["\n", "\r\n", "\r"]
 MIXED = st.lists(st.tuples(st.sampled_from(["", "a", "b", "cc"]), st.sampled_from(ENDS)), max_size=7).map(
@@ -21,7 +21,7 @@ NEW = st.text(st.sampled_from("abx\n"), max_size=8)
 def edit(text: str, old: str, new: str) -> str:
     (span,) = find(text, old).spans
     made = splice(text, *span, old, new)
-    return applied(text, [made] if made else [])
+    return apply_splices(text, [made] if made else [])
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_what_a_model_sees_afterwards_is_what_it_asked_for(text: str, data: st.D
     spans = [at for at in range(len(text) + 1) if text[max(0, at - 1) : at + 1] != "\r\n"]
     start, end = sorted(data.draw(st.tuples(st.sampled_from(spans), st.sampled_from(spans))))
     new = data.draw(NEW)
-    made = with_endings(text, start, end, new)
+    made = keep_endings(text, start, end, new)
     assert lines.to_feeds(made) == new
     if "\n" in new and not (text[:start].endswith("\r") and text[end:].startswith("\n")):
         # Endings that meet are still apart. (Deleting all that stands between a "\r" and a "\n" joins them: only bytes
@@ -81,7 +81,7 @@ def test_a_file_with_one_kind_of_ending_keeps_to_it(end: str, text: str, data: s
     new = data.draw(NEW)
     for span in find(text, old).spans[:1]:
         made = splice(text, *span, old, new)
-        after = applied(text, [made] if made else [])
+        after = apply_splices(text, [made] if made else [])
         assert {lines.ending(line) for line in lines.split(after)} <= {end, ""}
 
 
@@ -93,7 +93,7 @@ def test_a_line_that_stays_keeps_its_ending(ends: list[str], data: st.DataObject
     wanted = []
     for number in kept:
         wanted += [f"new {number}"] * data.draw(st.integers(0, 2)) + [f"line {number}"]
-    made = with_endings(text, 0, len(text), "".join(line + "\n" for line in wanted))
+    made = keep_endings(text, 0, len(text), "".join(line + "\n" for line in wanted))
     endings = {lines.body(line): lines.ending(line) for line in lines.split(made)}
     assert all(endings[f"line {number}"] == ends[number] for number in kept)
 
@@ -102,19 +102,19 @@ def test_lines_that_stay_keep_their_endings_in_a_long_file_too() -> None:
     rows = [f"line {number}" + ENDS[number % 2] for number in range(20_000)]
     new = "".join(f"line {number}\n" for number in range(20_000) if number not in (5, 9_000, 19_990))
     expected = "".join(row for number, row in enumerate(rows) if number not in (5, 9_000, 19_990))
-    assert with_endings("".join(rows), 0, len("".join(rows)), new) == expected
+    assert keep_endings("".join(rows), 0, len("".join(rows)), new) == expected
 
 
 @settings(deadline=None, max_examples=250)
 @given(st.text(st.sampled_from("ab\r\n"), max_size=12), st.text(st.sampled_from("ab\r\n"), max_size=12), st.data())
 def test_narrowing_changes_nothing_but_the_size_of_the_splice(text: str, new: str, data: st.DataObject) -> None:
     start, end = sorted(data.draw(st.tuples(st.integers(0, len(text)), st.integers(0, len(text)))))
-    made = narrowed(text, start, end, new)
+    made = minimize(text, start, end, new)
     wanted = text[:start] + new + text[end:]
     if made is None:
         assert wanted == text
         return
-    assert applied(text, [made]) == wanted != text
+    assert apply_splices(text, [made]) == wanted != text
     assert start <= made.start <= made.end <= end
     for edge in (made.start, made.end):
         if start < edge < end:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Record, Result, Session, Touch, Verdict
+from handrail import Access, Record, Result, Session, Verdict
 from handrail.journal import NoJournal
 
 Make = Callable[..., Session]
@@ -90,7 +90,7 @@ def test_a_long_snippet_is_left_out(make_session: Make, tmp_path: Path) -> None:
 
 def test_what_a_patch_touches_is_known_before_it_runs(three: Session, tmp_path: Path) -> None:
     prepared = three.prepare("ApplyPatch", {"patch": patch(UPDATE_A, MOVE_B, DELETE_C, "*** Add File: e.txt\n+x")})
-    assert [(touch.action, touch.target) for touch in prepared.touches] == [
+    assert [(access.action, access.target) for access in prepared.accesses] == [
         ("read", "a.txt"),
         ("write", "a.txt"),
         ("read", "b.txt"),
@@ -112,8 +112,8 @@ def test_the_preview_shows_every_file_and_changes_none(three: Session, tmp_path:
 class NoDeleting:
     """A policy that allows all but deleting."""
 
-    def judge(self, touches: Sequence[Touch]) -> Verdict:
-        gone = [touch.target for touch in touches if touch.action == "delete"]
+    def judge(self, accesses: Sequence[Access]) -> Verdict:
+        gone = [access.target for access in accesses if access.action == "delete"]
         return Verdict("deny", "keep", f"{gone[0]} must stay") if gone else Verdict("allow")
 
 

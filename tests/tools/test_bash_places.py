@@ -196,7 +196,7 @@ def test_the_way_up_behind_a_link_is_the_one_that_the_kernel_takes(
     (root / "sub" / "f").write_text("inner")
     with Session(root, mode="full", settings=Settings(sandbox="off")) as session:
         arguments = {"command": command, "workdir": workdir}
-        written = [touch.path for touch in session.prepare("Bash", arguments).touches if touch.action == "write"]
+        written = [access.path for access in session.prepare("Bash", arguments).accesses if access.action == "write"]
         assert written == [str((root / "sub" / "f").resolve())]
         session.call("Bash", arguments)
         assert (root / "sub" / "f").read_text() != "inner"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Session
-from handrail.model import Result, Touch, Verdict
+from handrail.model import Access, Result, Verdict
 from tests.patience import until_it_got_far_enough
 
 Make = Callable[..., Session]
@@ -56,15 +56,15 @@ def test_a_preview_shows_the_command_and_never_runs_it(session: Session, tmp_pat
     for more in ({}, {"background": True}):
         prepared = session.prepare("Bash", {"command": "touch ran\necho on", **more})
         assert prepared.preview() == "$ touch ran\necho on\n"
-        assert [(touch.action, touch.target) for touch in prepared.touches][:1] == [("run", "touch ran\necho on")]
+        assert [(access.action, access.target) for access in prepared.accesses][:1] == [("run", "touch ran\necho on")]
     assert os.listdir(tmp_path) == []
 
 
 class _NoCommands:
     hides: Sequence[str] = ()
 
-    def judge(self, touches: Sequence[Touch]) -> Verdict:
-        run = any(touch.action == "run" for touch in touches)
+    def judge(self, accesses: Sequence[Access]) -> Verdict:
+        run = any(access.action == "run" for access in accesses)
         return Verdict("deny", "no commands", "no commands here") if run else Verdict("allow", "", "")
 
 
@@ -232,7 +232,7 @@ def test_a_patch_is_applied_without_a_shell_in_every_dialect(
     (tmp_path / "sub").mkdir()
     monkeypatch.setenv("PATH", "")
     arguments = {"command": _given(session, script.replace("{patch}", HELLO))}
-    assert "run" not in [touch.action for touch in session.prepare(tool, arguments).touches]
+    assert "run" not in [access.action for access in session.prepare(tool, arguments).accesses]
     result = session.call(tool, arguments)
     assert result.error is None, result.text
     assert (tmp_path / "sub" / "hello.txt").read_text(encoding="ascii") == "Hello, world!\n"
@@ -253,9 +253,9 @@ def test_with_anything_around_it_a_patch_is_only_a_command(
 ) -> None:
     session, tool = shell
     arguments = {"command": _given(session, script.replace("{patch}", HELLO))}
-    touches = session.prepare(tool, arguments).touches
-    assert touches[0].action == "run"
-    assert not [touch for touch in touches if touch.action in ("write", "delete") and not touch.by_command]
+    accesses = session.prepare(tool, arguments).accesses
+    assert accesses[0].action == "run"
+    assert not [access for access in accesses if access.action in ("write", "delete") and not access.by_command]
     session.call(tool, arguments)
     assert os.listdir(tmp_path) == []
 

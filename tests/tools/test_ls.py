@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail import Session, Touch, Verdict
+from handrail import Access, Session, Verdict
 
 MakeSession = Callable[..., Session]
 
@@ -27,8 +27,8 @@ class Hides:
     def __init__(self, word: str) -> None:
         self._word = word
 
-    def judge(self, touches: Sequence[Touch]) -> Verdict:
-        hidden = any(self._word in touch.path.rpartition("/pytest-")[2] for touch in touches)
+    def judge(self, accesses: Sequence[Access]) -> Verdict:
+        hidden = any(self._word in access.path.rpartition("/pytest-")[2] for access in accesses)
         return Verdict("deny" if hidden else "allow", "test", "hidden")
 
 

@@ -70,7 +70,7 @@ def test_a_file_is_moved_as_it_stands(root: Path, make_session: Callable[..., Se
     now = (root / "new/deep/b.bin").stat()
     assert (now.st_ino, now.st_mode, now.st_mtime_ns) == (was.st_ino, was.st_mode, was.st_mtime_ns)
     assert not (root / "a.bin").exists() and (root / "new/deep/b.bin").read_bytes() == b"\0\xff\r\n"
-    assert [(touch.action, touch.target) for touch in result.touches] == [
+    assert [(access.action, access.target) for access in result.accesses] == [
         ("read", "a.bin"),
         ("delete", "a.bin"),
         ("write", "new/deep/b.bin"),

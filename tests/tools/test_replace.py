@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from handrail import Result, Root, Session, Settings, Touch, Verdict
+from handrail import Access, Result, Root, Session, Settings, Verdict
 
 Make = Callable[..., Session]
 FILES = {
@@ -176,7 +176,7 @@ def test_only_the_chosen_occurrences_are_replaced(session: Session, root: Path) 
     result = swap(session, only=[listed[4], listed[1]])
     assert result.status == "ok" and ids(result) == [listed[1], listed[4]]
     assert tree(root) == FILES | {"a.py": b"foo = 1\nbar(quux)\n", "sub/c.txt": b"a Foo, a foo and quuxd\n"}
-    assert [touch.target for touch in result.touches if touch.action == "write"] == ["a.py", "sub/c.txt"]
+    assert [access.target for access in result.accesses if access.action == "write"] == ["a.py", "sub/c.txt"]
 
 
 def test_chosen_ids_may_be_shown_again_and_counted(session: Session, root: Path) -> None:
@@ -419,10 +419,10 @@ def test_a_read_only_root_is_not_changed(make_session: Make, root: Path, tmp_pat
 class Keeps:
     """A policy that hides one name from reading and another from writing."""
 
-    def judge(self, touches: Sequence[Touch]) -> Verdict:
-        for touch in touches:
-            if touch.path.endswith("secret.txt") or (touch.action == "write" and touch.path.endswith("b.py")):
-                return Verdict("deny", "keep", f"{touch.target} is not yours")
+    def judge(self, accesses: Sequence[Access]) -> Verdict:
+        for access in accesses:
+            if access.path.endswith("secret.txt") or (access.action == "write" and access.path.endswith("b.py")):
+                return Verdict("deny", "keep", f"{access.target} is not yours")
         return Verdict("allow")
 
 
@@ -439,8 +439,8 @@ def test_what_policy_hides_is_not_found_and_what_it_protects_stops_all(make_sess
 
 def test_who_is_asked_sees_all_changes_first(make_session: Make, root: Path) -> None:
     class Asks:
-        def judge(self, touches: Sequence[Touch]) -> Verdict:
-            writes = any(touch.action == "write" for touch in touches)
+        def judge(self, accesses: Sequence[Access]) -> Verdict:
+            writes = any(access.action == "write" for access in accesses)
             return Verdict("ask", "r", "it writes") if writes else Verdict("allow")
 
     previews: list[str] = []
@@ -511,8 +511,8 @@ class Meddles:
     def __init__(self, meddle: Callable[[], None]) -> None:
         self.meddle = meddle
 
-    def judge(self, touches: Sequence[Touch]) -> Verdict:
-        if any(touch.action == "write" for touch in touches):
+    def judge(self, accesses: Sequence[Access]) -> Verdict:
+        if any(access.action == "write" for access in accesses):
             self.meddle()
         return Verdict("allow")
 

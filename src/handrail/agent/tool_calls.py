@@ -93,13 +93,13 @@ class Hands:
 
     def _plan(self, use: Use) -> _Plan:
         try:
-            touches = self._session.prepare(use.name, use.arguments).touches
+            accesses = self._session.prepare(use.name, use.arguments).accesses
         except (ToolError, OSError):  # the call itself will say why
             return _Plan(use, alone=True)
-        reads = tuple(touch.path for touch in touches if touch.action == "read")
-        writes = tuple(touch.path for touch in touches if touch.action in ("write", "delete"))
-        runs = [touch for touch in touches if touch.action == "run"]
-        return _Plan(use, reads, writes, bool(runs), any(touch.tier != "read_only" or touch.doubt for touch in runs))
+        reads = tuple(access.path for access in accesses if access.action == "read")
+        writes = tuple(access.path for access in accesses if access.action in ("write", "delete"))
+        runs = [access for access in accesses if access.action == "run"]
+        return _Plan(use, reads, writes, bool(runs), any(access.tier != "read_only" or access.doubt for access in runs))
 
     def _call(self, use: Use, cancel: threading.Event) -> Given:
         if cancel.is_set():

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from handrail.approval.unix_socket import Broken
 from handrail.errors import ToolError
-from handrail.model import Call, Touch, Verdict
+from handrail.model import Access, Call, Verdict
 from handrail.pipeline.context import Proposed
 from handrail.pipeline.prepared import Answer, Prepared
 from handrail.text import lines
@@ -65,14 +65,14 @@ class _Room:
 def question(prepared: Prepared, workspace: str) -> dict[str, Any]:
     """A call that asks, to be sent."""
     room = _Room()
-    touches = _touches(prepared, room)
+    accesses = _touches(prepared, room)
     arguments = _arguments(prepared, room)
     command = getattr(prepared.args, "command", None)
     return {
         "tool": room.cut(prepared.call.tool, 1000, "the tool's name"),
         "arguments": arguments,
         "command": command if arguments is not None and isinstance(command, str) else None,
-        "touches": touches,
+        "touches": accesses,
         "verdict": {name: room.cut(getattr(prepared.verdict, name), 20_000, "the rule") for name in _VERDICT},
         "files": _files(prepared, room),
         "workspace": workspace,
@@ -81,13 +81,13 @@ def question(prepared: Prepared, workspace: str) -> dict[str, Any]:
 
 
 def _touches(prepared: Prepared, room: _Room) -> list[dict[str, Any]]:
-    found = sorted(prepared.touches, key=lambda touch: touch.action == "read")  # what only looks is left out first
+    found = sorted(prepared.accesses, key=lambda access: access.action == "read")  # what only looks is left out first
     if len(found) > _MOST_TOUCHES:
         room.shortened.append(f"{len(found) - _MOST_TOUCHES} of {len(found)} effects")
     return [
-        {name: getattr(touch, name) for name in _TOUCH}
-        | {"target": room.cut(touch.target, _MOST_TARGET, f"what it would {touch.action}")}
-        for touch in found[:_MOST_TOUCHES]
+        {name: getattr(access, name) for name in _TOUCH}
+        | {"target": room.cut(access.target, _MOST_TARGET, f"what it would {access.action}")}
+        for access in found[:_MOST_TOUCHES]
     ]
 
 
@@ -108,7 +108,7 @@ def _files(prepared: Prepared, room: _Room) -> list[dict[str, Any]]:
     try:
         proposed = prepared.proposed()
     except ToolError:  # why it cannot be shown may itself tell too much; what is touched may be told
-        named = ", ".join(f"{touch.action} {touch.target[:200]}" for touch in prepared.touches[:20])
+        named = ", ".join(f"{access.action} {access.target[:200]}" for access in prepared.accesses[:20])
         room.shortened.append(f"what would change; the call wants to {named}")
         return []
     if len(proposed) > _MOST_FILES:
@@ -176,11 +176,11 @@ def asked(value: Mapping[str, Any]) -> Question:
 
 def _asked(value: Mapping[str, Any]) -> Question:
     call = Call(_text(value["tool"]), _arguments_of(value["arguments"]))
-    touches = tuple(Touch(**{name: _plain(touch[name]) for name in _TOUCH}) for touch in value["touches"])
+    accesses = tuple(Access(**{name: _plain(access[name]) for name in _TOUCH}) for access in value["touches"])
     verdict = Verdict(**{name: _text(value["verdict"][name]) for name in _VERDICT})  # type: ignore[arg-type]
     files = tuple(_proposed(one) for one in value["files"])
     args = cast("Any", SimpleNamespace(command=value["command"]))
-    prepared = Prepared(call, cast("Any", None), args, None, touches, {}, verdict, _not_here, lambda: files)
+    prepared = Prepared(call, cast("Any", None), args, None, accesses, {}, verdict, _not_here, lambda: files)
     return Question(prepared, _text(value["workspace"]), [_text(one) for one in value["shortened"]])
 
 

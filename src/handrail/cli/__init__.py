@@ -124,10 +124,10 @@ def _help() -> str:
 def _unknown(word: str) -> str:
     from difflib import get_close_matches
 
-    from handrail.text.display import shown
+    from handrail.text.display import escape
 
     if word.startswith("-"):
-        return f"the verb comes first, then its options, not {shown(word)}; the verbs are {', '.join(VERBS)}"
+        return f"the verb comes first, then its options, not {escape(word)}; the verbs are {', '.join(VERBS)}"
     near = get_close_matches(word, VERBS, n=1)
     mend = f"did you mean {near[0]}?" if near else f"the verbs are {', '.join(VERBS)}"
-    return f"there is no verb {shown(word)}; {mend}"
+    return f"there is no verb {escape(word)}; {mend}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from handrail.cli.common import open_config, require_directory, verb_parser
 from handrail.cli.output import Screen, Stop, UsageError
 from handrail.cli.tty import Tty
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.approval.server import Desk, Incoming
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             desk = Desk(state_directory(open_config().settings.state), workspace)
         except OSError as error:
-            raise Stop(f"no questions can be taken at {shown(error.filename or '')}: {error.strerror}") from None
+            raise Stop(f"no questions can be taken at {escape(error.filename or '')}: {error.strerror}") from None
         with desk, contextlib.suppress(KeyboardInterrupt):
             _Counter(tty, desk, workspace).work()
         with contextlib.suppress(OSError):
@@ -99,7 +99,7 @@ class _Counter:
 
     def work(self) -> None:
         """Until Ctrl-C, or the end of the terminal."""
-        about = f"about {shown(self._workspace)}" if self._workspace else "of all your processes"
+        about = f"about {escape(self._workspace)}" if self._workspace else "of all your processes"
         self._display.say(f"Questions {about} are asked here. Ctrl-C detaches.", "bold")
         while True:
             incoming = self._desk.questions.get()
@@ -116,9 +116,9 @@ class _Counter:
         question = incoming.question
         waiting = self._desk.questions.qsize()
         more = f"; {waiting} more waiting" if waiting else ""
-        self._display.say(f"\nprocess {incoming.pid} in {shown(question.workspace)}{more}", "dim")
+        self._display.say(f"\nprocess {incoming.pid} in {escape(question.workspace)}{more}", "dim")
         for missing in question.shortened:
-            self._display.say(f"NOT shown here: {shown(missing)}", "bold red")
+            self._display.say(f"NOT shown here: {escape(missing)}", "bold red")
         self._tty.incoming = incoming
         try:
             answer = self._asker(question.prepared)
@@ -143,7 +143,7 @@ class _Counter:
             self._gone(incoming)
 
     def _gone(self, incoming: Incoming) -> None:
-        tool = shown(incoming.question.prepared.call.tool)
+        tool = escape(incoming.question.prepared.call.tool)
         self._display.say(
             f"\n{tool} need not be answered any more: {incoming.over or 'whoever asked has gone'}", "yellow"
         )

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from handrail.cli.output import Screen, painted
 from handrail.cli.tty import Tty
 from handrail.text.diff import unified
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
-    from handrail.model import Touch
+    from handrail.model import Access
     from handrail.pipeline.context import Proposed
     from handrail.pipeline.prepared import Answer, Prepared
 
@@ -50,13 +50,13 @@ class Display:
 
     def show(self, prepared: Prepared, proposed: Sequence[Proposed], whole: bool = False) -> None:
         verdict = prepared.verdict
-        self.say(f"\n{shown(prepared.call.tool)} asks", "bold yellow")
+        self.say(f"\n{escape(prepared.call.tool)} asks", "bold yellow")
         self.say(f"{verdict.why}{f' ({verdict.source})' if verdict.source else ''}", "dim")
         for number, command in enumerate(_commands(prepared)):
             self._command(command, first=number == 0)
-        for touch in prepared.touches:
-            if touch.by_command and touch.action != "read":
-                self.say(f"  {touch.action}s {shown(touch.target)}\n", "yellow")
+        for access in prepared.accesses:
+            if access.by_command and access.action != "read":
+                self.say(f"  {access.action}s {escape(access.target)}\n", "yellow")
         if proposed:
             diff = "".join(_diff(one) for one in proposed)
             rows = diff.splitlines(keepends=True)
@@ -66,14 +66,14 @@ class Display:
         if verdict.allow:
             self.say("A would write down: " + "; ".join(verdict.allow.split("\n")), "dim")
 
-    def _command(self, touch: Touch, first: bool) -> None:
+    def _command(self, access: Access, first: bool) -> None:
         from handrail.pipeline.prepared import plainly
 
         if first:
-            self.say(f"$ {plainly(touch.target)}", "bold")
-        why = "; ".join(part for part in (_TIERS.get(touch.tier, ""), touch.why, touch.doubt) if part)
+            self.say(f"$ {plainly(access.target)}", "bold")
+        why = "; ".join(part for part in (_TIERS.get(access.tier, ""), access.why, access.doubt) if part)
         if why:
-            self.say(f"  {'' if first else plainly(touch.target) + ': '}{why}\n", "dim")
+            self.say(f"  {'' if first else plainly(access.target) + ': '}{why}\n", "dim")
 
 
 class Asker:
@@ -123,7 +123,7 @@ class Asker:
                 continue
             wanted[one.path] = []
             for number, hunk in enumerate(one.hunks):
-                self._display.diff(unified(shown(one.path), [hunk]))
+                self._display.diff(unified(escape(one.path), [hunk]))
                 key = self._tty.key(f"hunk {number + 1} of {len(one.hunks)}: [y]es [n]o [d]one ")
                 if key == "d":
                     break
@@ -171,9 +171,9 @@ class Asker:
                 return file.read()
 
 
-def _commands(prepared: Prepared) -> list[Touch]:
+def _commands(prepared: Prepared) -> list[Access]:
     """What would be run: the whole command first, then its parts."""
-    return [touch for touch in prepared.touches if touch.action == "run"]
+    return [access for access in prepared.accesses if access.action == "run"]
 
 
 def offered(prepared: Prepared) -> Sequence[Proposed]:
@@ -198,7 +198,7 @@ def keys_for(prepared: Prepared, proposed: Sequence[Proposed]) -> str:
 
 
 def _diff(one: Proposed) -> str:
-    return unified(shown(one.path), one.hunks, created=one.before is None, deleted=one.after is None)
+    return unified(escape(one.path), one.hunks, created=one.before is None, deleted=one.after is None)
 
 
 def _command_argument(prepared: Prepared) -> tuple[str, str] | None:

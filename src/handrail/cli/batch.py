@@ -25,7 +25,7 @@ from handrail.cli.common import (
     written_json,
 )
 from handrail.cli.output import Stop, UsageError, as_line, on_terminal, warn, write
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.model import Result
@@ -95,7 +95,7 @@ def _input(name: str) -> Iterator[IO[bytes]]:
     try:
         stream = open(name, "rb")  # noqa: SIM115 - closed below
     except OSError as error:
-        raise UsageError(f"{shown(name)} cannot be read: {error.strerror}; name a file of JSON lines, or -") from None
+        raise UsageError(f"{escape(name)} cannot be read: {error.strerror}; name a file of JSON lines, or -") from None
     with stream:
         yield stream
 
@@ -111,7 +111,7 @@ def _lines(stream: IO[bytes], name: str) -> Iterator[bytes | None]:
             elif line.strip():
                 yield line
     except OSError as error:
-        raise Stop(f"{shown(name)} cannot be read on: {error.strerror}") from None
+        raise Stop(f"{escape(name)} cannot be read on: {error.strerror}") from None
 
 
 def _answer(session: Session, line: bytes) -> str:
@@ -137,7 +137,7 @@ def _understood(line: bytes) -> tuple[str, str, dict[str, Any]]:
         raise Malformed("bad_arguments", f'"tool" {what}. Give the name of a tool: {_WANTED}', name)
     unknown = [key for key in value if key not in ("id", "tool", "arguments")]
     if "arguments" not in value and unknown:
-        named = ", ".join(f'"{shown(key[:60])}"' for key in unknown[:3])
+        named = ", ".join(f'"{escape(key[:60])}"' for key in unknown[:3])
         raise Malformed("bad_arguments", f'"arguments" is missing, and {named} is not known. {_WANTED}', name, tool)
     if arguments is not None and not isinstance(arguments, dict):
         raise Malformed("bad_arguments", f'"arguments" is {kind_of(arguments)}. Send an object: {_WANTED}', name, tool)

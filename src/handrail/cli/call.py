@@ -20,7 +20,7 @@ from handrail.cli.common import (
     verb_parser,
 )
 from handrail.cli.output import UsageError, as_document, on_terminal, safe, show_diff, warn, write
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.dialects import Dialect
@@ -101,7 +101,7 @@ def _require_tool(dialect: Dialect, tool: str) -> None:
     folded = {name.casefold(): name for name in dialect.entries}
     near = get_close_matches(tool.casefold(), folded, n=1)
     mend = f"did you mean {folded[near[0]]}?" if near else f"the tools are {', '.join(dialect.entries)}"
-    raise UsageError(f"the dialect {shown(dialect.name)} has no tool {shown(tool)}; {mend}")
+    raise UsageError(f"the dialect {escape(dialect.name)} has no tool {escape(tool)}; {mend}")
 
 
 def _arguments(words: Sequence[str], dialect: Dialect, tool: str) -> Mapping[str, Any]:
@@ -127,7 +127,7 @@ def _arguments(words: Sequence[str], dialect: Dialect, tool: str) -> Mapping[str
 
 
 def _brief(word: str) -> str:
-    return shown(word if len(word) <= 60 else word[:60] + "...")
+    return escape(word if len(word) <= 60 else word[:60] + "...")
 
 
 def _stdin() -> bytes:
@@ -159,13 +159,13 @@ def _read_first(session: Session, tool: str, arguments: Mapping[str, Any]) -> No
     from handrail.errors import ToolError
 
     try:
-        touches = session.prepare(tool, arguments).touches
+        accesses = session.prepare(tool, arguments).accesses
     except ToolError:
         return
-    target = next((touch.target for touch in touches if touch.action in ("read", "write")), None)
+    target = next((access.target for access in accesses if access.action in ("read", "write")), None)
     reader = next((entry for entry in session.dialect.entries.values() if entry.id == "read"), None)
     if reader is None:
-        raise UsageError(f"--read-first: the dialect {shown(session.dialect.name)} has no tool that reads")
+        raise UsageError(f"--read-first: the dialect {escape(session.dialect.name)} has no tool that reads")
     if target is not None:
         theirs = {ours: name for name, ours in reader.rename.items()}
         session.call(reader.name, {theirs.get("file_path", "file_path"): target, theirs.get("limit", "limit"): 1})

@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from handrail.cli.output import Stop, UsageError, write
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.dialects import Dialect
@@ -28,7 +28,7 @@ class _Parser(argparse.ArgumentParser):
         write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{shown(message)}; see `{self.prog} --help`")
+        raise UsageError(f"{escape(message)}; see `{self.prog} --help`")
 
 
 def verb_parser(verb: str, about: str, examples: str) -> argparse.ArgumentParser:
@@ -77,7 +77,7 @@ def open_dialect(name: str) -> Dialect:
     except dialects.DialectError as error:
         raise UsageError(str(error)) from None
     except OSError as error:
-        raise UsageError(f"the dialect {shown(name)} cannot be read: {error.strerror}") from None
+        raise UsageError(f"the dialect {escape(name)} cannot be read: {error.strerror}") from None
 
 
 def open_config() -> Config:
@@ -122,7 +122,7 @@ def open_session(options: argparse.Namespace, approve: Approve | None = None) ->
     except ToolError as error:
         raise Stop(f"no session can be opened: {dialect.wording(error)}") from None
     except OSError as error:
-        raise Stop(f"no session can be opened: {shown(error.filename or '')}: {error.strerror}") from None
+        raise Stop(f"no session can be opened: {escape(error.filename or '')}: {error.strerror}") from None
 
 
 def add_mode(parser: argparse.ArgumentParser) -> None:
@@ -153,7 +153,7 @@ def _elsewhere(workspace: str, settings: Settings) -> Approve:
 def require_directory(option: str, place: str) -> None:
     if not os.path.isdir(place):
         what = "is not a directory" if os.path.lexists(place) else "does not exist"
-        raise UsageError(f"{option} {shown(place) or repr(place)} {what}; give the path of an existing directory")
+        raise UsageError(f"{option} {escape(place) or repr(place)} {what}; give the path of an existing directory")
 
 
 def parse_json(raw: bytes) -> Any:

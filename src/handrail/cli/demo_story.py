@@ -23,7 +23,7 @@ from handrail.journal.undo import CannotUndo, UnknownCall
 from handrail.pipeline.prepared import Answer, answered
 from handrail.pipeline.session import Session
 from handrail.settings import Settings
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.agent.providers import Model
@@ -154,7 +154,7 @@ class Story:
                 telling.say("  nothing was changed, so there is nothing to take back", "yellow")
             return
         names = [os.path.basename(one.path) for one in report.restored]
-        telling.say(f"  set back: {', '.join(map(shown, names))}")
+        telling.say(f"  set back: {', '.join(map(escape, names))}")
         clean = bool(names) and not report.conflicts and not report.missing
         if strict:
             same = self._bytes("prices.txt") == PRICES and self._bytes("README.md") == readme
@@ -211,7 +211,7 @@ class Story:
         else:
             proposed = offered(prepared)
             self._display.show(prepared, proposed)
-            command = any(touch.action == "run" for touch in prepared.touches)
+            command = any(access.action == "run" for access in prepared.accesses)
             answer = Answer(False, "the demonstration runs no commands") if command else Answer(True)
             key = "n" if command else "y"
             asked = question(keys_for(prepared, proposed))
@@ -232,7 +232,7 @@ class Story:
             write("\n")
             self._speaking = False
         if isinstance(event, Began):
-            self._began[event.use.id] = f"> {shown(event.use.name)} {_arguments(event.use)}"
+            self._began[event.use.id] = f"> {escape(event.use.name)} {_arguments(event.use)}"
         elif isinstance(event, Ended):
             self._ended.append((event, self._bytes("prices.txt") or b""))
             if event.status == "ok" and event.use.id in self._began:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from handrail.cli.common import open_dialect, verb_parser
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, warn, write
 from handrail.cli.tools import weight
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.dialects import Dialect
@@ -89,16 +89,16 @@ def _check(path: str, as_json: bool) -> int:
 
     folder = dialects.HERE / path if path in dialects.names() else Path(path)
     if not os.path.isdir(folder):
-        raise UsageError(f"there is no folder {shown(path)}; give the folder that holds tools.toml and messages.toml")
+        raise UsageError(f"there is no folder {escape(path)}; give the folder that holds tools.toml and messages.toml")
     problems = check(folder)
     if as_json:
         write(as_document([{"file": str(one.file), "line": one.line, "text": one.text} for one in problems]))
         return 1 if problems else 0
     for one in problems:
-        warn(f"{shown(str(one.file))}:{one.line}: {shown(one.text)}")
+        warn(f"{escape(str(one.file))}:{one.line}: {escape(one.text)}")
     if problems:
         warn(f"{len(problems)} to mend")
         return 1
     loaded = about(open_dialect(path))
-    write(f"{shown(path)} is sound: {len(loaded['tools'])} tools, about {loaded['tokens']} tokens. Well made.\n")
+    write(f"{escape(path)} is sound: {len(loaded['tools'])} tools, about {loaded['tokens']} tokens. Well made.\n")
     return 0

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 
 from handrail.cli.common import add_workspace, open_config, require_directory, verb_parser
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 _ABOUT = """\
 Say what is found on this machine, one line each, with the mend for what is missing.
@@ -114,7 +114,7 @@ def _checks(workspace: str) -> Iterator[Check]:
     try:
         config = open_config()
         state = config.settings.state
-        yield Check("configuration", True, shown(config.path) or "none, and none is needed", needed=True)
+        yield Check("configuration", True, escape(config.path) or "none, and none is needed", needed=True)
     except UsageError as error:
         yield Check("configuration", False, str(error), "correct or remove that file", needed=True)
     yield _state(state)
@@ -174,7 +174,7 @@ def _exchange(workspace: str) -> Check:
             with open(os.path.join(folder, "a"), encoding="ascii") as swapped:
                 proven = done and swapped.read() == "b"
     except OSError as error:
-        why = f"could not be tried in {shown(workspace)}: {error.strerror}"
+        why = f"could not be tried in {escape(workspace)}: {error.strerror}"
         return Check(name, False, why, "make the workspace writable, if files are to be changed there")
     if proven:
         return Check(name, True, "two names are swapped in one act (RENAME_EXCHANGE), tried in the workspace")
@@ -193,10 +193,10 @@ def _state(given: str | None) -> Check:
         with tempfile.TemporaryFile(dir=directory) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except ToolError as error:
-        return Check("locks", False, shown(f"{error.facts.get('path')}: {error.facts.get('why')}"), mend, needed=True)
+        return Check("locks", False, escape(f"{error.facts.get('path')}: {error.facts.get('why')}"), mend, needed=True)
     except OSError as error:
-        return Check("locks", False, f"{shown(error.filename or 'locking')}: {error.strerror}", mend, needed=True)
-    return Check("locks", True, f"kept in {shown(directory)}", needed=True)
+        return Check("locks", False, f"{escape(error.filename or 'locking')}: {error.strerror}", mend, needed=True)
+    return Check("locks", True, f"kept in {escape(directory)}", needed=True)
 
 
 def _bash() -> Check:
@@ -206,8 +206,8 @@ def _bash() -> Check:
         return Check("bash", False, "commands are run with it", "install bash")
     version = _said(path, "-c", "echo $BASH_VERSION")
     if not version:
-        return Check("bash", False, f"{shown(path)} does not run", "install bash")
-    return Check("bash", True, f"{shown(version)}, {shown(path)}")
+        return Check("bash", False, f"{escape(path)} does not run", "install bash")
+    return Check("bash", True, f"{escape(version)}, {escape(path)}")
 
 
 def _ripgrep() -> Check:
@@ -219,8 +219,8 @@ def _ripgrep() -> Check:
         return Check("ripgrep", False, "searches are slower without it", mend)
     version = _said(path, "--version")
     if not version:
-        return Check("ripgrep", False, f"{shown(path)} does not run: searches are slower without it", mend)
-    return Check("ripgrep", True, f"{shown(version)}, {shown(path)}")
+        return Check("ripgrep", False, f"{escape(path)} does not run: searches are slower without it", mend)
+    return Check("ripgrep", True, f"{escape(version)}, {escape(path)}")
 
 
 def _said(*words: str) -> str:
@@ -237,4 +237,4 @@ def _sandbox() -> Iterator[Check]:
     from handrail.shell.sandbox.choose import probe
 
     for layer in probe():
-        yield Check(layer.name, layer.works, shown(layer.why), layer.mend)
+        yield Check(layer.name, layer.works, escape(layer.why), layer.mend)

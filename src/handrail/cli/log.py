@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import open_config, verb_parser
 from handrail.cli.output import Screen, Stop, UsageError, as_line, safe, write
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.journal.queries import CallRow, Reader
@@ -78,14 +78,14 @@ def open_reader(options: argparse.Namespace) -> Reader:
 
 def said(error: Any) -> Stop:
     """A failure of the journal, in words."""
-    return Stop(f"the journal {shown(error.facts['journal'])}: {error.facts['why']}")
+    return Stop(f"the journal {escape(error.facts['journal'])}: {error.facts['why']}")
 
 
 def run(options: argparse.Namespace) -> int:
     from handrail.journal import JournalFailed
 
     if options.what not in (None, "verify"):
-        raise UsageError(f"{shown(options.what)} is no word that log knows; did you mean verify, or `handrail show`?")
+        raise UsageError(f"{escape(options.what)} is no word that log knows; did you mean verify, or `handrail show`?")
     if options.limit < 0:
         raise UsageError("--limit must be 0 or more")
     with open_reader(options) as reader:
@@ -140,9 +140,9 @@ def _shown(row: CallRow, reader: Reader, screen: Screen, as_json: bool) -> bool:
 
 def _brief(row: CallRow) -> str:
     """What a call was about, on one line."""
-    targets = [f"{action} {shown(target)}" for action, target, *_ in row.touches]
+    targets = [f"{action} {escape(target)}" for action, target, *_ in row.accesses]
     if not targets and isinstance(row.arguments, dict):
-        targets = [f"{shown(key)}={shown(str(value))}" for key, value in row.arguments.items()]
+        targets = [f"{escape(key)}={escape(str(value))}" for key, value in row.arguments.items()]
     text = ", ".join(targets)
     return text if len(text) <= 100 else text[:97] + "..."
 

@@ -23,9 +23,9 @@ def write(text: str) -> bool:
     if sys.stdout is None:
         return False
     if not text.isascii():
-        from handrail.text.display import readable
+        from handrail.text.display import replace_surrogates
 
-        text = readable(text)
+        text = replace_surrogates(text)
     try:
         sys.stdout.buffer.write(text.encode("utf-8"))
         sys.stdout.buffer.flush()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from handrail.cli.minimal import Stop as Stop
 from handrail.cli.minimal import UsageError as UsageError
 from handrail.cli.minimal import write as write
-from handrail.text.display import readable
+from handrail.text.display import replace_surrogates
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -30,7 +30,7 @@ def warn(text: str) -> None:
     """A line for the person, on stderr."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
-            sys.stderr.buffer.write((safe(readable(text)) + "\n").encode("utf-8"))
+            sys.stderr.buffer.write((safe(replace_surrogates(text)) + "\n").encode("utf-8"))
             sys.stderr.buffer.flush()
 
 
@@ -43,14 +43,14 @@ def as_line(value: Any) -> str:
     """JSON on one line, in ASCII and well-formed Unicode, so that any reader in any locale can take it."""
     text = json.dumps(value, allow_nan=False)
     if "\\ud" in text:  # perhaps half a character, which strict readers refuse
-        text = json.dumps(json.loads(readable(json.dumps(value, allow_nan=False, ensure_ascii=False))))
+        text = json.dumps(json.loads(replace_surrogates(json.dumps(value, allow_nan=False, ensure_ascii=False))))
     return text
 
 
 def as_document(value: Any) -> str:
     """JSON for the reader at hand: indented on a terminal, on one line in a pipe."""
     if on_terminal(sys.stdout):
-        return safe(readable(json.dumps(value, indent=2, ensure_ascii=False))) + "\n"
+        return safe(replace_surrogates(json.dumps(value, indent=2, ensure_ascii=False))) + "\n"
     return as_line(value) + "\n"
 
 

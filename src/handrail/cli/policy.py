@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from handrail.cli.common import add_dialect, add_workspace, open_session, parse_json, require_directory, verb_parser
 from handrail.cli.output import Stop, UsageError, as_document, on_terminal, safe, warn, write
 from handrail.policy.secrets import MODES
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
-    from handrail.model import Touch, Verdict
+    from handrail.model import Access, Verdict
     from handrail.pipeline.session import Session
     from handrail.policy.files import PolicyFile
     from handrail.policy.judge import RulePolicy
@@ -90,11 +90,11 @@ def _explain(options: argparse.Namespace) -> int:
     with open_session(options) as session:
         policy, bare = _policy(session, options.mode, files), _policy(session, options.mode, files, hides=False)
         try:
-            touches = session.prepare(tool, arguments).touches
+            accesses = session.prepare(tool, arguments).accesses
         except ToolError as error:  # the boundary or the arguments: policy is not even asked
             raise Stop(f"policy is not asked: {session.dialect.wording(error)}") from None
-        verdict = policy.judge(touches)
-        each = [(touch, _explained(policy.verdict(touch), bare.verdict(touch))) for touch in touches]
+        verdict = policy.judge(accesses)
+        each = [(access, _explained(policy.verdict(access), bare.verdict(access))) for access in accesses]
     if options.json:
         write(as_document(_as_json(verdict, each)))
     else:
@@ -116,16 +116,16 @@ def _policy(session: Session, mode: Any, files: Sequence[PolicyFile], *, hides: 
     return RulePolicy(session.workspace.roots, mode, files, confined=confined, masked=masked)
 
 
-def _said(tool: str, verdict: Verdict, each: Sequence[tuple[Touch, Verdict]]) -> str:
-    rows = [f"{verdict.decision}: {shown(tool)}"]
+def _said(tool: str, verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -> str:
+    rows = [f"{verdict.decision}: {escape(tool)}"]
     rows += [f"  {'rule':<7} {verdict.rule}"] if verdict.rule else []
     rows += [f"  {'where':<7} {verdict.source or 'built in'}"]
     rows += [f"  {'why':<7} {verdict.why}"] if verdict.why else []
-    for touch, one in each:
-        more = [touch.tier, touch.doubt, "by a command" if touch.by_command else ""]
+    for access, one in each:
+        more = [access.tier, access.doubt, "by a command" if access.by_command else ""]
         facts = "".join(f", {fact}" for fact in more if fact)
         why = f" ({one.why})" if one.why and one.why != verdict.why else ""
-        rows.append(f"  {'touch':<7} {touch.action} {shown(touch.target)}{facts}: {one.decision}{why}")
+        rows.append(f"  {'touch':<7} {access.action} {escape(access.target)}{facts}: {one.decision}{why}")
     if verdict.decision != "allow":
         lines = verdict.allow.split("\n") if verdict.allow else ["no rule: " + _no_rule(verdict)]
         rows += [f"  {'allow' if not at else '':<7} {line}" for at, line in enumerate(lines)]
@@ -138,7 +138,7 @@ def _no_rule(verdict: Verdict) -> str:
     return "it is decided by the mode or by a guard, every time"
 
 
-def _as_json(verdict: Verdict, each: Sequence[tuple[Touch, Verdict]]) -> dict[str, Any]:
+def _as_json(verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -> dict[str, Any]:
     return {
         "decision": verdict.decision,
         "rule": verdict.rule,
@@ -171,7 +171,7 @@ def _test(options: argparse.Namespace) -> int:
     for file in files:
         examples = sum(len(rule.match) + len(rule.not_match) for rule in file.rules)
         state = ", locked" if file.locked else "" if file.trusted else ", not trusted: it loosens nothing"
-        write(f"{shown(file.path)}: {len(file.rules)} rules, {examples} examples hold ({file.origin}{state})\n")
+        write(f"{escape(file.path)}: {len(file.rules)} rules, {examples} examples hold ({file.origin}{state})\n")
     root, home = os.path.realpath(options.workspace), os.path.realpath(os.path.expanduser("~"))
     never = idle(files, root, home)
     for rule, why in never:
@@ -184,10 +184,10 @@ def _trust(options: argparse.Namespace) -> int:
 
     file = next((file for file in _files(options) if file.origin == "project"), None)
     if file is None:
-        raise UsageError(f"there is no {PROJECT} in {shown(os.path.realpath(options.workspace))}")
+        raise UsageError(f"there is no {PROJECT} in {escape(os.path.realpath(options.workspace))}")
     loosening = [rule for rule in file.rules if rule.tier == "allow"]
     write("".join(f"{rule.source}: {rule.text}\n" for rule in loosening))
-    write(f"{shown(file.path)}: {len(loosening)} rules allow something; SHA-256 {file.sha256}\n")
+    write(f"{escape(file.path)}: {len(loosening)} rules allow something; SHA-256 {file.sha256}\n")
     if file.trusted:
         write("It is trusted already.\n")
         return 0
@@ -202,6 +202,6 @@ def _trust(options: argparse.Namespace) -> int:
     except PolicyError as error:
         raise UsageError(str(error)) from None
     except OSError as error:
-        raise Stop(f"the trust could not be kept: {shown(error.filename or '')}: {error.strerror}") from None
+        raise Stop(f"the trust could not be kept: {escape(error.filename or '')}: {error.strerror}") from None
     write("Trusted as it stands; a change of the file ends that.\n")
     return 0

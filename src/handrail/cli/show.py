@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from handrail.cli.common import verb_parser
 from handrail.cli.log import STYLES, add_journal, open_reader, plain, said, when
 from handrail.cli.output import Screen, UsageError, as_document, painted, write
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.journal.queries import CallRow, FileRow, Reader
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             row = reader.one(options.call)
             if row is None:
-                raise UsageError(f"there is no call {shown(options.call)}; `handrail log` lists them")
+                raise UsageError(f"there is no call {escape(options.call)}; `handrail log` lists them")
             write(as_document(plain(row, reader)) if options.json else _worded(row, reader))
         except JournalFailed as error:
             raise said(error) from None
@@ -56,11 +56,11 @@ def _worded(row: CallRow, reader: Reader) -> str:
     parts = [
         screen.worded((f"{row.seq}  {row.tool}  ", "bold"), (row.status + code, STYLES.get(row.status, ""))),
         screen.worded((f"at {when(row.time)}, session {row.session or '-'}, {row.dialect or '-'}{took}{ended}", "dim")),
-        screen.worded((f"in {shown(row.workspace) or '-'}", "dim")),
+        screen.worded((f"in {escape(row.workspace) or '-'}", "dim")),
         _section(screen, "arguments", json.dumps(row.arguments, indent=2, ensure_ascii=False)),
     ]
-    touches = "\n".join(f"{action} {shown(target)}" for action, target, *_ in row.touches)
-    parts.append(_section(screen, "touches", touches))
+    accesses = "\n".join(f"{action} {escape(target)}" for action, target, *_ in row.accesses)
+    parts.append(_section(screen, "touches", accesses))
     if row.decision:
         where = f" ({row.source})" if row.source else ""
         parts.append(_section(screen, "verdict", f"{row.decision} by {row.rule}{where}: {row.why}"))
@@ -83,5 +83,5 @@ def _file(row: FileRow) -> str:
             return "not known" if digest is None else "no file"
         return digest[:12] + (f" {mode:04o}" if mode is not None else "")
 
-    moved = f", moved from {shown(row.moved_from)}" if row.moved_from else ""
-    return f"{shown(row.path)}: {state(row.before, row.before_mode)} -> {state(row.after, row.after_mode)}{moved}"
+    moved = f", moved from {escape(row.moved_from)}" if row.moved_from else ""
+    return f"{escape(row.path)}: {state(row.before, row.before_mode)} -> {state(row.after, row.after_mode)}{moved}"

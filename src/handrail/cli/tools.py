@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import add_dialect, open_dialect, verb_parser
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.dialects import Spec
@@ -82,9 +82,9 @@ def run(options: argparse.Namespace) -> int:
     if options.format:
         write(as_document([_FORMATS[options.format](spec) for spec in specs]))
         return 0
-    rows = [(shown(spec.name), weight(spec), first_sentence(spec.description)) for spec in specs]
+    rows = [(escape(spec.name), weight(spec), first_sentence(spec.description)) for spec in specs]
     wide = max((len(name) for name, _, _ in rows), default=0)
-    head = f"Dialect {shown(dialect.name)}: {len(rows)} tools, about {sum(row[1] for row in rows)} tokens"
+    head = f"Dialect {escape(dialect.name)}: {len(rows)} tools, about {sum(row[1] for row in rows)} tokens"
     lines = [(f"{name:<{wide}}", f"  {tokens:>5} tokens  {sentence}") for name, tokens, sentence in rows]
     if on_terminal(sys.stdout):
         screen = Screen(sys.stdout)
@@ -106,12 +106,12 @@ def _tokens(name: str | None) -> int:
         core = sum(weights[tool] for tool in dialect.core)
         if name:
             rows += [
-                (shown(tool), tokens, "" if tool in dialect.core else "when asked for")
+                (escape(tool), tokens, "" if tool in dialect.core else "when asked for")
                 for tool, tokens in weights.items()
             ]
         more = len(weights) - len(dialect.core)
         extra = f", all {len(weights)} of them {sum(weights.values())}" if more else ""
-        rows.append((shown(dialect.name), core, f"{len(dialect.core)} tools{extra}"))
+        rows.append((escape(dialect.name), core, f"{len(dialect.core)} tools{extra}"))
     wide = max(len(label) for label, _, _ in rows)
     write("".join(f"{label:<{wide}}  {tokens:>5} tokens  {rest}".rstrip() + "\n" for label, tokens, rest in rows))
     return 0

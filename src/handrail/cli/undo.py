@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from handrail.cli.common import add_workspace, open_config, require_directory, verb_parser
 from handrail.cli.log import add_journal, journal_path, said
 from handrail.cli.output import Screen, Stop, UsageError, as_document, write
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.journal.undo import UndoReport
@@ -86,13 +86,13 @@ def _undone(options: argparse.Namespace) -> UndoReport:
     try:
         return undo(journal, hands, dry_run=options.dry_run, **asked)
     except UnknownCall as error:
-        raise UsageError(shown(str(error))) from None
+        raise UsageError(escape(str(error))) from None
     except CannotUndo as error:
-        raise Stop(f"{shown(error.journal)}: {shown(str(error))}") from None
+        raise Stop(f"{escape(error.journal)}: {escape(str(error))}") from None
     except JournalFailed as error:
         raise said(error) from None
     except ToolError as error:
-        raise Stop(f"nothing was taken back: {shown(str(error))}") from None
+        raise Stop(f"nothing was taken back: {escape(str(error))}") from None
     finally:
         journal.close()
         workspace.close()
@@ -102,16 +102,17 @@ def _worded(report: UndoReport, dry: bool) -> str:
     screen = Screen(sys.stdout)
     verb = "would be " if dry else ""
     words = {"changed": "set back", "created": "brought back", "deleted": "removed again", "mode": "given its mode"}
-    parts = [screen.worded((f"{verb}{words[one.how]:15} ", "green"), (shown(one.path), "")) for one in report.restored]
+    parts = [screen.worded((f"{verb}{words[one.how]:15} ", "green"), (escape(one.path), "")) for one in report.restored]
     parts += [
-        screen.worded(("left alone      ", "yellow"), (f"{shown(one.path)}: {one.why}", "")) for one in report.conflicts
+        screen.worded(("left alone      ", "yellow"), (f"{escape(one.path)}: {one.why}", ""))
+        for one in report.conflicts
     ]
     parts += [
-        screen.worded(("not kept        ", "red"), (f"{shown(path)}: its old contents are not in the journal", ""))
+        screen.worded(("not kept        ", "red"), (f"{escape(path)}: its old contents are not in the journal", ""))
         for path in report.missing
     ]
     parts += [
-        screen.worded(("not known       ", "yellow"), (f"what `{shown(command)}` did besides stays as it is", ""))
+        screen.worded(("not known       ", "yellow"), (f"what `{escape(command)}` did besides stays as it is", ""))
         for command in report.unknown
     ]
     if not parts:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from handrail.model import Call, Result
-from handrail.text.display import readable
+from handrail.text.display import replace_surrogates
 
 _STATUS = {"ok": "success", "partial": "partial", "error": "error", "denied": "error"}
 
@@ -45,8 +45,8 @@ def envelope(result: Result, frame: Frame) -> Result:
     """One JSON object; what is not said is left out."""
     data = _named(result.data, frame)
     context: dict[str, Any] = {"cwd": frame.home, "params_input": dict(frame.call.arguments)}
-    if result.touches and result.touches[0].path:
-        context["path_resolved"] = os.path.relpath(result.touches[0].path, os.path.realpath(frame.home))
+    if result.accesses and result.accesses[0].path:
+        context["path_resolved"] = os.path.relpath(result.accesses[0].path, os.path.realpath(frame.home))
     whole: dict[str, Any] = {"status": _STATUS[result.status], "data": data, "text": result.text}
     if result.error:
         code = frame.codes.get(result.error.code, "EXECUTION_ERROR")
@@ -59,7 +59,7 @@ def as_object(result: Result, frame: Frame) -> Result:
     """A success as the data that the tool's entry names; `ok` and `path` (absolute) are known for every tool."""
     if not frame.data or not result.ok:
         return result
-    target = result.touches[0].target if result.touches else ""
+    target = result.accesses[0].target if result.accesses else ""
     known = {"ok": True, "path": os.path.normpath(os.path.join(frame.home, target)), **result.data}
     whole = {name: value for name, value in _named(known, frame).items() if value != []}
     notes = [note.text for note in result.notes if note.code not in frame.quiet and note.text]
@@ -75,7 +75,7 @@ def _named(known: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
 
 
 def _as_json(result: Result, whole: Mapping[str, Any]) -> Result:
-    said = readable(json.dumps(whole, ensure_ascii=False, indent=2, default=repr))
+    said = replace_surrogates(json.dumps(whole, ensure_ascii=False, indent=2, default=repr))
     return replace(result, text=said, blocks=({"type": "text", "text": said}, *result.blocks[1:]))
 
 

@@ -76,7 +76,7 @@ def _house() -> Mapping[str, _Source]:
     found = {}
     for path in sorted(_HOUSE.rglob("*.py")):
         parts = path.relative_to(_HOUSE).with_suffix("").parts
-        if parts[0] not in ("cli", "mcp", "exports", "agent", "web"):
+        if parts[0] not in ("cli", "mcp", "integrations", "agent", "web"):
             found[".".join(("handrail", *parts))] = _source(path)
     return found
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from handrail.text.display import readable, shown
+from handrail.text.display import escape, replace_surrogates
 
 _OPTIONAL = re.compile(r"\[\[(?:(!?)(\w+)\?)?(.*?)\]\]", re.DOTALL)
 _ABSENT = (None, "", False)
@@ -70,10 +70,10 @@ class DialectWords:
 
 def _told(name: str, value: Any) -> Any:
     if name in _NAMES:
-        return ", ".join(shown(item) for item in value) if isinstance(value, list) else shown(str(value))
+        return ", ".join(escape(item) for item in value) if isinstance(value, list) else escape(str(value))
     if isinstance(value, list):
         return ", ".join(str(item) for item in value)
-    return readable(value) if isinstance(value, str) else value
+    return replace_surrogates(value) if isinstance(value, str) else value
 
 
 class _Part(NamedTuple):

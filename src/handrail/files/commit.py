@@ -23,9 +23,9 @@ from handrail.files.exchange import READ, Exchange, holds, keep, write_all
 from handrail.files.locks import Held
 from handrail.files.metadata import keep_metadata, keep_times
 from handrail.files.recovery import Doing, Kind, Part, intents, part, recover
-from handrail.files.subtrees import Parcel, commit_parcel
-from handrail.files.versions import Stored, Version, digest_of, version_of
-from handrail.text.display import shown
+from handrail.files.subtrees import Subtree, commit_subtree
+from handrail.files.versions import Stored, Version, hash_bytes, version_of
+from handrail.text.display import escape
 from handrail.workspace import WorkPath, Workspace
 
 __all__ = ["Change", "HardLinks", "Saving", "commit", "recover"]
@@ -45,7 +45,7 @@ class Change:
     """The new contents; None: the file is deleted."""
     moved_from: Stored | None = None
     """The file that these contents had been in, whose mode and attributes they keep."""
-    parcel: Parcel | None = None
+    parcel: Subtree | None = None
     """What is moved here from `moved_from`, or removed, as it stands; such a change is the only one of its call."""
     keep: bool = False
     """Whether it may only be made if the journal has kept what it takes away."""
@@ -64,7 +64,7 @@ class Saving:
 def commit(workspace: Workspace, changes: Sequence[Change], held: Held, saving: Saving) -> list[Version]:
     """Put all the changes in place, or none; returns the new versions, and the last one of a file that is deleted."""
     if changes[0].parcel:
-        return commit_parcel(workspace, changes[0], held, saving)
+        return commit_subtree(workspace, changes[0], held, saving)
     with contextlib.ExitStack() as stack:
         slots: list[_Slot] = []
         for change in changes:
@@ -88,7 +88,7 @@ def commit(workspace: Workspace, changes: Sequence[Change], held: Held, saving: 
                 slot.back_out()
             for slot in slots:
                 if slot.kept:
-                    why = f"another program wrote to it at the same moment; {slot.whose} is kept as {shown(slot.kept)}"
+                    why = f"another program wrote to it at the same moment; {slot.whose} is kept as {escape(slot.kept)}"
                     raise Busy(path=slot.named, why=why) from None
             raise
         finally:
@@ -119,7 +119,7 @@ class _Slot:
         self.name = name
         self.temp = f".handrail-{os.urandom(8).hex()}"
         self.new = change.after or b""
-        self.digest = digest_of(self.new)
+        self.digest = hash_bytes(self.new)
         self.fd = -1
         self.old = -1
         self.origin = -1

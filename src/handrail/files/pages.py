@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from handrail import system_calls
 from handrail.errors import PastEnd, TimedOut
-from handrail.files.versions import Version, digest_of, read_all, version_of
+from handrail.files.versions import Version, hash_bytes, read_all, version_of
 from handrail.text import lines
-from handrail.text.codec import UTF8, Codec, sniff
+from handrail.text.codec import UTF8, Codec, detect_encoding
 from handrail.workspace import WorkPath
 
 SMALL = 1 << 20
@@ -108,7 +108,7 @@ class TextFile:
         self._legacy = legacy
         found = os.fstat(fd)
         self.raw = read_all(fd, SMALL, found.st_size)
-        self.version = version_of(found, digest_of(self.raw) if self.raw is not None else None)
+        self.version = version_of(found, hash_bytes(self.raw) if self.raw is not None else None)
         self._indexes = indexes
         self._only_utf8 = False
         self.replaced = False
@@ -135,7 +135,7 @@ class TextFile:
         """Find out the encoding; raises `BinaryFile`. ``only_utf8``: what is not UTF-8 is shown as U+FFFD."""
         self._only_utf8 = only_utf8
         if self.raw is not None:
-            self.codec = self._as_wanted(sniff(self.raw, self._legacy))
+            self.codec = self._as_wanted(detect_encoding(self.raw, self._legacy))
             self._index = LineIndex.new(len(self.codec.bom))  # of the bytes in hand, whatever the file is by now
         else:
             self.codec = self._as_wanted(self._sniff(os.pread(self._fd, _HEAD, 0), 0))
@@ -320,7 +320,7 @@ class TextFile:
         return self._as_wanted(found)
 
     def _sniff(self, part: bytes, offset: int) -> Codec:
-        return sniff(part, self._legacy, whole=offset + len(part) >= self.size)
+        return detect_encoding(part, self._legacy, whole=offset + len(part) >= self.size)
 
 
 def _belong_together(unit: int, following: int) -> bool:

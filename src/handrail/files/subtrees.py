@@ -34,8 +34,8 @@ from handrail.errors import (
 from handrail.files.exchange import READ, keep
 from handrail.files.locks import Held
 from handrail.files.recovery import intents, part
-from handrail.files.versions import Version, digest_of, read_all, version_of
-from handrail.text.display import shown
+from handrail.files.versions import Version, hash_bytes, read_all, version_of
+from handrail.text.display import escape
 from handrail.workspace import WorkPath, Workspace
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class Subtree:
     """A file, or a directory with all that is in it: each directory before what it holds."""
 
     path: WorkPath
@@ -80,7 +80,7 @@ class Parcel:
 
     def listing(self) -> bytes:
         """All of it by name, kind, mode and digest: two parcels with the same listing hold the same."""
-        rows = (f"{one.kind} {one.mode:04o} {digest_of(one.raw)} {one.inner}\n" for one in self.entries)
+        rows = (f"{one.kind} {one.mode:04o} {hash_bytes(one.raw)} {one.inner}\n" for one in self.entries)
         return os.fsencode("".join(rows))
 
 
@@ -135,7 +135,7 @@ class _Scan:
         return tuple(found)
 
 
-def scan(workspace: Workspace, path: WorkPath, most_bytes: int, *, split: bool) -> Parcel:
+def scan(workspace: Workspace, path: WorkPath, most_bytes: int, *, split: bool) -> Subtree:
     """All that stands at a path; raises what cannot be moved or removed exactly."""
     try:
         with workspace.parent(path) as (directory, name):
@@ -145,7 +145,7 @@ def scan(workspace: Workspace, path: WorkPath, most_bytes: int, *, split: bool) 
         raise NotFound(path=path.named, nearest=workspace.nearest(path)) from None
     except OSError as error:
         raise from_os(error, path=path.named) from None
-    return Parcel(path, entries, version_of(found))
+    return Subtree(path, entries, version_of(found))
 
 
 def require_movable(workspace: Workspace, path: WorkPath) -> None:
@@ -155,7 +155,7 @@ def require_movable(workspace: Workspace, path: WorkPath) -> None:
         raise BadPath(path=path.named, why="it is a workspace, or holds one")
 
 
-def require_free(workspace: Workspace, parcel: Parcel, target: WorkPath) -> None:
+def require_free(workspace: Workspace, parcel: Subtree, target: WorkPath) -> None:
     """Nothing may stand at the target, not even a link that leads nowhere; one name in another spelling may."""
     real, source = target.real, parcel.path.real
     named = os.path.basename(target.named.rstrip("/"))
@@ -178,7 +178,7 @@ def require_free(workspace: Workspace, parcel: Parcel, target: WorkPath) -> None
         raise WouldOverwrite(path=target.named, kind="a directory" if is_directory else "a file", inside=inside)
 
 
-def same_disk(parcel: Parcel, target: WorkPath) -> bool:
+def same_disk(parcel: Subtree, target: WorkPath) -> bool:
     """Whether a rename can do it; raises if the parcel is a directory and none can."""
     above = os.path.dirname(target.real)
     while above != "/" and not os.path.lexists(above):
@@ -189,9 +189,9 @@ def same_disk(parcel: Parcel, target: WorkPath) -> bool:
     return same
 
 
-def told(parcel: Parcel, named: str, to: str | None = None) -> str:
+def told(parcel: Subtree, named: str, to: str | None = None) -> str:
     """What a person is shown of a move or a removal."""
-    head = f"rename from {shown(named)}\nrename to {shown(to)}\n" if to is not None else f"delete {shown(named)}\n"
+    head = f"rename from {escape(named)}\nrename to {escape(to)}\n" if to is not None else f"delete {escape(named)}\n"
     if not parcel.is_directory:
         return head
     counts = [
@@ -200,12 +200,12 @@ def told(parcel: Parcel, named: str, to: str | None = None) -> str:
         (parcel.count("link"), "links"),
     ]
     sums = ", ".join(f"{count} {what}" for count, what in counts if count)
-    inside = [shown(one.inner) + ("/" if one.kind == "directory" else "") for one in parcel.entries if one.inner]
+    inside = [escape(one.inner) + ("/" if one.kind == "directory" else "") for one in parcel.entries if one.inner]
     rows = [*inside[:_SHOWN], *([f"... and {len(inside) - _SHOWN} more"] if len(inside) > _SHOWN else [])]
     return f"{head}({sums}; {parcel.size} bytes)\n" + "".join(f"  {row}\n" for row in rows)
 
 
-def commit_parcel(workspace: Workspace, change: Change, held: Held, saving: Saving) -> list[Version]:
+def commit_subtree(workspace: Workspace, change: Change, held: Held, saving: Saving) -> list[Version]:
     """Move or remove the one parcel; answers like `commit`."""
     try:
         if change.moved_from:
@@ -292,7 +292,7 @@ def _put_back(directory: int, temp: str, name: str, path: WorkPath) -> None:
         raise Busy(path=path.named, why=f"another program took its name; it is kept as {kept}") from None
 
 
-def _delete(directory: int, temp: str, name: str, parcel: Parcel) -> str:
+def _delete(directory: int, temp: str, name: str, parcel: Subtree) -> str:
     """Delete what was kept and nothing else; where something is left, it gets a name that people see."""
     for entry in reversed(parcel.entries):
         at = f"{temp}/{entry.inner}" if entry.inner else temp

@@ -55,7 +55,7 @@ def _stamp(path: str) -> tuple[int, ...] | None:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
-def digest_of(raw: bytes) -> str:
+def hash_bytes(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
@@ -76,7 +76,7 @@ def load(workspace: Workspace, path: WorkPath, most: int) -> Stored:
         raw = read_all(fd, most, found.st_size)
         if raw is None:
             raise TooLargeToChange(path=path.named, size=max(found.st_size, most), most=most)
-        return Stored(path, raw, version_of(found, digest_of(raw)))
+        return Stored(path, raw, version_of(found, hash_bytes(raw)))
     except OSError as error:
         raise from_os(error, path=path.named) from None
     finally:

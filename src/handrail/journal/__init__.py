@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from handrail.errors import System
 from handrail.files.commit import Change
 from handrail.files.subtrees import Entry
-from handrail.model import Call, Result, Touch, Verdict
+from handrail.model import Access, Call, Result, Verdict
 
 
 class JournalFailed(System):
@@ -69,7 +69,7 @@ class Opening:
     """A call that is about to change something."""
 
     call: Call
-    touches: tuple[Touch, ...]
+    accesses: tuple[Access, ...]
     verdict: Verdict | None
     changes: Sequence[Change | Kept | Piece]
     origin: Origin = Origin()
@@ -94,7 +94,7 @@ class Record:
     """A call and all that came of it."""
 
     call: Call
-    touches: tuple[Touch, ...]
+    accesses: tuple[Access, ...]
     verdict: Verdict | None
     """None for a call that was stopped before it could be judged."""
     result: Result

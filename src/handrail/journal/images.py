@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from handrail.files.versions import digest_of
+from handrail.files.versions import hash_bytes
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS images (
@@ -100,7 +100,7 @@ def load(db: sqlite3.Connection, digests: Iterable[str]) -> dict[str, bytes]:
             raw = zlib.decompress(row[1]) if row[0] else bytes(row[1])
         except (zlib.error, TypeError):
             continue
-        if digest_of(raw) == digest:
+        if hash_bytes(raw) == digest:
             found[digest] = raw
     return found
 

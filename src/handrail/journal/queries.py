@@ -56,7 +56,7 @@ class CallRow:
     tool: str
     call_id: str
     arguments: Any
-    touches: list[list[str]]
+    accesses: list[list[str]]
     decision: str | None
     rule: str | None
     why: str | None
@@ -86,14 +86,16 @@ class Brief:
     """Whether the command may have changed more than was kept."""
 
     @classmethod
-    def of(cls, seq: int, tool: str, status: str | None, rule: str | None, arguments: Any, touches: Any) -> Brief:
+    def of(cls, seq: int, tool: str, status: str | None, rule: str | None, arguments: Any, accesses: Any) -> Brief:
         undone = None
         if (tool, rule) == (UNDO, "undo"):
             named = arguments.get("undone") if isinstance(arguments, dict) else None
             undone = tuple(one for one in named if isinstance(one, int)) if isinstance(named, list) else ()
-        known = [one for one in touches if isinstance(one, list) and len(one) > 1] if isinstance(touches, list) else []
+        known = (
+            [one for one in accesses if isinstance(one, list) and len(one) > 1] if isinstance(accesses, list) else []
+        )
         command = next((str(target) for action, target, *_ in known if action == "run"), None)
-        return cls(seq, status or UNFINISHED, undone, command, any(len(touch) > 3 for touch in known))
+        return cls(seq, status or UNFINISHED, undone, command, any(len(access) > 3 for access in known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +203,7 @@ class Reader:
         row = self.one(call)
         if row is None:
             return None
-        return Brief.of(row.seq, row.tool, row.status, row.rule, row.arguments, row.touches), row.workspace
+        return Brief.of(row.seq, row.tool, row.status, row.rule, row.arguments, row.accesses), row.workspace
 
     def has_session(self, session: str) -> bool:
         with self.errors():
@@ -335,8 +337,8 @@ def _call(row: Sequence[Any]) -> CallRow:
 
 
 def _brief(row: Sequence[Any]) -> Brief:
-    seq, tool, status, rule, arguments, touches = row
-    return Brief.of(seq, tool, status, rule, _parsed(arguments), _parsed(touches))
+    seq, tool, status, rule, arguments, accesses = row
+    return Brief.of(seq, tool, status, rule, _parsed(arguments), _parsed(accesses))
 
 
 def _parsed(text: str | None) -> Any:

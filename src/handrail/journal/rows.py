@@ -17,10 +17,10 @@ from typing import Any
 
 from handrail.files.commit import Change
 from handrail.files.subtrees import Entry
-from handrail.files.versions import digest_of
+from handrail.files.versions import hash_bytes
 from handrail.journal import Kept, Opening, Piece, Record
 from handrail.journal.images import SCHEMA as IMAGES
-from handrail.model import Touch
+from handrail.model import Access
 from handrail.secrets.masking import Mask
 
 VERSION = 1
@@ -68,7 +68,7 @@ def begin_row(opening: Opening | Record, now: int, mask: Mask) -> tuple[Any, ...
         os.getpid(),
         _json(mask.value(call.arguments)),
         _length(call.arguments),
-        _json([_touch(t, mask, hide) for t in opening.touches]),
+        _json([_touch(t, mask, hide) for t in opening.accesses]),
         verdict.decision if verdict else None,
         clean(verdict.rule) if verdict else None,
         clean(origin.hide(verdict.why)) if verdict else None,
@@ -127,7 +127,7 @@ def state(entry: Entry) -> str:
     """What stands for a thing, where a hash is expected."""
     if entry.kind == "directory":
         return DIRECTORY
-    return digest_of(entry.raw) if entry.kind == "file" else LINK + digest_of(entry.raw)
+    return hash_bytes(entry.raw) if entry.kind == "file" else LINK + hash_bytes(entry.raw)
 
 
 def file_row(place: int, change: Change | Kept | Piece) -> tuple[Any, ...]:
@@ -139,7 +139,7 @@ def file_row(place: int, change: Change | Kept | Piece) -> tuple[Any, ...]:
         states = (what, mode, ABSENT) if change.goes else (ABSENT, None, what)
         return (place, os.fsencode(change.path), 0, *states, source, made)
     if isinstance(change, Kept):
-        before = ABSENT if change.before is None else digest_of(change.before)
+        before = ABSENT if change.before is None else hash_bytes(change.before)
         return (place, os.fsencode(change.path), 1, before, change.mode, None, None, _json(_missing(change.path)))
     real = change.path.real
     standing = change.before
@@ -148,9 +148,9 @@ def file_row(place: int, change: Change | Kept | Piece) -> tuple[Any, ...]:
         place,
         os.fsencode(real),
         0,
-        (standing.version.digest or digest_of(standing.raw)) if standing else ABSENT,
+        (standing.version.digest or hash_bytes(standing.raw)) if standing else ABSENT,
         mode_of(real) if standing else None,
-        ABSENT if change.after is None else digest_of(change.after),
+        ABSENT if change.after is None else hash_bytes(change.after),
         source,
         _json([] if standing else _missing(real)),
     )
@@ -176,12 +176,12 @@ def contents(changes: Sequence[Change | Kept | Piece]) -> dict[str, bytes]:
     for change in changes:
         if isinstance(change, Piece):
             if change.goes and change.entry.kind != "directory":
-                found[digest_of(change.entry.raw)] = change.entry.raw
+                found[hash_bytes(change.entry.raw)] = change.entry.raw
         elif isinstance(change, Kept):
             if change.before is not None:
-                found[digest_of(change.before)] = change.before
+                found[hash_bytes(change.before)] = change.before
         elif change.before:
-            found[change.before.version.digest or digest_of(change.before.raw)] = change.before.raw
+            found[change.before.version.digest or hash_bytes(change.before.raw)] = change.before.raw
     return found
 
 
@@ -209,10 +209,10 @@ def mode_of(path: str) -> int | None:
     return stat.S_IMODE(found.st_mode) if stat.S_ISREG(found.st_mode) else None
 
 
-def _touch(touch: Touch, mask: Mask, hide: Callable[[str], str]) -> list[str]:
+def _touch(access: Access, mask: Mask, hide: Callable[[str], str]) -> list[str]:
     """A touch as it is written down; what a command does to a file and cannot be taken back has a word more."""
-    more = [mask.text(hide(touch.doubt))] if touch.doubt and touch.by_command else []
-    return [touch.action, mask.text(hide(touch.target)), hide(touch.path), *more]
+    more = [mask.text(hide(access.doubt))] if access.doubt and access.by_command else []
+    return [access.action, mask.text(hide(access.target)), hide(access.path), *more]
 
 
 def clean(text: str) -> str:
@@ -241,7 +241,7 @@ def _standing(path: str) -> tuple[str | None, int | None]:
     try:
         found = os.lstat(path)
         if stat.S_ISLNK(found.st_mode):
-            return LINK + digest_of(os.fsencode(os.readlink(path))), stat.S_IMODE(found.st_mode)
+            return LINK + hash_bytes(os.fsencode(os.readlink(path))), stat.S_IMODE(found.st_mode)
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT, None
     except OSError:
@@ -256,7 +256,7 @@ def _hash_of(path: str) -> str | None:
         with open(fd, "rb") as file:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 return None
-            return digest_of(file.read())
+            return hash_bytes(file.read())
     except FileNotFoundError:
         return ABSENT
     except OSError:

@@ -24,8 +24,8 @@ from handrail.journal.rows import ABSENT, DIRECTORY, LINK, mode_of
 from handrail.journal.selection import UnknownCall, choose
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo_directories import Batch, Folders
-from handrail.journal.undo_plan import Plan, State, unroll
-from handrail.model import Call, Failure, Result, Touch, Verdict
+from handrail.journal.undo_plan import Plan, State, plan_undo
+from handrail.model import Access, Call, Failure, Result, Verdict
 from handrail.workspace import Root, WorkPath, Workspace
 
 __all__ = ["CannotUndo", "Conflict", "Hands", "Restored", "UndoReport", "UnknownCall", "undo"]
@@ -155,7 +155,7 @@ class _Undo:
         self.links = {one.path for one in rows if LINK in f"{one.before} {one.after}"}
         with self.hands.locks.hold(named) as held:
             now = {path: self._look(path) for path in named}
-            plan = unroll(files, now)
+            plan = plan_undo(files, now)
             for path, seq in plan.blocked.items():
                 self.conflicts.setdefault(path, self._since(path, now[path].digest, seq))
             for path in plan.made - now.keys():  # directories that were made for a file, and go with it
@@ -278,14 +278,14 @@ class _Undo:
     ) -> None:
         numbers = [row.seq for row in self.rows]
         call = Call(UNDO, {"calls": numbers, "undone": list(whole)})
-        touches = tuple(_touch(change) for change in changes)
+        accesses = tuple(_touch(change) for change in changes)
         verdict = Verdict("allow", "undo", "asked for by a person")
         changed = {change.path.real for change in changes}
         only_mode = [Kept(p, self.stored[p].raw, mode_of(p)) for p in modes if p in self.stored and p not in changed]
-        opening = Opening(call, touches, verdict, [*changes, *only_mode, *pieces], self.hands.origin)
+        opening = Opening(call, accesses, verdict, [*changes, *only_mode, *pieces], self.hands.origin)
         token = self.journal.begin(opening)
         text = f"undo of {', '.join(map(str, numbers))}"
-        record = Record(call, touches, verdict, Result(UNDO, "ok", text), (), "", opening.origin, token)
+        record = Record(call, accesses, verdict, Result(UNDO, "ok", text), (), "", opening.origin, token)
         try:
             self.folders.unlink(pieces)
             if changes:
@@ -363,6 +363,6 @@ def _how(wanted: State, now: State) -> How:
     return "created" if now.digest in (ABSENT, DIRECTORY) else "changed"
 
 
-def _touch(change: Change) -> Touch:
+def _touch(change: Change) -> Access:
     real: Any = change.path.real
-    return Touch("delete" if change.after is None else "write", real, real)
+    return Access("delete" if change.after is None else "write", real, real)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from handrail.errors import ToolError
 from handrail.files.subtrees import Entry
-from handrail.files.versions import digest_of
+from handrail.files.versions import hash_bytes
 from handrail.journal import Piece
 from handrail.journal.rows import ABSENT, DIRECTORY, LINK
 from handrail.journal.undo_plan import State
@@ -61,7 +61,7 @@ class Folders:
                 self.targets[path] = os.fsencode(os.readlink(last, dir_fd=directory))
         except (ToolError, OSError):
             return None
-        return found, State(LINK + digest_of(self.targets[path]), stat.S_IMODE(standing.st_mode))
+        return found, State(LINK + hash_bytes(self.targets[path]), stat.S_IMODE(standing.st_mode))
 
     def pieces(self, batch: Batch, images: Mapping[str, bytes]) -> list[Piece]:
         """What is written down of them: what goes, then what comes."""

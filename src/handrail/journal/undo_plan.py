@@ -46,7 +46,7 @@ class Plan:
     """Calls that are taken back without a rest."""
 
 
-def unroll(calls: Sequence[tuple[int, Sequence[FileRow]]], now: Mapping[str, State]) -> Plan:
+def plan_undo(calls: Sequence[tuple[int, Sequence[FileRow]]], now: Mapping[str, State]) -> Plan:
     """The plan for taking back ``calls``, given the latest first."""
     plan = Plan(dict(now))
     for seq, files in calls:

@@ -15,7 +15,7 @@ from handrail.errors import ToolError
 from handrail.mcp.answer_tokens import Seals
 from handrail.mcp.protocol import Client
 from handrail.pipeline.prepared import Answer, Prepared
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 METHOD = "elicitation/create"
 KEY = "approval"
@@ -62,16 +62,16 @@ def preview_of(prepared: Prepared) -> str:
     try:
         text = prepared.preview()
     except ToolError:  # why it cannot be shown may itself tell too much; what is touched may be told
-        text = "".join(f"{touch.action} {touch.target}\n" for touch in prepared.touches)
+        text = "".join(f"{access.action} {access.target}\n" for access in prepared.accesses)
     return "\n".join(_plain(line) for line in text.split("\n"))
 
 
 def question(prepared: Prepared, preview: str, version: str, always: bool = True) -> dict[str, Any]:
     """The form that a person is shown: why, then what would be done, and the choice."""
     verdict = prepared.verdict
-    because = f"Why this is asked: {shown(verdict.why)}" if verdict.why else ""
-    rule = f"Rule: {shown(verdict.rule)}" if verdict.rule else ""
-    rule += f" ({shown(verdict.source)})" if rule and verdict.source else ""
+    because = f"Why this is asked: {escape(verdict.why)}" if verdict.why else ""
+    rule = f"Rule: {escape(verdict.rule)}" if verdict.rule else ""
+    rule += f" ({escape(verdict.source)})" if rule and verdict.source else ""
     left_out = len(preview) - _MOST_CHARS
     if left_out > 0:
         preview = f"{preview[:_MOST_CHARS]}\n... {left_out} more characters are NOT shown here"
@@ -101,7 +101,7 @@ def meaning(reply: Any) -> Answer:
 def _form(allow: str, version: str) -> dict[str, Any]:
     choices = {"once": "Yes, this once", "session": "Yes, and do not ask for the same again in this session"}
     if allow:
-        choices["always"] = f"Yes, always: write down {' and '.join(map(shown, allow.splitlines()))}"
+        choices["always"] = f"Yes, always: write down {' and '.join(map(escape, allow.splitlines()))}"
     choices["no"] = "No"
     decision: dict[str, Any] = {"type": "string", "title": "Allow it?"}
     if version < _TITLED_SINCE:
@@ -159,4 +159,4 @@ def _brought(call: Asking, preview: str, asked: Mapping[str, Any], seals: Seals)
 
 
 def _plain(line: str) -> str:
-    return line if line.replace("\t", "").isprintable() else shown(line.replace("\t", "    "))
+    return line if line.replace("\t", "").isprintable() else escape(line.replace("\t", "    "))

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import NoReturn
 
-from handrail.text.display import readable, shown
+from handrail.text.display import escape, replace_surrogates
 
 
 class WrongUsage(Exception):
@@ -26,11 +26,11 @@ class Parser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        raise WrongUsage(f"{shown(message)}; see `{self.prog} --help`")
+        raise WrongUsage(f"{escape(message)}; see `{self.prog} --help`")
 
 
 def say(line: str) -> None:
     """A line for the person, on stderr."""
     if sys.stderr is not None:
-        sys.stderr.buffer.write(readable(line).encode("utf-8") + b"\n")
+        sys.stderr.buffer.write(replace_surrogates(line).encode("utf-8") + b"\n")
         sys.stderr.buffer.flush()

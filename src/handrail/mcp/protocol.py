@@ -164,9 +164,9 @@ def sound(message: Mapping[str, Any]) -> dict[str, Any]:
     """A message in well-formed Unicode: half a character would make the whole of it unreadable for strict readers."""
     if _HALF not in json.dumps(message):
         return dict(message)
-    from handrail.text.display import readable
+    from handrail.text.display import replace_surrogates
 
-    made: dict[str, Any] = json.loads(readable(json.dumps(message, ensure_ascii=False)))
+    made: dict[str, Any] = json.loads(replace_surrogates(json.dumps(message, ensure_ascii=False)))
     return made
 
 

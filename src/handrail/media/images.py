@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.errors import ToolError
 from handrail.media import BadImage, Limits, kind, separate_process
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -123,7 +123,7 @@ def decoded(raw: bytes, limits: Limits) -> Picture:
     except DecompressionBombError:
         raise BadImage(pixels="far too many", most_pixels=limits.pixels) from None
     except _BROKEN as error:
-        raise BadImage(broken=shown(str(error)[:200]) or type(error).__name__) from None
+        raise BadImage(broken=escape(str(error)[:200]) or type(error).__name__) from None
 
 
 def _decoded(raw: bytes, limits: Limits) -> Picture:

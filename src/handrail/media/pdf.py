@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.media import BadPages, BadPdf, Limits, separate_process
 from handrail.media.images import Picture, encoded, from_frame, to_frame
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument  # type: ignore[import-untyped]
@@ -54,7 +54,7 @@ class Excerpt:
 def page_range(named: str, most: int = 20) -> tuple[int, int | None]:
     """The pages that `3`, `1-5` or `10-` means: the first and the last, or None for all that one request may have."""
     found = _RANGE.fullmatch(named)
-    pages = shown(named[:80])
+    pages = escape(named[:80])
     if not found:
         raise BadPages(pages=pages, malformed=True)
     first = int(found[1])
@@ -188,7 +188,7 @@ def _drawn(document: PdfDocument, number: int, limits: Limits) -> tuple[dict[str
         facts, raw = to_frame(_shot(page, limits))
         page.close()
     except (pypdfium2.PdfiumError, ValueError, OverflowError) as error:
-        problem = shown(str(error)[:200]) or type(error).__name__
+        problem = escape(str(error)[:200]) or type(error).__name__
     return {"page": {"number": number, "text": text, "left": left, "problem": problem}, "picture": facts}, raw
 
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from handrail.errors import Denied, NeedsApproval, ToolError
-from handrail.model import Touch, Verdict
-from handrail.pipeline.context import Guard, Proposed
+from handrail.model import Access, Verdict
+from handrail.pipeline.context import Proposed, ToolContext
 from handrail.pipeline.prepared import Answer, Approve, Prepared, answered, command_of
 from handrail.policy import Policy
-from handrail.text.display import shown
+from handrail.text.display import escape
 from handrail.tools.tool import Remark
 
 _STRICT = {"allow": 0, "ask": 1, "deny": 2}
@@ -33,7 +33,7 @@ class Consent:
     shown: Sequence[Proposed] | None
     """None where nothing could be shown in advance: a command."""
 
-    def require_same(self, guard: Guard) -> None:
+    def require_same(self, guard: ToolContext) -> None:
         """Raises `Unlike` if the run came to other bytes than the preview."""
         if self.shown is not None and _bytes(self.shown) != _bytes(guard.proposed):
             raise Unlike
@@ -50,7 +50,7 @@ class Consent:
         if wanted < total:
             found.append(Remark("partly_approved", {"wanted": wanted, "total": total}))
         if self.answer.contents:
-            found.append(Remark("written_otherwise", {"paths": ", ".join(map(shown, self.answer.contents))}))
+            found.append(Remark("written_otherwise", {"paths": ", ".join(map(escape, self.answer.contents))}))
         return found
 
 
@@ -61,7 +61,7 @@ class Approvals:
         self,
         policy: Policy,
         approve: Approve | None,
-        own: Callable[[Sequence[Touch]], Verdict | None] = lambda _: None,
+        own: Callable[[Sequence[Access]], Verdict | None] = lambda _: None,
     ) -> None:
         """``own``: what is said of Handrail's own files, which no policy and no answer of before loosens."""
         self._policy = policy
@@ -76,23 +76,23 @@ class Approvals:
 
     def still_holds(self, shown: Prepared, now: Prepared) -> bool:
         """Whether a call still is what the person was asked about, and no rule has come to refuse it."""
-        return now.touches == shown.touches and now.verdict.decision != "deny"
+        return now.accesses == shown.accesses and now.verdict.decision != "deny"
 
-    def verdict(self, touches: Sequence[Touch]) -> Verdict:
+    def verdict(self, accesses: Sequence[Access]) -> Verdict:
         """What the policy says, without what a person has allowed for this session. A deny is never loosened."""
-        said, own = self._by_policy(touches), self._own(touches)
+        said, own = self._by_policy(accesses), self._own(accesses)
         return own if own and _STRICT[own.decision] > _STRICT[said.decision] else said
 
-    def _by_policy(self, touches: Sequence[Touch]) -> Verdict:
-        verdict = self._policy.judge(touches)
+    def _by_policy(self, accesses: Sequence[Access]) -> Verdict:
+        verdict = self._policy.judge(accesses)
         if not isinstance(verdict, Verdict):
             kind = type(self._policy).__name__
             raise ValueError(f"{kind}.judge must return a Verdict, not {repr(verdict)[:80]}")
         if verdict.decision != "ask" or not self._granted:
             return verdict
         with self._lock:
-            rest = [touch for touch in touches if _resource(touch, touches) not in self._granted]
-        if len(rest) == len(touches):
+            rest = [access for access in accesses if _resource(access, accesses) not in self._granted]
+        if len(rest) == len(accesses):
             return verdict
         left = self._policy.judge(rest) if rest else Verdict("allow")
         if left.decision != "allow":
@@ -129,38 +129,38 @@ class Approvals:
         try:
             return prepared.proposed()
         except ToolError:
-            reads = [Touch("read", touch.target, touch.path) for touch in prepared.touches if touch.path]
+            reads = [Access("read", access.target, access.path) for access in prepared.accesses if access.path]
             if self._policy.judge(reads).decision == "allow":
                 raise
             return None
 
-    def opens_network(self, touches: Sequence[Touch], consent: Consent | None) -> bool:
+    def opens_network(self, accesses: Sequence[Access], consent: Consent | None) -> bool:
         """Whether a command gets the network whatever the settings are: a person, or a rule, has allowed its use.
 
         A mode that asks nobody is not enough: then the settings decide.
         """
-        out = [touch for touch in touches if touch.action == "network"]
+        out = [access for access in accesses if access.action == "network"]
         if not out or consent is not None:
             return bool(out)
         with self._lock:
-            granted = all(_resource(touch, touches) in self._granted for touch in out)
-        return granted or (_is_alone(touches) and all(map(self._is_by_rule, out)))
+            granted = all(_resource(access, accesses) in self._granted for access in out)
+        return granted or (_is_alone(accesses) and all(map(self._is_by_rule, out)))
 
-    def _is_by_rule(self, touch: Touch) -> bool:
-        verdict = self._policy.judge([touch])
+    def _is_by_rule(self, access: Access) -> bool:
+        verdict = self._policy.judge([access])
         return verdict.decision == "allow" and bool(verdict.source)
 
     def remember(self, prepared: Prepared, consent: Consent) -> list[Remark]:
         """Keep an answer that lasts, once it was used for what was shown; says where it could not be written down."""
         if consent.answer.lasting == "once":
             return []
-        asked = [touch for touch in prepared.touches if self._policy.judge([touch]).decision == "ask"]
+        asked = [access for access in prepared.accesses if self._policy.judge([access]).decision == "ask"]
         with self._lock:
-            self._granted.update(_resource(touch, prepared.touches) for touch in asked)
+            self._granted.update(_resource(access, prepared.accesses) for access in asked)
         remember = getattr(self._policy, "remember", None)
         if consent.answer.lasting != "always" or not remember or not prepared.verdict.allow:
             return []
-        place = next((touch.place for touch in prepared.touches if touch.action == "run"), "")
+        place = next((access.place for access in prepared.accesses if access.action == "run"), "")
         try:
             remember(prepared.verdict.allow.split("\n"), place)
         except ValueError as error:  # the call is made: what is left to do is to say so
@@ -190,21 +190,21 @@ def _facts(verdict: Verdict) -> dict[str, str]:
     return {name: getattr(verdict, name) for name in ("rule", "why", "source", "allow")}
 
 
-def _resource(touch: Touch, touches: Sequence[Touch]) -> tuple[str, str, str]:
+def _resource(access: Access, accesses: Sequence[Access]) -> tuple[str, str, str]:
     """What an answer for the session is about. The network is opened for a whole command, so it is that."""
-    if touch.action == "network":
-        whole = next((one for one in touches if one.action == "run"), touch)
-        return touch.action, whole.target, whole.place
-    return touch.action, touch.path or touch.target, touch.place
+    if access.action == "network":
+        whole = next((one for one in accesses if one.action == "run"), access)
+        return access.action, whole.target, whole.place
+    return access.action, access.path or access.target, access.place
 
 
-def _is_alone(touches: Sequence[Touch]) -> bool:
+def _is_alone(accesses: Sequence[Access]) -> bool:
     """Whether nothing but commands that use the network, and known ones that only read, would run in a call.
 
     A rule speaks of one use of the network; a program beside it would get all of it.
     """
-    out = {touch.target for touch in touches if touch.action == "network"}
-    runs = [touch for touch in touches if touch.action == "run"]
+    out = {access.target for access in accesses if access.action == "network"}
+    runs = [access for access in accesses if access.action == "run"]
     if not runs or runs[0].doubt:  # the first one is the whole of it
         return False
     return all(part.target in out or (part.tier == "read_only" and not part.doubt) for part in runs[1:] or runs)

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from handrail.files.before_images import MOST_BYTES, MOST_FILES
 from handrail.files.subtrees import Entry
 from handrail.journal import Journal, Kept, NoJournal, Opening, Origin, Piece
-from handrail.model import Touch
+from handrail.model import Access
 from handrail.pipeline.call_state import Trail
-from handrail.policy.shell_patterns import Reach
-from handrail.text.display import shown
+from handrail.policy.shell_patterns import ShellPatterns
+from handrail.text.display import escape
 from handrail.tools.tool import Remark
 from handrail.workspace import Workspace, itself
 
@@ -33,25 +33,25 @@ def keep(trail: Trail, journal: Journal, workspace: Workspace, origin: Origin) -
     if isinstance(journal, NoJournal):
         return
     # Nobody can tell all that a command changes: where changes must be recorded, each that may change anything must be.
-    required = getattr(journal, "required", False) and any(_may_change(touch) for touch in trail.touches)
-    if not required and not any(_changes(touch) for touch in trail.touches):
+    required = getattr(journal, "required", False) and any(_may_change(access) for access in trail.accesses)
+    if not required and not any(_changes(access) for access in trail.accesses):
         return
     roots = [os.path.realpath(root.path) for root in workspace.roots if root.writable]
     keeper = Keeper(roots, os.path.realpath(workspace.home))
-    trail.touches = keeper.all(trail.touches)
+    trail.accesses = keeper.all(trail.accesses)
     if keeper.found or required:
-        opening = Opening(trail.call, trail.touches, trail.verdict, list(keeper.found.values()), origin)
+        opening = Opening(trail.call, trail.accesses, trail.verdict, list(keeper.found.values()), origin)
         trail.token = journal.begin(opening, trail.token)
     if keeper.missed:
-        trail.remarks.append(Remark("not_kept", {"paths": ", ".join(map(shown, keeper.missed[:_NAMED]))}))
+        trail.remarks.append(Remark("not_kept", {"paths": ", ".join(map(escape, keeper.missed[:_NAMED]))}))
 
 
-def _may_change(touch: Touch) -> bool:
-    return touch.action == "run" and (touch.tier != "read_only" or bool(touch.doubt))
+def _may_change(access: Access) -> bool:
+    return access.action == "run" and (access.tier != "read_only" or bool(access.doubt))
 
 
-def _changes(touch: Touch) -> bool:
-    return touch.by_command and touch.action in ("write", "delete")
+def _changes(access: Access) -> bool:
+    return access.by_command and access.action in ("write", "delete")
 
 
 @dataclass(slots=True)
@@ -63,47 +63,49 @@ class Keeper:
     found: dict[str, Kept | Piece] = field(default_factory=dict)
     missed: list[str] = field(default_factory=list)
     room: int = MOST_BYTES
-    _reach: Reach = field(default_factory=lambda: Reach(lambda _: True))
+    _reach: ShellPatterns = field(default_factory=lambda: ShellPatterns(lambda _: True))
 
-    def all(self, touches: Sequence[Touch]) -> tuple[Touch, ...]:
+    def all(self, accesses: Sequence[Access]) -> tuple[Access, ...]:
         """Keep what the touches mean. A touch that cannot be taken back in full comes back with a doubt."""
         doubts = dict[int, str]()
         # Single files first: what a whole directory holds must not use up their room.
-        for at in sorted(range(len(touches)), key=lambda at: touches[at].below):
-            if _changes(touches[at]):
-                doubts[at] = self._kept(touches[at], touches)
-        return tuple(replace(touch, doubt=doubts[at]) if at in doubts else touch for at, touch in enumerate(touches))
+        for at in sorted(range(len(accesses)), key=lambda at: accesses[at].below):
+            if _changes(accesses[at]):
+                doubts[at] = self._kept(accesses[at], accesses)
+        return tuple(
+            replace(access, doubt=doubts[at]) if at in doubts else access for at, access in enumerate(accesses)
+        )
 
-    def _kept(self, touch: Touch, touches: Sequence[Touch]) -> str:
+    def _kept(self, access: Access, accesses: Sequence[Access]) -> str:
         """Keeps what one touch means; says what is not known of it."""
-        names, doubt = self._names(touch, touches)
+        names, doubt = self._names(access, accesses)
         known = len(self.missed)
         for name in names:
-            place = os.path.realpath(name) if touch.action == "write" else itself(name)
+            place = os.path.realpath(name) if access.action == "write" else itself(name)
             if not self._inside(place):
                 if not place.startswith("/dev/"):
                     doubt = doubt or _OUTSIDE
                 continue
-            if touch.action == "write" and os.path.islink(itself(name)):
+            if access.action == "write" and os.path.islink(itself(name)):
                 self._add(itself(name))  # who writes may put a file in the place of the link
-            for path in _with_all_below(place) if touch.below else [place]:
+            for path in _with_all_below(place) if access.below else [place]:
                 self._add(path)
-        if touch.action == "write" and touch.below:
-            doubt = doubt or self._foreseen(touch, names, touches)
+        if access.action == "write" and access.below:
+            doubt = doubt or self._foreseen(access, names, accesses)
         return doubt or (_NOT_KEPT if len(self.missed) > known else "")
 
-    def _names(self, touch: Touch, touches: Sequence[Touch]) -> tuple[list[str], str]:
+    def _names(self, access: Access, accesses: Sequence[Access]) -> tuple[list[str], str]:
         """What the touch names, and what is not known of that."""
-        if not touch.glob:
-            return [os.path.join(self.home, os.path.expanduser(touch.target))], ""
-        matched, whole = self._matches(touch.target)
-        if touch.action == "write":  # `sed -i.bak s/a/b/ *.py`: a new file beside each
-            for other in touches:
-                ending = touch.target.removeprefix(other.target)
-                if other.glob and other.by_command and other.target and ending not in ("", touch.target):
+        if not access.glob:
+            return [os.path.join(self.home, os.path.expanduser(access.target))], ""
+        matched, whole = self._matches(access.target)
+        if access.action == "write":  # `sed -i.bak s/a/b/ *.py`: a new file beside each
+            for other in accesses:
+                ending = access.target.removeprefix(other.target)
+                if other.glob and other.by_command and other.target and ending not in ("", access.target):
                     matched += [path + ending for path in self._matches(other.target)[0]]
         # A pattern that matches nothing stands for itself.
-        literal = os.path.join(self.home, os.path.expanduser(re.sub(r"\\(.)", r"\1", touch.target)))
+        literal = os.path.join(self.home, os.path.expanduser(re.sub(r"\\(.)", r"\1", access.target)))
         return matched or [literal], "" if whole else _NOT_KEPT
 
     def _matches(self, pattern: str) -> tuple[list[str], bool]:
@@ -112,15 +114,15 @@ class Keeper:
             return self._reach.matches(os.path.expanduser(first), rest)
         return self._reach.matches("/" if pattern.startswith("/") else self.home, pattern)
 
-    def _foreseen(self, touch: Touch, names: Sequence[str], touches: Sequence[Touch]) -> str:
+    def _foreseen(self, access: Access, names: Sequence[str], accesses: Sequence[Access]) -> str:
         """Keep the places of what is moved or copied with all that is in it; says if it is not known what that is."""
         places = [os.path.realpath(name) for name in names]
         if all(os.path.lexists(place) and not os.path.isdir(place) for place in places):
             return ""  # a file that is overwritten
-        if touch.glob or not (sources := list(self._sources(touch, touches))):
+        if access.glob or not (sources := list(self._sources(access, accesses))):
             return _NOT_KNOWN
         for source in sources:
-            named = touch.into or not os.path.isdir(places[0])
+            named = access.into or not os.path.isdir(places[0])
             top = places[0] if named else os.path.join(places[0], os.path.basename(source))
             for inner in _with_all_below(source) if self._inside(source) or not os.path.isdir(source) else []:
                 self._add(os.path.normpath(os.path.join(top, os.path.relpath(inner, source))))
@@ -128,14 +130,14 @@ class Keeper:
                 return _NOT_KNOWN
         return ""
 
-    def _sources(self, touch: Touch, touches: Sequence[Touch]) -> Iterator[str]:
-        for other in touches:
+    def _sources(self, access: Access, accesses: Sequence[Access]) -> Iterator[str]:
+        for other in accesses:
             if not other.by_command or other.action == "write":
                 continue
             named = os.path.join(self.home, os.path.expanduser(other.target))
-            if touch.into and not other.glob and os.path.basename(os.path.normpath(named)) == touch.into:
+            if access.into and not other.glob and os.path.basename(os.path.normpath(named)) == access.into:
                 yield itself(named)
-            elif not touch.into and other.glob:
+            elif not access.into and other.glob:
                 yield from self._matches(other.target)[0] or [named]  # a pattern that matches nothing is a name
 
     def _inside(self, path: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from handrail.files.commit import Change
 from handrail.journal import Token
-from handrail.model import Call, Result, Status, Touch, Verdict
+from handrail.model import Access, Call, Result, Status, Verdict
 from handrail.pipeline.approve import Consent
 from handrail.pipeline.prepared import Answer
 from handrail.tools.tool import Remark
@@ -29,7 +29,7 @@ class Trail:
         self.cancel = cancel
         self._started = time.perf_counter()
         self.tool_id = ""
-        self.touches: tuple[Touch, ...] = ()
+        self.accesses: tuple[Access, ...] = ()
         self.verdict: Verdict | None = None
         self.consent: Consent | None = None
         self.rewritten: Answer | None = None
@@ -45,7 +45,7 @@ class Trail:
         blocks = ({"type": "text", "text": text}, *more)
         taken = (time.perf_counter() - self._started) * 1000
         return Result(
-            self.call.tool, status, text, blocks, touches=self.touches, time_ms=taken, id=self.call.id, **rest
+            self.call.tool, status, text, blocks, accesses=self.accesses, time_ms=taken, id=self.call.id, **rest
         )
 
 
@@ -56,17 +56,17 @@ def require_declared(changes: Sequence[Change], writes: Sequence[str]) -> None:
             raise AssertionError(f"a change of {change.path.named!r} was staged, but not declared")
 
 
-def locate(touch: Touch, paths: Mapping[str, WorkPath], workspace: Workspace) -> Touch:
+def locate(access: Access, paths: Mapping[str, WorkPath], workspace: Workspace) -> Access:
     """The touch with its real path. A path inside a command may lie anywhere: policy and the boundary judge that."""
-    if touch.action not in ON_FILES:
-        return replace(touch, place=paths[touch.place].real) if touch.place in paths else touch
-    if not touch.by_command:
-        return replace(touch, path=paths[touch.target].real)
-    home, target = os.path.realpath(workspace.home), workspace.spelled(touch.target)
+    if access.action not in ON_FILES:
+        return replace(access, place=paths[access.place].real) if access.place in paths else access
+    if not access.by_command:
+        return replace(access, path=paths[access.target].real)
+    home, target = os.path.realpath(workspace.home), workspace.spelled(access.target)
     named = os.path.join(home, os.path.expanduser(target))
     real = os.path.realpath(named)
-    if touch.action == "delete" and not touch.below and os.path.islink(named):
-        return replace(touch, path=itself(named))
-    if touch.into and os.path.isdir(real):
-        return replace(touch, target=os.path.join(touch.target, touch.into), path=os.path.join(real, touch.into))
-    return replace(touch, path=real)
+    if access.action == "delete" and not access.below and os.path.islink(named):
+        return replace(access, path=itself(named))
+    if access.into and os.path.isdir(real):
+        return replace(access, target=os.path.join(access.target, access.into), path=os.path.join(real, access.into))
+    return replace(access, path=real)

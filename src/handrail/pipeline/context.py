@@ -26,14 +26,14 @@ from handrail.errors import (
 )
 from handrail.files.commit import Change
 from handrail.files.pages import Indexes, TextFile
-from handrail.files.subtrees import Parcel, require_free, require_movable, same_disk, scan, told
+from handrail.files.subtrees import Subtree, require_free, require_movable, same_disk, scan, told
 from handrail.files.versions import Stored, Version, load
 from handrail.settings import Settings
 from handrail.text.codec import UTF8
 from handrail.text.diff import Hunk, hunks
-from handrail.text.display import shown
-from handrail.text.document import NEW, Document, Splice, applied, document
-from handrail.text.partial_change import chosen, replaced
+from handrail.text.display import escape
+from handrail.text.document import NEW, Document, Splice, apply_splices, document
+from handrail.text.partial_change import keep_hunks, replace_text
 from handrail.tools.tool import Loaded, Staged
 from handrail.tracker import Tracker, moved_lines, stamp_of
 from handrail.workspace import WorkPath, Workspace
@@ -72,11 +72,11 @@ class Choice:
     def of(self, path: str, text: str, splices: Sequence[Splice]) -> Sequence[Splice]:
         """What is left of a change."""
         if path in self.contents:
-            return replaced(text, self.contents[path])
-        return chosen(text, splices, self.hunks[path]) if path in self.hunks else splices
+            return replace_text(text, self.contents[path])
+        return keep_hunks(text, splices, self.hunks[path]) if path in self.hunks else splices
 
 
-class Guard:
+class ToolContext:
     """The `Context` of one call."""
 
     def __init__(
@@ -143,7 +143,7 @@ class Guard:
         home = os.path.realpath(self._workspace.home)
 
         def changed() -> list[str]:
-            return [shown(os.path.relpath(path, home)) for path, was in before.items() if stamp_of(path) != was]
+            return [escape(os.path.relpath(path, home)) for path, was in before.items() if stamp_of(path) != was]
 
         return changed
 
@@ -201,7 +201,7 @@ class Guard:
         if loaded and after == loaded.stored.raw:
             return Staged(False, found)
         raw = loaded.stored.raw if loaded else None
-        self.proposed.append(Proposed(named, raw, after, found, applied(text.text, splices), loaded is not None))
+        self.proposed.append(Proposed(named, raw, after, found, apply_splices(text.text, splices), loaded is not None))
         if self._choice:
             splices = self._choice.of(named, text.text, splices)
             after, found = _spliced(text, splices), hunks(text.text, splices)
@@ -224,7 +224,7 @@ class Guard:
         if path.real == source.real:
             raise SameFile(path=named, other=target)
         after = _spliced(loaded.document, splices) if splices else loaded.stored.raw  # which may be binary
-        text = applied(loaded.document.text, splices)
+        text = apply_splices(loaded.document.text, splices)
         # The preview has the new file in full: whoever is asked sees all that will stand there.
         whole = hunks("", [Splice(0, 0, text)] if text else [])
         self.proposed.append(Proposed(target, over.stored.raw if over else None, after, whole))
@@ -232,13 +232,13 @@ class Guard:
         self.remove(named, loaded)
         return Staged(True, hunks(loaded.document.text, splices))
 
-    def parcel(self, named: str) -> Parcel:
+    def parcel(self, named: str) -> Subtree:
         require_movable(self._workspace, self._paths[named])
         path = self._itself(named)
         split = self._settings.hard_links != "refuse"
         return scan(self._workspace, path, self._settings.most_edit_bytes, split=split)
 
-    def take(self, named: str, parcel: Parcel, to: str | None = None) -> None:
+    def take(self, named: str, parcel: Subtree, to: str | None = None) -> None:
         base = named.rstrip("/")
         inside = (f"{base}/{entry.inner}" for entry in parcel.entries if entry.inner and entry.kind != "link")
         if any(name not in self._paths for name in inside):  # came since the call was judged
@@ -254,7 +254,7 @@ class Guard:
             said = "" if self.hunks[-1] else told(parcel, named)  # of a binary or empty file no line is shown
             self.changes[-1] = replace(self.changes[-1], keep=True, told=said)
 
-    def _carry(self, named: str, parcel: Parcel, to: str) -> None:
+    def _carry(self, named: str, parcel: Subtree, to: str) -> None:
         target = self._paths[to]
         require_free(self._workspace, parcel, target)
         if not same_disk(parcel, target):

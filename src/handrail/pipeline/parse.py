@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from handrail.errors import BadArguments
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.dialects import Entry, Spec
@@ -42,7 +42,7 @@ def _unknown(name: str, known: list[str]) -> str:
     import difflib  # slow to import, and only needed for mistakes
 
     near = difflib.get_close_matches(name, known, n=1)
-    return f"{shown(name)}: there is no such argument; " + (
+    return f"{escape(name)}: there is no such argument; " + (
         f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
     )
 
@@ -50,7 +50,7 @@ def _unknown(name: str, known: list[str]) -> str:
 def _place(parts: list[str]) -> str:
     if not parts:  # a rule about the arguments together
         return "arguments"
-    return shown(parts[0]) + "".join(f"[{part}]" if part.isdigit() else f".{shown(part)}" for part in parts[1:])
+    return escape(parts[0]) + "".join(f"[{part}]" if part.isdigit() else f".{escape(part)}" for part in parts[1:])
 
 
 def _described(schema: Mapping[str, Any], place: list[str]) -> Mapping[str, Any]:

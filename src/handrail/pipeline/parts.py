@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from handrail.dialects import Dialect, names
 from handrail.files.artefacts import Artefacts
 from handrail.journal import Journal, JournalFailed, NoJournal
-from handrail.model import Touch
+from handrail.model import Access
 from handrail.policy import Policy
 from handrail.settings import Settings
 from handrail.workspace import Root, WorkPath, Workspace
 
 if TYPE_CHECKING:
     from handrail.policy.files import PolicyFile
-    from handrail.policy.own_files import Own
+    from handrail.policy.own_files import OwnFiles
     from handrail.policy.secrets import Mode
     from handrail.search.tree import Sight, Tree
     from handrail.search.walk import Listings
@@ -138,7 +138,7 @@ class JournalChoice:
                 self._found.close()
 
 
-def sight(policy: Policy, own: Own | None = None) -> Sight:
+def sight(policy: Policy, own: OwnFiles | None = None) -> Sight:
     """What a search may see: what policy would let be read, and nothing that is Handrail's ``own``."""
     from handrail.search.tree import Sight
 
@@ -150,7 +150,7 @@ def sight(policy: Policy, own: Own | None = None) -> Sight:
         return Sight()
 
     def readable(real: str) -> bool:
-        return policy.judge((Touch("read", real, real),)).decision != "deny"
+        return policy.judge((Access("read", real, real),)).decision != "deny"
 
     return Sight(getattr(policy, "readable", readable), hides)
 
@@ -158,7 +158,7 @@ def sight(policy: Policy, own: Own | None = None) -> Sight:
 class Eyes:
     """Looks around in directories for one session; made ready, search room and all, when the first call does."""
 
-    def __init__(self, workspace: Workspace, policy: Policy, own: Callable[[], Own]) -> None:
+    def __init__(self, workspace: Workspace, policy: Policy, own: Callable[[], OwnFiles]) -> None:
         self._workspace = workspace
         self._policy = policy
         self._own = own
@@ -181,19 +181,19 @@ class Eyes:
             return Tree(self._workspace, path, self._listings, self._sight)
 
 
-def own(workspace: Workspace, artefacts: Artefacts, state: str) -> Own:
+def own(workspace: Workspace, artefacts: Artefacts, state: str) -> OwnFiles:
     """The places that are Handrail's own, which no call may touch but for the artefacts of this session."""
-    from handrail.policy.own_files import Own
+    from handrail.policy.own_files import OwnFiles
 
     roots = [root.path for root in workspace.roots if not root.alias]
-    return Own.found(state, artefacts.directory, roots, os.environ)
+    return OwnFiles.found(state, artefacts.directory, roots, os.environ)
 
 
 def terminal(
     settings: Settings,
     workspace: Workspace,
     artefacts: Artefacts,
-    own: Own,
+    own: OwnFiles,
     policy: Policy,
 ) -> Terminal:
     """Where commands run; Handrail's own files, and what policy denies to read, are hidden from them."""

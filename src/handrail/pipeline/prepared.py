@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from handrail.errors import BadJson
-from handrail.model import Call, Touch, Verdict
-from handrail.pipeline.context import Choice, Guard, Proposed
+from handrail.model import Access, Call, Verdict
+from handrail.pipeline.context import Choice, Proposed, ToolContext
 from handrail.text.diff import unified
-from handrail.text.display import readable, shown
+from handrail.text.display import escape, replace_surrogates
 from handrail.workspace import WorkPath
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Prepared:
     tool: Tool
     args: Arguments
     limits: Any
-    touches: tuple[Touch, ...]
+    accesses: tuple[Access, ...]
     paths: Mapping[str, WorkPath]
     verdict: Verdict
     preview: Callable[[], str]
@@ -89,21 +89,21 @@ def as_mapping(arguments: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
 
 def command_of(prepared: Prepared) -> str | None:
     """The command that would be run, if one would."""
-    return next((touch.target for touch in prepared.touches if touch.action == "run"), None)
+    return next((access.target for access in prepared.accesses if access.action == "run"), None)
 
 
 def plainly(command: str) -> str:
     """A command as a person is to judge it: line by line, nothing in it hidden from the eye."""
-    return "\n".join(shown(line) if not line.isprintable() else line for line in command.split("\n"))
+    return "\n".join(escape(line) if not line.isprintable() else line for line in command.split("\n"))
 
 
-def diff_of(guard: Guard) -> str:
+def diff_of(guard: ToolContext) -> str:
     parts = (
         change.told
-        or unified(shown(change.path.named), hunks, created=change.before is None, deleted=change.after is None)
+        or unified(escape(change.path.named), hunks, created=change.before is None, deleted=change.after is None)
         for change, hunks in zip(guard.changes, guard.hunks, strict=True)
     )
-    return readable("".join(parts))
+    return replace_surrogates("".join(parts))
 
 
 def answered(answer: bool | Answer | Awaitable[bool | Answer]) -> Answer:

@@ -10,7 +10,7 @@ from handrail.model import Failure, Note, Result, Status
 from handrail.pipeline.call_state import Trail
 from handrail.pipeline.truncate import bound
 from handrail.settings import Settings
-from handrail.text.display import readable, shown
+from handrail.text.display import escape, replace_surrogates
 from handrail.tools.tool import Outcome, Remark, Tool
 
 
@@ -32,8 +32,8 @@ class Voice:
         said = tool.say(outcome, words)
         summary = f"{tool.id}.summary"
         if summary in words.messages:  # a dialect that shows what was found apart from what it says of it
-            data["content"], said = readable(said), words.say(summary, **{**data, **outcome.facts})
-        text, left_out = bound(readable(said), self._settings.answer_chars)
+            data["content"], said = replace_surrogates(said), words.say(summary, **{**data, **outcome.facts})
+        text, left_out = bound(replace_surrogates(said), self._settings.answer_chars)
         if left_out:
             notes.append(Note("answer_cut", words.say("notes.answer_cut", count=left_out)))
             text += "\n" + notes[-1].text
@@ -47,9 +47,9 @@ class Voice:
         """Why nothing was done."""
         error.facts.setdefault("tool", trail.call.tool)
         error.facts.setdefault("verb", trail.tool_id)
-        error.facts.setdefault("path", trail.touches[0].target if trail.touches else "")
+        error.facts.setdefault("path", trail.accesses[0].target if trail.accesses else "")
         try:
-            text = readable(self._dialect.wording(error))
+            text = replace_surrogates(self._dialect.wording(error))
         except (LookupError, ValueError, TypeError) as fault:  # a template of the dialect's that cannot be filled
             if self._settings.raise_bugs:
                 raise
@@ -63,10 +63,10 @@ def _on_the_way(trail: Trail) -> list[Remark]:
     """What people and the journal had to do with the call."""
     found: list[Remark] = []
     if trail.rewritten:
-        found.append(Remark("rewritten", {"arguments": shown(json.dumps(dict(trail.call.arguments)))}))
+        found.append(Remark("rewritten", {"arguments": escape(json.dumps(dict(trail.call.arguments)))}))
     found += trail.consent.remarks() if trail.consent else []
     if trail.token and trail.token.warning:
         found.append(Remark("journal", {"why": trail.token.warning}))
     if trail.token and trail.token.unkept:
-        found.append(Remark("not_kept", {"paths": ", ".join(map(shown, trail.token.unkept))}))
+        found.append(Remark("not_kept", {"paths": ", ".join(map(escape, trail.token.unkept))}))
     return found

@@ -25,12 +25,12 @@ from handrail.files.locks import Locks, state_directory
 from handrail.files.pages import Indexes
 from handrail.files.versions import stamps
 from handrail.journal import Journal, Opening, Origin, Record
-from handrail.model import Call, Note, Result, Touch
+from handrail.model import Access, Call, Note, Result
 from handrail.pipeline import parts
 from handrail.pipeline.approve import Approvals, Unlike
 from handrail.pipeline.before_images import keep
 from handrail.pipeline.call_state import ON_FILES, Trail, locate, require_declared
-from handrail.pipeline.context import Choice, Guard
+from handrail.pipeline.context import Choice, ToolContext
 from handrail.pipeline.parse import parse
 from handrail.pipeline.prepared import Approve, Prepared, as_mapping, command_of, diff_of, plainly
 from handrail.pipeline.render import Voice
@@ -44,7 +44,7 @@ from handrail.workspace import Root, Workspace
 if TYPE_CHECKING:
     from handrail.journal.undo import UndoReport
     from handrail.policy.files import PolicyFile
-    from handrail.policy.own_files import Own
+    from handrail.policy.own_files import OwnFiles
     from handrail.shell.terminal import Terminal
     from handrail.tools.tool import Arguments, Outcome, Tool
 
@@ -100,7 +100,7 @@ class Session:
         home = os.path.realpath(self.workspace.home)
         self.origin = Origin(os.urandom(4).hex(), self.dialect.name, home, self._redaction.hide)
         self._journal = parts.JournalChoice(journal, state, settings)
-        self._approvals = Approvals(self.policy, approve, lambda touches: self._own.judge(touches, self._hides_own))
+        self._approvals = Approvals(self.policy, approve, lambda accesses: self._own.judge(accesses, self._hides_own))
         self._indexes = Indexes()
         self._eyes = parts.Eyes(self.workspace, self.policy, lambda: self._own)
         self._locks = Locks(os.path.join(state, "locks"), recover, self.settings.lock_seconds)
@@ -176,7 +176,7 @@ class Session:
         result = self.dialect.rendered(result, trail.call, self.workspace.home)
         made, trace = tuple(trail.changes), trail.traceback
         failed = self.journal.record(
-            Record(trail.call, trail.touches, trail.verdict, result, made, trace, self.origin, trail.token, data)
+            Record(trail.call, trail.accesses, trail.verdict, result, made, trace, self.origin, trail.token, data)
         )
         if failed and all(note.code != "journal" for note in result.notes):
             note = Note("journal", self.dialect.words.say("notes.journal", why=failed))
@@ -240,7 +240,7 @@ class Session:
             if consent:
                 trail.remarks += self._approvals.remember(prepared, consent)
             return prepared, outcome
-        raise ChangedSince(path=trail.touches[0].target if trail.touches else "", moved="")
+        raise ChangedSince(path=trail.accesses[0].target if trail.accesses else "", moved="")
 
     def _prepare(self, trail: Trail) -> Prepared:
         call = trail.call
@@ -259,26 +259,26 @@ class Session:
                 found = tool.seek(args, guard)
             finally:
                 guard.close()
-            prepared = self._judged(trail, tool, args, [*prepared.touches, *found])
+            prepared = self._judged(trail, tool, args, [*prepared.accesses, *found])
         return prepared
 
-    def _judged(self, trail: Trail, tool: Tool, args: Arguments, declared: Sequence[Touch]) -> Prepared:
+    def _judged(self, trail: Trail, tool: Tool, args: Arguments, declared: Sequence[Access]) -> Prepared:
         """What the touches stand for, and whether they may be."""
-        trail.touches = tuple(declared)
+        trail.accesses = tuple(declared)
         ours = [t for t in declared if t.action in ON_FILES and not t.by_command]
-        paths = {touch.target: self.workspace.resolve(touch.target) for touch in ours}
-        trail.touches = tuple(locate(touch, paths, self.workspace) for touch in declared)
-        for touch in ours:
-            if touch.action in ("write", "delete") and not paths[touch.target].root.writable:
-                raise ReadOnlyRoot(path=touch.target, root=paths[touch.target].root.path)
-        trail.verdict = self._approvals.verdict(trail.touches)
+        paths = {access.target: self.workspace.resolve(access.target) for access in ours}
+        trail.accesses = tuple(locate(access, paths, self.workspace) for access in declared)
+        for access in ours:
+            if access.action in ("write", "delete") and not paths[access.target].root.writable:
+                raise ReadOnlyRoot(path=access.target, root=paths[access.target].root.path)
+        trail.verdict = self._approvals.verdict(trail.accesses)
         limits = self.dialect.limits(trail.call.tool)
         prepared = Prepared(
             trail.call,
             tool,
             args,
             limits,
-            trail.touches,
+            trail.accesses,
             paths,
             trail.verdict,
             lambda: self._preview(prepared, once),
@@ -297,7 +297,7 @@ class Session:
             return self._terminal
 
     @cached_property
-    def _own(self) -> Own:
+    def _own(self) -> OwnFiles:
         return parts.own(self.workspace, self._artefacts, self._state)
 
     def _hides_own(self) -> bool:
@@ -311,18 +311,18 @@ class Session:
         """Do ``work`` on files inside the boundary that holds commands, where that is asked for."""
         if not self.settings.confine_files:
             return work()
-        actions = {touch.action for touch in prepared.touches}
+        actions = {access.action for access in prepared.accesses}
         if "run" in actions or actions.isdisjoint(ON_FILES):
             return work()
         return self.terminal().boundary.run(work)
 
-    def _preview(self, prepared: Prepared, proposed: Callable[[], Guard]) -> str:
+    def _preview(self, prepared: Prepared, proposed: Callable[[], ToolContext]) -> str:
         command = command_of(prepared)
         if command is not None:  # what a command changes is known when it is done
             return f"$ {plainly(command)}\n"
         return diff_of(proposed())
 
-    def _proposed(self, prepared: Prepared) -> Guard:
+    def _proposed(self, prepared: Prepared) -> ToolContext:
         """What a call would do to files, without doing it."""
         guard = self._guard(prepared, dry=True)
         try:
@@ -332,8 +332,8 @@ class Session:
         return guard
 
     def _run(self, prepared: Prepared, trail: Trail) -> Outcome:
-        changed = [t for t in prepared.touches if t.action in ("write", "delete") and not t.by_command]
-        writes = [prepared.paths[touch.target].real for touch in changed]
+        changed = [t for t in prepared.accesses if t.action in ("write", "delete") and not t.by_command]
+        writes = [prepared.paths[access.target].real for access in changed]
         if not writes:
             return self._once(prepared, trail)
         for attempt in range(_ATTEMPTS):
@@ -349,7 +349,7 @@ class Session:
 
     def _once(self, prepared: Prepared, trail: Trail, writes: Sequence[str] = (), lock_first: bool = False) -> Outcome:
         consent = trail.consent
-        network = self._approvals.opens_network(prepared.touches, consent)
+        network = self._approvals.opens_network(prepared.accesses, consent)
         guard = self._guard(prepared, trail.cancel, False, consent.answer.choice if consent else None, network)
         with contextlib.ExitStack() as stack:
             stack.callback(guard.close)
@@ -366,17 +366,17 @@ class Session:
                 # Perhaps it saw half of what another call was doing.
                 if held or (stamps(writes) == before and self._locks.free(writes)):
                     raise
-                raise ChangedSince(path=trail.touches[0].target, moment="commit") from None
+                raise ChangedSince(path=trail.accesses[0].target, moment="commit") from None
             require_declared(guard.changes, writes)
             if not held and guard.changes:
                 held = stack.enter_context(self._locks.hold(writes))
             if not lock_first and (stamps(writes) != before or not (held or self._locks.free(writes))):
-                raise ChangedSince(path=trail.touches[0].target, moment="commit")
+                raise ChangedSince(path=trail.accesses[0].target, moment="commit")
             if consent:
                 consent.require_same(guard)
             if held and guard.changes:
                 saving = Saving(self.settings.durable, self.settings.hard_links)
-                opening = Opening(trail.call, trail.touches, trail.verdict, guard.changes, self.origin)
+                opening = Opening(trail.call, trail.accesses, trail.verdict, guard.changes, self.origin)
                 trail.token = self.journal.begin(opening, trail.token)
                 versions = self._held(prepared, lambda: commit(self.workspace, guard.changes, held, saving))
                 trail.changes = guard.changes
@@ -396,8 +396,8 @@ class Session:
         dry: bool = False,
         choice: Choice | None = None,
         network: bool = False,
-    ) -> Guard:
-        return Guard(
+    ) -> ToolContext:
+        return ToolContext(
             self.workspace,
             self.tracker,
             self._indexes,

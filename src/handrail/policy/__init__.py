@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from handrail.model import Touch, Verdict
+from handrail.model import Access, Verdict
 
 
 class Policy(Protocol):
@@ -18,7 +18,7 @@ class Policy(Protocol):
         What a search finds is judged all the same, path by path, unless this is empty.
         """
 
-    def judge(self, touches: Sequence[Touch]) -> Verdict:
+    def judge(self, accesses: Sequence[Access]) -> Verdict:
         """The strictest verdict over all touches."""
 
 
@@ -30,5 +30,5 @@ class AllowAll:
 
     hides: Sequence[str] = ()
 
-    def judge(self, touches: Sequence[Touch]) -> Verdict:  # noqa: ARG002 - a policy's signature
+    def judge(self, accesses: Sequence[Access]) -> Verdict:  # noqa: ARG002 - a policy's signature
         return Verdict("allow", "AllowAll", "the host allows everything")

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from handrail.policy.rules import BadRule, Rule, failing_example, from_line, from_table
-from handrail.text.display import shown
+from handrail.text.display import escape
 from handrail.text.toml_lines import Key, lines_of
 
 SYSTEM = "/etc/handrail/policy.toml"
@@ -78,9 +78,9 @@ def parse(text: str, path: str, origin: Origin, root: str = "/", *, trusted: boo
     try:
         table = tomllib.loads(text)
     except ValueError as error:
-        raise PolicyError(f"{shown(path)}: not valid TOML: {shown(str(error))}") from None
+        raise PolicyError(f"{escape(path)}: not valid TOML: {escape(str(error))}") from None
     except RecursionError:
-        raise PolicyError(f"{shown(path)}: not usable TOML: it is nested too deeply") from None
+        raise PolicyError(f"{escape(path)}: not usable TOML: it is nested too deeply") from None
     reader = _Reader(path, origin, lines_of(text), root, trusted)
     rules, locked = reader.read(table)
     return PolicyFile(path, origin, tuple(rules), locked, trusted)
@@ -99,9 +99,9 @@ def trust(root: str, state: str, sha256: str) -> PolicyFile:
     path = os.path.join(os.path.realpath(root), PROJECT)
     file = _file("project", path, root, state, 0)
     if file is None:
-        raise PolicyError(f"{shown(path)}: there is no such file; nothing needs to be trusted")
+        raise PolicyError(f"{escape(path)}: there is no such file; nothing needs to be trusted")
     if file.sha256 != sha256.lower():
-        raise PolicyError(f"{shown(path)}: it is not what was looked at, its SHA-256 is {file.sha256}; look again")
+        raise PolicyError(f"{escape(path)}: it is not what was looked at, its SHA-256 is {file.sha256}; look again")
     place = _trust_place(path, state)
     os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
     beside = f"{place}.{os.getpid()}"
@@ -129,7 +129,7 @@ def _file(origin: Origin, path: str, root: str, state: str, owner: int) -> Polic
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise PolicyError(f"{shown(path)}: byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
+        raise PolicyError(f"{escape(path)}: byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
     digest = hashlib.sha256(raw).hexdigest()
     trusted = origin != "project" or _trusted(path, digest, state)
     return replace(parse(text, path, origin, root, trusted=trusted), sha256=digest)
@@ -141,17 +141,17 @@ def _read(path: str, owner: int | None) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise PolicyError(f"{shown(path)}: cannot be read: {error.strerror}; no session without its rules") from None
+        raise PolicyError(f"{escape(path)}: cannot be read: {error.strerror}; no session without its rules") from None
     with open(fd, "rb") as file:
         found = os.fstat(fd)
         if stat.S_IFMT(found.st_mode) not in (stat.S_IFREG, stat.S_IFCHR):  # /dev/null will do
-            raise PolicyError(f"{shown(path)}: not a file; rules are a TOML file, or none")
+            raise PolicyError(f"{escape(path)}: not a file; rules are a TOML file, or none")
         if owner is not None and (found.st_uid != owner or found.st_mode & 0o022):
-            mend = f"`chown root {shown(path)} && chmod 644 {shown(path)}`"
-            raise PolicyError(f"{shown(path)}: others than root could change it; {mend}")
+            mend = f"`chown root {escape(path)} && chmod 644 {escape(path)}`"
+            raise PolicyError(f"{escape(path)}: others than root could change it; {mend}")
         raw = file.read(_MOST_BYTES + 1)
     if len(raw) > _MOST_BYTES:
-        raise PolicyError(f"{shown(path)}: more than {_MOST_BYTES >> 20} MB; rules are a few lines of TOML")
+        raise PolicyError(f"{escape(path)}: more than {_MOST_BYTES >> 20} MB; rules are a few lines of TOML")
     return raw
 
 
@@ -167,12 +167,12 @@ class _Reader:
 
     def wrong(self, key: Key, what: str) -> PolicyError:
         named = next((part for part in reversed(key) if isinstance(part, str)), "")
-        return PolicyError(f"{self._place(key)}: {shown(named)}: {what}")
+        return PolicyError(f"{self._place(key)}: {escape(named)}: {what}")
 
     def _place(self, key: Key) -> str:
         while key and key not in self._lines:
             key = key[:-1]
-        return f"{shown(self._path)}:{self._lines[key]}" if key else shown(self._path)
+        return f"{escape(self._path)}:{self._lines[key]}" if key else escape(self._path)
 
     def read(self, table: Mapping[str, Any]) -> tuple[list[Rule], bool]:
         known = ["rules", "permissions", *(["locked"] if self._origin == "system" else [])]

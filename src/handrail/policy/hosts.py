@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from handrail.model import Touch
+from handrail.model import Access
 from handrail.policy.commands import plain_words, read_script
 from handrail.policy.reasons import host
 
@@ -43,23 +43,23 @@ _PROGRAMS = {
 }
 
 
-def mentioned(touch: Touch) -> Iterator[str]:
+def mentioned(access: Access) -> Iterator[str]:
     """Every host that a refusal may be about, and the text itself."""
-    yield host(touch.target)
-    if touch.by_command:
-        words = [word.fixed for run in read_script(touch.target).runs for word in run.words]
-        text = "\n".join([touch.target, *(word for word in words if word)])
+    yield host(access.target)
+    if access.by_command:
+        words = [word.fixed for run in read_script(access.target).runs for word in run.words]
+        text = "\n".join([access.target, *(word for word in words if word)])
         for number, found in enumerate(_MENTIONED.finditer(text)):
             if number >= _MOST_MENTIONED:
                 return
             yield next(filter(None, found.groups())).strip("[]")
 
 
-def reached(touch: Touch) -> tuple[str, ...]:
+def reached(access: Access) -> tuple[str, ...]:
     """All hosts that are reached; empty if they are not known."""
-    if not touch.by_command:
-        return (host(touch.target),)
-    words = plain_words(touch.target)
+    if not access.by_command:
+        return (host(access.target),)
+    words = plain_words(access.target)
     program = _PROGRAMS.get(words[0]) if words else None
     if not words or program is None:
         return ()

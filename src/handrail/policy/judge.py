@@ -22,18 +22,18 @@ from dataclasses import replace
 from itertools import islice
 from typing import cast
 
-from handrail.model import Action, Decision, Touch, Verdict
+from handrail.model import Access, Action, Decision, Verdict
 from handrail.policy.commands import plain_words
 from handrail.policy.files import PolicyFile
 from handrail.policy.hosts import mentioned, reached
 from handrail.policy.ignore_files import Ignored
 from handrail.policy.paths import PathSet, escaped, hiding, is_at
-from handrail.policy.reasons import STRICT, WHY, said, stricter
+from handrail.policy.reasons import STRICT, WHY, describe_rule, stricter
 from handrail.policy.rules import FILE_ACTIONS, Rule
 from handrail.policy.secrets import Defaults, Guards, Mode, defaults, guards
-from handrail.policy.shell_patterns import FOREIGN, Reach
+from handrail.policy.shell_patterns import FOREIGN, ShellPatterns
 from handrail.policy.unproven import unproven
-from handrail.text.display import shown
+from handrail.text.display import escape
 from handrail.text.globs import Glob
 from handrail.workspace import Root
 
@@ -60,24 +60,24 @@ class _Rules:
         self._run = [rule for rule in rules if "run" in rule.actions]
         self._network = [rule for rule in rules if "network" in rule.actions]
 
-    def find(self, touch: Touch) -> Rule | None:
+    def find(self, access: Access) -> Rule | None:
         """The first rule that speaks of the touch."""
-        if touch.action == "run":
-            place = touch.place or self._home
-            return next((rule for rule in self._run if rule.speaks_of_command(touch.target, place)), None)
-        if touch.action == "network":
-            return self._of_hosts(touch)
-        return self.file(touch.action, touch.path or touch.target)
+        if access.action == "run":
+            place = access.place or self._home
+            return next((rule for rule in self._run if rule.speaks_of_command(access.target, place)), None)
+        if access.action == "network":
+            return self._of_hosts(access)
+        return self.file(access.action, access.path or access.target)
 
-    def _of_hosts(self, touch: Touch) -> Rule | None:
+    def _of_hosts(self, access: Access) -> Rule | None:
         """A refusal holds for any host that is mentioned; an allowance must cover all that are reached."""
         if self._wide:
-            return next((rule for rule in self._network if any(map(rule.speaks_of_host, mentioned(touch)))), None)
+            return next((rule for rule in self._network if any(map(rule.speaks_of_host, mentioned(access)))), None)
         if every := next((rule for rule in self._network if not rule.host), None):
             return every
-        found = [next((rule for rule in self._network if rule.speaks_of_host(one)), None) for one in reached(touch)]
+        found = [next((rule for rule in self._network if rule.speaks_of_host(one)), None) for one in reached(access)]
         if not found:  # only a rule that spells out this very command, as an answer for good writes it down
-            return next((rule for rule in self._network if rule.host == escaped(touch.target)), None)
+            return next((rule for rule in self._network if rule.host == escaped(access.target)), None)
         return found[0] if all(found) else None
 
     def file(self, action: Action, path: str) -> Rule | None:
@@ -123,9 +123,11 @@ class RulePolicy:
         self._guards = Guards(self._roots, self._home)
         self._commands = [rule for rule in guards() if rule.command]
         self._ignored = Ignored(self._roots)
-        self._reach = Reach(self.readable)
-        self._removing = Reach(lambda path: self._refused(Touch("delete", path, path)) is None)
-        self._writing = Reach(lambda path: not (self._deny.file("write", path) or self._ask.file("write", path)))
+        self._reach = ShellPatterns(self.readable)
+        self._removing = ShellPatterns(lambda path: self._refused(Access("delete", path, path)) is None)
+        self._writing = ShellPatterns(
+            lambda path: not (self._deny.file("write", path) or self._ask.file("write", path))
+        )
         self._guarded_writes = any("write" in rule.actions for rule in (*self._deny.all, *self._ask.all))
 
     def _set(self, rules: Sequence[Rule], *, deep: bool = True) -> _Rules:
@@ -150,15 +152,15 @@ class RulePolicy:
     def readable(self, path: str) -> bool:
         """Whether a search may show this real path: it is allowed to be read, and nobody needs to be asked."""
         if self._guards.secret(path) or self._ask.file("read", path) or self._deny.file("read", path):
-            return self._file(Touch("read", path, path)).decision == "allow"
+            return self._file(Access("read", path, path)).decision == "allow"
         return not self._ignored.find(path)
 
-    def judge(self, touches: Sequence[Touch]) -> Verdict:
+    def judge(self, accesses: Sequence[Access]) -> Verdict:
         """The strictest verdict over all touches; `allow` has a line for each touch that needs one."""
         strictest = _ALLOWED
         lines: list[str] = []
-        for touch in touches:
-            verdict = self.verdict(touch)
+        for access in accesses:
+            verdict = self.verdict(access)
             if verdict.decision != "allow":
                 lines.append(verdict.allow)
             if strictest is _ALLOWED or STRICT[verdict.decision] > STRICT[strictest.decision]:
@@ -177,85 +179,85 @@ class RulePolicy:
 
         return remember(lines, os.environ, place or (self._roots[0] if self._roots else "/"))
 
-    def verdict(self, touch: Touch) -> Verdict:
+    def verdict(self, access: Access) -> Verdict:
         """What is said of one touch."""
-        found = self._file(touch) if touch.action in FILE_ACTIONS else self._other(touch)
-        if found.decision != "deny" and (touch.glob or touch.below):
-            found = stricter(found, self._reached(touch))
+        found = self._file(access) if access.action in FILE_ACTIONS else self._other(access)
+        if found.decision != "deny" and (access.glob or access.below):
+            found = stricter(found, self._reached(access))
         if self.mode == "deny-asks" and found.decision == "ask":
             return Verdict("deny", found.rule, f"{found.why}; nobody is asked in this mode", found.source, found.allow)
         return found
 
-    def _file(self, touch: Touch) -> Verdict:
-        refused = self._refused(touch)
-        if touch.path != touch.target and (other := self._as_named(touch)):
+    def _file(self, access: Access) -> Verdict:
+        refused = self._refused(access)
+        if access.path != access.target and (other := self._as_named(access)):
             both = [verdict for verdict in (refused, self._refused(other)) if verdict]
             refused = max(both, key=lambda verdict: STRICT[verdict.decision], default=None)
-        what = self._place(touch)
+        what = self._place(access)
         if (
             self._defaults.fixed
             and self._defaults.tiers[what] == "deny"
             and (refused is None or refused.decision == "ask")
         ):
-            return self._by_mode(what, touch)
+            return self._by_mode(what, access)
         if refused:
             return refused
-        rule = self._allow.file(touch.action, touch.path or touch.target)
-        return said(rule, touch) if rule else self._by_mode(what, touch)
+        rule = self._allow.file(access.action, access.path or access.target)
+        return describe_rule(rule, access) if rule else self._by_mode(what, access)
 
-    def _reached(self, touch: Touch) -> Verdict | None:
+    def _reached(self, access: Access) -> Verdict | None:
         """What holds for a command because of what it comes to without naming it; None if that changes nothing."""
-        if touch.action == "read" and touch.sees == "names":
+        if access.action == "read" and access.sees == "names":
             return None
-        if self._behind_mask(touch):
+        if self._behind_mask(access):
             return None
-        paths, whole = [touch.path], True
-        if touch.glob:
-            paths, whole = self._reach.matches(*self._start(touch.target))
+        paths, whole = [access.path], True
+        if access.glob:
+            paths, whole = self._reach.matches(*self._start(access.target))
         worst = _ALLOWED
         for path in paths:
             real = os.path.realpath(path)
-            for one in dict.fromkeys((path, real)) if touch.glob else ():
-                worst = stricter(worst, self._file(replace(touch, target=self._short(path), path=one, glob=False)))
-            if touch.below and touch.action == "read":
-                found = self._reach.below(real, hidden=touch.sees == "contents")
+            for one in dict.fromkeys((path, real)) if access.glob else ():
+                worst = stricter(worst, self._file(replace(access, target=self._short(path), path=one, glob=False)))
+            if access.below and access.action == "read":
+                found = self._reach.below(real, hidden=access.sees == "contents")
                 whole = whole and found.whole
-                worst = stricter(worst, self._holds(touch, self._short(found.path)) if found.path else None)
-            elif touch.below:
-                looked, verdict = self._changed_below(touch, real)
+                worst = stricter(worst, self._holds(access, self._short(found.path)) if found.path else None)
+            elif access.below:
+                looked, verdict = self._changed_below(access, real)
                 whole = whole and looked
                 worst = stricter(worst, verdict)
             if worst.decision == "deny":
                 break
         if worst is not _ALLOWED or whole:
             return worst
-        why = f"{shown(touch.target)} comes to more than {self._reach.most} files: a secret may be among them"
+        why = f"{escape(access.target)} comes to more than {self._reach.most} files: a secret may be among them"
         return Verdict("ask", "hidden files", why)
 
-    def _changed_below(self, touch: Touch, directory: str) -> tuple[bool, Verdict | None]:
+    def _changed_below(self, access: Access, directory: str) -> tuple[bool, Verdict | None]:
         """The strictest that is said of what would be deleted or changed with a directory, and if all was looked at.
 
         A directory that is deleted takes all with it. One that is written to may stay as it is in most places: only
         where a rule of a file refuses or asks about a change in it, that is asked.
         """
-        delete = touch.action == "delete"
+        delete = access.action == "delete"
         if (not delete and not self._guarded_writes) or os.path.basename(directory) in FOREIGN:
             return True, None
         worst = None
         for found in (self._removing if delete else self._writing).all_below(directory):
             if not found.whole:
                 return not delete, worst
-            one = Touch(touch.action, self._short(found.path), found.path)
-            verdict = self._refused(one) if delete else self._may_change(touch, one)
+            one = Access(access.action, self._short(found.path), found.path)
+            verdict = self._refused(one) if delete else self._may_change(access, one)
             if verdict and (worst is None or STRICT[verdict.decision] > STRICT[worst.decision]):
                 worst = verdict
             if worst and (worst.decision == "deny" or not delete):
                 break
         return True, worst
 
-    def _may_change(self, touch: Touch, inner: Touch) -> Verdict:
+    def _may_change(self, access: Access, inner: Access) -> Verdict:
         rule = self._deny.find(inner) or self._ask.find(inner)
-        why = f"`{shown(touch.target)}` would be changed with what is in it, and {shown(inner.target)} is not to be"
+        why = f"`{escape(access.target)}` would be changed with what is in it, and {escape(inner.target)} is not to be"
         return Verdict("ask", rule.text if rule else "", why, rule.source if rule else "")
 
     def _start(self, target: str) -> tuple[str, str]:
@@ -265,12 +267,12 @@ class RulePolicy:
             return os.path.expanduser(first), rest
         return ("/" if target.startswith("/") or not self._roots else self._roots[0]), target
 
-    def _behind_mask(self, touch: Touch) -> bool:
+    def _behind_mask(self, access: Access) -> bool:
         """Whether the boundary keeps what may not be read from the command."""
-        return touch.action == "read" and self._masked()
+        return access.action == "read" and self._masked()
 
-    def _holds(self, touch: Touch, inner: str) -> Verdict:
-        why = f"`{shown(touch.target)}` would be read with all that is in it, and {shown(inner)} may not be read"
+    def _holds(self, access: Access, inner: str) -> Verdict:
+        why = f"`{escape(access.target)}` would be read with all that is in it, and {escape(inner)} may not be read"
         return Verdict("ask", "hidden files", why)
 
     def _short(self, path: str) -> str:
@@ -293,107 +295,107 @@ class RulePolicy:
         named = (pattern.place(self._home) for rule in rules for pattern in rule.paths)
         return [path for path in named if path and os.path.lexists(path)]
 
-    def _refused(self, touch: Touch) -> Verdict | None:
+    def _refused(self, access: Access) -> Verdict | None:
         """What no allow rule and no mode can change: denies, guards and asks."""
-        action, path = touch.action, touch.path or touch.target
+        action, path = access.action, access.path or access.target
         rule = self._deny.file(action, path)
         if rule is None and action == "write":  # a change shows what stands around it
             rule = self._deny.file("read", path)
         if rule:
-            return said(rule, touch)
+            return describe_rule(rule, access)
         if action != "delete" and (file := self._ignored.find(path)):
-            return Verdict("deny", "ignore file", f"{shown(touch.target)} is hidden by an ignore file", shown(file))
+            return Verdict("deny", "ignore file", f"{escape(access.target)} is hidden by an ignore file", escape(file))
         guard = self._guards.find(action, path)
         if guard and guard.tier == "deny":
             if self._opening.file(action, path) is None:
-                return Verdict("deny", guard.text, f"{shown(touch.target)}: {guard.why}", "", self._line(touch))
+                return Verdict("deny", guard.text, f"{escape(access.target)}: {guard.why}", "", self._line(access))
             guard = next((rule for rule in self._guards.all(action, path) if rule.tier == "ask"), None)
         rule = self._ask.file(action, path)
         if rule:
-            return said(rule, touch)
+            return describe_rule(rule, access)
         if guard:
-            return Verdict("ask", guard.text, f"{shown(touch.target)}: {guard.why}")
+            return Verdict("ask", guard.text, f"{escape(access.target)}: {guard.why}")
         if action == "delete" and any(is_at(path, root) for root in self._roots):
-            return Verdict("ask", "workspace", f"{shown(touch.target)} is the workspace itself, or holds it")
+            return Verdict("ask", "workspace", f"{escape(access.target)} is the workspace itself, or holds it")
         return None
 
-    def _as_named(self, touch: Touch) -> Touch | None:
+    def _as_named(self, access: Access) -> Access | None:
         """The touch by its given name, if a link leads elsewhere: a secret may have a harmless real name."""
-        named, real = touch.target, touch.path
+        named, real = access.target, access.path
         if not real:
             return None
         if not named.startswith("/"):
-            if touch.by_command:  # from which directory is not known here: only the last name is
+            if access.by_command:  # from which directory is not known here: only the last name is
                 last = os.path.basename(named)
                 named = f"{os.path.dirname(real)}/{last}" if last.strip(".") else real
             else:
                 named = os.path.join(*self._roots[:1], named)
         named = os.path.normpath(named)
-        return replace(touch, path=named) if named != real else None
+        return replace(access, path=named) if named != real else None
 
-    def _place(self, touch: Touch) -> str:
+    def _place(self, access: Access) -> str:
         """What the mode calls it: the action, or where a command would do it."""
-        path = touch.path or touch.target
-        if not touch.by_command or touch.action == "read" or any(is_at(root, path) for root in self._writable):
-            return touch.action
-        if touch.action == "write" and touch.target in _DEVICES:
+        path = access.path or access.target
+        if not access.by_command or access.action == "read" or any(is_at(root, path) for root in self._writable):
+            return access.action
+        if access.action == "write" and access.target in _DEVICES:
             return "read"  # nothing is changed
         return "temporary" if any(path != top and is_at(top, path) for top in self._temporary) else "outside"
 
-    def _other(self, touch: Touch) -> Verdict:
-        rule = self._deny.find(touch)
+    def _other(self, access: Access) -> Verdict:
+        rule = self._deny.find(access)
         if rule:
-            return said(rule, touch)
-        if touch.action == "run":
-            guard = next((r for r in self._commands if r.speaks_of_command(touch.target)), None)
+            return describe_rule(rule, access)
+        if access.action == "run":
+            guard = next((r for r in self._commands if r.speaks_of_command(access.target)), None)
             if guard:
                 return Verdict(guard.tier, guard.text, guard.why)
-            if touch.tier == "destructive":
-                return self._destructive(touch)
-        what = "network" if touch.action == "network" else "doubt" if touch.doubt else touch.tier or "ordinary"
+            if access.tier == "destructive":
+                return self._destructive(access)
+        what = "network" if access.action == "network" else "doubt" if access.doubt else access.tier or "ordinary"
         if self._defaults.fixed and self._defaults.tiers[what] == "deny":
-            return self._by_mode(what, touch)
-        rule = self._ask.find(touch) or (None if touch.doubt else self._allow.find(touch))
-        found = said(rule, touch) if rule else self._by_mode(what, touch)
-        return stricter(found, unproven(touch, self.mode, self._defaults.tiers, self._confined, self._masked))
+            return self._by_mode(what, access)
+        rule = self._ask.find(access) or (None if access.doubt else self._allow.find(access))
+        found = describe_rule(rule, access) if rule else self._by_mode(what, access)
+        return stricter(found, unproven(access, self.mode, self._defaults.tiers, self._confined, self._masked))
 
-    def _destructive(self, touch: Touch) -> Verdict:
+    def _destructive(self, access: Access) -> Verdict:
         """What destroys is let through only by a rule that spells it out, or asked if the person's rules say so."""
-        loose = not self._defaults.fixed and not touch.doubt
-        opening = self._opening.find(touch) if loose else None
-        asking = self._ask.find(touch)
+        loose = not self._defaults.fixed and not access.doubt
+        opening = self._opening.find(access) if loose else None
+        asking = self._ask.find(access)
         if opening and opening.tier == "allow" and not asking:
-            return said(opening, touch)
+            return describe_rule(opening, access)
         if asking and loose and asking.loosens and (asking.locked or not self._locked):
-            return said(asking, touch)
-        return self._by_mode("destructive", touch)
+            return describe_rule(asking, access)
+        return self._by_mode("destructive", access)
 
-    def _by_mode(self, what: str, touch: Touch) -> Verdict:
+    def _by_mode(self, what: str, access: Access) -> Verdict:
         tier = self._defaults.tiers[what]
         if tier == "confined":
             tier = "allow" if self._confined() else "ask"
         decision = cast("Decision", tier)
         if decision == "allow":
             return _ALLOWED if what == "read" else Verdict("allow", f"mode {self.mode}: {what}")
-        why = WHY[what].format(target=shown(touch.target), doubt=touch.doubt)
-        idle = self._idle.find(touch) if not touch.doubt else None
+        why = WHY[what].format(target=escape(access.target), doubt=access.doubt)
+        idle = self._idle.find(access) if not access.doubt else None
         if idle:
             mend = "a locked system file stands above it" if self._locked else "run `handrail policy trust` to count it"
             why += f"; {idle.source} would allow it, but does not count: {mend}"
-        return Verdict(decision, f"mode {self.mode}: {what}", why, "", self._line(touch))
+        return Verdict(decision, f"mode {self.mode}: {what}", why, "", self._line(access))
 
-    def _line(self, touch: Touch) -> str:
+    def _line(self, access: Access) -> str:
         """The narrowest rule that would allow the touch; empty if none can."""
-        if self._defaults.fixed or self._locked or touch.doubt:
+        if self._defaults.fixed or self._locked or access.doubt:
             return ""
-        resource = touch.target if touch.action in ("run", "network") else touch.path
-        if not resource or shown(resource) != resource:  # what cannot be shown is not to be written down
+        resource = access.target if access.action in ("run", "network") else access.path
+        if not resource or escape(resource) != resource:  # what cannot be shown is not to be written down
             return ""
-        if touch.place and not touch.place.startswith("/"):  # what is typed for a job depends on the job
+        if access.place and not access.place.startswith("/"):  # what is typed for a job depends on the job
             return ""
-        if touch.action == "run":
+        if access.action == "run":
             plain = plain_words(resource, wrapped=True) is not None and "*" not in resource
             return f"allow Bash({resource})" if plain else ""
-        if touch.action == "network":
-            return "\n".join(f"allow Network({escaped(one)})" for one in reached(touch) or [resource])
-        return f"allow {_TOOLS[touch.action]}(/{escaped(resource)})"
+        if access.action == "network":
+            return "\n".join(f"allow Network({escaped(one)})" for one in reached(access) or [resource])
+        return f"allow {_TOOLS[access.action]}(/{escaped(resource)})"

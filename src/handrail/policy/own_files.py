@@ -13,12 +13,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from handrail.model import Decision, Touch, Verdict
+from handrail.model import Access, Decision, Verdict
 from handrail.policy.commands import behind_options, read_script
 from handrail.policy.files import user_file
 from handrail.policy.paths import is_at
 from handrail.policy.reasons import stricter
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 _NAMES = (
     "journal",
@@ -48,7 +48,7 @@ _SEPARATORS = re.compile(r"/(?:\.?/)+")
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class OwnFiles:
     """Where Handrail keeps what belongs to it."""
 
     state: tuple[str, ...]
@@ -63,7 +63,7 @@ class Own:
     """Whether some of the state lies inside the workspace, where the file tools could open it."""
 
     @classmethod
-    def found(cls, state: str, kept: str, roots: Sequence[str], environ: Mapping[str, str]) -> Own:
+    def found(cls, state: str, kept: str, roots: Sequence[str], environ: Mapping[str, str]) -> OwnFiles:
         """The places of this user, for a session on ``roots``."""
         given = [os.path.dirname(user_file(environ))]
         if config := environ.get("HANDRAIL_CONFIG"):
@@ -82,38 +82,42 @@ class Own:
         """Whether a search may show a real path."""
         return is_at(self.kept, path) or not any(is_at(place, path) for place in self.state)
 
-    def judge(self, touches: Sequence[Touch], hidden: Callable[[], bool]) -> Verdict | None:
+    def judge(self, accesses: Sequence[Access], hidden: Callable[[], bool]) -> Verdict | None:
         """The strictest that is said of the touches; None if none of them is about these places.
 
         ``hidden``: whether a boundary keeps them from commands.
         """
         worst: Verdict | None = None
-        for touch in touches:
-            said = self._command(touch, hidden) if touch.action == "run" else self._file(touch, hidden)
+        for access in accesses:
+            said = self._command(access, hidden) if access.action == "run" else self._file(access, hidden)
             worst = stricter(worst, said) if worst else said
             if worst and worst.decision == "deny":
                 break
         return worst
 
-    def _file(self, touch: Touch, hidden: Callable[[], bool]) -> Verdict | None:
-        path = touch.path or touch.target
-        if touch.action == "network" or is_at(self.kept, path):
+    def _file(self, access: Access, hidden: Callable[[], bool]) -> Verdict | None:
+        path = access.path or access.target
+        if access.action == "network" or is_at(self.kept, path):
             return None
-        for place in (*self.state, *(self.config if touch.by_command else ())):
-            if is_at(place, path) or (touch.glob and _matches(path, place)):
-                return Verdict("deny", _RULE, f"{shown(touch.target)} is Handrail's own, and not for tools or commands")
-            if touch.below and is_at(path, place):
-                if touch.action != "read":
-                    return Verdict("deny", _RULE, f"{shown(touch.target)} holds Handrail's own files")
-                if touch.sees != "names" and not hidden():
-                    return Verdict("ask", _RULE, f"{shown(touch.target)} would be read with Handrail's own files in it")
+        for place in (*self.state, *(self.config if access.by_command else ())):
+            if is_at(place, path) or (access.glob and _matches(path, place)):
+                return Verdict(
+                    "deny", _RULE, f"{escape(access.target)} is Handrail's own, and not for tools or commands"
+                )
+            if access.below and is_at(path, place):
+                if access.action != "read":
+                    return Verdict("deny", _RULE, f"{escape(access.target)} holds Handrail's own files")
+                if access.sees != "names" and not hidden():
+                    return Verdict(
+                        "ask", _RULE, f"{escape(access.target)} would be read with Handrail's own files in it"
+                    )
         return None
 
-    def _command(self, touch: Touch, hidden: Callable[[], bool]) -> Verdict | None:
-        said = _own_command(touch.target)
+    def _command(self, access: Access, hidden: Callable[[], bool]) -> Verdict | None:
+        said = _own_command(access.target)
         if said and said.decision == "deny":
             return said
-        text = _SEPARATORS.sub("/", touch.target.replace(self.kept, ""))
+        text = _SEPARATORS.sub("/", access.target.replace(self.kept, ""))
         if any(name in text for name in self.names) and not hidden():
             return Verdict("ask", _RULE, "it names a place where Handrail keeps its own files")
         return said

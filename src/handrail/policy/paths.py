@@ -201,11 +201,11 @@ def _hiding(pattern: PathPattern, root: str | None, spared: Sequence[str]) -> li
         return []
     if pattern.anywhere:
         names = expanded(text)
-        touched = [spare for spare in spared if any(Glob(name, hidden=True).match(spare) for name in names)]
-        if not touched:
+        accessed = [spare for spare in spared if any(Glob(name, hidden=True).match(spare) for name in names)]
+        if not accessed:
             return names
         prefix = text.removesuffix("*")
-        return [] if _MAGIC.search(prefix) else _but(prefix, [spare.removeprefix(prefix) for spare in touched])
+        return [] if _MAGIC.search(prefix) else _but(prefix, [spare.removeprefix(prefix) for spare in accessed])
     if spared or root is None:
         return []
     if text.startswith("/"):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from handrail.model import Touch, Verdict
+from handrail.model import Access, Verdict
 from handrail.policy.rules import Rule
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 STRICT = {"allow": 0, "ask": 1, "deny": 2}
 WHY = {
@@ -32,8 +32,8 @@ def stricter(one: Verdict, other: Verdict | None) -> Verdict:
     return other if other and STRICT[other.decision] > STRICT[one.decision] else one
 
 
-def said(rule: Rule, touch: Touch) -> Verdict:
-    why = rule.why or f"{shown(touch.target)}: a rule says so ({rule.text})"
+def describe_rule(rule: Rule, access: Access) -> Verdict:
+    why = rule.why or f"{escape(access.target)}: a rule says so ({rule.text})"
     return Verdict(rule.tier, rule.text, why, rule.source)
 
 

@@ -20,7 +20,7 @@ from typing import Any, cast, get_args
 from handrail.model import Action, Decision
 from handrail.policy.commands import BadCommandPattern, CommandPattern, parsed
 from handrail.policy.paths import PathPattern, PathSet
-from handrail.text.display import shown
+from handrail.text.display import escape
 from handrail.text.globs import BadGlob, Glob
 
 FILE_ACTIONS: tuple[Action, ...] = ("read", "write", "delete")
@@ -104,7 +104,7 @@ def from_table(table: Mapping[str, Any]) -> Rule:
     what = ", ".join(p.text for p in paths) or command or host
     text = f"{tier} {' '.join(sorted(actions))}" + (f" {what}" if what else "")
     examples = (tuple(_texts(table, "match")), tuple(_texts(table, "not_match")))
-    rule = Rule(actions, cast("Decision", tier), shown(text), _text(table, "why"), paths, pattern, host, *examples)
+    rule = Rule(actions, cast("Decision", tier), escape(text), _text(table, "why"), paths, pattern, host, *examples)
     rule = replace(rule, place=_place(table, actions))
     if any(examples) and not (paths or command):
         raise BadRule("examples need a path or a command that they are examples of", "match")
@@ -139,19 +139,19 @@ def from_line(line: str, tier: str = "", *, project: bool = True) -> Rule:
         found = _LINE.fullmatch(line)
         tier, call = (found[1], found[2]) if found else ("", call)
     if tier not in get_args(Decision):
-        raise BadRule(f'"{shown(line)}" must begin with allow, ask or deny: such as "deny Read(.env)"')
+        raise BadRule(f'"{escape(line)}" must begin with allow, ask or deny: such as "deny Read(.env)"')
     found = _TOOL.fullmatch(call)
     if not found:
-        raise BadRule(f'"{shown(call)}" is not of the form Tool(pattern): such as "Read(.env)"')
+        raise BadRule(f'"{escape(call)}" is not of the form Tool(pattern): such as "Read(.env)"')
     tool, inner = found[1], found[2]
     if tool not in _TOOLS:
         near = get_close_matches(tool, _TOOLS, n=1)
         mend = f"did you mean {near[0]}?" if near else f"known are {', '.join(_TOOLS)}"
-        raise BadRule(f"there are no rules for {shown(tool)}; {mend}")
+        raise BadRule(f"there are no rules for {escape(tool)}; {mend}")
     if inner is not None and not inner.strip():
         raise BadRule(f"the pattern is empty; write {tool} without brackets to speak of all")
     decision = cast("Decision", tier)
-    text = shown(f"{tier} {call}")
+    text = escape(f"{tier} {call}")
     if tool == "Bash":
         pattern = _command(_claude_command(inner)) if inner else None
         return Rule(frozenset({"run"}), decision, text, command=pattern)
@@ -170,7 +170,9 @@ def _claude_path(text: str, project: bool) -> str:
     if text.startswith("//"):
         return text[1:]
     if text.startswith("/") and not project:
-        raise BadRule(f"{shown(text)}: write /{shown(text)} for the absolute path, or .{shown(text)} for a workspace's")
+        raise BadRule(
+            f"{escape(text)}: write /{escape(text)} for the absolute path, or .{escape(text)} for a workspace's"
+        )
     return "./" + text[1:] if text.startswith("/") else text
 
 
@@ -203,12 +205,12 @@ def _path(text: str) -> PathPattern:
     if body == "~":
         body = "~/"
     if body.startswith("~") and not body.startswith("~/"):
-        raise BadRule(f"{shown(text)}: `~` means your own home, as in ~/{shown(body[1:])}", "path")
+        raise BadRule(f"{escape(text)}: `~` means your own home, as in ~/{escape(body[1:])}", "path")
     if body.startswith("../") or "/../" in body or body.endswith("/.."):
-        raise BadRule(f"{shown(text)}: `..` is not understood here; write the absolute path", "path")
+        raise BadRule(f"{escape(text)}: `..` is not understood here; write the absolute path", "path")
     pattern = PathPattern(body, except_)
     if body.strip("/~.") == "":
-        raise BadRule(f"{shown(text)} names nothing; write ** for everything in the workspace", "path")
+        raise BadRule(f"{escape(text)} names nothing; write ** for everything in the workspace", "path")
     _glob(body, "path")
     return pattern
 
@@ -217,14 +219,14 @@ def _glob(text: str, key: str | None = None) -> None:
     try:
         Glob(text.removeprefix("~"), hidden=True)
     except BadGlob as error:
-        raise BadRule(f"{shown(text)}: {error}", key) from None
+        raise BadRule(f"{escape(text)}: {error}", key) from None
 
 
 def _command(text: str, key: str | None = None) -> CommandPattern:
     try:
         return parsed(text)
     except BadCommandPattern as error:
-        raise BadRule(f"{shown(text)}: {error}", key) from None
+        raise BadRule(f"{escape(text)}: {error}", key) from None
 
 
 def _text(table: Mapping[str, Any], key: str) -> str:
@@ -252,7 +254,7 @@ def failing_example(rule: Rule, root: str, home: str) -> tuple[str, str] | None:
                 found.find(_at(example, root, home)) != [] if found else rule.speaks_of_command(example, rule.place)
             )
             if spoken != wanted:
-                return f"{shown(example)} is {'not ' if wanted else ''}matched; mend the rule or the example", key
+                return f"{escape(example)} is {'not ' if wanted else ''}matched; mend the rule or the example", key
     return None
 
 

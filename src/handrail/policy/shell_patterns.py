@@ -46,7 +46,7 @@ class Reached:
 
 
 @dataclass(slots=True)
-class Reach:
+class ShellPatterns:
     """Looks for what may not be read, by what policy says of each path."""
 
     readable: Callable[[str], bool]

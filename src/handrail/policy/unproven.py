@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from handrail.model import Decision, Touch, Verdict
+from handrail.model import Access, Decision, Verdict
 from handrail.policy.reasons import STRICT, WHY
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 
 def unproven(
-    touch: Touch, mode: str, tiers: Mapping[str, str], confined: Callable[[], bool], masked: Callable[[], bool]
+    access: Access, mode: str, tiers: Mapping[str, str], confined: Callable[[], bool], masked: Callable[[], bool]
 ) -> Verdict | None:
     """The strictest that holds for what a command may do to files it does not name; None if that is allowed."""
     worst: Verdict | None = None
-    for kind in touch.unproven.split():
+    for kind in access.unproven.split():
         decision = _decision(kind, tiers, confined, masked)
         if decision != "allow" and (worst is None or STRICT[decision] > STRICT[worst.decision]):
-            why = WHY[f"unproven {kind}"].format(target=shown(touch.target))
+            why = WHY[f"unproven {kind}"].format(target=escape(access.target))
             worst = Verdict(decision, f"mode {mode}: {kind}", why)
     return worst
 

@@ -8,8 +8,8 @@ from handrail import system_calls
 from handrail.errors import BinaryFile
 from handrail.search.query import Found, Hit
 from handrail.search.tree import Tree
-from handrail.text.codec import SNIFFED, sniff
-from handrail.text.display import readable
+from handrail.text.codec import SNIFFED, detect_encoding
+from handrail.text.display import replace_surrogates
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MARK = "…"
@@ -36,14 +36,14 @@ class Excerpts:
         line = before + raw[column:].decode(name, "replace")
         at, chars = len(before), self._chars
         if len(line) <= chars and not hit.before and not hit.after:
-            return readable(line)
+            return replace_surrogates(line)
         first = max(0, at - chars // 4)
         if first + chars >= len(line) and not hit.after:
             first = max(0, len(line) - chars)
         last = first + chars
         front = _MARK if first or hit.before else ""
         behind = _MARK if last < len(line) or hit.after else ""
-        return front + readable(line[first:last]) + behind
+        return front + replace_surrogates(line[first:last]) + behind
 
     def _encoding(self, path: str, raw: bytes, hit: Hit) -> str:
         if raw.isascii():
@@ -67,7 +67,7 @@ class Excerpts:
         except OSError:
             return "utf-8"
         try:
-            return sniff(os.pread(fd, SNIFFED * 32, 0), whole=False).name
+            return detect_encoding(os.pread(fd, SNIFFED * 32, 0), whole=False).name
         except (BinaryFile, OSError):
             return "utf-8"
         finally:

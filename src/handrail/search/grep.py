@@ -20,7 +20,7 @@ from handrail.search.query import Found, Hit, Names, Page, Query
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.ripgrep import Ripgrep, RipgrepFailed
 from handrail.search.tree import Tree
-from handrail.text.codec import SNIFFED, Codec, sniff
+from handrail.text.codec import SNIFFED, Codec, detect_encoding
 
 _MOST_BYTES = 2 << 20
 _MOST_RECORDS = 10_000
@@ -153,7 +153,7 @@ def _single(query: Query, tree: Tree, budget: Budget, engine: Ripgrep | None, re
 def _sniffed(fd: int) -> Codec:
     size = os.fstat(fd).st_size
     head = os.pread(fd, SNIFFED * 32, 0)
-    return sniff(head, whole=len(head) >= size)
+    return detect_encoding(head, whole=len(head) >= size)
 
 
 def _collected(run: Iterator[Found]) -> tuple[list[Found], bool]:

@@ -12,7 +12,7 @@ from handrail.errors import NotDirectory, NotFound, ToolError
 from handrail.search import ignores
 from handrail.search.receipt import Budget
 from handrail.search.walk import Listings, Look, Walk
-from handrail.text.display import shown
+from handrail.text.display import escape
 from handrail.workspace import WorkPath, Workspace
 
 Kind = Literal["file", "dir", "link", "other"]
@@ -79,8 +79,8 @@ class Tree:
         real = self.real(inner)
         home = os.path.realpath(self.workspace.home)
         if absolute or not (real == home or real.startswith(home.rstrip("/") + "/")):
-            return shown(self.workspace.called(real))
-        return shown(os.path.relpath(real, home) if real != home else ".")
+            return escape(self.workspace.called(real))
+        return escape(os.path.relpath(real, home) if real != home else ".")
 
     def behind(self, link: str) -> Kind:
         """What a link stands for: a file or directory of the workspace that may be seen; else it is but a link."""

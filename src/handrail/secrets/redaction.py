@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from handrail.model import Failure, Note, Result, Touch
+from handrail.model import Access, Failure, Note, Result
 
 if TYPE_CHECKING:
     from handrail.settings import Settings
@@ -127,10 +127,10 @@ class Redaction:
             data=self.hidden(result.data),
             notes=tuple(Note(note.code, self.hide(note.text)) for note in result.notes),
             error=Failure(result.error.code, self.hide(result.error.message)) if result.error else None,
-            touches=self.touches(result.touches),
+            accesses=self.accesses(result.accesses),
         )
 
-    def touches(self, touches: Iterable[Touch]) -> tuple[Touch, ...]:
+    def accesses(self, accesses: Iterable[Access]) -> tuple[Access, ...]:
         return tuple(
             replace(
                 one,
@@ -141,7 +141,7 @@ class Redaction:
                 doubt=self.hide(one.doubt),
                 place=self.hide(one.place),
             )
-            for one in touches
+            for one in accesses
         )
 
 

@@ -26,7 +26,7 @@ from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from handrail.settings import AgentSettings, Settings
-from handrail.text.display import shown
+from handrail.text.display import escape
 from handrail.workspace import Root
 
 _MOST_BYTES = 1 << 20
@@ -67,11 +67,11 @@ def load(environ: Mapping[str, str]) -> Config:
     try:
         table = tomllib.loads(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{shown(path)}: byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
+        raise ConfigError(f"{escape(path)}: byte {error.start + 1} is not UTF-8; save the file as UTF-8") from None
     except ValueError as error:  # of TOML, or of a number with thousands of digits
-        raise ConfigError(f"{shown(path)}: not valid TOML: {shown(str(error))}") from None
+        raise ConfigError(f"{escape(path)}: not valid TOML: {escape(str(error))}") from None
     except RecursionError:
-        raise ConfigError(f"{shown(path)}: not usable TOML: it is nested too deeply") from None
+        raise ConfigError(f"{escape(path)}: not usable TOML: it is nested too deeply") from None
     checked = _Checked(path)
     settings, roots, agent = checked.config(table)
     return Config(settings, roots, path, agent)
@@ -80,15 +80,15 @@ def load(environ: Mapping[str, str]) -> Config:
 def _read(path: str) -> bytes | None:
     try:
         if stat.S_IFMT(os.stat(path).st_mode) not in (stat.S_IFREG, stat.S_IFCHR):  # /dev/null will do
-            raise ConfigError(f"{shown(path)}: not a file; name a TOML file, or none")
+            raise ConfigError(f"{escape(path)}: not a file; name a TOML file, or none")
         with open(path, "rb") as file:
             raw = file.read(_MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise ConfigError(f"{shown(path)}: cannot be read: {error.strerror}") from None
+        raise ConfigError(f"{escape(path)}: cannot be read: {error.strerror}") from None
     if len(raw) > _MOST_BYTES:
-        raise ConfigError(f"{shown(path)}: more than {_MOST_BYTES >> 20} MB; a configuration is a few lines of TOML")
+        raise ConfigError(f"{escape(path)}: more than {_MOST_BYTES >> 20} MB; a configuration is a few lines of TOML")
     return raw
 
 
@@ -99,7 +99,7 @@ class _Checked:
         self._path = path
 
     def wrong(self, key: str, what: str) -> ConfigError:
-        return ConfigError(f"{shown(self._path)}: {shown(key)}: {what}")
+        return ConfigError(f"{escape(self._path)}: {escape(key)}: {what}")
 
     def config(self, table: Mapping[str, Any]) -> tuple[Settings, tuple[Root, ...], AgentSettings]:
         self._known("", table, ["settings", "roots", "agent"])
@@ -195,7 +195,7 @@ def _wanted(hint: Any) -> Any:
 
 def _kind(value: Any) -> str:
     if isinstance(value, str):
-        return f'"{shown(value[:60])}"' if len(value) <= 60 else f'"{shown(value[:60])}..."'
+        return f'"{escape(value[:60])}"' if len(value) <= 60 else f'"{escape(value[:60])}..."'
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)[:60] if isinstance(value, int | float) else "a list" if isinstance(value, list) else "a table"

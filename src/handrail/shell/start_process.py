@@ -28,7 +28,7 @@ class Spawn(Protocol):
     def __call__(self, args: Sequence[str], **how: Unpack[Starting]) -> subprocess.Popen[bytes]: ...
 
 
-def plain(args: Sequence[str], **how: Unpack[Starting]) -> subprocess.Popen[bytes]:
+def start_process(args: Sequence[str], **how: Unpack[Starting]) -> subprocess.Popen[bytes]:
     """No sandbox. Every signal has its default action and none is blocked, whatever this process has inherited."""
     # Only where it is needed: with a function to call, Python copies the process instead of borrowing it.
     reset = _reset_signals if _ignored_signals() or signal.pthread_sigmask(signal.SIG_BLOCK, ()) else None

@@ -24,7 +24,7 @@ from handrail.shell.runner.unattended import environment
 from handrail.shell.sandbox.choose import Boundary, choose
 from handrail.shell.sandbox.confinement import (
     MOST_MASKED,
-    Fence,
+    Confinement,
     Limits,
     Mode,
     Network,
@@ -98,7 +98,7 @@ class Terminal:
                     raise _over()
                 options = self._options
                 own = (*options.own, *options.config)
-                fence = Fence(
+                fence = Confinement(
                     self._roots,
                     hidden=all_names(map(os.path.realpath, own)),
                     masked=self._masked if options.hidden else None,

@@ -126,7 +126,7 @@ def marked(head: bytes) -> Codec | None:
     return None
 
 
-def sniff(raw: bytes, legacy: str | None = None, whole: bool = True) -> Codec:
+def detect_encoding(raw: bytes, legacy: str | None = None, whole: bool = True) -> Codec:
     """The encoding of a file, from all of its bytes or, with ``whole`` false, from a part that stands for it.
 
     Raises `BinaryFile` on a NUL in the first 8 KB of a file without a UTF-16 or UTF-32 mark. ``legacy`` names the

@@ -19,7 +19,7 @@ _STRUCTURE = set("./\\")
 _SHORT = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def shown(name: str) -> str:
+def escape(name: str) -> str:
     """``name`` with everything that is not plainly visible escaped."""
     if name.isascii() and name.isprintable() and "\\" not in name:
         return name
@@ -53,7 +53,7 @@ def _escape(char: str) -> str:
 _WRITTEN = re.compile(r"\\(?:([nrt\\])|x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))")
 
 
-def meant(name: str) -> str:
+def unescape(name: str) -> str:
     """The name that was ``shown`` like this: what is written as an escape becomes the character again."""
     if "\\" not in name:
         return name
@@ -69,6 +69,6 @@ def meant(name: str) -> str:
     return _WRITTEN.sub(char, name)
 
 
-def readable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Text that any JSON or UTF-8 encoder accepts: a stray byte or lone surrogate becomes U+FFFD."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

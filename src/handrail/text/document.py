@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from handrail.text.codec import SNIFFED, UTF8, Codec, marked, sniff
+from handrail.text.codec import SNIFFED, UTF8, Codec, detect_encoding, marked
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +59,14 @@ def document(raw: bytes, legacy: str | None = None) -> Document:
             pass
         else:
             return found
-    return Document(raw, sniff(raw, legacy))
+    return Document(raw, detect_encoding(raw, legacy))
 
 
 NEW = Document(b"", UTF8)
 """A file that does not exist yet."""
 
 
-def applied(text: str, splices: Sequence[Splice]) -> str:
+def apply_splices(text: str, splices: Sequence[Splice]) -> str:
     """``text`` with these spans replaced."""
     parts, last = [], 0
     for splice in splices:
@@ -104,7 +104,7 @@ class Edited:
             done.append(_Piece(splice.new, 0, len(splice.new), kept=False))
             position = splice.end
         self._pieces = done + ahead[::-1]
-        self.text = applied(self.text, splices)
+        self.text = apply_splices(self.text, splices)
 
     def splices(self) -> list[Splice]:
         """All edits so far, as splices of the original text."""

@@ -11,7 +11,7 @@ from handrail.text.document import Splice
 _ALL = 1 << 40
 
 
-def chosen(text: str, splices: Sequence[Splice], numbers: Collection[int]) -> list[Splice]:
+def keep_hunks(text: str, splices: Sequence[Splice], numbers: Collection[int]) -> list[Splice]:
     """Of a change of ``text``, what the hunks with these numbers (from 0) stand for; the other lines stay.
 
     The rest of a very long diff, which is shown as one hunk without rows, goes with its own number.
@@ -25,7 +25,7 @@ def chosen(text: str, splices: Sequence[Splice], numbers: Collection[int]) -> li
     return [splice for number, hunk in enumerate(whole) if number in numbers for splice in _splices(hunk, starts)]
 
 
-def replaced(text: str, new: str) -> list[Splice]:
+def replace_text(text: str, new: str) -> list[Splice]:
     """The splice that makes ``new`` of ``text``; the lines at both ends that are the same stay as they are."""
     if text == new:
         return []

@@ -14,11 +14,11 @@ from handrail.text.document import Splice
 def splice(text: str, start: int, end: int, old: str, new: str) -> Splice | None:
     """Replace ``start:end``, matched by ``old``, with what ``new`` means there; None if nothing would change."""
     if "\r" not in old or text[start:end] != old:  # who spells out "\r" and hits exactly means the endings literally
-        new = with_endings(text, start, end, new)
-    return narrowed(text, start, end, new)
+        new = keep_endings(text, start, end, new)
+    return minimize(text, start, end, new)
 
 
-def narrowed(text: str, start: int, end: int, new: str) -> Splice | None:
+def minimize(text: str, start: int, end: int, new: str) -> Splice | None:
     """Replace ``start:end`` with ``new``, leaving alone what both have in common; None if that is everything."""
     there = text[start:end]
     head = _common_head(there, new)
@@ -28,7 +28,7 @@ def narrowed(text: str, start: int, end: int, new: str) -> Splice | None:
     return Splice(start + head, end - tail, new[head : len(new) - tail])
 
 
-def with_endings(text: str, start: int, end: int, new: str) -> str:
+def keep_endings(text: str, start: int, end: int, new: str) -> str:
     """``new`` with the line endings of the part of the file that it replaces."""
     new = lines.to_feeds(new)
     if "\n" not in new:

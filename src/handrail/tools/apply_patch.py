@@ -9,14 +9,14 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from handrail.errors import AmbiguousHunk, BadHunk, ChangedSince, ToolError, WouldOverwrite
-from handrail.model import Touch
+from handrail.model import Access
 from handrail.text import lines
 from handrail.text.diff import Hunk, snippet
-from handrail.text.display import shown
-from handrail.text.document import Splice, applied
+from handrail.text.display import escape
+from handrail.text.document import Splice, apply_splices
 from handrail.text.patches.locate import Placed, place
 from handrail.text.patches.patch import FileOp, parse
-from handrail.text.splice import narrowed, with_endings
+from handrail.text.splice import keep_endings, minimize
 from handrail.tools.edit import elsewhere
 from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Remark, Tool, Words
 
@@ -49,18 +49,18 @@ class _Done:
     remarks: tuple[Remark, ...] = ()
 
 
-def touches(args: Args) -> list[Touch]:
+def accesses(args: Args) -> list[Access]:
     """Read off the patch itself: what it does to which file."""
-    found: list[Touch] = []
+    found: list[Access] = []
     for op in parse(args.patch):
         if op.kind == "add":
-            found.append(Touch("write", op.path))
+            found.append(Access("write", op.path))
         elif op.kind == "delete":
-            found.append(Touch("delete", op.path))
+            found.append(Access("delete", op.path))
         elif op.move_to is None:
-            found += [Touch("read", op.path), Touch("write", op.path)]
+            found += [Access("read", op.path), Access("write", op.path)]
         else:
-            found += [Touch("read", op.path), Touch("delete", op.path), Touch("write", op.move_to)]
+            found += [Access("read", op.path), Access("delete", op.path), Access("write", op.move_to)]
     return found
 
 
@@ -92,7 +92,7 @@ def _add(op: FileOp, args: Args, ctx: Context) -> _Done:
     if over is None:
         return _Done("add", op.path, hunks=ctx.stage(op.path, None, [Splice(0, 0, content)]).hunks)
     text = over.document.text
-    change = narrowed(text, 0, len(text), with_endings(text, 0, len(text), content))
+    change = minimize(text, 0, len(text), keep_endings(text, 0, len(text), content))
     return _Done("update", op.path, hunks=ctx.stage(op.path, over, [change] if change else []).hunks)
 
 
@@ -109,7 +109,7 @@ def _delete(op: FileOp, _: Args, ctx: Context) -> _Done:
     loaded = ctx.load(op.path, whole=True, unseen=not ctx.limits.needs_reading)
     if op.hunks:  # a unified diff says what is deleted: it must be that, and nothing else
         text = loaded.document.text
-        if lines.to_feeds(applied(text, place(text, op.hunks).splices)).strip("\n"):
+        if lines.to_feeds(apply_splices(text, place(text, op.hunks).splices)).strip("\n"):
             raise BadHunk(number=len(op.hunks), rest=True)
     return _Done("delete", op.path, hunks=ctx.remove(op.path, loaded).hunks)
 
@@ -148,7 +148,7 @@ def say(outcome: Outcome, words: Words) -> str:
     items: list[tuple[str, str]] = []
     for one, rows in zip(outcome.facts["done"], outcome.facts["rows"], strict=True):
         how = "" if one.rung == "exact" else one.rung.replace("_", " ")
-        source = shown(one.source) if one.source else ""
+        source = escape(one.source) if one.source else ""
         numbered = words.rows(rows) if one.kind != "add" else ""
         said = words.say(f"apply_patch.{one.kind}", path=one.path, source=source, how=how, snippet=numbered)
         items.append((one.kind, said))
@@ -159,5 +159,5 @@ def say(outcome: Outcome, words: Words) -> str:
 
 
 TOOL = Tool(
-    id="apply_patch", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True), touches=touches
+    id="apply_patch", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True), accesses=accesses
 )

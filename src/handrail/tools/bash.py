@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field
 
 from handrail.errors import BadCommand, Dangerous, NotDirectory, TimeoutTooLong, ToolError, TooManyJobs
 from handrail.files.artefacts import ALIAS
-from handrail.model import Touch
+from handrail.model import Access
 from handrail.shell.effects.danger import danger
 from handrail.shell.effects.effects import Effects, effects
 from handrail.shell.parser.script import Script, checked, read
@@ -87,14 +87,14 @@ class Limits(apply_patch.Limits):
     """Texts that no command may hold."""
 
 
-def touches(args: Args) -> list[Touch]:
+def accesses(args: Args) -> list[Access]:
     """A patch touches files. A command is run, each of its parts, and comes to files as far as that can be proven."""
     if args.patch:
-        return patch_call.touches(args.patch, args.workdir)
+        return patch_call.accesses(args.patch, args.workdir)
     found = args.effects
     worst = next((one.why for one in found.commands if one.tier == found.tier), "")
     place = _place(args)
-    whole = Touch(
+    whole = Access(
         "run",
         args.command,
         tier=found.tier,
@@ -104,7 +104,7 @@ def touches(args: Args) -> list[Touch]:
         place=place,
     )
     parts = [
-        Touch(
+        Access(
             "run",
             one.text,
             tier=one.tier,
@@ -116,15 +116,15 @@ def touches(args: Args) -> list[Touch]:
         for one in found.commands
     ]
     files = [
-        Touch(file.action, _placed(args.workdir, file.path), "", True, file.glob, file.below, file.into, file.sees)
+        Access(file.action, _placed(args.workdir, file.path), "", True, file.glob, file.below, file.into, file.sees)
         for file in found.files
     ]
-    out = [Touch("network", text, by_command=True) for text in found.network]
+    out = [Access("network", text, by_command=True) for text in found.network]
     several = parts if len(parts) > 1 else []
-    return list(dict.fromkeys([whole, *several, *files, *out, Touch("read", args.workdir)]))
+    return list(dict.fromkeys([whole, *several, *files, *out, Access("read", args.workdir)]))
 
 
-def seek(args: Args, ctx: Context) -> list[Touch]:
+def seek(args: Args, ctx: Context) -> list[Access]:
     """What the repositories say that the command runs git in."""
     if args.patch or not args.effects.git:
         return []
@@ -321,6 +321,6 @@ TOOL = Tool(
     run=run,
     say=say,
     hints=Hints(destructive=True, open_world=True),
-    touches=touches,
+    accesses=accesses,
     seek=seek,
 )

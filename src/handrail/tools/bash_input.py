@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from handrail.errors import Dangerous
-from handrail.model import Touch
+from handrail.model import Access
 from handrail.shell.effects.effects import effects
 from handrail.shell.runner.jobs import Job
 from handrail.shell.typed_input import obeys, typed_danger
@@ -26,13 +26,13 @@ class Limits:
     """What a dialect may set: nothing."""
 
 
-def touches(args: Args) -> list[Touch]:
+def accesses(args: Args) -> list[Access]:
     """A program that reads commands will run what it is sent, and come to the files that are named in it."""
     if not args.text:
         return []
     files = effects(args.text).files  # in which directory is not known: rules about names hold all the same
-    named = [Touch(file.action, file.path, "", True, file.glob, file.below, file.into, file.sees) for file in files]
-    return [Touch("run", args.text, place=f"job {args.job}"), *dict.fromkeys(named)]
+    named = [Access(file.action, file.path, "", True, file.glob, file.below, file.into, file.sees) for file in files]
+    return [Access("run", args.text, place=f"job {args.job}"), *dict.fromkeys(named)]
 
 
 def run(args: Args, ctx: Context) -> Outcome:
@@ -51,4 +51,6 @@ def say(outcome: Outcome, words: Words) -> str:
     return words.say("bash_input.sent", **outcome.facts)
 
 
-TOOL = Tool(id="bash_input", args=Args, limits=Limits, run=run, say=say, hints=Hints(open_world=True), touches=touches)
+TOOL = Tool(
+    id="bash_input", args=Args, limits=Limits, run=run, say=say, hints=Hints(open_world=True), accesses=accesses
+)

@@ -11,7 +11,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from handrail.errors import ChangedSince, EmptyOld, NoChange, NoMatch, OtherCount, ToolError
 from handrail.text.diff import snippet
-from handrail.text.document import Splice, applied
+from handrail.text.document import Splice, apply_splices
 from handrail.text.matching.find import Plan, plan
 from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Remark, Tool, Words, Writes
 
@@ -51,7 +51,7 @@ def valid(
 
 def execute(content: str, old_string: str, new_string: str, replace_all: bool, matching: str = "exact") -> str:
     """``content`` with this edit made; raises why it cannot be made."""
-    return applied(content, understood(content, old_string, new_string, replace_all, matching).splices)
+    return apply_splices(content, understood(content, old_string, new_string, replace_all, matching).splices)
 
 
 def understood(

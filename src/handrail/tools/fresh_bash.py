@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from handrail.errors import BadArguments
-from handrail.model import Touch
+from handrail.model import Access
 from handrail.shell.effects.effects import effects
 from handrail.tools import bash
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words
@@ -38,12 +38,12 @@ def _bash(args: Args) -> bash.Args:
     return bash.Args(command=args.command, timeout=args.timeout or None)
 
 
-def touches(args: Args) -> list[Touch]:
+def accesses(args: Args) -> list[Access]:
     """What Bash would touch; a restart touches nothing."""
-    return [] if args.restart else bash.touches(_bash(args))
+    return [] if args.restart else bash.accesses(_bash(args))
 
 
-def seek(args: Args, ctx: Context) -> list[Touch]:
+def seek(args: Args, ctx: Context) -> list[Access]:
     """What Bash would look for."""
     return [] if args.restart else bash.seek(_bash(args), ctx)
 
@@ -71,6 +71,6 @@ TOOL = Tool(
     run=run,
     say=say,
     hints=Hints(destructive=True, open_world=True),
-    touches=touches,
+    accesses=accesses,
     seek=seek,
 )

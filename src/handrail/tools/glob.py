@@ -13,7 +13,7 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from handrail.errors import BadGlobPattern, SearchTimedOut
-from handrail.model import Touch
+from handrail.model import Access
 from handrail.search.receipt import Budget
 from handrail.search.tree import Tree
 from handrail.search.walk import Directory
@@ -52,9 +52,9 @@ class Limits:
     """Whether paths are shown in full."""
 
 
-def touches(args: Args) -> list[Touch]:
+def accesses(args: Args) -> list[Access]:
     """The directory that is looked through: of a pattern that begins with a slash, the part that is spelled out."""
-    return [Touch("read", _start(args)[0])]
+    return [Access("read", _start(args)[0])]
 
 
 def _start(args: Args) -> tuple[str, str]:
@@ -164,5 +164,5 @@ TOOL = Tool(
     run=run,
     say=say,
     hints=Hints(read_only=True, idempotent=True),
-    touches=touches,
+    accesses=accesses,
 )

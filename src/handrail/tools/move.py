@@ -9,11 +9,11 @@ from pydantic import Field
 
 from handrail.errors import NotFound, NotRegular
 from handrail.files.subtrees import MOST_ENTRIES
-from handrail.model import Action, Touch
+from handrail.model import Access, Action
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words
 
 if TYPE_CHECKING:
-    from handrail.files.subtrees import Parcel
+    from handrail.files.subtrees import Subtree
 
 
 class Args(Arguments):
@@ -32,22 +32,22 @@ class Limits:
 _ACTIONS: tuple[Action, ...] = ("read", "delete")
 
 
-def touches(args: Args) -> list[Touch]:
-    return [*(Touch(action, args.source_path) for action in _ACTIONS), Touch("write", args.target_path)]
+def accesses(args: Args) -> list[Access]:
+    return [*(Access(action, args.source_path) for action in _ACTIONS), Access("write", args.target_path)]
 
 
-def seek(args: Args, ctx: Context) -> list[Touch]:
+def seek(args: Args, ctx: Context) -> list[Access]:
     """Each file and directory inside of a directory: it is read and deleted here, and written there."""
     try:
         names = inside(ctx.parcel(args.source_path))
     except (NotFound, NotRegular):  # said by the run, when it is allowed
         return []
     here, there = args.source_path.rstrip("/"), args.target_path.rstrip("/")
-    gone = [Touch(action, f"{here}/{name}") for name in names for action in _ACTIONS]
-    return [*gone, *(Touch("write", f"{there}/{name}") for name in names)]
+    gone = [Access(action, f"{here}/{name}") for name in names for action in _ACTIONS]
+    return [*gone, *(Access("write", f"{there}/{name}") for name in names)]
 
 
-def inside(parcel: Parcel) -> list[str]:
+def inside(parcel: Subtree) -> list[str]:
     """What a directory holds, without links, which stand for other files."""
     return [entry.inner for entry in parcel.entries if entry.inner and entry.kind != "link"]
 
@@ -66,5 +66,5 @@ def say(outcome: Outcome, words: Words) -> str:
 
 
 TOOL = Tool(
-    id="move", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True), touches=touches, seek=seek
+    id="move", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True), accesses=accesses, seek=seek
 )

@@ -15,8 +15,8 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 from handrail.errors import BadNotebook, ChangedSince, NoSuchCell
 from handrail.text import lines
 from handrail.text.codec import UTF8
-from handrail.text.display import shown
-from handrail.text.document import Splice, applied
+from handrail.text.display import escape
+from handrail.text.document import Splice, apply_splices
 from handrail.text.notebooks import cells as notebook
 from handrail.text.notebooks.cells import Notebook
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words, Writes
@@ -106,7 +106,7 @@ def run(args: Args, ctx: Context) -> Outcome:
         remarks += _validated(book, splices)
     ctx.stage(args.notebook_path, loaded, splices)
     kind = _KINDS[args.edit_mode] if splices else "unchanged"
-    facts |= {"cell": shown(facts["cell"]), "type": shown(facts["type"])}  # a broken notebook may hold anything there
+    facts |= {"cell": escape(facts["cell"]), "type": escape(facts["type"])}  # a broken notebook may hold anything there
     data = {"cell_id": name, "index": index, "mode": args.edit_mode}
     return Outcome(kind, facts, data, tuple(remarks))
 
@@ -197,12 +197,12 @@ def _place(book: Notebook, named: str, most: int) -> tuple[int, bool]:
         return int(number[1]), False
     listed = found or range(len(ids))
     raise NoSuchCell(
-        cell=shown(named[:80]),
+        cell=escape(named[:80]),
         many=len(found),
         lost=not found,
         empty=not ids,
         cells=[
-            f"{index}: {shown(_name(book, index)[:80])} ({shown(_type(book, index)[:20])})" for index in listed[:most]
+            f"{index}: {escape(_name(book, index)[:80])} ({escape(_type(book, index)[:20])})" for index in listed[:most]
         ],
         more=max(0, len(listed) - most),
     )
@@ -211,7 +211,7 @@ def _place(book: Notebook, named: str, most: int) -> tuple[int, bool]:
 def _validated(book: Notebook, splices: Sequence[Splice]) -> list[Remark]:
     """Refuses a result that is a worse notebook than before; a note if it was not a valid one and still is not."""
     try:
-        after = notebook.parse(applied(book.text, splices))
+        after = notebook.parse(apply_splices(book.text, splices))
     except BadNotebook as error:
         raise AssertionError(f"the edit broke the notebook: {error}") from error
     left = _faults(after)
@@ -236,10 +236,10 @@ def _faults(book: Notebook) -> list[str]:
         thorough = get_validator(notebook.FORMAT, book.minor, name="jsonschema")  # type: ignore[no-untyped-call]
         for error in thorough.iter_errors(book.value):
             best = best_match([error])
-            found.append(shown(f"{best.json_path.removeprefix('$.')[:100]}: {best.message[-200:]}"))
+            found.append(escape(f"{best.json_path.removeprefix('$.')[:100]}: {best.message[-200:]}"))
     if book.has_ids:
         times = Counter(one for one in _ids(book) if one)
-        found += [f"{number} cells have the id {shown(one[:80])}" for one, number in times.items() if number > 1]
+        found += [f"{number} cells have the id {escape(one[:80])}" for one, number in times.items() if number > 1]
     return found
 
 

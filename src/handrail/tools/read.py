@@ -15,7 +15,7 @@ from pydantic.json_schema import SkipJsonSchema
 from handrail.errors import BadArguments, BinaryFile, FileTooLarge, PageTooLarge, PastColumn, PastEnd
 from handrail.files.pages import Page, Row, TextFile
 from handrail.text import lines
-from handrail.text.display import readable
+from handrail.text.display import replace_surrogates
 from handrail.tools.shared import read_media
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Remark, Tool, Words
 
@@ -279,7 +279,7 @@ def say(outcome: Outcome, words: Words) -> str:
         return words.say("read.page", **{"cut": None, **facts, "rows": facts["text"]})
     rows: list[tuple[int | str, str]] = []
     for row in facts["rows"]:
-        text = readable(row.text)
+        text = replace_surrogates(row.text)
         if row.cut:
             left, endless = row.row.left, row.row.endless
             text += words.say("read.cut_line", left=left, column=row.cut, endless=endless)

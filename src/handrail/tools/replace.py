@@ -31,16 +31,16 @@ from handrail.errors import (
     UnknownOccurrence,
 )
 from handrail.files.versions import Stored, load
-from handrail.model import Touch
+from handrail.model import Access
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import Tree
-from handrail.text.display import readable, shown
+from handrail.text.display import escape, replace_surrogates
 from handrail.text.document import document
 from handrail.text.globs import BadGlob, filtered
 from handrail.text.lines import body
 from handrail.text.matching import occurrences
 from handrail.text.matching.occurrences import Occurrence
-from handrail.text.splice import narrowed
+from handrail.text.splice import minimize
 from handrail.tools.shared.coverage import passed_over
 from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Reads, Remark, Tool, Words
 from handrail.workspace import WorkPath
@@ -203,7 +203,7 @@ class _Hunt:
             if len(fits) == 1:
                 picked.add(fits[0].key)
             else:
-                unknown.append(shown(occurrences.cut(one, _LONG)))
+                unknown.append(escape(occurrences.cut(one, _LONG)))
         if unknown:
             raise UnknownOccurrence(ids=unknown[:10], more=len(unknown) - 10 if len(unknown) > 10 else None)
         return [place for place in self.places if place.key in picked]
@@ -214,7 +214,7 @@ class _Hunt:
         return lambda place: place.key[: _SHORT if times[place.key[:_SHORT]] == 1 else _LONG]
 
 
-def seek(args: Args, ctx: Context) -> list[Touch]:
+def seek(args: Args, ctx: Context) -> list[Access]:
     """The files that will be changed. A dry run changes none."""
     if args.dry_run:
         return []
@@ -223,7 +223,7 @@ def seek(args: Args, ctx: Context) -> list[Touch]:
     hunt = _looked(args, ctx)
     paths = {place.path: hunt.real[place.path] for place in hunt.chosen()}
     args._sought = _Sought(paths, hunt.receipt)
-    return [Touch("write", path) for path in paths]
+    return [Access("write", path) for path in paths]
 
 
 def _looked(args: Args, ctx: Context) -> _Hunt:
@@ -304,7 +304,7 @@ def run(args: Args, ctx: Context) -> Outcome:
 def _staged(ctx: Context, path: str, loaded: Loaded, found: Sequence[Occurrence]) -> list[tuple[int, str]]:
     """The new lines of one file."""
     text = loaded.document.text
-    splices = [splice for one in found if (splice := narrowed(text, one.start, one.end, one.new))]
+    splices = [splice for one in found if (splice := minimize(text, one.start, one.end, one.new))]
     try:
         hunks = ctx.stage(path, loaded, splices).hunks
     except CannotEncode as error:
@@ -335,15 +335,15 @@ def _outcome(kind: str, args: Args, hunt: _Hunt, chosen: Sequence[Place], limits
     listed = [
         {
             "id": called(place),
-            "path": shown(place.path),
+            "path": escape(place.path),
             "line": place.found.line,
-            "old": readable(occurrences.cut(place.old, limits.page_chars)),
-            "new": readable(occurrences.cut(place.found.new, limits.page_chars)),
+            "old": replace_surrogates(occurrences.cut(place.old, limits.page_chars)),
+            "new": replace_surrogates(occurrences.cut(place.found.new, limits.page_chars)),
         }
         for place in page
     ]
     data: dict[str, Any] = {
-        "files": [{"path": shown(path), "count": count} for path, count in counts.items()],
+        "files": [{"path": escape(path), "count": count} for path, count in counts.items()],
         "occurrences": listed,
         "total": len(chosen),
         "replaced": len(chosen) if kind == "done" else 0,

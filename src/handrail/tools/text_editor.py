@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from handrail.errors import BadArguments, PastEnd
-from handrail.model import Touch
+from handrail.model import Access
 from handrail.text import lines
 from handrail.text.diff import snippet
 from handrail.text.document import Splice
-from handrail.text.splice import with_endings
+from handrail.text.splice import keep_endings
 from handrail.tools import edit, view, write
 from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Tool, Words
 from handrail.tools.view import Range, borrowed, lent
@@ -49,12 +49,12 @@ class Limits(view.Limits):
     snippet_lines: int = 60
 
 
-def touches(args: Args) -> list[Touch]:
+def accesses(args: Args) -> list[Access]:
     """Only `view` leaves the file alone."""
     missing = [name for name in _NEEDS[args.command] if getattr(args, name) is None]
     if missing:
         raise BadArguments(problems="\n".join(f"- {name}: missing; {args.command} needs it" for name in missing))
-    return [Touch("read" if args.command == "view" else "write", args.path)]
+    return [Access("read" if args.command == "view" else "write", args.path)]
 
 
 def run(args: Args, ctx: Context) -> Outcome:
@@ -95,7 +95,7 @@ def _inserted(loaded: Loaded, path: str, after: int, new: str) -> Splice:
     whole = new if lines.ending(new) else new + "\n"
     if at == len(text) and not lines.ending(there[-1]):
         whole = "\n" + whole[: -len(lines.ending(whole))]
-    return Splice(at, at, with_endings(text, at, at, whole))
+    return Splice(at, at, keep_endings(text, at, at, whole))
 
 
 def say(outcome: Outcome, words: Words) -> str:
@@ -111,5 +111,5 @@ def say(outcome: Outcome, words: Words) -> str:
 
 
 TOOL = Tool(
-    id="text_editor", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True), touches=touches
+    id="text_editor", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True), accesses=accesses
 )

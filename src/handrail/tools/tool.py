@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
-from handrail.model import Action, Touch
+from handrail.model import Access, Action
 
 if TYPE_CHECKING:
     import threading
 
     from handrail.files.pages import TextFile
-    from handrail.files.subtrees import Parcel
+    from handrail.files.subtrees import Subtree
     from handrail.files.versions import Stored
     from handrail.search.tree import Tree
     from handrail.shell.terminal import Terminal
@@ -149,10 +149,10 @@ class Context(Protocol):
     ) -> Staged:
         """Ask for a file to be changed and moved, in place of ``over`` if something stands there."""
 
-    def parcel(self, named: str) -> Parcel:
+    def parcel(self, named: str) -> Subtree:
         """A file or a directory, with all that is in it."""
 
-    def take(self, named: str, parcel: Parcel, to: str | None = None) -> None:
+    def take(self, named: str, parcel: Subtree, to: str | None = None) -> None:
         """Ask for it to be moved as it stands, or (with no ``to``) removed so that this can be taken back."""
 
 
@@ -186,17 +186,19 @@ class Tool:
     run: Callable[[Any, Context], Outcome]
     say: Callable[[Outcome, Words], str]
     hints: Hints = Hints()
-    touches: Callable[[Any], Sequence[Touch]] | None = None
+    accesses: Callable[[Any], Sequence[Access]] | None = None
     """Only for tools whose targets are inside a text; the others are read off the types of their arguments."""
-    seek: Callable[[Any, Context], Sequence[Touch]] | None = None
+    seek: Callable[[Any, Context], Sequence[Access]] | None = None
     """Only for tools whose targets must be looked for: what they will touch besides, found by reading alone."""
 
-    def declare(self, args: Arguments) -> tuple[Touch, ...]:
+    def declare(self, args: Arguments) -> tuple[Access, ...]:
         """What a call with these arguments will touch."""
-        if self.touches:
-            return tuple(self.touches(args))
+        if self.accesses:
+            return tuple(self.accesses(args))
         return tuple(
-            Touch(action, getattr(args, name)) for name, action in _named(type(args)) if getattr(args, name) is not None
+            Access(action, getattr(args, name))
+            for name, action in _named(type(args))
+            if getattr(args, name) is not None
         )
 
 

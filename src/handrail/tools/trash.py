@@ -13,7 +13,7 @@ from pydantic import Field
 
 from handrail.errors import NotFound, NotRegular
 from handrail.files.subtrees import MOST_ENTRIES
-from handrail.model import Touch
+from handrail.model import Access
 from handrail.tools.move import inside
 from handrail.tools.tool import Arguments, Context, Hints, Names, Outcome, Tool, Words
 
@@ -29,13 +29,13 @@ class Limits:
     entries: int = MOST_ENTRIES
 
 
-def seek(args: Args, ctx: Context) -> list[Touch]:
+def seek(args: Args, ctx: Context) -> list[Access]:
     """Each file and directory inside of a directory."""
     try:
         names = inside(ctx.parcel(args.path))
     except (NotFound, NotRegular):  # said by the run, when it is allowed
         return []
-    return [Touch("delete", f"{args.path.rstrip('/')}/{name}") for name in names]
+    return [Access("delete", f"{args.path.rstrip('/')}/{name}") for name in names]
 
 
 def run(args: Args, ctx: Context) -> Outcome:

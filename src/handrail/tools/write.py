@@ -10,7 +10,7 @@ from pydantic import Field
 from handrail.text import lines
 from handrail.text.codec import UTF8
 from handrail.text.document import Document, Splice
-from handrail.text.splice import narrowed, with_endings
+from handrail.text.splice import keep_endings, minimize
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words, Writes
 
 
@@ -42,8 +42,8 @@ def run(args: Args, ctx: Context) -> Outcome:
     if (
         "\r" not in content and not ctx.limits.verbatim
     ):  # who does not spell out line endings wants those that the file has
-        content = with_endings(text, 0, len(text), content)
-    change = narrowed(text, 0, len(text), content)
+        content = keep_endings(text, 0, len(text), content)
+    change = minimize(text, 0, len(text), content)
     staged = ctx.stage(args.file_path, loaded, [change] if change else [])
     return Outcome("replaced" if staged.changes else "unchanged", facts, {"created": False, **data})
 

@@ -26,7 +26,7 @@ from handrail.files.versions import read_all
 from handrail.pipeline.prepared import Approve
 from handrail.pipeline.session import Session
 from handrail.text.document import document
-from handrail.text.splice import narrowed, with_endings
+from handrail.text.splice import keep_endings, minimize
 from handrail.workspace import Root, WorkPath, Workspace
 
 with needs("acp"):
@@ -127,8 +127,8 @@ class EditorWorkspace(Workspace):
             return None
         wanted = text.removeprefix("\ufeff") if saved.codec.bom else text
         if "\r" not in wanted:
-            wanted = with_endings(saved.text, 0, len(saved.text), wanted)
-        change = narrowed(saved.text, 0, len(saved.text), wanted)
+            wanted = keep_endings(saved.text, 0, len(saved.text), wanted)
+        change = minimize(saved.text, 0, len(saved.text), wanted)
         try:
             return text, saved.spliced([change] if change else [])
         except CannotEncode:  # the editor has to choose another encoding when it saves this

@@ -12,7 +12,7 @@ from handrail.aio import AsyncSession
 from handrail.errors import ToolError
 from handrail.extras import needs
 from handrail.integrations.common import pictures
-from handrail.model import Result, Touch
+from handrail.model import Access, Result
 from handrail.pipeline.prepared import Answer, Lasting, Prepared
 
 with needs("acp"):
@@ -63,15 +63,15 @@ class Conversation:
         """One tool call, shown in the editor. Never raises for anything that a model did."""
         call = id or f"call-{secrets.token_hex(6)}"
         prepared, diffs = await asyncio.to_thread(self._looked_at, tool, arguments)
-        touches = prepared.touches if prepared else ()
+        accesses = prepared.accesses if prepared else ()
         asks = prepared is not None and prepared.verdict.decision == "ask"
         await self._update(
             acp.start_tool_call(
                 call,
-                _title(tool, touches),
+                _title(tool, accesses),
                 kind=self._kind(tool),
                 status="pending" if asks else "in_progress",
-                locations=_places(touches),
+                locations=_places(accesses),
                 raw_input=arguments,
             )
         )
@@ -82,7 +82,7 @@ class Conversation:
             result = await self.session.call(tool, arguments, id=call)
             status = "completed" if result.ok else "failed"
             content = diffs if diffs and result.ok else _blocks(result)
-            places = _places(result.touches, result.data.get("first"))
+            places = _places(result.accesses, result.data.get("first"))
             return result
         finally:
             with suppress(ConnectionError):  # an editor that has gone needs no report
@@ -103,11 +103,11 @@ class Conversation:
         options.append(PermissionOption(option_id="reject_once", name="Reject", kind="reject_once"))
         shown = ToolCallUpdate(
             tool_call_id=call.id,
-            title=_title(call.tool, prepared.touches),
+            title=_title(call.tool, prepared.accesses),
             kind=self._kind(call.tool),
             status="pending",
             content=content,
-            locations=_places(prepared.touches),
+            locations=_places(prepared.accesses),
             raw_input=dict(call.arguments),
         )
         try:
@@ -138,28 +138,28 @@ class Conversation:
         await self._client.session_update(session_id=self.id, update=update)
 
 
-def _title(tool: str, touches: Sequence[Touch]) -> str:
-    if not touches:
+def _title(tool: str, accesses: Sequence[Access]) -> str:
+    if not accesses:
         return tool
-    return f"`{touches[0].target}`" if touches[0].action == "run" else f"{tool} {touches[0].target}"
+    return f"`{accesses[0].target}`" if accesses[0].action == "run" else f"{tool} {accesses[0].target}"
 
 
 def _command(prepared: Prepared) -> str:
     """What a person is to judge, of a call that proposes no change to a file."""
     try:
-        return prepared.preview() or _title(prepared.call.tool, prepared.touches)
+        return prepared.preview() or _title(prepared.call.tool, prepared.accesses)
     except ToolError:
-        return _title(prepared.call.tool, prepared.touches)
+        return _title(prepared.call.tool, prepared.accesses)
 
 
-def _places(touches: Sequence[Touch], line: int | None = None) -> list[ToolCallLocation]:
-    files = dict.fromkeys(touch.path for touch in touches if touch.path and not touch.by_command)
+def _places(accesses: Sequence[Access], line: int | None = None) -> list[ToolCallLocation]:
+    files = dict.fromkeys(access.path for access in accesses if access.path and not access.by_command)
     return [ToolCallLocation(path=path, line=line) for path in files]
 
 
 def _diffs(prepared: Prepared) -> Content:
     """What a call would change, file by file; what is no text is not shown like this, nor what a command may do."""
-    actions = {touch.action for touch in prepared.touches if not touch.by_command}
+    actions = {access.action for access in prepared.accesses if not access.by_command}
     if "run" in actions or actions.isdisjoint(("write", "delete")):
         return []
     try:

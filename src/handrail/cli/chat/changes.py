@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.journal.queries import CallRow, Reader
@@ -34,7 +34,7 @@ def _reader(session: Session) -> Iterator[Reader]:
     except JournalFailed as error:
         failure = session.journal.failure
         why = f"the journal cannot be opened: {failure}" if failure else str(error.facts.get("why", error))
-        raise NoChange(shown(why)) from None
+        raise NoChange(escape(why)) from None
 
 
 def calls(session: Session, most: int) -> list[CallRow]:
@@ -61,7 +61,7 @@ def undo_last(session: Session) -> UndoReport:
     except JournalFailed as error:
         raise NoChange(f"nothing was taken back: {error.facts.get('why', error)}") from None
     except ToolError as error:
-        raise NoChange(f"nothing was taken back: {shown(str(error))}") from None
+        raise NoChange(f"nothing was taken back: {escape(str(error))}") from None
 
 
 def net_diff(session: Session) -> str:
@@ -84,7 +84,7 @@ def _one(path: str, digest: str, kept: dict[str, bytes], session: Session) -> st
     from handrail.text.document import Splice
 
     home = os.path.realpath(session.workspace.home)
-    name = shown(os.path.relpath(path, home) if path.startswith(home + os.sep) else path)
+    name = escape(os.path.relpath(path, home) if path.startswith(home + os.sep) else path)
     if digest and digest not in kept:
         return "" if digest == DIRECTORY else f"{name}: what was there before is not kept as a text\n"
     try:

@@ -45,12 +45,12 @@ def _listed() -> int:
 
     from handrail.agent.store import Store
     from handrail.files.locks import state_directory
-    from handrail.text.display import shown
+    from handrail.text.display import escape
 
     for kept in Store(state_directory(open_config().settings.state)).all():
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(kept.when))
-        first = shown(" ".join(kept.first.split()))[:60]
-        row = f"{kept.id}  {when}  {shown(kept.model)}  {shown(kept.workspace)}  {first}"
+        first = escape(" ".join(kept.first.split()))[:60]
+        row = f"{kept.id}  {when}  {escape(kept.model)}  {escape(kept.workspace)}  {first}"
         if kept.first and not write(safe(row) + "\n"):
             break
     return 0

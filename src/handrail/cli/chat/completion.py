@@ -11,7 +11,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from handrail.cli.output import safe
-from handrail.text.display import readable
+from handrail.text.display import replace_surrogates
 
 if TYPE_CHECKING:
     from handrail.pipeline.session import Session
@@ -93,7 +93,9 @@ def _walked(session: Session) -> Iterator[str]:
         for here in tree.walk(Budget(_SECONDS, _VISITS)).directories(tree.look(hidden=False, ignored=False)):
             for name in (*here.files, *(f"{name}/" for name in here.dirs)):
                 path = here.prefix + name
-                if path == safe(readable(path)) and not any(map(str.isspace, path)):  # what can be typed as one word
+                if path == safe(replace_surrogates(path)) and not any(
+                    map(str.isspace, path)
+                ):  # what can be typed as one word
                     yield path
     except (ToolError, OSError):
         return

@@ -20,7 +20,7 @@ from handrail.cli.chat.blocks import Blocks
 from handrail.cli.chat.screen import told
 from handrail.cli.chat.summary import MARKS, about, outcome
 from handrail.cli.output import painted, safe
-from handrail.text.display import readable
+from handrail.text.display import replace_surrogates
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -53,10 +53,10 @@ class LiveScreen:
     def say(self, text: str, style: str = "") -> None:
         from rich.text import Text
 
-        self._print(Text(safe(readable(text)).rstrip("\n"), style))
+        self._print(Text(safe(replace_surrogates(text)).rstrip("\n"), style))
 
     def diff(self, text: str) -> None:
-        self._print(painted(readable(text)))
+        self._print(painted(replace_surrogates(text)))
 
     def _print(self, what: RenderableType, *, fitted: bool = False) -> None:
         console, written = self._console()
@@ -69,7 +69,7 @@ class LiveScreen:
         from rich.markdown import Markdown
 
         # No links that only the terminal shows: the address is part of the text.
-        self._print(Markdown(safe(readable(block)), hyperlinks=False, code_theme="ansi_dark"), fitted=True)
+        self._print(Markdown(safe(replace_surrogates(block)), hyperlinks=False, code_theme="ansi_dark"), fitted=True)
 
     def _console(self) -> tuple[Console, io.StringIO]:
         from rich.console import Console
@@ -173,7 +173,7 @@ class LiveScreen:
 
         wide, high = self._size()
         self._frame = (self._frame + 1) % len(_FRAMES)
-        open_text = safe(readable(self._blocks.open)).expandtabs(4).strip("\n")
+        open_text = safe(replace_surrogates(self._blocks.open)).expandtabs(4).strip("\n")
         rows = [part for line in open_text.split("\n") for part in textwrap.wrap(line, wide - 1) or [""]]
         rows = rows[-max(3, high - _MOST_TAIL - 6) :] if open_text else []
         now, lines = time.monotonic(), [*rows]

@@ -19,7 +19,7 @@ from handrail.cli.chat.interrupts import Interrupts, Watched
 from handrail.cli.chat.status import Meter
 from handrail.cli.common import open_session
 from handrail.cli.output import Stop, safe
-from handrail.text.display import readable
+from handrail.text.display import replace_surrogates
 
 if TYPE_CHECKING:
     from handrail.agent.loop import Agent
@@ -201,4 +201,4 @@ def _last_lines(log: str) -> list[str]:
     except OSError:  # it has ended meanwhile
         return []
     lines = raw.split(b"\n")[1 if len(raw) == _TAIL else 0 :]
-    return [safe(readable(clean(line))).expandtabs(4) for line in lines if line.strip()][-5:]
+    return [safe(replace_surrogates(clean(line))).expandtabs(4) for line in lines if line.strip()][-5:]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from handrail.cli.common import add_dialect, add_workspace, open_config, open_dialect, require_directory
 from handrail.cli.output import UsageError
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.agent.messages import Turn
@@ -96,7 +96,7 @@ def make_plan(options: argparse.Namespace, environ: Mapping[str, str] = os.envir
     if not asked:
         from handrail.settings.config_file import place as where
 
-        raise UsageError(_NO_MODEL.format(place=shown(config.path or where(environ))))
+        raise UsageError(_NO_MODEL.format(place=escape(config.path or where(environ))))
     plan = _modelled(asked, options, config, environ, workspace, state, kept[2] if kept else "")
     return replace(plan, conversation=kept[0], turns=kept[3]) if kept else plan
 
@@ -116,7 +116,7 @@ def _modelled(
     ours = own.model in (None, model)  # what is configured for a model does not hold for another one
     api = options.api or (own.api if ours else None) or api_of(model, environ)
     if api not in APIS:
-        raise UsageError(f"--api: there is no API {shown(api)}; known are {', '.join(APIS)}")
+        raise UsageError(f"--api: there is no API {escape(api)}; known are {', '.join(APIS)}")
     dialect = options.dialect or dialect or family(model).dialect
     _require_dialect(dialect)
     plan = Plan(
@@ -144,7 +144,7 @@ def require_reachable(model: str, api: Api, environ: Mapping[str, str]) -> None:
     package = "anthropic" if api == "anthropic" else "openai"
     variable = _KEYS[package][-1]
     if (base := environ.get(variable)) and not base.startswith(("http://", "https://")):
-        raise UsageError(f"{variable} is {shown(base)}, which is no address; it must begin with http:// or https://")
+        raise UsageError(f"{variable} is {escape(base)}, which is no address; it must begin with http:// or https://")
     if find_spec(package) and any(environ.get(name) for name in _KEYS[package]):
         return
     from handrail.agent.providers import ModelError, open_model
@@ -178,7 +178,7 @@ def _resumed(
         conversation, kept, turns = store.load(wanted)
     except NoConversation as error:
         mend = "leave out --continue to begin one" if options.go_on else "`handrail chat --list` shows their ids"
-        raise UsageError(f"{shown(str(error))}; {mend}") from None
+        raise UsageError(f"{escape(str(error))}; {mend}") from None
     if kept.workspace != workspace:
-        raise UsageError(f"conversation {kept.id} is about {shown(kept.workspace)}; give -w {shown(kept.workspace)}")
+        raise UsageError(f"conversation {kept.id} is about {escape(kept.workspace)}; give -w {escape(kept.workspace)}")
     return conversation, kept.model, kept.dialect, turns

@@ -15,7 +15,7 @@ from handrail.cli.chat.screen import lively, open_screen
 from handrail.cli.chat.slash import COMMANDS, Slash, is_command
 from handrail.cli.output import UsageError, on_terminal
 from handrail.extras import MissingExtra, needs
-from handrail.text.display import readable, shown
+from handrail.text.display import escape, replace_surrogates
 
 if TYPE_CHECKING:
     from handrail.agent.loop import Ending
@@ -72,7 +72,7 @@ def answer(work: Work, text: str) -> Ending | None:
         except ModelError as error:
             ending, why = None, str(error)
         else:
-            ending = agent.run(readable(text), work.stopping)
+            ending = agent.run(replace_surrogates(text), work.stopping)
             why = "" if ending.how == "done" else ending.text
             work.meter.used = agent.history.tokens
     if why:
@@ -92,7 +92,7 @@ def _asker(work: Work, slash: Slash) -> Ask:
     if not lively() or not on_terminal(sys.stdin):
         return _line
     plan = work.plan
-    mode = f"{shown(plan.model)} · {shown(plan.workspace)} · {plan.mode} · /help"
+    mode = f"{escape(plan.model)} · {escape(plan.workspace)} · {plan.mode} · /help"
     print(f"\x1b[2m{mode}\x1b[0m" if "NO_COLOR" not in os.environ else mode, flush=True)
     if plan.turns:
         print(f"(a conversation of {len(plan.turns)} turns goes on)", flush=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from handrail.cli.chat.changes import NoChange, calls, net_diff, undo_last
 from handrail.cli.chat.summary import MARKS
 from handrail.cli.output import UsageError
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.cli.chat.opening import Work
@@ -57,7 +57,7 @@ class Slash:
         if name not in self._commands:
             near = get_close_matches(name, COMMANDS, n=1)
             mend = f"did you mean /{near[0]}?" if near else "/help lists them"
-            self._say(f"there is no command /{shown(name)}; {mend}", "red")
+            self._say(f"there is no command /{escape(name)}; {mend}", "red")
             return True
         try:
             self._commands[name](rest.strip())
@@ -83,8 +83,8 @@ class Slash:
         session = self._work.session
         specs = session.specs()
         wide = max((len(spec.name) for spec in specs), default=0)
-        self._say(f"dialect {shown(session.dialect.name)}", "bold")
-        self._say("\n".join(f"{shown(spec.name):<{wide}}  {first_sentence(spec.description)}" for spec in specs))
+        self._say(f"dialect {escape(session.dialect.name)}", "bold")
+        self._say("\n".join(f"{escape(spec.name):<{wide}}  {first_sentence(spec.description)}" for spec in specs))
 
     def _diff(self, _: str) -> None:
         diff = net_diff(self._work.session)
@@ -97,22 +97,22 @@ class Slash:
         report = undo_last(self._work.session)
         words = {"changed": "set back", "created": "brought back", "deleted": "removed again", "mode": "given its mode"}
         for one in report.restored:
-            self._say(f"{words[one.how]}  {shown(one.path)}", "green")
+            self._say(f"{words[one.how]}  {escape(one.path)}", "green")
         for conflict in report.conflicts:
-            self._say(f"left alone  {shown(conflict.path)}: {conflict.why}", "yellow")
+            self._say(f"left alone  {escape(conflict.path)}: {conflict.why}", "yellow")
         for path in report.missing:
-            self._say(f"not kept  {shown(path)}: its old contents are not in the journal", "red")
+            self._say(f"not kept  {escape(path)}: its old contents are not in the journal", "red")
         if report.restored:
-            paths = ", ".join(shown(one.path) for one in report.restored)
+            paths = ", ".join(escape(one.path) for one in report.restored)
             self.notes.append(f"[The person took back the last change. As before again: {paths}]")
 
     def _log(self, _: str) -> None:
         rows = calls(self._work.session, _LAST)
         for row in rows:
             mark, style = MARKS.get(row.status, ("-", "yellow"))
-            touched = ", ".join(f"{action} {shown(target)}" for action, target, *_ in row.touches)
+            accessed = ", ".join(f"{action} {escape(target)}" for action, target, *_ in row.accesses)
             took = f"{row.duration / 1000:.2f} s" if row.duration is not None else ""
-            self._say(f"{row.seq:>5} {mark} {shown(row.tool):<10} {took:>8}  {touched[:100]}", style)
+            self._say(f"{row.seq:>5} {mark} {escape(row.tool):<10} {took:>8}  {accessed[:100]}", style)
         self._say("`handrail show N` shows one in full" if rows else "no call was made yet", "dim")
 
     def _mode(self, word: str) -> None:
@@ -122,7 +122,7 @@ class Slash:
         if not word:
             self._say(f"mode {getattr(session.policy, 'mode', '-')}; the modes are {', '.join(MODES)}")
         elif word not in MODES:
-            raise UsageError(f"there is no mode {shown(word)}; the modes are {', '.join(MODES)}")
+            raise UsageError(f"there is no mode {escape(word)}; the modes are {', '.join(MODES)}")
         else:
             session.set_mode(word)
             self._say(f"mode {word}", "green")
@@ -133,7 +133,7 @@ class Slash:
 
         work = self._work
         if not name:
-            self._say(f"model {shown(work.plan.model)}, API {work.plan.api}, dialect {shown(work.plan.dialect)}")
+            self._say(f"model {escape(work.plan.model)}, API {work.plan.api}, dialect {escape(work.plan.dialect)}")
             return
         api = work.plan.options.api or api_of(name, os.environ)
         require_reachable(name, api, os.environ)
@@ -141,7 +141,7 @@ class Slash:
             work.change_model(name, api, work.plan.options.window or family(name).window)
         except ModelError as error:
             raise UsageError(str(error)) from None
-        self._say(f"model {shown(name)}; the conversation and the tools of {shown(work.plan.dialect)} stay", "green")
+        self._say(f"model {escape(name)}; the conversation and the tools of {escape(work.plan.dialect)} stay", "green")
 
     def _compact(self, _: str) -> None:
         from handrail.agent.providers import Cancelled, ModelError

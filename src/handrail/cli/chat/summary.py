@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.agent.messages import Ended, Use
@@ -19,10 +19,10 @@ def about(use: Use) -> str:
     try:
         values = json.loads(use.arguments)
     except (ValueError, RecursionError):
-        return f"{shown(use.name)} {_short(use.arguments)}"
+        return f"{escape(use.name)} {_short(use.arguments)}"
     values = list(values.values()) if isinstance(values, dict) else []
     first = next((value for value in values if isinstance(value, str) and value), "")
-    return f"{shown(use.name)} {_short(first)}".rstrip()
+    return f"{escape(use.name)} {_short(first)}".rstrip()
 
 
 def outcome(event: Ended) -> str:
@@ -44,5 +44,5 @@ def size(count: int) -> str:
 
 def _short(text: str, most: int = _MOST) -> str:
     """A text on one line, with nothing in it that a terminal would obey."""
-    line = shown(" ".join(text[: most * 4].split()))
+    line = escape(" ".join(text[: most * 4].split()))
     return line if len(line) <= most else line[: most - 1] + "…"

@@ -18,7 +18,7 @@ from handrail.mcp.http import principals
 from handrail.mcp.http.principals import OWNER, BadPrincipals, Principal, Principals
 from handrail.mcp.http.serve import Door, HttpError, listening, serve
 from handrail.system_calls import hide_argument
-from handrail.text.display import shown
+from handrail.text.display import escape
 from handrail.workspace import Root
 
 _ABOUT = """\
@@ -74,7 +74,7 @@ def door(options: argparse.Namespace) -> Door:
     if not _is_loopback(host):
         if not options.allow_remote:
             raise HttpError(
-                f"{shown(host)} can be reached from other machines; say --allow-remote if that is meant, "
+                f"{escape(host)} can be reached from other machines; say --allow-remote if that is meant, "
                 "and put TLS in front of it"
             )
         said.append("warning: other machines can reach this server, and what is said is not encrypted")
@@ -107,7 +107,7 @@ def _alone(options: argparse.Namespace, said: list[str]) -> Principals:
 def _owner(options: argparse.Namespace, said: list[str]) -> Principal:
     for place in (options.workspace or ".", *options.root, *options.read_root):
         if not os.path.isdir(place):
-            raise HttpError(f"{shown(place) or repr(place)} is not a directory")
+            raise HttpError(f"{escape(place) or repr(place)} is not a directory")
     if options.token is not None:
         digest = principals.checked_token(options.token, "--token")
         hide_argument(options.token)
@@ -115,7 +115,7 @@ def _owner(options: argparse.Namespace, said: list[str]) -> Principal:
         digest = principals.from_file(options.token_file)
     else:
         digest, path, made = principals.own_token()
-        said.append(f"token: {made} (kept in {shown(path)})" if made else f"the token is in {shown(path)}")
+        said.append(f"token: {made} (kept in {escape(path)})" if made else f"the token is in {escape(path)}")
     tools = tuple(name.strip() for name in (options.tools or "").split(",") if name.strip())
     root = os.path.realpath(options.workspace or ".")
     return Principal(OWNER, digest, root, options.mode or "accept-edits", options.dialect or "native", tools)
@@ -125,8 +125,8 @@ def run(options: argparse.Namespace) -> int:
     """Serve until a signal ends it; raises `HttpError`."""
     try:
         with needs("mcp"):
-            import uvicorn  # noqa: F401 - the extra, as a whole
-
+            import mcp.server  # noqa: F401 - the extra, as a whole
+            import uvicorn  # noqa: F401
     except MissingExtra as error:
         raise HttpError(str(error)) from None
     asked = door(options)
@@ -139,7 +139,7 @@ def _address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise HttpError(f"--http {shown(text)} is not HOST:PORT, such as 127.0.0.1:8765")
+        raise HttpError(f"--http {escape(text)} is not HOST:PORT, such as 127.0.0.1:8765")
     return host, int(port)
 
 

@@ -31,7 +31,7 @@ from handrail.files.locks import state_directory
 from handrail.policy.files import PolicyFile, parse
 from handrail.policy.paths import escaped
 from handrail.policy.secrets import MODES, Mode
-from handrail.text.display import shown
+from handrail.text.display import escape
 
 OWNER = "owner"
 _TOKEN_FILE = "mcp-http-token"  # noqa: S105 - the name of a file
@@ -90,7 +90,7 @@ def checked_token(token: str, source: str) -> bytes:
 
 def from_file(path: str) -> bytes:
     """The digest of the token in a file."""
-    return checked_token(_private(path).strip(), shown(path))
+    return checked_token(_private(path).strip(), escape(path))
 
 
 def own_token() -> tuple[bytes, str, str]:
@@ -110,21 +110,21 @@ def load(path: str) -> Principals:
     try:
         table = tomllib.loads(_read(path))
     except tomllib.TOMLDecodeError as error:
-        raise BadPrincipals(f"{shown(path)}: not valid TOML: {error}") from None
+        raise BadPrincipals(f"{escape(path)}: not valid TOML: {error}") from None
     rows = table.pop("principal", None)
     if table or not isinstance(rows, list) or not rows:
-        raise BadPrincipals(f"{shown(path)}: it holds one [[principal]] table for each principal, and nothing else")
-    known = [_principal(row, f"{shown(path)}: principal {number}") for number, row in enumerate(rows, 1)]
+        raise BadPrincipals(f"{escape(path)}: it holds one [[principal]] table for each principal, and nothing else")
+    known = [_principal(row, f"{escape(path)}: principal {number}") for number, row in enumerate(rows, 1)]
     if any("token" in row for row in rows):
         _private(path)
     for what, values in (("name", [one.name for one in known]), ("token", [one.digest for one in known])):
         if len(set(values)) < len(values):
-            raise BadPrincipals(f"{shown(path)}: two principals have the same {what}")
+            raise BadPrincipals(f"{escape(path)}: two principals have the same {what}")
     for inner in known:
         for outer in known:
             if inner.root != outer.root and inner.root.startswith(outer.root.rstrip(os.sep) + os.sep):
                 raise BadPrincipals(
-                    f"{shown(path)}: the root of {shown(inner.name)} lies inside that of {shown(outer.name)}, "
+                    f"{escape(path)}: the root of {escape(inner.name)} lies inside that of {escape(outer.name)}, "
                     "where neither could be kept from the files of the other"
                 )
     kept = (os.path.join(state_directory(), name) for name in ("journal", _TOKEN_FILE))
@@ -154,7 +154,7 @@ def _principal(row: dict[str, Any], where: str) -> Principal:
     for key, value in given.items():
         if key not in allowed:
             raise BadPrincipals(
-                f"{where}: unknown key {shown(key)}; there are token, token_sha256, {', '.join(allowed)}"
+                f"{where}: unknown key {escape(key)}; there are token, token_sha256, {', '.join(allowed)}"
             )
         if not isinstance(value, allowed[key]):
             raise BadPrincipals(f"{where}: {key} is not {'a list' if allowed[key] is list else 'a string'}")
@@ -169,7 +169,7 @@ def _principal(row: dict[str, Any], where: str) -> Principal:
         raise BadPrincipals(f"{where}: mode is one of {', '.join(MODES)}")
     root = os.path.realpath(os.path.expanduser(given["root"]))
     if not os.path.isdir(root):
-        raise BadPrincipals(f"{where}: root {shown(given['root'])} is not a directory")
+        raise BadPrincipals(f"{where}: root {escape(given['root'])} is not a directory")
     tools = tuple(given.pop("tools", ()))
     if not all(isinstance(name, str) for name in tools):
         raise BadPrincipals(f"{where}: tools is a list of names")
@@ -181,17 +181,17 @@ def _read(path: str) -> str:
         with open(path, "rb") as file:
             raw = file.read(_MOST_BYTES + 1)
         if len(raw) > _MOST_BYTES:
-            raise BadPrincipals(f"{shown(path)}: it is too large")
+            raise BadPrincipals(f"{escape(path)}: it is too large")
         return raw.decode("utf-8")
     except OSError as error:
-        raise BadPrincipals(f"{shown(path)}: {error.strerror}") from None
+        raise BadPrincipals(f"{escape(path)}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise BadPrincipals(f"{shown(path)}: it is not UTF-8") from None
+        raise BadPrincipals(f"{escape(path)}: it is not UTF-8") from None
 
 
 def _private(path: str) -> str:
     """A file with a secret in it, if nobody else can read it."""
     text = _read(path)
     if stat.S_IMODE(os.stat(path).st_mode) & 0o077:
-        raise BadPrincipals(f"{shown(path)}: others can read this secret; chmod 600 it first")
+        raise BadPrincipals(f"{escape(path)}: others can read this secret; chmod 600 it first")
     return text

@@ -17,7 +17,7 @@ from handrail import __version__
 from handrail.mcp.command_line import say
 from handrail.mcp.http import principals
 from handrail.mcp.http.principals import Principal, Principals
-from handrail.text.display import shown
+from handrail.text.display import escape
 from handrail.workspace import Root
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def listening(asked: Door) -> socket.socket:
         made.listen(128)
     except OSError as error:
         made.close()
-        raise HttpError(f"{shown(asked.host)}:{asked.port} cannot be listened on: {error.strerror}") from None
+        raise HttpError(f"{escape(asked.host)}:{asked.port} cannot be listened on: {error.strerror}") from None
     return made
 
 
@@ -190,7 +190,7 @@ def _opener(principal: Principal, asked: Door) -> Callable[[], Session]:
         except ToolError as error:
             raise CannotOpen(f"no session can be opened: {dialect.wording(error)}") from None
         except OSError as error:
-            place = shown(error.filename or "")
+            place = escape(error.filename or "")
             raise CannotOpen(f"no session can be opened: {place}: {error.strerror}") from None
 
     return opened

@@ -25,7 +25,7 @@ from handrail.mcp.command_line import Parser, WrongUsage, say
 from handrail.mcp.install import json_file, toml_file
 from handrail.mcp.install.files import Config, Records, undoing
 from handrail.mcp.install.json_file import Broken
-from handrail.text.display import shown
+from handrail.text.display import escape
 from handrail.text.document import Splice
 
 NAME = "handrail"
@@ -126,7 +126,7 @@ def run(options: argparse.Namespace, environ: Mapping[str, str] | None = None) -
     """Install, show or undo; raises `InstallError`."""
     environ = os.environ if environ is None else environ
     if options.root is not None and not os.path.isdir(options.root):
-        raise InstallError(f"ROOT {shown(options.root) or repr('')} is not a directory")
+        raise InstallError(f"ROOT {escape(options.root) or repr('')} is not a directory")
     client = clients()[options.client]
     scope = options.scope or client.default
     places = client.places(scope, os.path.abspath(options.root or "."), environ)
@@ -137,9 +137,9 @@ def run(options: argparse.Namespace, environ: Mapping[str, str] | None = None) -
     try:
         return wanted.taken_out() if options.undo else wanted.put_in()
     except Broken as error:
-        raise InstallError(f"{shown(path)} is left as it is: {error}") from None
+        raise InstallError(f"{escape(path)} is left as it is: {error}") from None
     except OSError as error:
-        raise InstallError(f"{shown(error.filename or path)}: {error.strerror}") from None
+        raise InstallError(f"{escape(error.filename or path)}: {error.strerror}") from None
     except ToolError as error:
         from handrail import dialects
 
@@ -196,7 +196,7 @@ class _Wanted:
             keys, entry = self._layout(Path(self.path).read_text(encoding="utf-8"))
         room: Any = toml_file if self._is_toml else json_file
         (splice,) = room.put("", keys, entry)
-        return Told(splice.new, f"this goes into {shown(self.path)} ({self.client.name})")
+        return Told(splice.new, f"this goes into {escape(self.path)} ({self.client.name})")
 
     def put_in(self) -> Told:
         with Config(self.path) as config, Records() as records:
@@ -209,7 +209,7 @@ class _Wanted:
             splices = self._put(start, keys, entry)
             new = _applied(start, splices)
             if new == text:
-                return Told(f"{self.client.name} has it already: {shown(self.path)}\n")
+                return Told(f"{self.client.name} has it already: {escape(self.path)}\n")
             self._check(start, new, keys, entry)
             made = _levels_made(self._data(start), keys)
             directories = config.write(new)
@@ -223,7 +223,7 @@ class _Wanted:
             }
             records.put(config.real, record)
         note = self.client.note.get(self.scope, "")
-        return Told(f"{self.client.name} can use Handrail now: {shown(self.path)}\n", note)
+        return Told(f"{self.client.name} can use Handrail now: {escape(self.path)}\n", note)
 
     def taken_out(self) -> Told:
         with Config(self.path) as config, Records() as records:
@@ -237,14 +237,14 @@ class _Wanted:
                 new = _applied(text, self._take(text, keys, known["made"] if known else 0))
                 if new == text:
                     records.forget(config.real)
-                    return Told(f"{self.client.name} has nothing of Handrail: {shown(self.path)}\n")
+                    return Told(f"{self.client.name} has nothing of Handrail: {escape(self.path)}\n")
                 self._check(text, new, keys, None)
             if created and new.strip().strip("\ufeff") in ("", "{}"):
                 config.delete(known["directories"] if known else ())
-                said = f"removed {shown(self.path)}, which had been made for this\n"
+                said = f"removed {escape(self.path)}, which had been made for this\n"
             else:
                 config.write(new)
-                said = f"taken out of {shown(self.path)}\n"
+                said = f"taken out of {escape(self.path)}\n"
             records.forget(config.real)
         return Told(said)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from handrail.files.commit import Change, Saving, commit, recover
 from handrail.files.locks import Locks, state_directory
-from handrail.files.versions import Stored, digest_of, load
+from handrail.files.versions import Stored, hash_bytes, load
 from handrail.mcp.install.json_file import Broken
 from handrail.workspace import Root, WorkPath, Workspace
 
@@ -55,7 +55,7 @@ class Config:
 
     @staticmethod
     def digest(text: str) -> str:
-        return digest_of(text.encode("utf-8"))
+        return hash_bytes(text.encode("utf-8"))
 
     def write(self, text: str) -> list[str]:
         """Put new contents in place; returns the directories that were made for it, the outermost first."""
@@ -125,7 +125,7 @@ class Records:
 
 def undoing(text: str, record: Mapping[str, Any]) -> str | None:
     """The text as it was before an installation; None if it has changed since."""
-    if digest_of(text.encode("utf-8")) != record.get("after"):
+    if hash_bytes(text.encode("utf-8")) != record.get("after"):
         return None
     made = text
     for one in sorted(record["splices"], key=lambda splice: int(splice["start"])):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from handrail.shell.start_process import Spawn, plain
+from handrail.shell.start_process import Spawn, start_process
 
 BUDGET = 4 << 30
 """Bytes of output; a command that prints more is ended."""
@@ -83,7 +83,7 @@ class Order:
     env: Mapping[str, str]
     cwd: str | None = None
     """A path, `/proc/self/fd/N` for an open directory."""
-    spawn: Spawn = plain
+    spawn: Spawn = start_process
     shell: str = "bash"
     stdin: bool = False
     """Whether something will be written to it; otherwise its stdin is empty."""

@@ -11,7 +11,7 @@ from handrail.shell.runner import orphans, process_tree
 from handrail.shell.runner.order import Ended, Order
 from handrail.shell.runner.process_tree import Mark, Tree
 from handrail.shell.runner.run import Run
-from handrail.shell.runner.stop import together
+from handrail.shell.runner.stop import stop_all
 
 _TIDY_SECONDS = 1.0
 
@@ -111,6 +111,6 @@ def _end_held(held: dict[int, Run], lock: threading.Lock, everything: Tree, owne
         held.clear()
     # Whatever carries the mark of this registry, also where no run is remembered any more.
     try:
-        together(runs, "closed", [everything])
+        stop_all(runs, "closed", [everything])
     finally:
         orphans.release(len(runs))

@@ -28,7 +28,7 @@ from handrail.shell.runner.copy_output import Flow
 from handrail.shell.runner.order import Ended, Order, Reason, Stray
 from handrail.shell.runner.pid_namespace import Inside, filled
 from handrail.shell.runner.process_tree import Mark, Process, Tree
-from handrail.shell.runner.stop import together
+from handrail.shell.runner.stop import stop_all
 
 SETTLE = 0.1
 """Seconds that the last words of a command may take to arrive when the shell has ended before the writer."""
@@ -255,7 +255,7 @@ class Run:
 
     def end(self, reason: Reason = "cancelled") -> Ended | None:
         """End the whole tree, now, and wait for that."""
-        together([self], reason)
+        stop_all([self], reason)
         return self.ended
 
     def over(self, survivors: Sequence[Process], reason: Reason) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from handrail.shell.runner.run import Run
 
 
-def together(runs: Sequence[Run], reason: Reason, also: Sequence[Tree] = ()) -> None:
+def stop_all(runs: Sequence[Run], reason: Reason, also: Sequence[Tree] = ()) -> None:
     """End these trees together: the seconds of grace pass once for all of them."""
     with contextlib.ExitStack() as held:
         for run in runs:

@@ -26,12 +26,20 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, Unpack
 
 from handrail.shell.sandbox import seccomp
-from handrail.shell.sandbox.confinement import MOST_MASKED, Fence, Network, TooWide, inside, is_directory, maskable
+from handrail.shell.sandbox.confinement import (
+    MOST_MASKED,
+    Confinement,
+    Network,
+    TooWide,
+    inside,
+    is_directory,
+    maskable,
+)
 from handrail.shell.sandbox.environment import placed
 from handrail.shell.sandbox.landlock import LEAST, Confined, Rules, forgo_privileges, version
 from handrail.shell.sandbox.loopback import Supervisor, works
 from handrail.shell.sandbox.start_gate import Gate, limit, or_ended, require_program
-from handrail.shell.start_process import Starting, plain
+from handrail.shell.start_process import Starting, start_process
 
 T = TypeVar("T")
 
@@ -55,7 +63,7 @@ class BubblewrapBoundary:
     namespaced = True
     hides_own = True
 
-    def __init__(self, fence: Fence) -> None:
+    def __init__(self, fence: Confinement) -> None:
         found = shutil.which("bwrap")
         if found is None:
             raise OSError("bubblewrap is not installed")
@@ -136,7 +144,7 @@ class BubblewrapBoundary:
 
             def start() -> subprocess.Popen[bytes]:
                 with self._starting:
-                    started = plain([self._program, *self._mounts(level, named), *options, "--", *args], **how)
+                    started = start_process([self._program, *self._mounts(level, named), *options, "--", *args], **how)
                     self._started = [*(each for each in self._started if each.returncode is None), started]
                 return started
 
@@ -292,7 +300,7 @@ def _child(info: int) -> int | None:
     return None
 
 
-def _describe(fence: Fence, filtered: bool, landlock: bool, supervised: bool) -> str:
+def _describe(fence: Confinement, filtered: bool, landlock: bool, supervised: bool) -> str:
     holds = ["writes outside the workspace and a private /tmp", "other processes"]
     lacks = ["repositories that commands create or that lie deeper may get hooks"] if fence.protected else []
     if fence.network == "on":

@@ -17,13 +17,13 @@ from typing import Protocol, TypeVar, Unpack
 
 from handrail.errors import NoSandbox
 from handrail.shell.sandbox.bubblewrap import BubblewrapBoundary
-from handrail.shell.sandbox.confinement import Fence, Mode, Network, TooWide
+from handrail.shell.sandbox.confinement import Confinement, Mode, Network, TooWide
 from handrail.shell.sandbox.environment import scrubbed
 from handrail.shell.sandbox.landlock_process import LandlockBoundary
 from handrail.shell.sandbox.probe import Layer as Layer
 from handrail.shell.sandbox.probe import probe as probe
 from handrail.shell.sandbox.start_gate import Gate, has_gate, limit, require_program
-from handrail.shell.start_process import Starting, plain
+from handrail.shell.start_process import Starting, start_process
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class Unconfined:
     namespaced = False
     hides_own = False
 
-    def __init__(self, fence: Fence, why: str) -> None:
+    def __init__(self, fence: Confinement, why: str) -> None:
         self.fence = fence
         self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
         self.description = f"Nothing confines commands: they can do what this user can do ({why})."
@@ -91,7 +91,7 @@ class Unconfined:
         try:
             require_program(args[0], given)
             how |= {"env": given, "pass_fds": (*pass_fds, gate.entry) if waits else tuple(pass_fds)}
-            started = plain(gate.before(args, self._shell) if waits else args, **how)
+            started = start_process(gate.before(args, self._shell) if waits else args, **how)
             if limited:
                 limit(started.pid, limits)
                 gate.open()
@@ -106,7 +106,7 @@ class Unconfined:
         shutil.rmtree(self.tmp, ignore_errors=True)
 
 
-def choose(mode: Mode, required: bool, fence: Fence) -> Boundary:
+def choose(mode: Mode, required: bool, fence: Confinement) -> Boundary:
     """The strongest boundary of those asked for that works here; `NoSandbox` if one is required and none does."""
     wanted = {"auto": ("bwrap", "landlock"), "bwrap": ("bwrap",), "landlock": ("landlock",), "off": ()}[mode]
     why: list[str] = []

@@ -51,7 +51,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Fence:
+class Confinement:
     """Which paths and which network a command gets. Paths are made real: absolute, links followed."""
 
     writable: tuple[str, ...]

@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
-from handrail.shell.sandbox.confinement import Fence, above_of, spread
+from handrail.shell.sandbox.confinement import Confinement, above_of, spread
 
 T = TypeVar("T")
 
@@ -106,7 +106,7 @@ def drop_capabilities() -> None:
 class Rules:
     """The rights that a fence leaves, as a ruleset of the kernel, ready to be put on threads."""
 
-    def __init__(self, fence: Fence, *, tmp: str, tools: bool, also_hidden: Iterable[str] = ()) -> None:
+    def __init__(self, fence: Confinement, *, tmp: str, tools: bool, also_hidden: Iterable[str] = ()) -> None:
         """``tools``: for the file tools, which have directories of their own and use no network.
 
         ``also_hidden``: further paths that must not be readable, besides those of the fence.

@@ -16,13 +16,13 @@ from typing import TypeVar, Unpack
 
 from handrail.shell.runner.ancestry import ancestors
 from handrail.shell.sandbox import seccomp
-from handrail.shell.sandbox.confinement import Fence, Network, inside, maskable
+from handrail.shell.sandbox.confinement import Confinement, Network, inside, maskable
 from handrail.shell.sandbox.environment import placed
 from handrail.shell.sandbox.landlock import Confined, Rules, drop_capabilities, restrict
 from handrail.shell.sandbox.loopback import Supervisor, works
 from handrail.shell.sandbox.mounts import all_names
 from handrail.shell.sandbox.start_gate import Gate, has_gate, limit, or_ended, require_program
-from handrail.shell.start_process import File, Starting, plain
+from handrail.shell.start_process import File, Starting, start_process
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class LandlockBoundary:
     name = "landlock+seccomp"
     namespaced = False
 
-    def __init__(self, fence: Fence) -> None:
+    def __init__(self, fence: Confinement) -> None:
         if not seccomp.supported():
             raise OSError("there is no filter on system calls for this kind of machine")
         self._shell = shutil.which("bash")
@@ -104,7 +104,7 @@ class LandlockBoundary:
                     listeners.append(seccomp.install_listener(self._filter(level)))
                 else:
                     seccomp.install(self._filter(level))
-                outcome.set_result(plain(args if waits else gate.before(args, self._shell or "bash"), **how))
+                outcome.set_result(start_process(args if waits else gate.before(args, self._shell or "bash"), **how))
             except BaseException as error:  # noqa: BLE001 - handed to who waits
                 outcome.set_exception(error)
 
@@ -159,7 +159,7 @@ def _wait_for_end(thread: int) -> None:
         raise TimeoutError("the thread that started a command does not end")
 
 
-def _describe(fence: Fence, version: int, hides_own: bool, supervises: bool) -> str:
+def _describe(fence: Confinement, version: int, hides_own: bool, supervises: bool) -> str:
     holds = ["writes outside the workspace and a private temporary directory", "other processes", "mounts"]
     lacks = ["the mode, owner and times of outside files can be changed", "processes are visible"]
     if fence.network == "on":

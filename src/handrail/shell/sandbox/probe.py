@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from handrail.shell.sandbox import landlock, seccomp
 from handrail.shell.sandbox.bubblewrap import BubblewrapBoundary
-from handrail.shell.sandbox.confinement import Fence, TooWide
+from handrail.shell.sandbox.confinement import Confinement, TooWide
 from handrail.shell.sandbox.landlock_process import LandlockBoundary
 
 _SECONDS = 60.0
@@ -115,7 +115,7 @@ def _seccomp() -> Layer:
 
 
 def _layer(
-    name: str, make: Callable[[Fence], BubblewrapBoundary | LandlockBoundary], forbidden: Iterable[str], mend: str
+    name: str, make: Callable[[Confinement], BubblewrapBoundary | LandlockBoundary], forbidden: Iterable[str], mend: str
 ) -> Layer:
     try:
         got = _try(make)
@@ -130,7 +130,7 @@ def _layer(
     return Layer(name, True, f"tried, and refused as it should be: {', '.join(checked)}")
 
 
-def _try(make: Callable[[Fence], BubblewrapBoundary | LandlockBoundary]) -> dict[str, bool]:
+def _try(make: Callable[[Confinement], BubblewrapBoundary | LandlockBoundary]) -> dict[str, bool]:
     with contextlib.ExitStack() as stack:
         folder = os.path.realpath(stack.enter_context(tempfile.TemporaryDirectory(prefix="handrail-probe-")))
         work, outside, hidden = (os.path.join(folder, name) for name in ("work", "outside", "hidden"))
@@ -144,7 +144,7 @@ def _try(make: Callable[[Fence], BubblewrapBoundary | LandlockBoundary]) -> dict
         named.bind(abstract)
         named.listen()
         # Named as readable: bubblewrap puts a private directory over /tmp, and what is not there proves nothing.
-        boundary = make(Fence(writable=(work,), readable=("/", folder), hidden=(hidden,)))
+        boundary = make(Confinement(writable=(work,), readable=("/", folder), hidden=(hidden,)))
         stack.callback(boundary.close)
         facts = json.dumps([os.path.join(work, "a"), outside, hidden, tcp.getsockname()[1], abstract, os.getpid()])
         child = boundary.spawn(

@@ -29,7 +29,7 @@ from handrail.text.matching.loose import Search
 from handrail.text.matching.nearest import nearest
 from handrail.text.matching.omission import refuse_omissions
 from handrail.text.matching.places import Edges, Lines, Place, Plan, rows, rung_of
-from handrail.text.splice import narrowed, with_endings
+from handrail.text.splice import keep_endings, minimize
 
 __all__ = ["RUNGS", "Plan", "plan"]
 
@@ -90,7 +90,7 @@ def _trimmed(text: str, old: str, new: str) -> Plan | None:
     around = text[lines.start_of_line(text, start) : start], text[end : lines.end_of_line(text, end)]
     if "\n" in new.strip() and not any(part.strip() for part in around):
         return None
-    made = narrowed(text, start, end, with_endings(text, start, end, new.strip()))
+    made = minimize(text, start, end, keep_endings(text, start, end, new.strip()))
     return Plan("trimmed", (), (made,) if made else ())
 
 

@@ -23,7 +23,7 @@ from handrail.text.matching.depths import Around, choose
 from handrail.text.matching.exact import MOST_PLACES, Match, find, overlaps
 from handrail.text.matching.indentation import Unsure, indent_of
 from handrail.text.matching.places import Lines, Plan
-from handrail.text.splice import narrowed, splice, with_endings
+from handrail.text.splice import keep_endings, minimize, splice
 
 _NEAR = 400_000
 """How many characters on either side of a place may tell how deep its lines belong; of several, a part each."""
@@ -206,7 +206,7 @@ class _Place:
 
     def _replace(self, old: str, rows: Sequence[str]) -> Splice | None:
         end = self._find_body_end(old)
-        return narrowed(self.text, self.begin, end, with_endings(self.text, self.begin, end, "\n".join(rows)))
+        return minimize(self.text, self.begin, end, keep_endings(self.text, self.begin, end, "\n".join(rows)))
 
 
 def _count_line(text: str, position: int) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 
 from handrail.errors import BadPattern, BadReplacement, EmptyMatch
 from handrail.text import lines
-from handrail.text.splice import with_endings
+from handrail.text.splice import keep_endings
 
 _RETURN = re.compile(r"\r|(?<!\\)(?:\\\\)*\\(?:r|x0[dD]|u000[dD])")
 _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d+)(?:,\d*)?\}|.", re.DOTALL)
@@ -64,7 +64,7 @@ class Search:
             if begin >= stop:
                 raise EmptyMatch(line=line)
             if "\n" in new and not plain:
-                new = with_endings(text, start, end, new) if ending is None else new.replace("\n", ending)
+                new = keep_endings(text, start, end, new) if ending is None else new.replace("\n", ending)
             if time.monotonic() > deadline:
                 raise TimeoutError
             yield Occurrence(start, end, new, line)

@@ -11,7 +11,7 @@ from handrail.text.document import Splice
 from handrail.text.matching.fold import fold, squeeze
 from handrail.text.matching.indentation import indent_of
 from handrail.text.matching.merge import Row, merge
-from handrail.text.splice import narrowed
+from handrail.text.splice import minimize
 
 _AROUND = 1000
 """How many lines around a place tell the unit of its indentation."""
@@ -98,7 +98,7 @@ class Lines:
         if not merged and at and not lines.ending(self.rows[end - 1]):
             start -= len(lines.ending(self.rows[at - 1]))  # a file without a final line ending stays so
             length += len(lines.ending(self.rows[at - 1]))
-        return narrowed(self.text, start, start + length, self._text(merged, at, end))
+        return minimize(self.text, start, start + length, self._text(merged, at, end))
 
     def _text(self, merged: Sequence[Row], at: int, end: int) -> str:
         """The merged lines with line endings: each line its own or its neighbour's, the last one what the file had."""

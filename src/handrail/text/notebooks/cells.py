@@ -16,7 +16,7 @@ from typing import Any
 from handrail.errors import BadNotebook
 from handrail.text.document import Splice
 from handrail.text.lines import ANY_END
-from handrail.text.splice import narrowed
+from handrail.text.splice import minimize
 
 FORMAT = 4
 _IDS_SINCE = 5
@@ -217,7 +217,7 @@ def changed(book: Notebook, index: int, new: Mapping[str, Any], drop: frozenset[
         if member.key not in drop:
             kept = True
             if member.key in new:
-                found.append(narrowed(text, member.at, member.end, _respelled(text, member, new[member.key], layout)))
+                found.append(minimize(text, member.at, member.end, _respelled(text, member, new[member.key], layout)))
         elif kept:
             found.append(Splice(members[number - 1].end, member.end, ""))
         else:

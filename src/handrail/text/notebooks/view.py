@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from handrail.text import lines
-from handrail.text.display import readable, shown
+from handrail.text.display import escape, replace_surrogates
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])?")
 _DIGITS = 4_000
@@ -104,17 +104,17 @@ class _Reader:
 
     def cell(self, index: int, value: Any, name: str) -> Cell:
         if not isinstance(value, dict):
-            return Cell(index, name, "broken", readable(json.dumps(value, ensure_ascii=False)))
+            return Cell(index, name, "broken", replace_surrogates(json.dumps(value, ensure_ascii=False)))
         kind = value.get("cell_type")
         source = _joined(value.get("source", value.get("input")))
         if not isinstance(kind, str) or not kind or source is None:
-            return Cell(index, name, "broken", readable(json.dumps(value, ensure_ascii=False, indent=1)))
+            return Cell(index, name, "broken", replace_surrogates(json.dumps(value, ensure_ascii=False, indent=1)))
         run = value.get("execution_count", value.get("prompt_number"))
         given = value.get("outputs")
         merged = list(_merged(given)) if isinstance(given, list) else []
         outputs = tuple(self.output(one) for one in merged[: self.limits.outputs])
         more = len(merged) - len(outputs)
-        return Cell(index, name, kind, readable(source), run if type(run) is int else None, outputs, more)
+        return Cell(index, name, kind, replace_surrogates(source), run if type(run) is int else None, outputs, more)
 
     def output(self, value: Any) -> Output:
         kind = value.get("output_type") if isinstance(value, dict) else None
@@ -144,7 +144,7 @@ class _Reader:
                 parts.append(self._picture(mime, text or "", pictures))
             elif mime not in _TEXTS:
                 size = len((text or json.dumps(value)).encode("utf-8", "surrogatepass"))
-                parts.append(f"[{shown(mime[:80])}, {size} bytes]")
+                parts.append(f"[{escape(mime[:80])}, {size} bytes]")
         made = self._cut(kind, "\n".join(part.removesuffix("\n") for part in parts))
         return Output(kind, made.text, made.left, tuple(pictures))
 
@@ -163,7 +163,7 @@ class _Reader:
         return f"[{mime}, {len(raw)} bytes]"
 
     def _cut(self, kind: str, text: str) -> Output:
-        text, most = readable(_ANSI.sub("", text)), self.limits.output_chars
+        text, most = replace_surrogates(_ANSI.sub("", text)), self.limits.output_chars
         left = len(text) - most
         if left <= 0:
             return Output(kind, text)
@@ -204,7 +204,7 @@ def rows(book: View) -> Iterator[tuple[str, str]]:
     """The notebook line by line, each behind a label, so that no source can pass for the head of a cell."""
     for cell in book.cells:
         run = "" if cell.run is None else f", run {cell.run}"
-        yield f"[{cell.index}]", f"{shown(cell.id)} ({shown(cell.kind[:40])}{run})"
+        yield f"[{cell.index}]", f"{escape(cell.id)} ({escape(cell.kind[:40])}{run})"
         for number, line in enumerate(_rows_of(cell.source), 1):
             yield str(number), line
         for output in cell.outputs:

@@ -16,13 +16,13 @@ from itertools import accumulate, pairwise
 
 from handrail.errors import AmbiguousHunk, BadHunk, Placeholder
 from handrail.text import lines
-from handrail.text.document import Splice, applied
+from handrail.text.document import Splice, apply_splices
 from handrail.text.matching.fold import fold
 from handrail.text.matching.indentation import Unsure, indent_of
 from handrail.text.matching.merge import Row, merge
 from handrail.text.matching.omission import refuse_omissions
 from handrail.text.patches.patch import Hunk
-from handrail.text.splice import narrowed
+from handrail.text.splice import minimize
 
 _RUNGS: dict[str, Callable[[str], str]] = {
     "exact": lambda row: row,
@@ -348,11 +348,11 @@ class _File:
                     start -= len(self.endings[edit.start - 1])
             lead = self._eol(edit.start) if edit.new and edit.start and not self.endings[edit.start - 1] else ""
             new = lead + "".join(body + ending for body, ending in zip(edit.new, endings, strict=True))
-            one = narrowed(self.text, start, end, new)
+            one = minimize(self.text, start, end, new)
             found += [one] if one else []
             expected += [*self.bodies[done : edit.start], *edit.new]
             done = edit.end
-        if _bodies(applied(self.text, found)) != [
+        if _bodies(apply_splices(self.text, found)) != [
             *expected,
             *self.bodies[done:],
         ]:  # a lone "\r" in a new line, or two endings that run together

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from handrail.files.before_images import MOST_BYTES, MOST_FILES
-from handrail.model import Touch
+from handrail.model import Access
 from handrail.shell.effects.effects import Effects, GitRun
 from handrail.shell.effects.git_losses import EVERYTHING
 from handrail.shell.sandbox.environment import scrubbed
@@ -18,18 +18,18 @@ _TELLS_SETTINGS = ("config", "var", "version")
 """Verbs that print settings and run no program; they show what is set, and not what overrides it."""
 
 
-def seek(found: Effects, where: str, place: str = "") -> list[Touch]:
+def seek(found: Effects, where: str, place: str = "") -> list[Access]:
     """What the repositories of the git commands of a line add to what its words say. Nothing is changed.
 
     ``where`` is the directory that the line starts in, ``place`` its name, if that is not the workspace.
     """
-    out: list[Touch] = []
+    out: list[Access] = []
     writes = any(file.action != "read" for file in found.files)
     for run in found.git:
         doubt = _unproven(run, found, where, writes) if run.looks else ""
         if doubt:
-            out.append(Touch("run", run.text, tier="ordinary", why=doubt, doubt=doubt, place=place))
-        out.extend(replace(touch, target=_shown(touch.target, where, place)) for touch in _lost(run, where))
+            out.append(Access("run", run.text, tier="ordinary", why=doubt, doubt=doubt, place=place))
+        out.extend(replace(access, target=_shown(access.target, where, place)) for access in _lost(run, where))
     return list(dict.fromkeys(out))
 
 
@@ -62,14 +62,14 @@ def _unproven(run: GitRun, found: Effects, where: str, writes: bool) -> str:
     return f"the repository makes git run a program: {known.fires}" if known.fires else ""
 
 
-def _lost(run: GitRun, where: str) -> Iterator[Touch]:
+def _lost(run: GitRun, where: str) -> Iterator[Access]:
     """Files with uncommitted work that the command may overwrite or delete: it is judged as doing so."""
     base = scrubbed()
     if run.loss is None:
         if run.looks or not run.verb or run.places is None or not _is_alias(run, where):
             return
     elif run.places is None or run.loss.elsewhere:
-        yield Touch("delete", where, "", True, below=True)
+        yield Access("delete", where, "", True, below=True)
         return
     for place in _places(run, where):
         if not os.path.isdir(place):
@@ -78,22 +78,22 @@ def _lost(run: GitRun, where: str) -> Iterator[Touch]:
         env = with_settings(known.overrides, base)
         loss = run.loss or EVERYTHING
         if loss.branches:
-            yield from (Touch("delete", path, "", True) for path in lost_branches(place, loss, env))
+            yield from (Access("delete", path, "", True) for path in lost_branches(place, loss, env))
             continue
         paths = None if known.unproven else uncommitted(place, loss, env)
         if paths is None:
-            yield Touch("delete", place, "", True, below=True)
+            yield Access("delete", place, "", True, below=True)
         elif loss.action == "write" and can_be_kept(paths, MOST_FILES, MOST_BYTES):
-            yield from (Touch("write", path, "", True) for path in paths)
+            yield from (Access("write", path, "", True) for path in paths)
         else:
             yield from _deleted(paths, place)
 
 
-def _deleted(paths: Sequence[str], place: str) -> Iterator[Touch]:
+def _deleted(paths: Sequence[str], place: str) -> Iterator[Access]:
     if len(paths) > MOST_FILES:
-        yield Touch("delete", place, "", True, below=True)
+        yield Access("delete", place, "", True, below=True)
         return
-    yield from (Touch("delete", path, "", True, below=os.path.isdir(path)) for path in paths)
+    yield from (Access("delete", path, "", True, below=os.path.isdir(path)) for path in paths)
 
 
 def _is_alias(run: GitRun, where: str) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 
 from handrail.errors import BadPath, IsDirectory, NotFound
 from handrail.files.pages import TextFile
-from handrail.files.subtrees import Parcel
-from handrail.model import Touch
+from handrail.files.subtrees import Subtree
+from handrail.model import Access
 from handrail.search.tree import Tree
 from handrail.shell.patch_command import PatchCall, as_patch
 from handrail.shell.terminal import Terminal
@@ -24,11 +24,11 @@ def found(command: str) -> PatchCall | None:
     return as_patch(["bash", "-c", command])
 
 
-def touches(call: PatchCall, workdir: str) -> list[Touch]:
+def accesses(call: PatchCall, workdir: str) -> list[Access]:
     """What the patch touches, and the directory that its paths start from."""
     base = _base(call, workdir)
-    inside = [Touch(touch.action, _below(base, touch.target)) for touch in apply_patch.touches(_handed(call))]
-    return [Touch("read", base), *inside] if base else inside
+    inside = [Access(access.action, _below(base, access.target)) for access in apply_patch.accesses(_handed(call))]
+    return [Access("read", base), *inside] if base else inside
 
 
 def run(call: PatchCall, workdir: str, ctx: Context) -> Outcome:
@@ -125,10 +125,10 @@ class _Below:
     def remove(self, named: str, loaded: Loaded) -> Staged:
         return self._ctx.remove(self._long(named), loaded)
 
-    def parcel(self, named: str) -> Parcel:
+    def parcel(self, named: str) -> Subtree:
         return self._ctx.parcel(self._long(named))
 
-    def take(self, named: str, parcel: Parcel, to: str | None = None) -> None:
+    def take(self, named: str, parcel: Subtree, to: str | None = None) -> None:
         self._ctx.take(self._long(named), parcel, None if to is None else self._long(to))
 
     def move(

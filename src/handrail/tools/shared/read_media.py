@@ -9,8 +9,8 @@ from handrail import media
 from handrail.errors import BinaryFile, NoOutline, PastEnd, ToolError
 from handrail.files.pages import TextFile
 from handrail.text import lines
-from handrail.text.codec import sniff
-from handrail.text.display import readable
+from handrail.text.codec import detect_encoding
+from handrail.text.display import replace_surrogates
 from handrail.tools.tool import Context, Outcome, Remark, Words
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def outlined(file: TextFile, ctx: Context, facts: dict[str, Any], offset: int | 
     if raw is None:
         raise NoOutline(path=name, why=f"it is longer than {largest} bytes. Use Grep to find your way.")
     try:
-        text = sniff(raw).decode(raw)
+        text = detect_encoding(raw).decode(raw)
     except BinaryFile as error:
         raise BinaryFile(**facts, **error.facts) from None
     if needs_grammar(name):
@@ -165,14 +165,14 @@ def say(outcome: Outcome, words: Words) -> str:
             words.say(
                 "read.pdf_page",
                 number=page.number,
-                text=readable(page.text),
+                text=replace_surrogates(page.text),
                 left=page.left or None,
                 problem=page.problem or None,
             )
             for page in facts.pop("pages")
         )
     elif outcome.kind == "notebook":
-        facts["rows"] = words.rows((label, readable(text)) for label, text in facts["rows"])
+        facts["rows"] = words.rows((label, replace_surrogates(text)) for label, text in facts["rows"])
     elif outcome.kind == "outline":
-        facts["rows"] = "\n".join(readable(row) for row in facts["rows"])
+        facts["rows"] = "\n".join(replace_surrogates(row) for row in facts["rows"])
     return words.say(f"read.{outcome.kind}", **facts)
