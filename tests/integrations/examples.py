@@ -1,4 +1,4 @@
-"""The examples of docs/integrations.md that need more than a script: found by their heading, run as they stand there."""
+"""The examples of docs/integrations.md that need more than a script, found by their heading and run as they are."""
 
 from __future__ import annotations
 
