@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from handrail import Result, Session
-from handrail.files.commit import recover
 from handrail.files.locks import Locks
+from handrail.files.recovery import recover
 from tests.command import TIMEOUT
 
 Make = Callable[..., Session]

@@ -20,9 +20,9 @@ import pytest
 from handrail import Result, Session, tools
 from handrail.errors import Busy
 from handrail.files import key_locks
-from handrail.files.commit import recover
 from handrail.files.key_locks import KeyFiles, Keys, Ranges
 from handrail.files.locks import Locks, key_of
+from handrail.files.recovery import recover
 
 Make = Callable[..., Session]
 KINDS = [pytest.param(kind, id=kind.__name__) for kind in (Ranges, KeyFiles)]
@@ -123,9 +123,9 @@ def test_a_system_without_locks_on_ranges_gets_a_file_for_each(
 
 HOLDER = """
 import os, sys
-from handrail.files.commit import recover
-from handrail.files import keys, locks
-locks.open_keys = getattr(keys, sys.argv[2])
+from handrail.files.recovery import recover
+from handrail.files import key_locks, locks
+locks.open_keys = getattr(key_locks, sys.argv[2])
 with locks.Locks(os.path.join(sys.argv[1], "locks"), recover, 30.0).hold(sys.argv[4:]) as held:
     if sys.argv[3]:
         import json

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from handrail import AllowAll, Session, Settings
-from handrail.files.commit import Saving, recover
+from handrail.files.changes import Saving
 from handrail.files.locks import Locks
+from handrail.files.recovery import recover
 from handrail.journal import Opening, Origin, Record, Token
 from handrail.journal.queries import CallRow, Reader
 from handrail.journal.store import SqliteJournal

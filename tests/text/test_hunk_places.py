@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from handrail.errors import AmbiguousHunk, BadHunk, ToolError
 from handrail.text.document import apply_splices
 from handrail.text.patches.locate import place
-from handrail.text.patches.patch import FileOp, Hunk, parse
+from handrail.text.patches.operations import FileOp, PatchHunk
+from handrail.text.patches.patch import parse_patch
 
 
 def hunks(rows: str) -> FileOp:
-    (op,) = parse(f"*** Begin Patch\n*** Update File: a\n{rows}\n*** End Patch\n")
+    (op,) = parse_patch(f"*** Begin Patch\n*** Update File: a\n{rows}\n*** End Patch\n")
     return op
 
 
@@ -113,7 +114,7 @@ LINE = st.builds(
 ROW = st.just("") | LINE
 
 
-def hunks_of(old: Sequence[str], new: Sequence[str], context: int) -> list[Hunk]:
+def hunks_of(old: Sequence[str], new: Sequence[str], context: int) -> list[PatchHunk]:
     """The difference of two texts as hunks, as a careful author writes them."""
     found = []
     for group in difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(context):
@@ -123,7 +124,7 @@ def hunks_of(old: Sequence[str], new: Sequence[str], context: int) -> list[Hunk]
                 rows += [(" ", row) for row in old[i1:i2]]
             else:
                 rows += [("-", row) for row in old[i1:i2]] + [("+", row) for row in new[j1:j2]]
-        found.append(Hunk(tuple(rows)))
+        found.append(PatchHunk(tuple(rows)))
     return found
 
 
@@ -158,15 +159,15 @@ def test_unique_lines_are_always_placed(old: list[str], data: st.DataObject) -> 
         assert made == "".join(row + "\n" for row in new)
 
 
-def _dedented(hunk: Hunk) -> Hunk:
+def _dedented(hunk: PatchHunk) -> PatchHunk:
     bare = textwrap.dedent("\n".join(text + "|" for _, text in hunk.rows)).split("\n")
-    return Hunk(tuple((sign, row[:-1]) for (sign, _), row in zip(hunk.rows, bare, strict=True)))
+    return PatchHunk(tuple((sign, row[:-1]) for (sign, _), row in zip(hunk.rows, bare, strict=True)))
 
 
 MANGLES = {
-    "trailing blanks": lambda hunk: Hunk(tuple((sign, text + "  " * (sign != "+")) for sign, text in hunk.rows)),
+    "trailing blanks": lambda hunk: PatchHunk(tuple((sign, text + "  " * (sign != "+")) for sign, text in hunk.rows)),
     "less indentation": _dedented,
-    "tabs": lambda hunk: Hunk(tuple((sign, text.replace("    ", "\t")) for sign, text in hunk.rows)),
+    "tabs": lambda hunk: PatchHunk(tuple((sign, text.replace("    ", "\t")) for sign, text in hunk.rows)),
 }
 
 

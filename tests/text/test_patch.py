@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handrail.errors import BadPatch
-from handrail.text.patches.patch import FileOp, Hunk, Reader, parse
+from handrail.text.patches.operations import FileOp, PatchHunk
+from handrail.text.patches.patch import PatchReader, parse_patch
 
 EXAMPLE = """*** Begin Patch
 *** Add File: hello.txt
@@ -66,21 +67,21 @@ PIECES += [
 
 
 def update(rows: str) -> FileOp:
-    (op,) = parse(f"*** Begin Patch\n*** Update File: a\n{rows}*** End Patch\n")
+    (op,) = parse_patch(f"*** Begin Patch\n*** Update File: a\n{rows}*** End Patch\n")
     return op
 
 
 def why(text: str) -> tuple[int, str]:
     with pytest.raises(BadPatch) as caught:
-        parse(text)
+        parse_patch(text)
     return caught.value.facts["line"], caught.value.facts["why"]
 
 
 def test_the_example_of_the_grammar_is_these_operations() -> None:
-    add, change, delete = parse(EXAMPLE)
+    add, change, delete = parse_patch(EXAMPLE)
     assert (add.kind, add.path, add.content) == ("add", "hello.txt", ("Hello world",))
     assert (change.kind, change.path, change.move_to) == ("update", "src/app.py", "src/main.py")
-    assert change.hunks == (Hunk((("-", 'print("Hi")'), ("+", 'print("Hello, world!")')), ("def greet():",)),)
+    assert change.hunks == (PatchHunk((("-", 'print("Hi")'), ("+", 'print("Hello, world!")')), ("def greet():",)),)
     assert (delete.kind, delete.path) == ("delete", "obsolete.txt")
     assert [op.line for op in (add, change, delete)] == [2, 4, 9]
 
@@ -117,8 +118,8 @@ def test_the_end_of_the_file_belongs_to_its_hunk() -> None:
 
 
 def test_carriage_returns_and_a_missing_last_newline_are_no_matter() -> None:
-    assert parse(EXAMPLE.replace("\n", "\r\n").rstrip()) == parse(EXAMPLE)
-    assert [op.path for op in parse("\n \n" + EXAMPLE + "\n\n")] == [op.path for op in parse(EXAMPLE)]
+    assert parse_patch(EXAMPLE.replace("\n", "\r\n").rstrip()) == parse_patch(EXAMPLE)
+    assert [op.path for op in parse_patch("\n \n" + EXAMPLE + "\n\n")] == [op.path for op in parse_patch(EXAMPLE)]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ def test_a_bad_patch_is_refused_with_its_line(text: str, line: int, part: str) -
 
 
 def test_a_diff_of_git_is_the_same_operations() -> None:
-    one, moved, empty = parse(DIFF)
+    one, moved, empty = parse_patch(DIFF)
     assert (one.kind, one.path, one.final_newline) == ("update", "one.txt", True)
     assert [hunk.line for hunk in one.hunks] == [1, 10]
     assert (moved.path, moved.move_to, moved.hunks) == ("old.txt", "new.txt", ())
@@ -165,43 +166,43 @@ def test_a_diff_of_git_is_the_same_operations() -> None:
 
 
 def test_counts_that_fit_decide_what_is_a_line_of_a_hunk() -> None:
-    (op,) = parse("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- old\n+++ new\n x\n")
+    (op,) = parse_patch("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- old\n+++ new\n x\n")
     assert op.hunks[0].rows == (("-", "-- old"), ("+", "++ new"), (" ", "x"))
 
 
 def test_counts_that_do_not_fit_are_passed_over() -> None:
-    ops = parse("--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n a\n-b\n--- a/y\n+++ b/y\n@@ -1,1 +1,1 @@\n-1\n+2\n+3\n")
+    ops = parse_patch("--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n a\n-b\n--- a/y\n+++ b/y\n@@ -1,1 +1,1 @@\n-1\n+2\n+3\n")
     assert [(op.path, len(op.hunks[0].rows)) for op in ops] == [("x", 2), ("y", 3)]
 
 
 def test_names_with_odd_characters_are_read_as_git_writes_them() -> None:
-    (op,) = parse('--- "a/\\303\\244 \\"b\\".txt"\n+++ "b/\\303\\244 \\"b\\".txt"\n@@ -1 +1 @@\n-a\n+b\n')
+    (op,) = parse_patch('--- "a/\\303\\244 \\"b\\".txt"\n+++ "b/\\303\\244 \\"b\\".txt"\n@@ -1 +1 @@\n-a\n+b\n')
     assert op.path == 'ä "b".txt'
 
 
 def test_a_folder_called_a_is_not_taken_for_a_prefix_of_git() -> None:
-    (op,) = parse("--- a/x.txt\n+++ a/x.txt\n@@ -1 +1 @@\n-1\n+2\n")
+    (op,) = parse_patch("--- a/x.txt\n+++ a/x.txt\n@@ -1 +1 @@\n-1\n+2\n")
     assert op.path == "a/x.txt"
 
 
 @given(st.lists(st.integers(0, len(EXAMPLE)), max_size=6))
 def test_a_patch_that_arrives_in_pieces_is_the_same_patch(cuts: list[int]) -> None:
     places = sorted({0, *cuts, len(EXAMPLE)})
-    reader, found = Reader(), list[FileOp]()
+    reader, found = PatchReader(), list[FileOp]()
     for start, end in pairwise(places):
         found += reader.feed(EXAMPLE[start:end])
-    assert found + reader.close() == parse(EXAMPLE)
+    assert found + reader.close() == parse_patch(EXAMPLE)
 
 
 def test_an_operation_comes_out_as_soon_as_the_next_begins() -> None:
-    reader = Reader()
+    reader = PatchReader()
     assert reader.feed("*** Begin Patch\n*** Add File: a\n+x\n*** Del") == []
     assert [op.path for op in reader.feed("ete File: b\n")] == ["a"]
 
 
 def never_another_exception(text: str) -> None:
     try:
-        ops = parse(text)
+        ops = parse_patch(text)
     except BadPatch as error:
         ops, told = [], error.facts["line"] >= 1 and error.facts["why"]
     else:

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from handrail import Session
-from handrail.files.commit import recover
-from handrail.files.recovery import intents, part
+from handrail.files.recovery import intents, part, recover
 from handrail.journal.queries import Reader
 from handrail.journal.store import SqliteJournal
 from handrail.workspace import Root

@@ -14,56 +14,25 @@ import contextlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 from handrail import system_calls
 from handrail.errors import AlreadyExists, Busy, ChangedSince, HardLinked, IoError, PermissionDenied, from_os
+from handrail.files.changes import Change, Saving
 from handrail.files.exchange import READ, Exchange, holds, keep, write_all
 from handrail.files.locks import Held
 from handrail.files.metadata import keep_metadata, keep_times
-from handrail.files.recovery import Doing, Kind, Part, intents, part, recover
-from handrail.files.subtrees import Subtree, commit_subtree
+from handrail.files.recovery import Doing, Kind, Part, intents, part
+from handrail.files.subtrees import commit_subtree
 from handrail.files.versions import Stored, Version, hash_bytes, version_of
 from handrail.text.display import escape
-from handrail.workspace import WorkPath, Workspace
+from handrail.workspace import Workspace
 
-__all__ = ["Change", "HardLinks", "Saving", "commit", "recover"]
-
-HardLinks = Literal["refuse", "split", "through"]
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What becomes of one path. A move is two: a new file with `moved_from`, and the old one deleted."""
-
-    path: WorkPath
-    before: Stored | None
-    """What stands there, from which the change was computed; None: there must be no such file."""
-    after: bytes | None
-    """The new contents; None: the file is deleted."""
-    moved_from: Stored | None = None
-    """The file that these contents had been in, whose mode and attributes they keep."""
-    parcel: Subtree | None = None
-    """What is moved here from `moved_from`, or removed, as it stands; such a change is the only one of its call."""
-    keep: bool = False
-    """Whether it may only be made if the journal has kept what it takes away."""
-    told: str = ""
-    """What a person is shown of it, where there are no lines to show."""
-
-
-@dataclass(frozen=True, slots=True)
-class Saving:
-    """How carefully to write."""
-
-    durable: bool = True
-    hard_links: HardLinks = "refuse"
 
 
 def commit(workspace: Workspace, changes: Sequence[Change], held: Held, saving: Saving) -> list[Version]:
     """Put all the changes in place, or none; returns the new versions, and the last one of a file that is deleted."""
-    if changes[0].parcel:
+    if changes[0].subtree:
         return commit_subtree(workspace, changes[0], held, saving)
     with contextlib.ExitStack() as stack:
         slots: list[_Slot] = []

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from handrail.errors import System
-from handrail.files.commit import Change
-from handrail.files.subtrees import Entry
+from handrail.files.changes import Change, SubtreeEntry
 from handrail.model import Access, Call, Result, Verdict
 
 
@@ -55,7 +54,7 @@ class Piece:
 
     path: str
     """Absolute, links above it followed."""
-    entry: Entry
+    entry: SubtreeEntry
     goes: bool
     moved_from: str | None = None
     top: bool = False

@@ -15,8 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from handrail.files.commit import Change
-from handrail.files.subtrees import Entry
+from handrail.files.changes import Change, SubtreeEntry
 from handrail.files.versions import hash_bytes
 from handrail.journal import Kept, Opening, Piece, Record
 from handrail.journal.images import SCHEMA as IMAGES
@@ -108,11 +107,11 @@ def pieces(changes: Sequence[Change | Kept | Piece]) -> list[Change | Kept | Pie
     """The changes one by one: each thing in a directory that is moved or removed is one of its own."""
     found: list[Change | Kept | Piece] = []
     for change in changes:
-        if not isinstance(change, Change) or change.parcel is None:
+        if not isinstance(change, Change) or change.subtree is None:
             found.append(change)
             continue
         source = change.moved_from.path.real if change.moved_from else None
-        for entry in change.parcel.entries:
+        for entry in change.subtree.entries:
             below = f"/{entry.inner}" if entry.inner else ""
             if source is not None:
                 old = source + below
@@ -123,7 +122,7 @@ def pieces(changes: Sequence[Change | Kept | Piece]) -> list[Change | Kept | Pie
     return found
 
 
-def state(entry: Entry) -> str:
+def state(entry: SubtreeEntry) -> str:
     """What stands for a thing, where a hash is expected."""
     if entry.kind == "directory":
         return DIRECTORY

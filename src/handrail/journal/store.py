@@ -14,7 +14,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping
 
-from handrail.files.commit import Change
+from handrail.files.changes import Change
 from handrail.journal import JournalFailed, Kept, Opening, Piece, Record, Token, images
 from handrail.journal.database import Database, Head
 from handrail.journal.rows import BEGIN, END, after_row, as_stored, begin_row, contents, end_row, file_row, pieces

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from handrail.errors import ChangedSince, ToolError, from_os
-from handrail.files.commit import Change, Saving, commit
+from handrail.files.changes import Change, Saving
+from handrail.files.commit import commit
 from handrail.files.locks import Held, Locks
 from handrail.files.versions import Stored, load, version_of
 from handrail.journal import JournalFailed, Kept, Opening, Origin, Piece, Record

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from handrail.errors import ToolError
-from handrail.files.subtrees import Entry
+from handrail.files.changes import SubtreeEntry
 from handrail.files.versions import hash_bytes
 from handrail.journal import Piece
 from handrail.journal.rows import ABSENT, DIRECTORY, LINK
@@ -75,9 +75,9 @@ class Folders:
                 found.append(Piece(path, self._entry(wanted, raw), False, sure=False))
         return found
 
-    def _entry(self, state: State, raw: bytes) -> Entry:
+    def _entry(self, state: State, raw: bytes) -> SubtreeEntry:
         is_link = state.is_link
-        return Entry("", "link" if is_link else "directory", state.mode or 0o755, raw if is_link else b"")
+        return SubtreeEntry("", "link" if is_link else "directory", state.mode or 0o755, raw if is_link else b"")
 
     def unlink(self, pieces: Iterable[Piece]) -> None:
         """Links that go, before any file comes in their place."""

@@ -12,8 +12,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from handrail.files.before_images import MOST_BYTES, MOST_FILES
-from handrail.files.subtrees import Entry
+from handrail.files.changes import MOST_SAVED_BYTES, MOST_SAVED_FILES, SubtreeEntry
 from handrail.journal import Journal, Kept, NoJournal, Opening, Origin, Piece
 from handrail.model import Access
 from handrail.pipeline.call_state import Trail
@@ -62,7 +61,7 @@ class Keeper:
     home: str
     found: dict[str, Kept | Piece] = field(default_factory=dict)
     missed: list[str] = field(default_factory=list)
-    room: int = MOST_BYTES
+    room: int = MOST_SAVED_BYTES
     _reach: ShellPatterns = field(default_factory=lambda: ShellPatterns(lambda _: True))
 
     def all(self, accesses: Sequence[Access]) -> tuple[Access, ...]:
@@ -146,7 +145,7 @@ class Keeper:
     def _add(self, path: str) -> None:
         if path in self.found or path in self.missed:
             return
-        one = _read(path, self.room) if len(self.found) < MOST_FILES else None
+        one = _read(path, self.room) if len(self.found) < MOST_SAVED_FILES else None
         if one is None:
             self.missed.append(path)
         else:
@@ -168,9 +167,9 @@ def _read(path: str, room: int) -> Kept | Piece | None:
         found = os.lstat(path)
         mode = stat.S_IMODE(found.st_mode)
         if stat.S_ISLNK(found.st_mode):
-            return Piece(path, Entry("", "link", mode, os.fsencode(os.readlink(path))), True, sure=False)
+            return Piece(path, SubtreeEntry("", "link", mode, os.fsencode(os.readlink(path))), True, sure=False)
         if stat.S_ISDIR(found.st_mode):
-            return Piece(path, Entry("", "directory", mode), True, sure=False)
+            return Piece(path, SubtreeEntry("", "directory", mode), True, sure=False)
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return Kept(path, None)

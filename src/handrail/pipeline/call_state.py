@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from handrail.files.commit import Change
+from handrail.files.changes import Change
 from handrail.journal import Token
 from handrail.model import Access, Call, Result, Status, Verdict
 from handrail.pipeline.approve import Consent

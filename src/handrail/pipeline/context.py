@@ -24,9 +24,9 @@ from handrail.errors import (
     SameFile,
     ToolError,
 )
-from handrail.files.commit import Change
+from handrail.files.changes import Change, Subtree
 from handrail.files.pages import Indexes, TextFile
-from handrail.files.subtrees import Subtree, require_free, require_movable, same_disk, scan, told
+from handrail.files.subtrees import describe_subtree, is_same_disk, require_free, require_movable, scan_subtree
 from handrail.files.versions import Stored, Version, load
 from handrail.settings import Settings
 from handrail.text.codec import UTF8
@@ -232,37 +232,39 @@ class ToolContext:
         self.remove(named, loaded)
         return Staged(True, hunks(loaded.document.text, splices))
 
-    def parcel(self, named: str) -> Subtree:
+    def read_subtree(self, named: str) -> Subtree:
         require_movable(self._workspace, self._paths[named])
         path = self._itself(named)
         split = self._settings.hard_links != "refuse"
-        return scan(self._workspace, path, self._settings.most_edit_bytes, split=split)
+        return scan_subtree(self._workspace, path, self._settings.most_edit_bytes, split=split)
 
-    def take(self, named: str, parcel: Subtree, to: str | None = None) -> None:
+    def take(self, named: str, subtree: Subtree, to: str | None = None) -> None:
         base = named.rstrip("/")
-        inside = (f"{base}/{entry.inner}" for entry in parcel.entries if entry.inner and entry.kind != "link")
+        inside = (f"{base}/{entry.inner}" for entry in subtree.entries if entry.inner and entry.kind != "link")
         if any(name not in self._paths for name in inside):  # came since the call was judged
             raise ChangedSince(path=named, moment="commit")
         if to is not None:
-            self._carry(named, parcel, to)
-        elif parcel.is_directory:
-            self.proposed.append(Proposed(named, parcel.listing(), None, []))
-            gone = Stored(parcel.path, b"", parcel.version)
-            self._add(Change(parcel.path, gone, None, parcel=parcel, keep=True, told=told(parcel, named)), [])
+            self._carry(named, subtree, to)
+        elif subtree.is_directory:
+            self.proposed.append(Proposed(named, subtree.listing(), None, []))
+            gone = Stored(subtree.path, b"", subtree.version)
+            preview = describe_subtree(subtree, named)
+            self._add(Change(subtree.path, gone, None, subtree=subtree, keep=True, preview=preview), [])
         else:
             self.remove(named, self.load(named, whole=True, unseen=True))
-            said = "" if self.hunks[-1] else told(parcel, named)  # of a binary or empty file no line is shown
-            self.changes[-1] = replace(self.changes[-1], keep=True, told=said)
+            # A binary or empty file has no lines to show.
+            preview = "" if self.hunks[-1] else describe_subtree(subtree, named)
+            self.changes[-1] = replace(self.changes[-1], keep=True, preview=preview)
 
-    def _carry(self, named: str, parcel: Subtree, to: str) -> None:
+    def _carry(self, named: str, subtree: Subtree, to: str) -> None:
         target = self._paths[to]
-        require_free(self._workspace, parcel, target)
-        if not same_disk(parcel, target):
+        require_free(self._workspace, subtree, target)
+        if not is_same_disk(subtree, target):
             self.move(named, to, self.load(named, whole=True, unseen=True), [])
             return
-        self.proposed.append(Proposed(named, parcel.listing(), None, []))
-        moved = Stored(parcel.path, b"", parcel.version)
-        self._add(Change(target, None, None, moved, parcel=parcel, told=told(parcel, named, to)), [])
+        self.proposed.append(Proposed(named, subtree.listing(), None, []))
+        moved = Stored(subtree.path, b"", subtree.version)
+        self._add(Change(target, None, None, moved, subtree=subtree, preview=describe_subtree(subtree, named, to)), [])
 
     def _add(self, change: Change, found: list[Hunk]) -> None:
         for other in self.changes:

@@ -99,7 +99,7 @@ def plainly(command: str) -> str:
 
 def diff_of(guard: ToolContext) -> str:
     parts = (
-        change.told
+        change.preview
         or unified(escape(change.path.named), hunks, created=change.before is None, deleted=change.after is None)
         for change, hunks in zip(guard.changes, guard.hunks, strict=True)
     )

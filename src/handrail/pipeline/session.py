@@ -20,9 +20,11 @@ from handrail import dialects, tools
 from handrail.dialects import Dialect, Spec
 from handrail.errors import Bug, Cancelled, ChangedSince, ReadOnlyRoot, SessionOver, ToolError, from_os
 from handrail.files.artefacts import ALIAS, Artefacts
-from handrail.files.commit import Saving, commit, recover
+from handrail.files.changes import Saving
+from handrail.files.commit import commit
 from handrail.files.locks import Locks, state_directory
 from handrail.files.pages import Indexes
+from handrail.files.recovery import recover
 from handrail.files.versions import stamps
 from handrail.journal import Journal, Opening, Origin, Record
 from handrail.model import Access, Call, Note, Result

@@ -15,7 +15,8 @@ from handrail.text.diff import Hunk, snippet
 from handrail.text.display import escape
 from handrail.text.document import Splice, apply_splices
 from handrail.text.patches.locate import Placed, place
-from handrail.text.patches.patch import FileOp, parse
+from handrail.text.patches.operations import FileOp
+from handrail.text.patches.patch import parse_patch
 from handrail.text.splice import keep_endings, minimize
 from handrail.tools.edit import elsewhere
 from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Remark, Tool, Words
@@ -52,7 +53,7 @@ class _Done:
 def accesses(args: Args) -> list[Access]:
     """Read off the patch itself: what it does to which file."""
     found: list[Access] = []
-    for op in parse(args.patch):
+    for op in parse_patch(args.patch):
         if op.kind == "add":
             found.append(Access("write", op.path))
         elif op.kind == "delete":
@@ -65,7 +66,7 @@ def accesses(args: Args) -> list[Access]:
 
 
 def run(args: Args, ctx: Context) -> Outcome:
-    ops = parse(args.patch)
+    ops = parse_patch(args.patch)
     done: list[_Done] = []
     steps = {"add": _add, "delete": _delete, "update": _update}
     for op in ops:

@@ -13,7 +13,7 @@ from handrail.model import Access, Action
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words
 
 if TYPE_CHECKING:
-    from handrail.files.subtrees import Subtree
+    from handrail.files.changes import Subtree
 
 
 class Args(Arguments):
@@ -39,7 +39,7 @@ def accesses(args: Args) -> list[Access]:
 def seek(args: Args, ctx: Context) -> list[Access]:
     """Each file and directory inside of a directory: it is read and deleted here, and written there."""
     try:
-        names = inside(ctx.parcel(args.source_path))
+        names = inside(ctx.read_subtree(args.source_path))
     except (NotFound, NotRegular):  # said by the run, when it is allowed
         return []
     here, there = args.source_path.rstrip("/"), args.target_path.rstrip("/")
@@ -47,18 +47,18 @@ def seek(args: Args, ctx: Context) -> list[Access]:
     return [*gone, *(Access("write", f"{there}/{name}") for name in names)]
 
 
-def inside(parcel: Subtree) -> list[str]:
+def inside(subtree: Subtree) -> list[str]:
     """What a directory holds, without links, which stand for other files."""
-    return [entry.inner for entry in parcel.entries if entry.inner and entry.kind != "link"]
+    return [entry.inner for entry in subtree.entries if entry.inner and entry.kind != "link"]
 
 
 def run(args: Args, ctx: Context) -> Outcome:
-    parcel = ctx.parcel(args.source_path)
-    ctx.take(args.source_path, parcel, args.target_path)
-    files = parcel.count("file")
+    subtree = ctx.read_subtree(args.source_path)
+    ctx.take(args.source_path, subtree, args.target_path)
+    files = subtree.count("file")
     facts = {"source": args.source_path, "path": args.target_path, "files": files}
-    data = {"from": args.source_path, "to": args.target_path, "files": files, "bytes": parcel.size}
-    return Outcome("directory" if parcel.is_directory else "file", facts, data)
+    data = {"from": args.source_path, "to": args.target_path, "files": files, "bytes": subtree.size}
+    return Outcome("directory" if subtree.is_directory else "file", facts, data)
 
 
 def say(outcome: Outcome, words: Words) -> str:

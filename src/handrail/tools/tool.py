@@ -17,8 +17,8 @@ from handrail.model import Access, Action
 if TYPE_CHECKING:
     import threading
 
+    from handrail.files.changes import Subtree
     from handrail.files.pages import TextFile
-    from handrail.files.subtrees import Subtree
     from handrail.files.versions import Stored
     from handrail.search.tree import Tree
     from handrail.shell.terminal import Terminal
@@ -149,10 +149,10 @@ class Context(Protocol):
     ) -> Staged:
         """Ask for a file to be changed and moved, in place of ``over`` if something stands there."""
 
-    def parcel(self, named: str) -> Subtree:
+    def read_subtree(self, named: str) -> Subtree:
         """A file or a directory, with all that is in it."""
 
-    def take(self, named: str, parcel: Subtree, to: str | None = None) -> None:
+    def take(self, named: str, subtree: Subtree, to: str | None = None) -> None:
         """Ask for it to be moved as it stands, or (with no ``to``) removed so that this can be taken back."""
 
 

@@ -32,18 +32,18 @@ class Limits:
 def seek(args: Args, ctx: Context) -> list[Access]:
     """Each file and directory inside of a directory."""
     try:
-        names = inside(ctx.parcel(args.path))
+        names = inside(ctx.read_subtree(args.path))
     except (NotFound, NotRegular):  # said by the run, when it is allowed
         return []
     return [Access("delete", f"{args.path.rstrip('/')}/{name}") for name in names]
 
 
 def run(args: Args, ctx: Context) -> Outcome:
-    parcel = ctx.parcel(args.path)
-    ctx.take(args.path, parcel)
-    files = parcel.count("file")
+    subtree = ctx.read_subtree(args.path)
+    ctx.take(args.path, subtree)
+    files = subtree.count("file")
     facts = {"path": args.path, "files": files}
-    return Outcome("directory" if parcel.is_directory else "file", facts, {"files": files, "bytes": parcel.size})
+    return Outcome("directory" if subtree.is_directory else "file", facts, {"files": files, "bytes": subtree.size})
 
 
 def say(outcome: Outcome, words: Words) -> str:

@@ -21,7 +21,7 @@ from handrail.text.matching.fold import fold
 from handrail.text.matching.indentation import Unsure, indent_of
 from handrail.text.matching.merge import Row, merge
 from handrail.text.matching.omission import refuse_omissions
-from handrail.text.patches.patch import Hunk
+from handrail.text.patches.operations import PatchHunk
 from handrail.text.splice import minimize
 
 _RUNGS: dict[str, Callable[[str], str]] = {
@@ -48,7 +48,7 @@ class Placed:
 class _Fit:
     """A hunk and where it fits: sorted line indexes, all on one rung."""
 
-    hunk: Hunk
+    hunk: PatchHunk
     rung: str
     places: list[int]
 
@@ -78,7 +78,7 @@ class _Edit:
     new: list[str]
 
 
-def place(text: str, hunks: Sequence[Hunk], final_newline: bool | None = None) -> Placed:
+def place(text: str, hunks: Sequence[PatchHunk], final_newline: bool | None = None) -> Placed:
     """How to apply ``hunks`` to ``text``; raises `BadHunk` or `AmbiguousHunk`."""
     file = _File(text)
     fits = [file.fit(hunk, number) for number, hunk in enumerate(hunks, start=1)]
@@ -195,7 +195,7 @@ class _File:
 
     # Finding.
 
-    def fit(self, hunk: Hunk, number: int) -> _Fit:
+    def fit(self, hunk: PatchHunk, number: int) -> _Fit:
         """Where the hunk fits, on the first rung on which it fits at all; raises `BadHunk`."""
         scopes = self._scopes(hunk, number)
         for tried, head in _readings(hunk):
@@ -211,7 +211,7 @@ class _File:
                     return _Fit(tried, rung, self._decided(fit, scopes, head, number))
         raise self._missing(hunk, number)
 
-    def _missing(self, hunk: Hunk, number: int) -> BadHunk:
+    def _missing(self, hunk: PatchHunk, number: int) -> BadHunk:
         """Why the hunk fits nowhere: what stands where it comes nearest."""
         old = "\n".join(hunk.old)
         there = self._windows("punctuation", hunk.old)
@@ -224,7 +224,7 @@ class _File:
         ours = self.bodies[at + length] if at + length < len(self.bodies) else "(the end of the file)"
         return BadHunk(number=number, old=old, missing=True, near=at + length + 1, wanted=hunk.old[length], found=ours)
 
-    def _insertion(self, hunk: Hunk, scopes: Sequence[tuple[int, int]], number: int) -> list[int]:
+    def _insertion(self, hunk: PatchHunk, scopes: Sequence[tuple[int, int]], number: int) -> list[int]:
         """Where lines without any context go: below the header, or to the end of the file."""
         if hunk.line is not None and self.rows:  # a line number alone proves nothing
             raise BadHunk(number=number, bare=True)
@@ -248,7 +248,7 @@ class _File:
             raise _ambiguous(everywhere, number)
         return found
 
-    def _scopes(self, hunk: Hunk, number: int) -> list[tuple[int, int]]:
+    def _scopes(self, hunk: PatchHunk, number: int) -> list[tuple[int, int]]:
         """The blocks that the hunk's headers open, the header's own line included; without any the whole file."""
         scopes = [(0, len(self.rows))]
         floor = -1
@@ -324,7 +324,7 @@ class _File:
             next_line, new = at + row.at + 1, []
         return found
 
-    def _merged(self, hunk: Hunk, at: int) -> list[Row]:
+    def _merged(self, hunk: PatchHunk, at: int) -> list[Row]:
         ours = self.bodies[at : at + len(hunk.old)]
         added = {indent_of(text) for sign, text in hunk.rows if sign == "+" and text.strip()}
         if hunk.lacks_signs(ours) and added <= (depths := set(map(indent_of, self.bodies))):
@@ -369,7 +369,7 @@ class _File:
         return next((ending for ending in around if ending), "\n")
 
 
-def _signed(hunk: Hunk) -> list[Row]:
+def _signed(hunk: PatchHunk) -> list[Row]:
     """The outcome of a hunk that fits by the letter."""
     found, at = [], 0
     for sign, text in hunk.rows:
@@ -381,12 +381,12 @@ def _signed(hunk: Hunk) -> list[Row]:
     return found
 
 
-def _readings(hunk: Hunk) -> list[tuple[Hunk, int]]:
+def _readings(hunk: PatchHunk) -> list[tuple[PatchHunk, int]]:
     """The hunk as it is, then without blank lines of context at its edges; and how many were taken off its head."""
     rows = hunk.rows
     head = next((n for n, (sign, text) in enumerate(rows) if sign != " " or text.strip()), 0)
     tail = next((n for n, (sign, text) in enumerate(reversed(rows)) if sign != " " or text.strip()), 0)
-    trimmed = Hunk(rows[head : len(rows) - tail], hunk.headers, hunk.at_end, hunk.line)
+    trimmed = PatchHunk(rows[head : len(rows) - tail], hunk.headers, hunk.at_end, hunk.line)
     return [(hunk, 0), (trimmed, head)] if (head or tail) and trimmed.old else [(hunk, 0)]
 
 

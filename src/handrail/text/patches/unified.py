@@ -1,8 +1,7 @@
-"""Unified diffs, of git or of diff, read into the operations of a patch.
+"""Parse unified diffs, as git and diff write them, into the operations of a patch.
 
-Their line numbers and counts are hints: a model gets them wrong. Counts that fit the text decide what is a line of a
-hunk; otherwise the signs in front of the lines do. What a patch cannot do here (modes, links, binary files, copies) is
-refused, never passed over.
+Line numbers and counts are hints, because models get them wrong. Counts that fit the text decide where a hunk ends;
+otherwise the signs in front of the lines do. Modes, links, binary files and copies are refused, never ignored.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from handrail.errors import BadPatch
-from handrail.text.patches.patch import NUMBERS, FileOp, Hunks, path_of
+from handrail.text.patches.operations import HUNK_NUMBERS, FileOp, HunkReader, check_path
 
 _GIT = "diff --git "
 _PREFIXES = {("a/", "b/"), ("i/", "w/"), ("c/", "i/"), ("c/", "w/"), ("o/", "w/")}
@@ -30,21 +29,21 @@ _REFUSED = {
 }
 
 
-def read(rows: Sequence[str]) -> list[FileOp]:
-    """The operations of a unified diff."""
-    return _Reader(rows).operations()
+def parse_unified(rows: Sequence[str]) -> list[FileOp]:
+    """Return the operations of a unified diff; raises `BadPatch`."""
+    return _DiffReader(rows).operations()
 
 
 class _Section:
-    """What a diff says of one file."""
+    """The part of a diff about one file."""
 
     def __init__(self, line: int, git: str = "") -> None:
         self.line = line
-        self.old = self.new = _same_name(git)
+        self.old = self.new = _parse_git_name(git)
         self.named = False
         self.moved: dict[str, str] = {}
         self.mark = ""
-        self.hunks = Hunks()
+        self.hunks = HunkReader()
 
     def operation(self, line: int) -> FileOp:
         self.hunks.close(line)
@@ -57,29 +56,31 @@ class _Section:
             old = "/dev/null"
         if self.mark == "deleted file":
             new = "/dev/null"
-        hunks, final = tuple(self.hunks.found), self.hunks.final_newline
+        hunks, final = tuple(self.hunks.hunks), self.hunks.final_newline
         if old == "/dev/null":
             rows = [row for hunk in hunks for row in hunk.rows]
             if any(sign != "+" for sign, _ in rows):
                 raise BadPatch(line=self.line, why="a new file has '+' lines only")
             content = tuple(text for _, text in rows)
-            return FileOp("add", path_of(new, self.line), content=content, final_newline=final, line=self.line)
+            return FileOp("add", check_path(new, self.line), content=content, final_newline=final, line=self.line)
         if new == "/dev/null":
-            return FileOp("delete", path_of(old, self.line), hunks=hunks, line=self.line)
-        source, target = path_of(old, self.line), path_of(new, self.line)
+            return FileOp("delete", check_path(old, self.line), hunks=hunks, line=self.line)
+        source, target = check_path(old, self.line), check_path(new, self.line)
         if not hunks and source == target:
             raise BadPatch(line=self.line, why=f"no change is given for {source}")
         move_to = target if target != source else None
         return FileOp("update", source, move_to, hunks=hunks, final_newline=final, line=self.line)
 
 
-class _Reader:
+class _DiffReader:
+    """Parses the rows of a diff, one file section after the other."""
+
     def __init__(self, rows: Sequence[str]) -> None:
         self._rows = rows
         self._at = 0
-        self._found: list[FileOp] = []
+        self._parsed: list[FileOp] = []
         self._section: _Section | None = None
-        self._letter = False
+        self._after_signature = False
         """Whether the signature of a mailed patch was passed: what follows is no part of a file."""
 
     def operations(self) -> list[FileOp]:
@@ -88,7 +89,7 @@ class _Reader:
             if row.startswith(_GIT):
                 self._open(row[len(_GIT) :])
                 self._at += 1
-            elif _names(self._rows, self._at):
+            elif _starts_file(self._rows, self._at):
                 self._name()
             elif row.startswith("@@"):
                 self._hunk()
@@ -96,19 +97,19 @@ class _Reader:
                 self._other(row)
                 self._at += 1
         self._finish()
-        if not self._found:
+        if not self._parsed:
             raise BadPatch(line=1, why="a patch begins with '*** Begin Patch', or is a diff with '---' and '+++' lines")
-        return self._found
+        return self._parsed
 
     def _open(self, git: str = "") -> _Section:
         self._finish()
         self._section = _Section(self._at + 1, git)
-        self._letter = False
+        self._after_signature = False
         return self._section
 
     def _finish(self) -> None:
         if self._section:
-            self._found.append(self._section.operation(self._at))
+            self._parsed.append(self._section.operation(self._at))
         self._section = None
 
     def _name(self) -> None:
@@ -116,32 +117,32 @@ class _Reader:
         if section is None or section.named:
             section = self._open()
         section.named = True
-        old, new = _unquoted(self._rows[self._at][4:]), _unquoted(self._rows[self._at + 1][4:])
-        section.old, section.new = _bare(old, new)
+        old, new = _unquote(self._rows[self._at][4:]), _unquote(self._rows[self._at + 1][4:])
+        section.old, section.new = _strip_prefixes(old, new)
         self._at += 2
 
     def _hunk(self) -> None:
         section = self._section
         if section is None or not section.named:
             raise BadPatch(line=self._at + 1, why="a hunk stands below the '---' and '+++' lines that name its file")
-        numbers = NUMBERS.match(self._rows[self._at])
+        numbers = HUNK_NUMBERS.match(self._rows[self._at])
         end = None
         if numbers:
             old, new = (int((count or "1")[:9]) for count in (numbers[2], numbers[3]))
-            end = _counted(self._rows, self._at + 1, old, new)
-        end = end or _signed(self._rows, self._at + 1)
+            end = _end_by_counts(self._rows, self._at + 1, old, new)
+        end = end or _end_by_signs(self._rows, self._at + 1)
         for number in range(self._at, end):
             section.hunks.take(self._rows[number], number + 1)
         self._at = end
 
     def _other(self, row: str) -> None:
         section = self._section
-        if section is None or not row.strip() or self._letter:
+        if section is None or not row.strip() or self._after_signature:
             return
         if not section.hunks.empty:
             if row.rstrip() != "--":
                 raise BadPatch(line=self._at + 1, why="a line of a hunk begins with ' ', '-' or '+'")
-            self._letter = True
+            self._after_signature = True
             return
         why = next((why for start, why in _REFUSED.items() if row.startswith(start)), None)
         if why:
@@ -150,14 +151,14 @@ class _Reader:
             section.mark = mark if row.startswith(mark + " mode ") else section.mark
         for end in ("from", "to"):
             if row.startswith(f"rename {end} "):
-                section.moved[end] = _unquoted(row[len(f"rename {end} ") :])
+                section.moved[end] = _unquote(row[len(f"rename {end} ") :])
 
 
-def _names(rows: Sequence[str], at: int) -> bool:
+def _starts_file(rows: Sequence[str], at: int) -> bool:
     return rows[at].startswith("--- ") and at + 1 < len(rows) and rows[at + 1].startswith("+++ ")
 
 
-def _counted(rows: Sequence[str], at: int, old: int, new: int) -> int | None:
+def _end_by_counts(rows: Sequence[str], at: int, old: int, new: int) -> int | None:
     """Where a hunk ends by its counts; None if they do not fit."""
     while (old or new) and at < len(rows):
         sign = rows[at][:1]
@@ -173,27 +174,27 @@ def _counted(rows: Sequence[str], at: int, old: int, new: int) -> int | None:
     while at < len(rows) and rows[at].startswith("\\"):
         at += 1
     behind = rows[at] if at < len(rows) else ""
-    more = behind[:1] in (" ", "+", "-") and behind.strip() not in ("", "--") and not _names(rows, at)
+    more = behind[:1] in (" ", "+", "-") and behind.strip() not in ("", "--") and not _starts_file(rows, at)
     return None if more else at
 
 
-def _signed(rows: Sequence[str], at: int) -> int:
+def _end_by_signs(rows: Sequence[str], at: int) -> int:
     """Where a hunk ends by the signs in front of its lines."""
-    while at < len(rows) and rows[at][:1] in ("", " ", "-", "+", "\\") and not _names(rows, at):
+    while at < len(rows) and rows[at][:1] in ("", " ", "-", "+", "\\") and not _starts_file(rows, at):
         if rows[at] == "-- " and not any(row[:1] in ("+", "-", " ") for row in rows[at + 1 :]):
             break
         at += 1
     return at
 
 
-def _same_name(git: str) -> str:
+def _parse_git_name(git: str) -> str:
     """The name in `a/NAME b/NAME`; empty if the two differ: then other lines name them."""
     half = len(git) // 2
     same = git[half : half + 1] == " " and git[2:half] == git[half + 3 :]
     return git[2:half] if same else ""
 
 
-def _bare(old: str, new: str) -> tuple[str, str]:
+def _strip_prefixes(old: str, new: str) -> tuple[str, str]:
     """Both names without git's prefixes."""
     none = "/dev/null"
     for one, other in _PREFIXES:
@@ -202,7 +203,7 @@ def _bare(old: str, new: str) -> tuple[str, str]:
     return old, new
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     """A name as it is: without the time behind it, and without git's quoting of odd characters."""
     name = text.split("\t")[0].strip()
     if len(name) < 2 or name[0] != '"' or name[-1] != '"':

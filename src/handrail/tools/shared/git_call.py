@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from handrail.files.before_images import MOST_BYTES, MOST_FILES
+from handrail.files.changes import MOST_SAVED_BYTES, MOST_SAVED_FILES
 from handrail.model import Access
 from handrail.shell.effects.effects import Effects, GitRun
 from handrail.shell.effects.git_losses import EVERYTHING
@@ -83,14 +83,14 @@ def _lost(run: GitRun, where: str) -> Iterator[Access]:
         paths = None if known.unproven else uncommitted(place, loss, env)
         if paths is None:
             yield Access("delete", place, "", True, below=True)
-        elif loss.action == "write" and can_be_kept(paths, MOST_FILES, MOST_BYTES):
+        elif loss.action == "write" and can_be_kept(paths, MOST_SAVED_FILES, MOST_SAVED_BYTES):
             yield from (Access("write", path, "", True) for path in paths)
         else:
             yield from _deleted(paths, place)
 
 
 def _deleted(paths: Sequence[str], place: str) -> Iterator[Access]:
-    if len(paths) > MOST_FILES:
+    if len(paths) > MOST_SAVED_FILES:
         yield Access("delete", place, "", True, below=True)
         return
     yield from (Access("delete", path, "", True, below=os.path.isdir(path)) for path in paths)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from handrail.errors import BadPath, IsDirectory, NotFound
+from handrail.files.changes import Subtree
 from handrail.files.pages import TextFile
-from handrail.files.subtrees import Subtree
 from handrail.model import Access
 from handrail.search.tree import Tree
 from handrail.shell.patch_command import PatchCall, as_patch
@@ -125,11 +125,11 @@ class _Below:
     def remove(self, named: str, loaded: Loaded) -> Staged:
         return self._ctx.remove(self._long(named), loaded)
 
-    def parcel(self, named: str) -> Subtree:
-        return self._ctx.parcel(self._long(named))
+    def read_subtree(self, named: str) -> Subtree:
+        return self._ctx.read_subtree(self._long(named))
 
-    def take(self, named: str, parcel: Subtree, to: str | None = None) -> None:
-        self._ctx.take(self._long(named), parcel, None if to is None else self._long(to))
+    def take(self, named: str, subtree: Subtree, to: str | None = None) -> None:
+        self._ctx.take(self._long(named), subtree, None if to is None else self._long(to))
 
     def move(
         self, named: str, target: str, loaded: Loaded, splices: Sequence[Splice], over: Loaded | None = None

@@ -1,0 +1,147 @@
+"""The operations of a patch, whichever language it is written in.
+
+A patch is a list of `FileOp`s, and an update has `PatchHunk`s. Both parsers share `HunkReader` and `check_path`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from handrail.errors import BadPatch
+
+SignedLine = tuple[str, str]
+"""A sign (space, `-` or `+`) and a text without its line ending."""
+OpKind = Literal["add", "delete", "update"]
+HUNK_NUMBERS = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+END_OF_FILE = "*** End of File"
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+
+
+@dataclass(frozen=True, slots=True)
+class PatchHunk:
+    """Lines to find and to change."""
+
+    rows: tuple[SignedLine, ...]
+    headers: tuple[str, ...] = ()
+    at_end: bool = False
+    """Whether its last line must be the last of the file."""
+    line: int | None = None
+    """Where a unified diff says it begins; it decides between places that fit, and nothing else."""
+
+    @property
+    def old(self) -> list[str]:
+        return [text for sign, text in self.rows if sign != "+"]
+
+    @property
+    def new(self) -> list[str]:
+        return [text for sign, text in self.rows if sign != "-"]
+
+    def lacks_signs(self, ours: Sequence[str]) -> bool:
+        """Whether the blank that marks context was left out, so that a blank of each line's own was taken for it;
+        ``ours`` are the lines of the file that the hunk matched."""
+        old = [row for row in self.rows if row[0] != "+"]
+        pairs = [(sign, text, there) for (sign, text), there in zip(old, ours, strict=True) if there.strip()]
+        return any(sign == " " for sign, _, _ in pairs) and all(
+            there == (" " + text if sign == " " else text) for sign, text, there in pairs
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FileOp:
+    """What a patch does to one file."""
+
+    kind: OpKind
+    path: str
+    move_to: str | None = None
+    content: tuple[str, ...] = ()
+    """The lines of a new file."""
+    hunks: tuple[PatchHunk, ...] = ()
+    """Of a file to be deleted: what a unified diff says that it holds."""
+    final_newline: bool | None = None
+    """What a unified diff says of the end of the file; None if it says nothing."""
+    line: int = 1
+    """Where it begins in the patch."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (self.path,) if self.move_to is None else (self.path, self.move_to)
+
+
+def check_path(text: str, line: int) -> str:
+    """Return a path of a patch; raises `BadPatch` unless it is relative and has no `..`."""
+    path = text.strip()
+    if not path:
+        raise BadPatch(line=line, why="a path is missing")
+    if path.startswith("/") or _DRIVE.match(path):
+        raise BadPatch(line=line, why=f"{path} is absolute: paths in a patch are relative to the workspace")
+    if ".." in path.split("/"):
+        raise BadPatch(line=line, why=f"{path} holds '..': name the file by its path from the workspace down")
+    return path
+
+
+class HunkReader:
+    """Parses the hunks of one file, line by line."""
+
+    def __init__(self) -> None:
+        self.hunks: list[PatchHunk] = []
+        self.final_newline: bool | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self._headers: list[str] = []
+        self._rows: list[SignedLine] = []
+        self._blanks = 0
+        self._line: int | None = None
+        self._at_end = self._begun = False
+
+    @property
+    def empty(self) -> bool:
+        return not self.hunks and not self._begun
+
+    def take(self, row: str, number: int) -> None:
+        if row.startswith("@@"):
+            self._header(row, number)
+        elif not row:
+            self._blanks += 1  # a line of the hunk only if more lines of it follow
+        elif row[0] == "\\" and self._rows:
+            self._no_newline()
+        elif row[0] not in " -+":
+            raise BadPatch(line=number, why="a line of a hunk begins with ' ', '-' or '+'")
+        elif self._at_end or (self.hunks and not self._begun):
+            raise BadPatch(line=number, why="a hunk begins with '@@'")
+        else:
+            self._begun = True
+            self._rows += [(" ", "")] * self._blanks if self._rows else []
+            self._blanks = 0
+            self._rows.append((row[0], row[1:]))
+
+    def _header(self, row: str, number: int) -> None:
+        if self._rows:
+            self.close(number)
+        self._begun = True
+        numbers = HUNK_NUMBERS.match(row)
+        header = row[2:].removeprefix(" ").rstrip().removesuffix("@@").rstrip()
+        if numbers:
+            self._line = int(numbers[1][:9])
+        elif header.strip(" .@"):
+            self._headers.append(header)
+
+    def _no_newline(self) -> None:
+        # On the old side alone it says that the new file ends with a line ending.
+        self.final_newline = self._rows[-1][0] == "-" and self.final_newline is not False
+
+    def end_of_file(self, number: int) -> None:
+        if not self._rows or self._at_end:
+            raise BadPatch(line=number, why=f"{END_OF_FILE!r} stands below the lines of a hunk")
+        self._at_end, self._blanks = True, 0
+
+    def close(self, number: int) -> None:
+        """Complete the current hunk."""
+        if self._begun and not self._rows:
+            raise BadPatch(line=number, why="the hunk above has no lines")
+        if self._rows:
+            self.hunks.append(PatchHunk(tuple(self._rows), tuple(self._headers), self._at_end, self._line))
+        self._clear()
