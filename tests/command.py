@@ -1,4 +1,8 @@
-"""The real `handrail` command for tests: in a pipe, on a terminal, and with a driver that waits for each answer."""
+"""The `handrail` command for tests: in this process, as a real process, on a terminal, and with a batch driver.
+
+Starting Python and importing the package costs more than most commands do, so `handrail()` calls `handrail.cli.main` here.
+Use `handrail_process()` where the process itself matters: exit status, signals, what it imports, what it leaves behind.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,12 @@ import pty
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 HANDRAIL = [sys.executable, "-m", "handrail.cli"]
 KEYS = ["id", "tool", "status", "text", "blocks", "data", "notes", "error", "touches", "stats"]
@@ -28,7 +35,34 @@ def surroundings(more: Mapping[str, str] | None = None) -> dict[str, str]:
 def handrail(
     *words: str, cwd: Path, stdin: bytes = b"", variables: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """The command with pipes."""
+    """Run the command in this process, with files as its streams."""
+    from handrail.cli import main
+
+    with contextlib.ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+        files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
+        files[0].write(stdin)
+        files[0].seek(0)
+        # Each stream gets a descriptor of its own, since a command may close its streams.
+        for name, file, mode in zip(("stdin", "stdout", "stderr"), files, ("r", "w", "w"), strict=True):
+            stream = os.fdopen(os.dup(file.fileno()), mode, encoding="utf-8")
+            patch.setattr(sys, name, stack.enter_context(stream))
+        for name in os.environ.keys() - surroundings(variables).keys():
+            patch.delenv(name)
+        for name, value in surroundings(variables).items():
+            patch.setenv(name, value)
+        patch.chdir(cwd)
+        code = main(words)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for file in files[1:]:
+            file.seek(0)
+        return subprocess.CompletedProcess(["handrail", *words], code, files[1].read(), files[2].read())
+
+
+def handrail_process(
+    *words: str, cwd: Path, stdin: bytes = b"", variables: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the command as a process of its own, with pipes."""
     env = surroundings(variables)
     return subprocess.run([*HANDRAIL, *words], cwd=cwd, input=stdin, capture_output=True, timeout=TIMEOUT, env=env)
 
