@@ -1,6 +1,6 @@
 """The `handrail` command for tests: in this process, as a real process, on a terminal, and with a batch driver.
 
-Starting Python and importing the package costs more than most commands do, so `handrail()` calls `handrail.cli.main` here.
+Starting Python and importing the package costs more than most commands, so `handrail()` calls `handrail.cli.main` here.
 Use `handrail_process()` where the process itself matters: exit status, signals, what it imports, what it leaves behind.
 """
 

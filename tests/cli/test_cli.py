@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command import HANDRAIL, KEYS, TIMEOUT, handrail, in_terminal, surroundings
+from tests.command import HANDRAIL, KEYS, TIMEOUT, handrail, handrail_process, in_terminal, surroundings
 
 
 @pytest.fixture
@@ -124,6 +125,33 @@ def test_an_answer_that_cannot_be_written_is_not_reported_as_success(project: Pa
 
 
 # handrail call
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["call", "Read", "file_path=a.txt", "--json"], 0),
+        (["call", "Read", "file_path=missing.txt"], 1),
+        (["call", "Read", "file_path=../a.txt"], 3),
+        (["cal"], 2),
+        (["tools", "--format", "json"], 0),
+        (["doctor"], 0),
+        (["dialects"], 0),
+        (["policy", "explain", "Read", "file_path=a.txt"], 0),
+        (["log"], 1),
+    ],
+)
+def test_a_process_of_its_own_answers_as_the_same_words_do_in_this_process(
+    words: list[str], code: int, project: Path
+) -> None:
+    alone = handrail_process(*words, cwd=project)
+    assert alone.returncode == code
+    here = handrail(*words, cwd=project)
+    assert (here.returncode, without_times(here)) == (code, without_times(alone))
+
+
+def without_times(found: subprocess.CompletedProcess[bytes]) -> list[bytes]:
+    return [re.sub(rb"[0-9.]+", b"0", printed) for printed in (found.stdout, found.stderr)]
 
 
 def test_a_call_prints_what_the_model_would_read(project: Path) -> None:

@@ -57,7 +57,8 @@ def test_show_has_arguments_verdict_files_diff_and_answer(session: Wired, projec
     assert text == said("show", "toolu_9", cwd=project)
     for part in ("Edit", '"old_string": "one"', "allow by AllowAll", "-one\n+two\n", "0644", "answer"):
         assert part in text
-    assert json.loads(said("show", "4", "--json", cwd=project))["seq"] == 4
+    shown = json.loads(said("show", "4", "--json", cwd=project))
+    assert (shown["seq"], shown["touches"][0][:2]) == (4, ["write", "a.txt"])
     assert "there is no call 99" in handrail("show", "99", cwd=project).stderr.decode("utf-8")
 
 

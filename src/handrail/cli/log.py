@@ -154,4 +154,5 @@ def when(nanoseconds: int) -> str:
 def plain(row: CallRow, reader: Reader) -> dict[str, Any]:
     """A call as JSON values."""
     files = [{**asdict(one), "path": safe(one.path)} for one in reader.files(row.seq)]
-    return {**asdict(row), "files": files}
+    # The key keeps its first name, "touches", as in the JSON of `batch`: programs read it.
+    return {{"accesses": "touches"}.get(name, name): value for name, value in asdict(row).items()} | {"files": files}

@@ -329,7 +329,8 @@ def _call(row: Sequence[Any]) -> CallRow:
     named = dict(zip(CALL_COLUMNS, row, strict=True))
     for name in ("pid", "given", "said", "answer_bytes", "ended"):
         del named[name]
-    for name in ("arguments", "touches", "notes"):
+    named["accesses"] = named.pop("touches")  # the name of the column, which files of older versions have
+    for name in ("arguments", "accesses", "notes"):
         named[name] = _parsed(named[name])
     named["workspace"] = os.fsdecode(named["workspace"])
     named["status"] = named["status"] or UNFINISHED
