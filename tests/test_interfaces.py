@@ -85,7 +85,7 @@ def agent(project: Path) -> str:
     from handrail.agent.loop import Agent
     from handrail.agent.prompt import system_prompt
     from handrail.agent.providers import open_model
-    from handrail.agent.scripted import Line, ScriptedServer, in_order
+    from handrail_demo.scripted_server import Line, ScriptedServer, in_order
 
     lines = [Line("", [(tool, arguments)]) for tool, arguments in CALLS] + [Line("done")]
     with ScriptedServer(in_order(lines)) as server, Session(project) as session:
@@ -95,7 +95,7 @@ def agent(project: Path) -> str:
 
 
 def agent_command(project: Path) -> str:
-    from handrail.agent.scripted import Line, ScriptedServer, in_order
+    from handrail_demo.scripted_server import Line, ScriptedServer, in_order
 
     lines = [Line("", [(tool, arguments)]) for tool, arguments in CALLS] + [Line("done")]
     with ScriptedServer(in_order(lines)) as server:

@@ -17,7 +17,7 @@ from handrail.agent.loop import Agent, Limits
 from handrail.agent.messages import Event
 from handrail.agent.prompt import system_prompt
 from handrail.agent.providers import Api, open_model
-from handrail.agent.scripted import Line, Protocol, Script, ScriptedServer, in_order
+from handrail_demo.scripted_server import Line, Protocol, Script, ScriptedServer, in_order
 
 
 @dataclass

@@ -13,7 +13,7 @@ from typing import Any
 import acp
 from acp.schema import ClientCapabilities
 
-from handrail.agent.scripted import Line, ScriptedServer, in_order
+from handrail_demo.scripted_server import Line, ScriptedServer, in_order
 from tests.integrations.acp_editor import ScriptedEditor
 
 

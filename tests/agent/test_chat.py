@@ -11,7 +11,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from handrail.agent.scripted import Line, Script, ScriptedServer, Seen
+from handrail_demo.scripted_server import Line, Script, ScriptedServer, Seen
 from tests.agent.test_run_cli import DONE, READ, TODO, Place
 from tests.command import TIMEOUT
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from handrail.agent.scripted import Line
+from handrail_demo.scripted_server import Line
 from tests.agent.test_chat import Start, start  # noqa: F401 - a fixture
 from tests.agent.test_run_cli import TODO
 from tests.command import TIMEOUT

@@ -12,7 +12,7 @@ from handrail.agent.history import History, size
 from handrail.agent.loop import Limits
 from handrail.agent.messages import Compacted, Given, Turn, Use
 from handrail.agent.providers import APIS, Api
-from handrail.agent.scripted import Line, Seen
+from handrail_demo.scripted_server import Line, Seen
 from tests.agent.conftest import Setting
 
 WINDOW = 7_000

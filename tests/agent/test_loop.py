@@ -14,7 +14,7 @@ import pytest
 from handrail.agent.loop import Limits
 from handrail.agent.messages import Began, Ended, Said, Waiting
 from handrail.agent.providers import APIS, Api
-from handrail.agent.scripted import Line, Seen
+from handrail_demo.scripted_server import Line, Seen
 from tests.agent.conftest import Setting
 
 EVERY = pytest.mark.parametrize("api", APIS)

@@ -14,8 +14,8 @@ from handrail.agent.loop import Limits
 from handrail.agent.messages import Began, Ended, Said, Turn, Use, Waiting
 from handrail.agent.providers import APIS, Api
 from handrail.agent.providers.failures import from_status, without_keys
-from handrail.agent.scripted import Line, Protocol, Seen
 from handrail.cli.chat.summary import about
+from handrail_demo.scripted_server import Line, Protocol, Seen
 from tests.agent.conftest import Setting
 from tests.command import TIMEOUT
 

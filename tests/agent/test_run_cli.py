@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from handrail.agent.providers import APIS
-from handrail.agent.scripted import Line, Script, ScriptedServer, in_order
+from handrail_demo.scripted_server import Line, Script, ScriptedServer, in_order
 from tests.command import TIMEOUT
 
 READ = ("Read", {"file_path": "README.md"})

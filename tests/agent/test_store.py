@@ -9,8 +9,8 @@ import pytest
 
 from handrail.agent.history import History
 from handrail.agent.messages import Given, Turn, Use
-from handrail.agent.scripted import Line
 from handrail.agent.store import NoConversation, Store
+from handrail_demo.scripted_server import Line
 from tests.agent.conftest import Setting
 
 TURNS = [

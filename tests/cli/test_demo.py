@@ -1,4 +1,4 @@
-"""`handrail demo`: the stories come true, on a terminal and in a pipe, are told honestly, and leave nothing behind."""
+"""`handrail demo`: the stories pass their checks, on a terminal and in a pipe, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from handrail.agent.scripted import Line, Script, ScriptedServer, in_order
-from handrail.cli import demo, demo_script, demo_tools
+from handrail.cli import demo
+from handrail_demo import script as demo_script
+from handrail_demo import tools_story
+from handrail_demo.scripted_server import Line, Script, ScriptedServer, in_order
 from tests.command import HANDRAIL, TIMEOUT, handrail, in_terminal, surroundings
 
 Start = Callable[..., pexpect.spawn]
@@ -57,7 +59,7 @@ def _ended(child: pexpect.spawn) -> tuple[str, int]:
 # With the script.
 
 
-def test_the_demo_comes_out_as_told_and_removes_its_project(temporary: Path, tmp_path: Path) -> None:
+def test_the_demo_passes_its_checks_and_removes_its_project(temporary: Path, tmp_path: Path) -> None:
     found = handrail("demo", cwd=tmp_path)
     text = found.stdout.decode("utf-8")
     assert (found.returncode, found.stderr) == (0, b"")
@@ -74,7 +76,7 @@ def test_the_demo_comes_out_as_told_and_removes_its_project(temporary: Path, tmp
         "  Not allowed: .env: it looks like a secret",
         "  set back: prices.txt\n  ok: prices.txt is byte for byte what it was; README.md stays\n",
         "ok: 8 calls are in the journal, 2 that were refused among them",
-        "All 8 checks came out as told.",
+        "All 8 checks passed.",
         "What to type next:\n  handrail ",
     ):
         assert told in text, told
@@ -89,7 +91,7 @@ def test_the_demo_is_in_colour_on_a_terminal(start: Start) -> None:
     assert code == 0 and "WRONG" not in text
     assert "\x1b[31m-TODO: open the door\x1b[0m" in text and "\x1b[32m+DONE: open the door\x1b[0m" in text
     assert "\x1b[1;33mEdit asks" in text and "\x1b[32m  ok: " in text
-    assert "\x1b[1;32mAll 8 checks came out as told." in text
+    assert "\x1b[1;32mAll 8 checks passed." in text
 
 
 def test_the_question_is_shown_exactly_as_a_person_is_asked(start: Start) -> None:
@@ -151,10 +153,10 @@ def test_without_the_openai_package_the_demo_says_what_to_do(tmp_path: Path) -> 
     (tmp_path / "openai.py").write_text("raise ImportError\n", encoding="utf-8")
     found = handrail("demo", cwd=tmp_path, variables={"PYTHONPATH": str(tmp_path)})
     assert found.returncode == 1 and b"Traceback" not in found.stderr
-    assert b"pip install 'handrail[agent]'; `handrail demo --tools` plays without it" in found.stderr
+    assert b"pip install 'handrail[agent]'; `handrail demo --tools` works without it" in found.stderr
 
 
-# When it does not come out as told.
+# When a check fails.
 
 
 def _of(*lines: Line) -> Script:
@@ -188,7 +190,7 @@ def test_a_story_that_goes_another_way_ends_with_exit_code_1(
     text = capsysbinary.readouterr().out.decode("utf-8")
     for told in wrong:
         assert f"  WRONG: {told}" in text
-    assert "checks did not come out as told." in text and "What to type next" not in text
+    assert "checks failed." in text and "What to type next" not in text
     assert os.listdir(temporary) == []
 
 
@@ -237,10 +239,10 @@ def test_the_commands_of_a_model_are_not_run_unless_a_person_says_so(tmp_path: P
         found = handrail("demo", "--model", "mine", cwd=tmp_path, variables={"OPENAI_BASE_URL": server.url})
     text = found.stdout.decode("utf-8")
     assert "(the demo answers n)" in text
-    assert any("the demonstration runs no commands" in result for seen in server.requests for result in seen.results)
+    assert any("the demo runs no commands" in result for seen in server.requests for result in seen.results)
 
 
-def test_a_model_without_key_or_address_is_refused_with_the_mend(tmp_path: Path) -> None:
+def test_a_model_without_key_or_address_is_refused_with_a_fix(tmp_path: Path) -> None:
     nothing = {"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}
     found = handrail("demo", "--model", "mine", cwd=tmp_path, variables=nothing)
     assert found.returncode == 1 and found.stdout == b""
@@ -253,8 +255,8 @@ def test_a_model_without_key_or_address_is_refused_with_the_mend(tmp_path: Path)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--tools", "--model", "m"], "--tools plays without a model"),
-        (["--tools", "--ask"], "--tools plays without a model"),
+        (["--tools", "--model", "m"], "--tools needs no model"),
+        (["--tools", "--ask"], "--tools needs no model"),
         (["--api", "chat"], "--api goes with --model"),
         (["--model", "m", "--api", "telnet"], "invalid choice: 'telnet'"),
         (["--ask"], "--ask needs a terminal"),
@@ -273,7 +275,7 @@ def test_wrong_usage_is_said_before_anything_is_done(words: list[str], said: str
 # The tools alone.
 
 
-def test_the_story_of_the_tools_comes_out_as_told(temporary: Path, tmp_path: Path) -> None:
+def test_the_story_of_the_tools_passes_its_checks(temporary: Path, tmp_path: Path) -> None:
     found = handrail("demo", "--tools", cwd=tmp_path)
     text = found.stdout.decode("utf-8")
     assert (found.returncode, found.stderr) == (0, b"")
@@ -288,7 +290,7 @@ def test_the_story_of_the_tools_comes_out_as_told(temporary: Path, tmp_path: Pat
         "../secret.txt is outside the workspace",
         "reached through a link that leads out",
         "ok: 20 are in the file",
-        "All 14 checks came out as told.",
+        "All 14 checks passed.",
     ):
         assert told in text
     assert os.listdir(temporary) == []
@@ -302,8 +304,8 @@ def test_the_story_of_the_tools_is_in_colour_on_a_terminal(temporary: Path, tmp_
     assert os.listdir(temporary) == []
 
 
-def test_the_story_of_the_tools_tells_when_something_does_not_come_out_as_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_story_of_the_tools_fails_when_a_check_does_not_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another menu than the story counts on: the demo must find out by itself."""
     menu = "Carte\ncrème brûlée   6,50 €\ncafé noir      2,40 €\ncafé\n".encode()
-    monkeypatch.setattr(demo_tools, "_MENU", menu)
+    monkeypatch.setattr(tools_story, "_MENU", menu)
     assert demo.run(demo.parser().parse_args(["--tools"])) == 1

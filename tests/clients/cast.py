@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from handrail.agent.scripted import Protocol
+from handrail_demo.scripted_server import Protocol
 from tests.clients import gemini_model
 
 PROMPT = "Put the second line into German."

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.agent.scripted import Script, ScriptedServer, Seen
+from handrail_demo.scripted_server import Script, ScriptedServer, Seen
 from tests.clients.cast import CLIENTS, Client
 from tests.clients.fence import Fence
 from tests.clients.packages import NotHere, installed

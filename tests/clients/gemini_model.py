@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from handrail.agent.scripted import Line, Seen
+from handrail_demo.scripted_server import Line, Seen
 
 
 def streamed(seen: Seen, line: Line) -> Iterator[str]:

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from handrail import Session
-from handrail.agent.scripted import Line, Script, Seen
 from handrail.mcp import tool_list
+from handrail_demo.scripted_server import Line, Script, Seen
 from tests.clients.bodies import answers, offered, schema
 from tests.clients.cast import CLIENTS, Client
 from tests.clients.conftest import Stage

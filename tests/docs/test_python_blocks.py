@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import handrail
-from handrail.agent.scripted import Line, ScriptedServer, in_order
+from handrail_demo.scripted_server import Line, ScriptedServer, in_order
 from tests.docs.pages import PAGES, ROOT, Block, Place, blocks_of
 
 PYTHON = blocks_of("python", "py")

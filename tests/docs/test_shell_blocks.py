@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from handrail.agent.scripted import Line, ScriptedServer, in_order
+from handrail_demo.scripted_server import Line, ScriptedServer, in_order
 from tests.docs.pages import ROOT, TIMEOUT, Block, Place, blocks, blocks_of
 
 SHELL = blocks_of("sh", "console")

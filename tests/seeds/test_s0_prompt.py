@@ -8,7 +8,7 @@ import pytest
 
 from handrail import Session
 from handrail.agent.prompt import system_prompt
-from handrail.agent.scripted import Line, Seen
+from handrail_demo.scripted_server import Line, Seen
 from tests.agent.conftest import Setting
 
 Make = Callable[..., Session]

@@ -9,7 +9,7 @@ import pytest
 from handrail.agent.compaction import Compaction
 from handrail.agent.history import History
 from handrail.agent.messages import Compacted, Given, Turn, Use
-from handrail.agent.scripted import Line, Seen
+from handrail_demo.scripted_server import Line, Seen
 from tests.agent.conftest import Setting
 
 WINDOW = 10_000

@@ -11,7 +11,7 @@ import pytest
 from handrail import Prepared, Session
 from handrail.agent.messages import Ended
 from handrail.agent.prompt import system_prompt
-from handrail.agent.scripted import Line, Seen
+from handrail_demo.scripted_server import Line, Seen
 from tests.agent.conftest import Setting
 
 UPPERCASE = '''"""A tool of another package."""

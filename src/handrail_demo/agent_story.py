@@ -1,4 +1,4 @@
-"""The story of `handrail demo`: four short chapters with a real agent, and what must come of each."""
+"""The story of `handrail demo`: four tasks for a real agent, with checks of the outcome of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from handrail.agent.loop import Agent, Limits
 from handrail.agent.messages import Began, Ended, Event, Said, Use, Waiting
 from handrail.agent.prompt import system_prompt
 from handrail.cli.asking import Display, keys_for, offered, question
-from handrail.cli.demo_script import COFFEE, DONE, FILES, PRICES, RAISED, README, ROOT, SECRET
 from handrail.cli.output import Stop, safe, write
 from handrail.journal import JournalFailed
 from handrail.journal.queries import Reader
@@ -24,12 +23,13 @@ from handrail.pipeline.prepared import Answer, answered
 from handrail.pipeline.session import Session
 from handrail.settings import Settings
 from handrail.text.display import escape
+from handrail_demo.script import COFFEE, DONE, FILES, PRICES, RAISED, README, ROOT, SECRET
 
 if TYPE_CHECKING:
     from handrail.agent.providers import Model
-    from handrail.agent.scripted import ScriptedServer
-    from handrail.cli.demo_telling import Telling
     from handrail.pipeline.prepared import Approve, Prepared
+    from handrail_demo.report import Report
+    from handrail_demo.scripted_server import ScriptedServer
 
 _MOST_ROWS = 8
 _MOST_CHARS = 90
@@ -37,12 +37,12 @@ _STYLES = {"ok": "", "partial": "yellow", "error": "yellow", "denied": "magenta"
 
 
 class Story:
-    """A session in mode `ask`, an agent in it, and what was seen of their work. ``server`` is there for a script."""
+    """A session in mode `ask` with an agent, and a record of its calls. ``server`` is None for a real model."""
 
     def __init__(
         self,
         folder: Path,
-        telling: Telling,
+        report: Report,
         model: Model,
         dialect: str,
         server: ScriptedServer | None,
@@ -52,8 +52,8 @@ class Story:
         self._project.mkdir()
         for name, contents in FILES.items():
             (self._project / name).write_bytes(contents)
-        self._telling, self._server, self._asked = telling, server, asked
-        self._display = Display(write, telling.screen)
+        self._report, self._server, self._asked = report, server, asked
+        self._display = Display(write, report.screen)
         self._speaking = False
         self._answers: list[Answer] = []
         """Those of a chapter."""
@@ -86,21 +86,21 @@ class Story:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def tell(self) -> None:
-        self.turns_todo_into_done()
-        self.mends_a_failing_edit()
-        self.refuses_commands()
-        self.takes_the_last_change_back()
+    def run(self) -> None:
+        self.replace_todo()
+        self.correct_a_failed_edit()
+        self.refuse_commands()
+        self.undo_last_change()
 
     # The chapters.
 
-    def turns_todo_into_done(self) -> None:
-        told = self._telling.told
+    def replace_todo(self) -> None:
+        check = self._report.check
         closing = self._task(1, DONE)
         if self._as_proposed("README.md", README):
             made = self._bytes("README.md")
             wanted = README.replace(b"TODO", b"DONE")
-            told("README.md says DONE three times and TODO never; every other byte is as it was", made == wanted)
+            check("README.md says DONE three times and TODO never; every other byte is as it was", made == wanted)
         if self._server:
             requests = self._server.requests
             real = {(seen.path, seen.body.get("stream")) for seen in requests} == {("/chat/completions", True)}
@@ -108,12 +108,12 @@ class Story:
             ids = [entries[ended.use.name].id for ended, _ in self._ended if ended.use.name in entries]
             reads, edits = ids.count("read"), ids.count("edit")
             count = f"{reads} read and {edits} edit in {len(requests)} streamed requests, and a sentence at the end"
-            told(count, real and reads > 0 and edits > 0 and bool(closing))
+            check(count, real and reads > 0 and edits > 0 and bool(closing))
         else:
-            told("it ended with a sentence", bool(closing))
+            check("it ended with a sentence", bool(closing))
 
-    def mends_a_failing_edit(self) -> None:
-        told = self._telling.told
+    def correct_a_failed_edit(self) -> None:
+        check = self._report.check
         self._task(2, COFFEE)
         if self._server:
             failed = [(ended, after) for ended, after in self._ended if ended.status == "error"]
@@ -121,59 +121,59 @@ class Story:
             back = {text for seen in self._server.requests for text in seen.results}
             returned = all(ended.text in back for ended, _ in failed)
             sound = bool(failed) and untouched and returned and len(self._answers) == 1
-            told("the edit that failed changed nothing, was asked of nobody, and went back to the model", sound)
+            check("the edit that failed changed nothing, was asked of nobody, and went back to the model", sound)
         if self._as_proposed("prices.txt", PRICES):
-            told("only the price of coffee has changed", self._bytes("prices.txt") == RAISED)
+            check("only the price of coffee has changed", self._bytes("prices.txt") == RAISED)
 
-    def refuses_commands(self) -> None:
-        told = self._telling.told
+    def refuse_commands(self) -> None:
+        check = self._report.check
         self._task(3, ROOT)
         if self._server:
             refused = [ended.status for ended, _ in self._ended] == ["denied", "denied"]
-            told("both were refused by the rules, and nobody was asked", refused and not self._answers)
+            check("both were refused by the rules, and nobody was asked", refused and not self._answers)
             bodies = [json.dumps(seen.body) for seen in self._server.requests]
-            told(f"the secret is in none of the {len(bodies)} requests", not any(SECRET in body for body in bodies))
+            check(f"the secret is in none of the {len(bodies)} requests", not any(SECRET in body for body in bodies))
         else:
             ran = [ended for ended, _ in self._ended if "sudo" in ended.use.arguments and ended.status != "denied"]
-            told("nothing was run as root", not ran)
+            check("nothing was run as root", not ran)
             turns = self._agent.history.turns
             words = [turn.text for turn in turns] + [given.text for turn in turns for given in turn.given]
-            told("the secret was not shown to the model", not any(SECRET in text for text in words))
+            check("the secret was not shown to the model", not any(SECRET in text for text in words))
 
-    def takes_the_last_change_back(self) -> None:
-        telling = self._telling
-        telling.title("4. The last change is taken back, as `handrail undo` does")
+    def undo_last_change(self) -> None:
+        report = self._report
+        report.title("4. The last change is taken back, as `handrail undo` does")
         readme = self._bytes("README.md")
         strict = bool(self._server) and not self._decided
         try:
-            report = self._session.undo()
+            undone = self._session.undo()
         except (UnknownCall, CannotUndo, JournalFailed):  # no change is on record, or nothing at all
             if strict:
-                telling.told("there was a change to take back", False)
+                report.check("there was a change to take back", False)
             else:
-                telling.say("  nothing was changed, so there is nothing to take back", "yellow")
+                report.say("  nothing was changed, so there is nothing to take back", "yellow")
             return
-        names = [os.path.basename(one.path) for one in report.restored]
-        telling.say(f"  set back: {', '.join(map(escape, names))}")
-        clean = bool(names) and not report.conflicts and not report.missing
+        names = [os.path.basename(one.path) for one in undone.restored]
+        report.say(f"  set back: {', '.join(map(escape, names))}")
+        clean = bool(names) and not undone.conflicts and not undone.missing
         if strict:
             same = self._bytes("prices.txt") == PRICES and self._bytes("README.md") == readme
-            telling.told(
+            report.check(
                 "prices.txt is byte for byte what it was; README.md stays", clean and names == ["prices.txt"] and same
             )
         else:
-            telling.told("what it had changed is set back, and nothing else stood in the way", clean)
+            report.check("what it had changed is set back, and nothing else stood in the way", clean)
         with Reader(self._journal.path) as reader:
             calls, broken = reader.calls(), reader.verify()
         denied = sum(call.status == "denied" for call in calls)
-        told = f"{len(calls)} calls are in the journal, {denied} that were refused among them, and its chain holds"
-        telling.told(told, broken is None and calls[-1].tool == "Undo" and (denied == 2 or not strict))
+        summary = f"{len(calls)} calls are in the journal, {denied} that were refused among them, and its chain holds"
+        report.check(summary, broken is None and calls[-1].tool == "Undo" and (denied == 2 or not strict))
 
     # What the chapters share.
 
     def _task(self, number: int, task: str) -> str:
         """Have the agent work; the sentence with which it ended by itself, if it did."""
-        self._telling.title(f"{number}. The task: {task}")
+        self._report.title(f"{number}. The task: {task}")
         self._ended, self._answers = [], []
         self._began.clear()
         ending = self._agent.run(task)
@@ -182,17 +182,17 @@ class Story:
         if ending.how == "failed":
             raise Stop(ending.text)
         if ending.how != "done":
-            self._telling.say(ending.text, "yellow")
+            self._report.say(ending.text, "yellow")
         return ending.text.strip() if ending.how == "done" else ""
 
     def _as_proposed(self, name: str, before: bytes) -> bool:
-        """Whether the person took all that was proposed; if not, the rest of the chapter cannot come out as told."""
+        """Whether the person took all that was proposed; if not, the rest of the chapter cannot be checked."""
         if not self._asked or all(map(_plain, self._answers)):
             return True
         if not any(answer.yes for answer in self._answers):
-            self._telling.told(f"{name} is as it was, as you said", self._bytes(name) == before)
+            self._report.check(f"{name} is as it was, as you said", self._bytes(name) == before)
         else:
-            self._telling.say(f"  You chose another change of {name} than the one proposed: not checked.", "yellow")
+            self._report.say(f"  You chose another change of {name} than the one proposed: not checked.", "yellow")
         return False
 
     def _bytes(self, name: str) -> bytes | None:
@@ -202,7 +202,7 @@ class Story:
             return None
 
     def _approve(self, prepared: Prepared) -> Answer:
-        """The person's answer, or the demonstration's own: yes to changes of its project, no to commands."""
+        """The person's answer, or the demo's own: yes to changes of its project, no to commands."""
         self._show_began(prepared.call.id)
         if self._asked:
             answer = answered(self._asked(prepared))
@@ -212,19 +212,19 @@ class Story:
             proposed = offered(prepared)
             self._display.show(prepared, proposed)
             command = any(access.action == "run" for access in prepared.accesses)
-            answer = Answer(False, "the demonstration runs no commands") if command else Answer(True)
+            answer = Answer(False, "the demo runs no commands") if command else Answer(True)
             key = "n" if command else "y"
             asked = question(keys_for(prepared, proposed))
-            self._telling.say(f"{asked}{key}   (the demo answers {key})", "bold")
+            self._report.say(f"{asked}{key}   (the demo answers {key})", "bold")
         self._answers.append(answer)
         self._decided |= bool(self._asked) and not _plain(answer)
         return answer
 
     def _notice(self, event: Event) -> None:
-        telling = self._telling
+        report = self._report
         if isinstance(event, Said):
             if not self._speaking:
-                telling.piece("scripted model: " if self._server else "model: ", "bold")
+                report.say_inline("scripted model: " if self._server else "model: ", "bold")
             self._speaking = True
             write(safe(event.text))
             return
@@ -237,16 +237,16 @@ class Story:
             self._ended.append((event, self._bytes("prices.txt") or b""))
             if event.status == "ok" and event.use.id in self._began:
                 rows = len(event.text.split("\n"))
-                telling.say(f"{self._began.pop(event.use.id)}  -> {rows} lines", "cyan")
+                report.say(f"{self._began.pop(event.use.id)}  -> {rows} lines", "cyan")
                 return
             self._show_began(event.use.id)
-            telling.say(_rows(event), _STYLES.get(event.status, ""))
+            report.say(_rows(event), _STYLES.get(event.status, ""))
         elif isinstance(event, Waiting):
-            telling.say(f"{event.why}; again in {event.seconds:.0f} s", "yellow")
+            report.say(f"{event.why}; again in {event.seconds:.0f} s", "yellow")
 
     def _show_began(self, call: str) -> None:
         if call in self._began:
-            self._telling.say(self._began.pop(call), "cyan")
+            self._report.say(self._began.pop(call), "cyan")
 
 
 def _plain(answer: Answer) -> bool:

@@ -1,7 +1,7 @@
-"""A scripted model on loopback: a real HTTP server that speaks the three protocols, with a script in a model's place.
+"""A model server on loopback that answers from a script, for the demo and the tests.
 
-For the demo and for tests. It streams as real servers do, and can fail as they do: a status, a stream that is cut,
-arguments that are broken. It thinks nothing: every reply comes from the script.
+It is a real HTTP server for Chat Completions, Responses and Anthropic Messages. It streams as real servers do and can
+fail as they do: with a status, a stream that is cut off, or malformed arguments.
 """
 
 from __future__ import annotations

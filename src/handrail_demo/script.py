@@ -1,7 +1,7 @@
-"""The demonstration's throwaway project, its tasks, and the script that stands in a model's place.
+"""The demo's project, its tasks and the scripted replies of the model.
 
-The script is no model: it knows the tasks by heart. But it reads what the tools answer, and goes on from that, so that
-a person who says no is not told that the work is done.
+The script knows only these tasks, but it reads the results of the tools: when a person refuses a change, it does not
+claim that the work is done.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from handrail.agent.scripted import Line
+from handrail_demo.scripted_server import Line
 
 if TYPE_CHECKING:
-    from handrail.agent.scripted import Script, Seen
+    from handrail_demo.scripted_server import Script, Seen
 
 README = b"# Kiosk\nTODO: open the door\nSell tea and coffee.\nTODO: count the money, TODO: lock up\n"
 PRICES = b"tea      2.40\ncoffee   2.40\n"
@@ -36,10 +36,10 @@ def script(delay: float = 0.0) -> Script:
     return reply
 
 
-_Said = tuple[str, list[tuple[str, dict[str, Any]]]]
+_Reply = tuple[str, list[tuple[str, dict[str, Any]]]]
 
 
-def _done(step: int, results: Sequence[str]) -> _Said:
+def _done(step: int, results: Sequence[str]) -> _Reply:
     last = results[-1] if results else ""
     if step == 0:
         return "I look at the file first.", [("Read", {"file_path": "README.md"})]
@@ -51,7 +51,7 @@ def _done(step: int, results: Sequence[str]) -> _Said:
     return "I could not finish: there may still be a TODO in README.md.", []
 
 
-def _coffee(step: int, results: Sequence[str]) -> _Said:
+def _coffee(step: int, results: Sequence[str]) -> _Reply:
     last = results[-1] if results else ""
     edit = {"file_path": "prices.txt", "old_string": "2.40", "new_string": "2.60"}
     if step == 0:
@@ -66,13 +66,13 @@ def _coffee(step: int, results: Sequence[str]) -> _Said:
     return "I could not finish: the price of coffee is as it was.", []
 
 
-def _root(step: int, _: Sequence[str]) -> _Said:
+def _root(step: int, _: Sequence[str]) -> _Reply:
     if step == 0:
         return "", [("Bash", {"command": "sudo make clean"}), ("Bash", {"command": "cat .env"})]
     return "I may do neither, so I did neither, and I do not look for a way around. Both are yours to do.", []
 
 
-_TASKS: dict[str, Callable[[int, Sequence[str]], _Said]] = {DONE: _done, COFFEE: _coffee, ROOT: _root}
+_TASKS: dict[str, Callable[[int, Sequence[str]], _Reply]] = {DONE: _done, COFFEE: _coffee, ROOT: _root}
 
 
 def _place(body: Any) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""`handrail demo --tools`: a short true story of the tools alone: bytes, refusals, and edits at the same time."""
+"""`handrail demo --tools`: the tools alone, without a model: exact bytes, refusals and parallel edits."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from handrail.cli.demo_telling import Telling
     from handrail.model import Result
     from handrail.pipeline.session import Session
+    from handrail_demo.report import Report
 
 _DISHES = (
     "Carte du jour",
@@ -23,80 +23,80 @@ _MENU = "".join(dish + "\r\n" for dish in _DISHES).encode("cp1252")
 _THREADS = 20
 
 
-def tell(folder: Path, telling: Telling) -> None:
-    """The whole story, in a folder that is there for nothing else."""
+def run(folder: Path, report: Report) -> None:
+    """Run every step in ``folder``, which must be empty."""
     from handrail.pipeline.session import Session
     from handrail.settings import Settings
 
     project = folder / "project"
     project.mkdir()
     with Session(project, settings=Settings(state=os.path.join(folder, "state"))) as session:
-        _Story(session, project, telling).tell()
+        _Steps(session, project, report).run()
 
 
-class _Story:
-    """The steps, each of which checks itself."""
+class _Steps:
+    """The steps of the demo; each one checks its own outcome."""
 
-    def __init__(self, session: Session, project: Path, telling: Telling) -> None:
+    def __init__(self, session: Session, project: Path, report: Report) -> None:
         self._session = session
         self._project = project
-        self._say, self._title, self._told = telling.say, telling.title, telling.told
-        self._diff = telling.diff
+        self._say, self._title, self._check = report.say, report.title, report.check
+        self._diff = report.diff
 
-    def tell(self) -> None:
+    def run(self) -> None:
         self._say("Handrail's tools at work on a throwaway project.", "bold")
-        self.reads_what_is_there()
-        self.refuses_to_edit_unread()
-        self.edits_and_keeps_every_other_byte()
-        self.refuses_what_is_ambiguous()
-        self.makes_all_edits_or_none()
-        self.stays_inside()
-        self.loses_no_parallel_edit()
+        self.read_old_encoding()
+        self.refuse_edit_of_unread_file()
+        self.edit_one_line()
+        self.refuse_ambiguous_edit()
+        self.make_all_edits_or_none()
+        self.stay_inside_workspace()
+        self.edit_in_parallel()
 
     # The steps.
 
-    def reads_what_is_there(self) -> None:
+    def read_old_encoding(self) -> None:
         self._title("Read a file in an old encoding (cp1252) with Windows line ends")
         (self._project / "menu.txt").write_bytes(_MENU)
         result = self._call("Read", file_path="menu.txt")
-        self._told("the accents are read right", "crème brûlée   6,50 €" in result.text)
-        self._told(
+        self._check("the accents are read right", "crème brûlée   6,50 €" in result.text)
+        self._check(
             f"the encoding was recognised: {result.data.get('encoding')}", result.data.get("encoding") == "cp1252"
         )
 
-    def refuses_to_edit_unread(self) -> None:
+    def refuse_edit_of_unread_file(self) -> None:
         self._title("Edit a file that was not read: refused")
         file = self._project / "prices.txt"
         file.write_bytes(b"tea 2\n")
         result = self._call("Edit", file_path="prices.txt", old_string="2", new_string="3")
-        self._told("refused, with the way out", _code(result) == "not_seen" and file.read_bytes() == b"tea 2\n")
+        self._check("refused, with the way out", _code(result) == "not_seen" and file.read_bytes() == b"tea 2\n")
 
-    def edits_and_keeps_every_other_byte(self) -> None:
+    def edit_one_line(self) -> None:
         self._title("Edit one line of what was read: every byte outside the change stays")
         file, old, new = self._project / "menu.txt", "café noir      2,40 €", "café noir      2,60 €"
         before = file.read_bytes()
         result = self._call("Edit", file_path="menu.txt", old_string=old, new_string=new)
         after = file.read_bytes()
         self._diff(result.data.get("diff", ""))
-        self._told("the line is changed", result.status == "ok")
+        self._check("the line is changed", result.status == "ok")
         start = before.find(old.encode("cp1252"))
         end = start + len(old.encode("cp1252"))
         kept = after[:start] == before[:start] and after[end:] == before[end:]
         proof = f"outside the line, {start} bytes before it and {len(before) - end} after it are identical"
-        self._told(proof, kept and after[start:end] == new.encode("cp1252"))
+        self._check(proof, kept and after[start:end] == new.encode("cp1252"))
         ends = after.count(b"\r\n")
-        self._told(f"all {ends} line ends are still CRLF", ends == after.count(b"\n") == before.count(b"\r\n") == 5)
+        self._check(f"all {ends} line ends are still CRLF", ends == after.count(b"\n") == before.count(b"\r\n") == 5)
 
-    def refuses_what_is_ambiguous(self) -> None:
+    def refuse_ambiguous_edit(self) -> None:
         self._title("Edit a text that is there twice: refused, with the lines")
         file = self._project / "menu.txt"
         before = file.read_bytes()
         result = self._call("Edit", file_path="menu.txt", old_string="café", new_string="Kaffee")
         named = "lines 3, 4" in result.text
-        self._told("refused, both lines named", _code(result) == "many_matches" and named)
-        self._told("the file is untouched", file.read_bytes() == before)
+        self._check("refused, both lines named", _code(result) == "many_matches" and named)
+        self._check("the file is untouched", file.read_bytes() == before)
 
-    def makes_all_edits_or_none(self) -> None:
+    def make_all_edits_or_none(self) -> None:
         self._title("MultiEdit whose second edit cannot be made: none is made")
         file = self._project / "menu.txt"
         before = file.read_bytes()
@@ -105,18 +105,18 @@ class _Story:
             {"old_string": "chocolat", "new_string": "cacao"},
         ]
         result = self._call("MultiEdit", file_path="menu.txt", edits=edits)
-        self._told("the failing edit is named", result.status == "error" and "Edit 2 of 2" in result.text)
-        self._told("the file is untouched", file.read_bytes() == before)
+        self._check("the failing edit is named", result.status == "error" and "Edit 2 of 2" in result.text)
+        self._check("the file is untouched", file.read_bytes() == before)
 
-    def stays_inside(self) -> None:
+    def stay_inside_workspace(self) -> None:
         self._title("Leave the workspace, by .. and through a link: denied")
         (self._project.parent / "secret.txt").write_bytes(b"the secret\n")
         (self._project / "door").symlink_to(self._project.parent / "secret.txt")
         for path in ("../secret.txt", "door"):
             result = self._call("Read", file_path=path)
-            self._told("denied, nothing shown", result.status == "denied" and "the secret" not in result.text)
+            self._check("denied, nothing shown", result.status == "denied" and "the secret" not in result.text)
 
-    def loses_no_parallel_edit(self) -> None:
+    def edit_in_parallel(self) -> None:
         self._title(f"{_THREADS} threads edit {_THREADS} lines of one file at once")
         file = self._project / "tally.txt"
         file.write_bytes(b"".join(b"line %02d: open\n" % number for number in range(_THREADS)))
@@ -129,11 +129,11 @@ class _Story:
         with ThreadPoolExecutor(_THREADS) as pool:
             results = list(pool.map(edit, range(_THREADS)))
         made = sum(result.status in ("ok", "partial") for result in results)
-        self._told(f"{made} edits were reported as made", made == _THREADS)
+        self._check(f"{made} edits were reported as made", made == _THREADS)
         wanted = b"".join(b"line %02d: done\n" % number for number in range(_THREADS))
-        self._told(f"{file.read_bytes().count(b'done')} are in the file", file.read_bytes() == wanted)
+        self._check(f"{file.read_bytes().count(b'done')} are in the file", file.read_bytes() == wanted)
 
-    # How it is shown.
+    # Output.
 
     def _call(self, tool: str, **arguments: Any) -> Result:
         result = self._session.call(tool, arguments)
