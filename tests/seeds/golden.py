@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from tests.command import KEYS, handrail
 
 DATA = Path(__file__).parent / "data"
 
@@ -37,6 +42,18 @@ def schema(tool: str) -> str:
 def rows(lines: list[str], first: int = 1) -> str:
     """Lines as the document numbers them: six places, right-aligned, and an arrow."""
     return "\n".join(f"{number:>6}→{line}" for number, line in enumerate(lines, start=first))
+
+
+def run_batch(
+    folder: Path, dialect: str, calls: Sequence[Mapping[str, Any]], variables: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """The answers of a real `handrail batch` in ``folder``, one for each call, in one session."""
+    lines = "".join(json.dumps(call) + "\n" for call in calls)
+    done = handrail("batch", "--dialect", dialect, cwd=folder, stdin=lines.encode(), variables=variables)
+    assert (done.returncode, done.stderr) == (0, b"")
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [list(answer) for answer in answers] == [KEYS] * len(calls)
+    return answers
 
 
 def put(root: Path, name: str, text: str) -> Path:

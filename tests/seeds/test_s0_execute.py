@@ -11,7 +11,7 @@ import pytest
 from handrail import Session
 from handrail.model import Result
 from tests.patience import until_it_got_far_enough
-from tests.seeds.golden import put, tree
+from tests.seeds.golden import put, run_batch, tree
 
 TOO_LARGE = (
     "Tool result too large, the result of this tool call {tool_call_id}\n"
@@ -146,6 +146,23 @@ def test_s0_42_the_message_is_the_one_of_the_document(agent: Session) -> None:
     assert result.text == TOO_LARGE.format(
         tool_call_id="toolu_01", file_path="/large_tool_results/toolu_01", content_sample=sample
     )
+
+
+@pytest.mark.parametrize(
+    ("id", "call", "name"), [("toolu_01", "toolu_01", "toolu_01"), (7, "7", "7"), ("a/../b", "a/../b", "a_.._b")]
+)
+def test_s0_42_batch_gives_the_message_with_the_id_of_the_line(
+    tmp_path: Path, id: str | int, call: str, name: str
+) -> None:
+    put(tmp_path, "long.txt", "".join(f"{number}\n" for number in range(1, 100_001)))
+    read = {"tool": "read_file", "arguments": {"file_path": f"/large_tool_results/{name}", "offset": 99_999}}
+    execute = {"id": id, "tool": "execute", "arguments": {"command": "cat long.txt"}}
+    answer, saved = run_batch(tmp_path, "deepagents", [execute, read])
+    sample = "1\n2\n3\n4\n5\n... 99990 lines omitted ...\n99996\n99997\n99998\n99999\n100000"
+    assert answer["text"] == TOO_LARGE.format(
+        tool_call_id=call, file_path=f"/large_tool_results/{name}", content_sample=sample
+    )
+    assert answer["id"] == id and saved["text"] == "100000\t100000"
 
 
 def test_s0_42_a_command_that_failed_says_so_behind_the_preview(agent: Session) -> None:

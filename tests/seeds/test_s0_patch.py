@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from handrail import Session
 from handrail.model import Result
-from tests.seeds.golden import put, tree
+from tests.seeds.golden import put, run_batch, tree
 
 
 def _apply(session: Session, *lines: str) -> Result:
@@ -179,56 +181,86 @@ def test_s0_32_the_example_of_the_document_applies(codex: Session, tmp_path: Pat
     }
 
 
-@pytest.mark.parametrize(
-    ("line", "given"),
-    [
-        ("x = call(1)", "x = call(1)"),
-        ("x = call(1)  \t", "x = call(1)"),
-        ("x = call(1)", "x = call(1)   "),
-        ("    x = call(1)", "x = call(1)"),
-        ("\tx = call(1) ", "    x = call(1)"),
+LEVELS = {
+    "exact": [("x = call(1)", "x = call(1)"), ("\tif a:  ", "\tif a:  ")],
+    "trailing white space": [("x = call(1)  \t", "x = call(1)"), ("x = call(1)", "x = call(1)   ")],
+    "white space on both sides": [("    x = call(1)", "x = call(1)"), ("\tx = call(1) ", "    x = call(1)")],
+    "punctuation": [
         ("# it\u2019s \u201cone\u201d \u2013 two\u00a0three", '# it\'s "one" - two three'),
         ("    # a\u2014b  ", "# a-b"),
     ],
-)
-def test_s0_33_a_line_is_found_on_each_of_the_four_levels(
-    codex: Session, tmp_path: Path, line: str, given: str
-) -> None:
-    path = put(tmp_path, "a.py", f"first\n{line}\nold\nlast\n")
-    assert _apply(codex, "*** Update File: a.py", "@@", f" {given}", "-old", "+new").status == "ok"
-    assert path.read_text(encoding="utf-8") == f"first\n{line}\nnew\nlast\n"
-
-
+}
 PUNCTUATION = {
     "-": [*range(0x2010, 0x2016), 0x2212],
     "'": [0x2018, 0x2019, 0x201A, 0x201B],
     '"': [0x201C, 0x201D, 0x201E, 0x201F],
     " ": [0x00A0, *range(0x2002, 0x200B), 0x202F, 0x205F, 0x3000],
 }
+NO_LEVEL_FORGIVES = {"-": [0x00AD, 0x2016, 0x2043], "'": [0x0060], '"': [0x00AB], " ": [0x200B]}
 
 
-@pytest.mark.parametrize(("plain", "code"), [(plain, code) for plain, codes in PUNCTUATION.items() for code in codes])
-def test_s0_33_every_character_of_the_table_counts_as_its_plain_one(
-    codex: Session, tmp_path: Path, plain: str, code: int
-) -> None:
-    line = f"# a{chr(code)}b"
-    path = put(tmp_path, "a.py", f"{line}\nold\n")
-    assert _apply(codex, "*** Update File: a.py", "@@", f" # a{plain}b", "-old", "+new").status == "ok"
-    assert path.read_text(encoding="utf-8") == f"{line}\nnew\n"
+def _patch(name: str, *lines: str) -> dict[str, Any]:
+    """A call of apply_patch that updates one file."""
+    patch = "\n".join(["*** Begin Patch", f"*** Update File: {name}", "@@", *lines, "*** End Patch", ""])
+    return {"id": name, "tool": "apply_patch", "arguments": {"input": patch}}
 
 
-def test_s0_33_a_stricter_level_that_fits_wins(codex: Session, tmp_path: Path) -> None:
-    path = put(tmp_path, "a.py", "    x = 1\nx = 1 \nx = 1\n")
-    assert _apply(codex, "*** Update File: a.py", "@@", "-x = 1", "+x = 2").status == "ok"
-    assert path.read_bytes() == b"    x = 1\nx = 1 \nx = 2\n"
+def _patched(folder: Path, files: Mapping[str, tuple[str, Sequence[str]]]) -> dict[str, tuple[str, str]]:
+    """What one `handrail batch` makes of these files, each with the lines of a patch: the status and the new text."""
+    for name, (text, _) in files.items():
+        put(folder, name, text)
+    answers = run_batch(folder, "codex", [_patch(name, *lines) for name, (_, lines) in files.items()])
+    return {answer["id"]: (answer["status"], tree(folder)[answer["id"]]) for answer in answers}
 
 
-def test_s0_33_no_level_forgives_another_letter(codex: Session, tmp_path: Path) -> None:
-    put(tmp_path, "a.py", "x = call(1)\n")
-    for given in ("x = Call(1)", "x = call(l)", "x == call(1)"):
-        result = _apply(codex, "*** Update File: a.py", "@@", f"-{given}", "+y")
-        assert result.error is not None and result.error.code == "bad_hunk"
-    assert tree(tmp_path) == {"a.py": "x = call(1)\n"}
+@pytest.mark.parametrize("level", LEVELS)
+def test_s0_33_a_line_is_found_on_each_of_the_four_levels_and_stays_as_it_is(tmp_path: Path, level: str) -> None:
+    files = {
+        f"{number}.py": (f"first\n{line}\nold\nlast\n", [f" {given}", "-old", "+new"])
+        for number, (line, given) in enumerate(LEVELS[level])
+    }
+    assert _patched(tmp_path, files) == {
+        f"{number}.py": ("ok", f"first\n{line}\nnew\nlast\n") for number, (line, _) in enumerate(LEVELS[level])
+    }
+
+
+@pytest.mark.parametrize("plain", PUNCTUATION)
+def test_s0_33_every_character_of_the_table_counts_as_its_plain_one(tmp_path: Path, plain: str) -> None:
+    files = {
+        f"{code:04x}.py": (f"# a{chr(code)}b\nold{chr(code)}x\n", [f" # a{plain}b", f"-old{plain}x", "+new"])
+        for code in PUNCTUATION[plain]
+    }
+    assert _patched(tmp_path, files) == {
+        f"{code:04x}.py": ("ok", f"# a{chr(code)}b\nnew\n") for code in PUNCTUATION[plain]
+    }
+
+
+@pytest.mark.parametrize("plain", NO_LEVEL_FORGIVES)
+def test_s0_33_characters_that_only_look_alike_are_not_taken_for_the_plain_one(tmp_path: Path, plain: str) -> None:
+    texts = {f"{code:04x}.py": f"# a{chr(code)}b\nold\n" for code in NO_LEVEL_FORGIVES[plain]}
+    files = {name: (text, [f" # a{plain}b", "-old", "+new"]) for name, text in texts.items()}
+    assert _patched(tmp_path, files) == {name: ("error", text) for name, text in texts.items()}
+
+
+STRICTEST_FIRST = [("x = 'a'", "y"), ("x = 'a' ", "y"), ("  x = 'a'", "  y"), ("x = \u2018a\u2019", "y")]
+"""For each level a line that is found there by `x = 'a'`, and the line that takes its place."""
+
+
+@pytest.mark.parametrize("wins", range(4), ids=list(LEVELS))
+def test_s0_33_the_strictest_level_that_fits_wins_over_looser_lines_before_it(tmp_path: Path, wins: int) -> None:
+    looser = [line for line, _ in reversed(STRICTEST_FIRST[wins + 1 :])]
+    line, replaced = STRICTEST_FIRST[wins]
+    text, changed = ("".join(f"{one}\n" for one in [*looser, last]) for last in (line, replaced))
+    assert _patched(tmp_path, {"a.py": (text, ["-x = 'a'", "+y"])}) == {"a.py": ("ok", changed)}
+
+
+def test_s0_33_no_level_forgives_another_letter(tmp_path: Path) -> None:
+    text = "x = call(1)\n"
+    files = {
+        f"{number}.py": (text, [f"-{given}", "+y"])
+        for number, given in enumerate(("x = Call(1)", "x = call(l)", "x == call(1)", "x =  call(1)"))
+    }
+    assert _patched(tmp_path, files) == dict.fromkeys(files, ("error", text))
 
 
 def test_s0_34_hunks_that_change_the_number_of_lines_do_not_disturb_each_other(codex: Session, tmp_path: Path) -> None:

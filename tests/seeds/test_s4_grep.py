@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from handrail import Session
-from tests.seeds.golden import put
+from tests.seeds.golden import put, run_batch
 
 Make = Callable[..., Session]
 Ask = Callable[..., dict[str, Any]]
@@ -63,16 +63,34 @@ def test_s4_16_at_most_a_hundred_matches(ask: Ask, tmp_path: Path) -> None:
     assert (found["status"], found["data"]["aborted_reason"]) == ("partial", "count_limit")
 
 
-def test_s4_17_a_search_ends_after_two_seconds(make_session: Make) -> None:
-    assert make_session(dialect="envelope").dialect.limits("Grep").seconds == 2.0
+NEVER_ENDS = """#!/bin/sh
+printf './a.txt\\0001:1:hit\\n'
+exec sleep 600
+"""
 
 
-@pytest.mark.usefixtures("without_rg")
-def test_s4_17_and_says_that_it_did(ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_s4_17_a_search_that_takes_longer_than_two_seconds_stops_and_says_so(tmp_path: Path) -> None:
+    """Driven with a ripgrep that prints one match and then never ends."""
     put(tmp_path, "a.txt", "hit\n")
-    monkeypatch.setattr("handrail.search.receipt.Budget.spent", lambda *_: "time_limit")
-    found = ask("Grep", pattern="hit")
+    program = put(tmp_path, "bin/rg", NEVER_ENDS)
+    program.chmod(0o755)
+    call = {"tool": "Grep", "arguments": {"pattern": "hit"}}
+    (answer,) = run_batch(tmp_path, "envelope", [call], {"HANDRAIL_RG": str(program)})
+    found = json.loads(answer["text"])
+    assert (answer["status"], found["status"]) == ("partial", "partial")
+    assert found["data"]["aborted_reason"] == "time_limit"
+    assert found["data"]["matches"] == [{"file": "a.txt", "line": 1, "text": "hit"}]  # found before time was up
+    assert "Stopped after 2 s (time_limit): the result may be incomplete." in found["text"]
+
+
+def test_s4_17_the_search_without_ripgrep_stops_after_two_seconds_too(tmp_path: Path) -> None:
+    """Driven with a pattern whose time grows with the power of the line's length."""
+    put(tmp_path, "a.txt", "x" * 5000 + "\n")
+    call = {"tool": "Grep", "arguments": {"pattern": "(x+x+)+[^x]"}}
+    (answer,) = run_batch(tmp_path, "envelope", [call], {"HANDRAIL_RG": ""})
+    found = json.loads(answer["text"])
     assert (found["status"], found["data"]["aborted_reason"]) == ("partial", "time_limit")
+    assert found["data"]["matches"] == [] and "Stopped after 2 s (time_limit)" in found["text"]
 
 
 def test_s4_18_files_that_were_changed_last_come_first(ask: Ask, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from handrail import Session
-from tests.seeds.golden import put
+from tests.seeds.golden import put, run_batch
 
 Make = Callable[..., Session]
 Ask = Callable[..., dict[str, Any]]
@@ -43,6 +43,41 @@ def test_s4_1_a_long_list_is_cut_and_flagged_rather_than_run_away(ask: Ask, tmp_
         "count_limit",
     )
     assert len(found["data"]["paths"]) == 50
+
+
+@pytest.mark.parametrize("rg", [None, ""], ids=["ripgrep", "fallback"])
+def test_s4_1_ls_glob_and_grep_skip_the_same_large_directories(tmp_path: Path, rg: str | None) -> None:
+    for name in ("node_modules/a.js", "web/dist/b.js", "web/node_modules/c/d.js", "src/e.js", "dist.js"):
+        put(tmp_path, name, "needle\n")
+    calls = [
+        {"tool": "LS", "arguments": {}},
+        {"tool": "Glob", "arguments": {"pattern": "**/*.js"}},
+        {"tool": "Grep", "arguments": {"pattern": "needle"}},
+        {"tool": "Grep", "arguments": {"pattern": "needle", "include": "*.js"}},
+        {"tool": "Grep", "arguments": {"pattern": "needle", "path": "node_modules"}},
+    ]
+    answers = run_batch(tmp_path, "envelope", calls, {} if rg is None else {"HANDRAIL_RG": rg})
+    listed, named, *searched = [json.loads(answer["text"]) for answer in answers]
+    assert entries(listed) == [("src", "dir"), ("web", "dir"), ("dist.js", "file")]
+    assert set(named["data"]["paths"]) == {"src/e.js", "dist.js"}
+    for found in searched[:2]:
+        assert {match["file"] for match in found["data"]["matches"]} == {"src/e.js", "dist.js"}
+        assert "3 ignored" in found["text"]
+    assert [match["file"] for match in searched[2]["data"]["matches"]] == ["node_modules/a.js"]
+
+
+@pytest.mark.parametrize("rg", [None, ""], ids=["ripgrep", "fallback"])
+def test_s4_1_a_match_that_is_cut_is_flagged(tmp_path: Path, rg: str | None) -> None:
+    put(tmp_path, "long.txt", f"short needle\n{'x' * 1000}needle{'y' * 1000}\n")
+    calls = [{"tool": "Grep", "arguments": {"pattern": pattern}} for pattern in ("needle", "short")]
+    cut, whole = run_batch(tmp_path, "envelope", calls, {} if rg is None else {"HANDRAIL_RG": rg})
+    envelope = json.loads(cut["text"])
+    assert (cut["status"], envelope["status"], envelope["data"]["truncated"]) == ("partial", "partial", True)
+    texts = [match["text"] for match in envelope["data"]["matches"]]
+    assert texts[0] == "short needle" and len(texts[1]) == 302 and "xneedley" in texts[1]
+    assert "1 long line cut to 300 characters" in envelope["text"]
+    assert "Read long.txt with start_line=2, limit=1" in envelope["text"]
+    assert "truncated" not in json.loads(whole["text"])["data"]
 
 
 @pytest.mark.parametrize("name", ["node_modules", "dist", ".git"])

@@ -25,7 +25,7 @@ from handrail.cli.common import (
     written_json,
 )
 from handrail.cli.output import Stop, UsageError, as_line, on_terminal, warn, write
-from handrail.text.display import escape
+from handrail.text.display import escape, replace_surrogates
 
 if TYPE_CHECKING:
     from handrail.model import Result
@@ -119,7 +119,7 @@ def _answer(session: Session, line: bytes) -> str:
         name, tool, arguments = _understood(line)
     except Malformed as error:
         return _refused(error)
-    return _worded(name, session.call(tool, arguments))
+    return _worded(name, session.call(tool, arguments, id=_call_id(name)))
 
 
 def _understood(line: bytes) -> tuple[str, str, dict[str, Any]]:
@@ -142,6 +142,12 @@ def _understood(line: bytes) -> tuple[str, str, dict[str, Any]]:
     if arguments is not None and not isinstance(arguments, dict):
         raise Malformed("bad_arguments", f'"arguments" is {kind_of(arguments)}. Send an object: {_WANTED}', name, tool)
     return name, tool, arguments or {}
+
+
+def _call_id(written: str) -> str:
+    """The id of a line as the session gets it: a text as it is, null as no id, anything else as JSON."""
+    value = parse_json(written.encode())
+    return "" if value is None else replace_surrogates(value) if isinstance(value, str) else written
 
 
 def _too_long() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 from handrail import system_calls
 from handrail.errors import BinaryFile
@@ -17,6 +18,14 @@ _EDGE = 3
 """Bytes of a character that a cut may have left."""
 
 
+class Excerpt(NamedTuple):
+    """A line as it is shown."""
+
+    text: str
+    cut: bool
+    """Whether the line is longer than what is shown of it."""
+
+
 class Excerpts:
     """The lines of files, as text."""
 
@@ -25,7 +34,7 @@ class Excerpts:
         self._chars = chars
         self._codecs: dict[str, str] = {}
 
-    def text(self, found: Found, hit: Hit) -> str:
+    def excerpt(self, found: Found, hit: Hit) -> Excerpt:
         """The line, or the part of it around the match."""
         raw = hit.raw if hit.after else hit.raw.rstrip(b"\r")
         column = max(0, min(hit.column, len(raw)))
@@ -36,14 +45,14 @@ class Excerpts:
         line = before + raw[column:].decode(name, "replace")
         at, chars = len(before), self._chars
         if len(line) <= chars and not hit.before and not hit.after:
-            return replace_surrogates(line)
+            return Excerpt(replace_surrogates(line), False)
         first = max(0, at - chars // 4)
         if first + chars >= len(line) and not hit.after:
             first = max(0, len(line) - chars)
         last = first + chars
         front = _MARK if first or hit.before else ""
         behind = _MARK if last < len(line) or hit.after else ""
-        return front + replace_surrogates(line[first:last]) + behind
+        return Excerpt(front + replace_surrogates(line[first:last]) + behind, bool(front or behind))
 
     def _encoding(self, path: str, raw: bytes, hit: Hit) -> str:
         if raw.isascii():

@@ -70,7 +70,7 @@ class Plain:
 
     def _ordered(self, walk: Walk, timed: bool) -> Iterator[tuple[int, str]]:
         """The files that are asked for, by path: those of a directory between the directories in it."""
-        look = self._tree.look(hidden=self._query.hidden, ignored=self._query.ignored)
+        look = self._tree.look(hidden=self._query.hidden, ignored=self._query.ignored, skip=self._query.skip)
         waiting: list[tuple[str, deque[tuple[int, str]]]] = []
         try:
             for directory in walk.directories(look):

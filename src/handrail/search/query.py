@@ -38,6 +38,8 @@ class Query:
     limit: int = 100
     file_bytes: int | None = None
     """Larger files are not searched."""
+    skip: tuple[str, ...] = ()
+    """Names that are passed over like ignored ones."""
 
     @property
     def need(self) -> int:

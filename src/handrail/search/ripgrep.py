@@ -51,6 +51,7 @@ _MODES: Mapping[Mode, Sequence[str]] = {
 _READERS: Mapping[Mode, type[Reader]] = {"content": Contents, "files_with_matches": Paths, "count": Counts}
 _SAFE = re.compile(r"(?:\*\*/)?(?:[\w.*?-]+/)*[\w.*?-]+")
 """Globs that mean the same to ripgrep and to us."""
+_GLOB_CHARACTER = re.compile(r"[*?\[\]{},\\]")
 _PARSE_ERROR = re.compile(r"regex parse error:\n    \(\?:(.*)\)\n    ( *)\^+\nerror: (.*)")
 _OTHER_ERROR = re.compile(r"(?:rg: |error: )(.*(?:not allowed in a regex|size limit|too big).*)")
 
@@ -90,6 +91,9 @@ class Ripgrep:
         self._tree = tree
         self._names = names
         self._seen = Seen(tree, query)
+        names_to_skip = [] if query.ignored else [_GLOB_CHARACTER.sub(r"[\g<0>]", name) for name in query.skip]
+        self._skip = f"!{{{','.join(names_to_skip)}}}" if names_to_skip else ""
+        """One glob for all names to skip, so that the entries it leaves out can be counted as ignored ones."""
 
     def everywhere(self, mode: Mode, budget: Budget, receipt: Receipt, *, in_order: bool = False) -> Iterator[Found]:
         """All files below the directory, in no order, or (slower) in the order of their paths."""
@@ -128,7 +132,7 @@ class Ripgrep:
         self, command: list[str], mode: Mode, budget: Budget, receipt: Receipt, here: str, fds: tuple[int, ...] = ()
     ) -> Iterator[Found]:
         reader = _READERS[mode]()
-        with Process(command, here, fds, budget) as process:
+        with Process(command, here, fds, budget, self._skip) as process:
             try:
                 for chunk in process.chunks():
                     yield from reader.read(chunk)
@@ -191,6 +195,8 @@ class Ripgrep:
             command.append("--type=handrail")
         if ".git" not in self._tree.path.real.split("/"):
             command.append("--glob=!.git")
+        if self._skip:
+            command.append(f"--glob={self._skip}")
         command += [f"--glob=!{glob}" for glob in self._tree.sight.hides or ()]
         return command
 

@@ -33,8 +33,11 @@ _GONE = "2"  # removed while it was searched
 class Process:
     """ripgrep at work; it is ended and waited for on the way out, whatever happened."""
 
-    def __init__(self, command: Sequence[str], here: str, fds: tuple[int, ...], budget: Budget) -> None:
+    def __init__(self, command: Sequence[str], here: str, fds: tuple[int, ...], budget: Budget, skip: str = "") -> None:
         self._budget = budget
+        self._signs = dict(_SIGNS)
+        if skip:  # what this glob leaves out counts as ignored
+            self._signs["ignored"] += (f'Override(Glob(Matched(Glob {{ from: None, original: "{skip}"'.encode(),)
         self._rest = b""
         self._counts: dict[str, int] = {}
         self._told: dict[str, int] = {}
@@ -109,7 +112,7 @@ class Process:
         whole, end, rest = (self._rest + chunk).rpartition(b"\n")
         self._rest = rest[:_BLOCK]
         lines = whole + end
-        for name, signs in _SIGNS.items():
+        for name, signs in self._signs.items():
             self._counts[name] = self._counts.get(name, 0) + sum(map(lines.count, signs))
         if b" bytes\n" in lines:
             self._counts["large"] = self._counts.get("large", 0) + len(_LARGE.findall(lines))
@@ -149,7 +152,7 @@ def _unnamed() -> int:
 
 
 _UNWANTED = ("RIPGREP_CONFIG_PATH", "PWD")
-_SIGNS = {
+_SIGNS: dict[str, tuple[bytes, ...]] = {
     "hidden": (b": Ignore(IgnoreMatch(Hidden))\n",),
     "ignored": (b": Ignore(IgnoreMatch(Gitignore(",),
     "binary": (b": found binary data at offset ",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -61,6 +61,10 @@ class Limits:
     """Whether a pattern is always plain text."""
     file_bytes: int | None = None
     """Larger files are not searched."""
+    skip: list[str] = field(default_factory=list)
+    """Names that are left out like ignored ones."""
+    cut_is_partial: bool = False
+    """Whether a match of which only a part is shown makes the answer partial."""
     fallback_is_partial: bool = False
     """Whether it is told if the search was made without ripgrep."""
 
@@ -92,7 +96,11 @@ def run(args: Args, ctx: Context) -> Outcome:
     if more and args.head_limit != results:
         remarks.append(Remark("more_results", {"next": following, "count": results}))
         facts["next"] = None
-    data = {**_data(args.output_mode, rows), "truncated": more, "next_offset": following}
+    cut = [row for row in rows if row.cut] if limits.cut_is_partial else []
+    if cut:
+        where = {"count": len(cut), "chars": limits.line_chars, "file": cut[0].path, "line": cut[0].line}
+        remarks.append(Remark("cut_matches", where))
+    data = {**_data(args.output_mode, rows), "truncated": more or bool(cut), "next_offset": following}
     data |= {"receipt": receipt.data(), "fallback_used": bool(receipt.fallback)}
     data["fallback_reason"] = receipt.fallback or None
     data["aborted_reason"] = receipt.stopped or ("count_limit" if more else None)
@@ -117,6 +125,7 @@ def _query(args: Args, limits: Limits) -> Query:
         offset=args.offset,
         limit=min(args.head_limit or limits.results, limits.most_results),
         file_bytes=limits.file_bytes,
+        skip=tuple(limits.skip),
     )
 
 
@@ -130,6 +139,8 @@ class Row:
     line: int = 0
     text: str = ""
     number: int = 0
+    cut: bool = False
+    """Whether the line is longer than its text here."""
 
     @property
     def counts(self) -> bool:
@@ -164,7 +175,8 @@ def _all_rows(page: Page, args: Args, tree: Tree, limits: Limits) -> Iterator[Ro
             if grouped and (bool(number) if last is None else hit.line > last + 1):
                 yield Row("gap")
             last = hit.line
-            yield Row("match" if hit.matched else "context", path, hit.line, excerpts.text(one, hit))
+            text, cut = excerpts.excerpt(one, hit)
+            yield Row("match" if hit.matched else "context", path, hit.line, text, cut=cut)
 
 
 def _data(mode: str, rows: list[Row]) -> dict[str, Any]:
