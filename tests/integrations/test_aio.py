@@ -11,7 +11,7 @@ import pytest
 
 from handrail import Prepared, Session, Settings
 from handrail.aio import AsyncSession
-from handrail.integrations.common import Ask, Turns, async_answers
+from handrail.integrations.common import CallOrder, RequestedCall, async_answer_calls
 from handrail.journal import NoJournal, Record
 from handrail.pipeline.prepared import Answer
 
@@ -222,8 +222,8 @@ def test_an_export_asks_in_the_loop_of_the_caller_too(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with AsyncSession.open(tmp_path, mode="ask", approve=approve) as session:
-            asked = [Ask("Write", {"file_path": name, "content": ""}) for name in ("a", "b")]
-            results = await async_answers(session, asked, lambda ask: [ask], lambda _, results: results[0])
+            asked = [RequestedCall("Write", {"file_path": name, "content": ""}) for name in ("a", "b")]
+            results = await async_answer_calls(session, asked, lambda ask: [ask], lambda _, results: results[0])
             assert [result.status for result in results] == ["ok", "ok"]
             assert loops == [asyncio.get_running_loop()] * 2
 
@@ -232,7 +232,7 @@ def test_an_export_asks_in_the_loop_of_the_caller_too(tmp_path: Path) -> None:
 
 def test_calls_that_only_read_have_their_turn_together_and_others_alone(tmp_path: Path) -> None:
     async def main(session: Session) -> list[str]:
-        turns, told, go = Turns(session), list[str](), asyncio.Event()
+        turns, told, go = CallOrder(session), list[str](), asyncio.Event()
 
         async def call(tool: str, name: str, wait: bool = False) -> None:
             async with turns.turn(tool):

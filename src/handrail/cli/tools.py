@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from handrail.cli.common import add_dialect, open_dialect, verb_parser
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
 from handrail.text.display import escape
+from handrail.wire import anthropic, openai
 
 if TYPE_CHECKING:
     from handrail.dialects import Spec
@@ -37,15 +38,6 @@ def _json(spec: Spec) -> dict[str, Any]:
     return {"name": spec.name, "description": spec.description, "schema": spec.schema}
 
 
-def _openai(spec: Spec) -> dict[str, Any]:
-    function = {"name": spec.name, "description": spec.description, "parameters": spec.schema}
-    return {"type": "function", "function": function}
-
-
-def _anthropic(spec: Spec) -> dict[str, Any]:
-    return {"name": spec.name, "description": spec.description, "input_schema": spec.schema}
-
-
 def _mcp(spec: Spec) -> dict[str, Any]:
     from handrail.wire.mcp import hinted
 
@@ -55,8 +47,8 @@ def _mcp(spec: Spec) -> dict[str, Any]:
 
 _FORMATS: dict[str, Callable[[Spec], dict[str, Any]]] = {
     "json": _json,
-    "openai": _openai,
-    "anthropic": _anthropic,
+    "openai": openai.chat_tool,
+    "anthropic": anthropic.tool,
     "mcp": _mcp,
 }
 

@@ -11,8 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from handrail.extras import needs
-from handrail.integrations.common import AnySession, Ask, Turns, answers, async_answers, awaited, pictures, plain
+from handrail.integrations.common import (
+    AnySession,
+    CallOrder,
+    RequestedCall,
+    answer_calls,
+    async_answer_calls,
+    async_session,
+    sync_session,
+)
 from handrail.model import Result
+from handrail.wire import anthropic as wire
+from handrail.wire.images import images_of
 
 if TYPE_CHECKING:
     from anthropic.lib.tools import BetaAsyncBuiltinFunctionTool, BetaBuiltinFunctionTool
@@ -22,35 +32,34 @@ _PREDEFINED = {"str_replace_based_edit_tool": "text_editor_20250728", "bash": "b
 
 
 def tools(session: AnySession) -> list[ToolParam]:
-    return [
-        {"name": spec.name, "description": spec.description, "input_schema": dict(spec.schema)}
-        for spec in plain(session).specs()
-    ]
+    """Tool definitions for the Messages API."""
+    definitions: list[Any] = [wire.tool(spec) for spec in sync_session(session).specs()]
+    return definitions
 
 
 def predefined_tools(session: AnySession) -> list[ToolUnionParam]:
     """The text editor and bash by the API's own definitions; other tools of the dialect are left out."""
-    if not plain(session).dialect.entries.keys() >= _PREDEFINED.keys():
+    if not sync_session(session).dialect.entries.keys() >= _PREDEFINED.keys():
         raise ValueError('the predefined tools need a session with dialect="anthropic"')
-    found: list[Any] = [{"type": version, "name": name} for name, version in _PREDEFINED.items()]
-    return found
+    definitions: list[Any] = [{"type": version, "name": name} for name, version in _PREDEFINED.items()]
+    return definitions
 
 
 def reply(session: AnySession, content: Iterable[ContentBlock]) -> list[ToolResultBlockParam]:
-    """The results of the calls in `message.content`: the content of the user's next message."""
-    return answers(session, _calls(content), _asks, _result)
+    """Make the calls in `message.content`; returns the content of the next user message."""
+    return answer_calls(session, _calls(content), _tool_calls, _result)
 
 
 async def async_reply(session: AnySession, content: Iterable[ContentBlock]) -> list[ToolResultBlockParam]:
-    return await async_answers(session, _calls(content), _asks, _result)
+    return await async_answer_calls(session, _calls(content), _tool_calls, _result)
 
 
 def _calls(content: Iterable[ContentBlock]) -> list[ToolUseBlock]:
     return [block for block in content if block.type == "tool_use"]
 
 
-def _asks(call: ToolUseBlock) -> Sequence[Ask]:
-    return [Ask(call.name, call.input, call.id)]
+def _tool_calls(call: ToolUseBlock) -> Sequence[RequestedCall]:
+    return [RequestedCall(call.name, call.input, call.id)]
 
 
 def _result(call: ToolUseBlock, results: Sequence[Result]) -> ToolResultBlockParam:
@@ -61,13 +70,7 @@ def _result(call: ToolUseBlock, results: Sequence[Result]) -> ToolResultBlockPar
 
 
 def _content(result: Result) -> list[Any]:
-    return content_blocks(result.text, pictures(result))
-
-
-def content_blocks(text: str, images: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """What a call came to, as the API wants it."""
-    sources = [{"type": "base64", "media_type": one["mime_type"], "data": one["base64"]} for one in images]
-    return [{"type": "text", "text": text or "(nothing)"}, *({"type": "image", "source": one} for one in sources)]
+    return wire.result_content(result.text, images_of(result))
 
 
 def runnable_tools(
@@ -77,7 +80,7 @@ def runnable_tools(
     with needs("anthropic"):
         from anthropic.lib.tools import BetaBuiltinFunctionTool, BetaFunctionToolResultType, ToolError
 
-    ours = plain(session)
+    ours = sync_session(session)
 
     class Runnable(BetaBuiltinFunctionTool):
         def __init__(self, tool: ToolUnionParam) -> None:
@@ -87,7 +90,7 @@ def runnable_tools(
             return self._tool
 
         def call(self, input: object) -> BetaFunctionToolResultType:
-            return _said(ours.call(self.name, _arguments(input)), ToolError)
+            return _content_or_raise(ours.call(self.name, _arguments(input)), ToolError)
 
     return [Runnable(tool) for tool in definitions or tools(session)]
 
@@ -99,7 +102,7 @@ def async_runnable_tools(
     with needs("anthropic"):
         from anthropic.lib.tools import BetaAsyncBuiltinFunctionTool, BetaFunctionToolResultType, ToolError
 
-    ours, turns = awaited(session), Turns(session)
+    ours, order = async_session(session), CallOrder(session)
 
     class Runnable(BetaAsyncBuiltinFunctionTool):
         def __init__(self, tool: ToolUnionParam) -> None:
@@ -109,8 +112,8 @@ def async_runnable_tools(
             return self._tool
 
         async def call(self, input: object) -> BetaFunctionToolResultType:
-            async with turns.turn(self.name):
-                return _said(await ours.call(self.name, _arguments(input)), ToolError)
+            async with order.turn(self.name):
+                return _content_or_raise(await ours.call(self.name, _arguments(input)), ToolError)
 
     return [Runnable(tool) for tool in definitions or tools(session)]
 
@@ -119,8 +122,8 @@ def _arguments(input: object) -> Mapping[str, Any] | str | None:
     return input if isinstance(input, Mapping | str) else None
 
 
-def _said(result: Result, error: type[Exception]) -> list[Any]:
-    """The content of a result; what went wrong is raised, since that is how a runner learns of it."""
+def _content_or_raise(result: Result, error: type[Exception]) -> list[Any]:
+    """Return the content of a result; raise ``error`` for a failure, as a tool runner expects."""
     if not result.ok:
         raise error(_content(result))
     return _content(result)

@@ -11,7 +11,7 @@ from typing import Any
 
 from handrail.dialects import Spec
 from handrail.extras import needs
-from handrail.integrations.common import AnySession, Turns, awaited, plain
+from handrail.integrations.common import AnySession, CallOrder, async_session, sync_session
 from handrail.model import Result
 from handrail.wire import mcp
 
@@ -23,24 +23,24 @@ with needs("claude-agent-sdk"):
 
 def server(session: AnySession, name: str = "handrail") -> McpSdkServerConfig:
     """For `ClaudeAgentOptions(mcp_servers={name: ...})`; Claude sees `mcp__NAME__TOOL`."""
-    ours, turns = awaited(session), Turns(session)
-    most = plain(session).settings.answer_chars
-    listed = ListToolsResult(tools=[_tool(spec, most) for spec in plain(session).specs()])
+    ours, order = async_session(session), CallOrder(session)
+    most = sync_session(session).settings.answer_chars
+    listed = ListToolsResult(tools=[_tool(spec, most) for spec in sync_session(session).specs()])
 
     async def list_tools(*_: Any) -> ListToolsResult:
         return listed
 
-    async def call_tool(_: Any, asked: CallToolRequestParams) -> CallToolResult:
-        async with turns.turn(asked.name):
-            return _result(await ours.call(asked.name, asked.arguments))
+    async def call_tool(_: Any, request: CallToolRequestParams) -> CallToolResult:
+        async with order.turn(request.name):
+            return _result(await ours.call(request.name, request.arguments))
 
-    made = Server(name, on_list_tools=list_tools, on_call_tool=call_tool)
-    return McpSdkServerConfig(type="sdk", name=name, instance=made)
+    instance = Server(name, on_list_tools=list_tools, on_call_tool=call_tool)
+    return McpSdkServerConfig(type="sdk", name=name, instance=instance)
 
 
 def allowed_tools(session: AnySession, name: str = "handrail") -> list[str]:
     """For `ClaudeAgentOptions(allowed_tools=...)`: the session judges each call itself."""
-    return [f"mcp__{name}__{spec.name}" for spec in plain(session).specs()]
+    return [f"mcp__{name}__{spec.name}" for spec in sync_session(session).specs()]
 
 
 def _tool(spec: Spec, most_chars: int) -> Tool:

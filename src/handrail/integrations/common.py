@@ -1,4 +1,4 @@
-"""What all exports share: the calls of one reply and their order, and the pictures of a result."""
+"""Shared by all integrations: make the calls of one model reply, in the right order."""
 
 from __future__ import annotations
 
@@ -7,90 +7,87 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, TypeVar
 
-from handrail.aio import AsyncSession
 from handrail.model import Result
+from handrail.pipeline.async_calls import AsyncCalls
 from handrail.pipeline.session import Session
 
-AnySession = Session | AsyncSession
-Wanted = TypeVar("Wanted")
+AnySession = Session | AsyncCalls
+FrameworkCall = TypeVar("FrameworkCall")
 Reply = TypeVar("Reply")
 
 
-class Ask(NamedTuple):
-    """One call of a tool, as `Session.call` takes it; malformed JSON is answered there."""
+class RequestedCall(NamedTuple):
+    """One tool call with the arguments of `Session.call`, which answers malformed JSON itself."""
 
     tool: str
     arguments: Mapping[str, Any] | str | None
     id: str = ""
 
 
-Asks = Callable[[Wanted], Sequence[Ask]]
-"""What a framework's call comes to; several for a call with several commands."""
-Replies = Callable[[Wanted, Sequence[Result]], Reply]
+ToRequestedCalls = Callable[[FrameworkCall], Sequence[RequestedCall]]
+"""Translates a framework's call; into several tool calls if it holds several commands."""
+ToReply = Callable[[FrameworkCall, Sequence[Result]], Reply]
 
 
-def plain(session: AnySession) -> Session:
-    return session.session if isinstance(session, AsyncSession) else session
+def sync_session(session: AnySession) -> Session:
+    return session.session if isinstance(session, AsyncCalls) else session
 
 
-def awaited(session: AnySession) -> AsyncSession:
-    return session if isinstance(session, AsyncSession) else AsyncSession(session)
+def async_session(session: AnySession) -> AsyncCalls:
+    return session if isinstance(session, AsyncCalls) else AsyncCalls(session)
 
 
-def pictures(result: Result) -> list[Mapping[str, Any]]:
-    """What a result shows besides its text: blocks with `base64` and `mime_type`."""
-    return [block for block in result.blocks if block["type"] == "image"]
+class CallOrder:
+    """Orders calls that arrive together: read-only calls run at the same time, any other call runs alone.
 
-
-def data_url(picture: Mapping[str, Any]) -> str:
-    return f"data:{picture['mime_type']};base64,{picture['base64']}"
-
-
-class Turns:
-    """The order of calls that arrive together: those that only read run at once, any other one alone.
-
-    A model may send two edits of one file in one reply, or an edit and the command that tests it, and means them in
-    the order in which it wrote them.
+    A model may send two edits of one file in one reply, or an edit and the command that tests it, and expects them to
+    be made in the order in which it wrote them.
     """
 
     def __init__(self, session: AnySession) -> None:
-        self._reading = {spec.name for spec in plain(session).specs() if spec.hints.read_only}
-        self._ahead: list[tuple[bool, asyncio.Event]] = []
+        self._read_only = {spec.name for spec in sync_session(session).specs() if spec.hints.read_only}
+        self._waiting: list[tuple[bool, asyncio.Event]] = []
 
     @asynccontextmanager
     async def turn(self, *tools: str) -> AsyncIterator[None]:
-        alone = not self._reading.issuperset(tools)
+        alone = not self._read_only.issuperset(tools)
         mine = (alone, asyncio.Event())
-        before = [done for was_alone, done in self._ahead if alone or was_alone]
-        self._ahead.append(mine)
+        before = [done for was_alone, done in self._waiting if alone or was_alone]
+        self._waiting.append(mine)
         try:
             for done in before:
                 await done.wait()
             yield
         finally:
-            self._ahead.remove(mine)
+            self._waiting.remove(mine)
             mine[1].set()
 
 
-def answers(
-    session: AnySession, wanted: Iterable[Wanted], asks: Asks[Wanted], reply: Replies[Wanted, Reply]
+def answer_calls(
+    session: AnySession,
+    calls: Iterable[FrameworkCall],
+    tool_calls: ToRequestedCalls[FrameworkCall],
+    reply: ToReply[FrameworkCall, Reply],
 ) -> list[Reply]:
-    """The replies to the calls of one message, made one after another."""
-    call = plain(session).call
-    return [reply(one, [call(ask.tool, ask.arguments, id=ask.id) for ask in asks(one)]) for one in wanted]
+    """Make the calls of one message one after another and return the reply to each."""
+    call = sync_session(session).call
+    return [reply(one, [call(step.tool, step.arguments, id=step.id) for step in tool_calls(one)]) for one in calls]
 
 
-async def async_answers(
-    session: AnySession, wanted: Iterable[Wanted], asks: Asks[Wanted], reply: Replies[Wanted, Reply]
+async def async_answer_calls(
+    session: AnySession,
+    calls: Iterable[FrameworkCall],
+    tool_calls: ToRequestedCalls[FrameworkCall],
+    reply: ToReply[FrameworkCall, Reply],
 ) -> list[Reply]:
-    """The same without blocking the loop; calls that only read are made at the same time."""
-    turns, ours = Turns(session), awaited(session)
+    """Do the same without blocking the event loop; read-only calls are made at the same time."""
+    order, ours = CallOrder(session), async_session(session)
 
-    async def answered(one: Wanted) -> Reply:
-        steps = asks(one)
-        async with turns.turn(*(ask.tool for ask in steps)):
-            return reply(one, [await ours.call(ask.tool, ask.arguments, id=ask.id) for ask in steps])
+    async def answer(one: FrameworkCall) -> Reply:
+        steps = tool_calls(one)
+        async with order.turn(*(step.tool for step in steps)):
+            return reply(one, [await ours.call(step.tool, step.arguments, id=step.id) for step in steps])
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(answered(one)) for one in wanted]
+        tasks = [group.create_task(answer(one)) for one in calls]
     return [task.result() for task in tasks]

@@ -16,15 +16,16 @@ import os
 from pathlib import Path, PurePosixPath
 from typing import Any, Unpack
 
-from handrail.aio import AsyncSession, SessionOptions
 from handrail.errors import ToolError
 from handrail.extras import needs
 from handrail.files.artefacts import ALIAS
 from handrail.files.versions import load
-from handrail.integrations.common import pictures
 from handrail.model import Result
+from handrail.pipeline.async_calls import AsyncCalls
 from handrail.pipeline.prepared import Approve
 from handrail.pipeline.session import Session
+from handrail.pipeline.session_options import SessionOptions
+from handrail.wire.images import images_of
 
 with needs("deepagents"):
     from deepagents.backends import CompositeBackend, StateBackend
@@ -117,7 +118,7 @@ class HandrailBackend(BackendProtocol):
         """A file that is not text: a picture brought to size if it keeps its kind, else the bytes as they are."""
         kind = mimetypes.guess_type(file_path)[0] or ""
         result = self._call("view_file", file_path=self._inside(file_path)) if kind.startswith("image/") else None
-        drawn = pictures(result) if result else []
+        drawn = images_of(result) if result else []
         if len(drawn) == 1 and drawn[0]["mime_type"] == kind:
             return ReadResult(file_data=FileData(content=drawn[0]["base64"], encoding="base64"))
         raw = self._bytes(file_path)
@@ -239,7 +240,7 @@ class HandrailSandbox(HandrailBackend, SandboxBackendProtocol):
     async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """The same; a command whose task is cancelled is ended."""
         asked = {"command": command, "timeout": timeout or None}
-        return self._response(await AsyncSession(self._session).call("execute", asked))
+        return self._response(await AsyncCalls(self._session).call("execute", asked))
 
     def _response(self, result: Result) -> ExecuteResponse:
         if not result.ok:

@@ -13,8 +13,9 @@ from pydantic import PrivateAttr
 
 from handrail.dialects import Spec
 from handrail.extras import needs
-from handrail.integrations.common import AnySession, Turns, awaited, pictures, plain
+from handrail.integrations.common import AnySession, CallOrder, async_session, sync_session
 from handrail.model import Result, as_json
+from handrail.wire.images import images_of
 
 with needs("langchain"):
     from langchain_core.messages import ToolMessage
@@ -26,26 +27,26 @@ class HandrailTool(BaseTool):
 
     response_format: str = "content_and_artifact"  # type: ignore[assignment]
     _session: AnySession = PrivateAttr()
-    _turns: Turns = PrivateAttr()
+    _order: CallOrder = PrivateAttr()
 
-    def __init__(self, session: AnySession, turns: Turns, spec: Spec) -> None:
+    def __init__(self, session: AnySession, order: CallOrder, spec: Spec) -> None:
         super().__init__(name=spec.name, description=spec.description, args_schema=dict(spec.schema))
-        self._session, self._turns = session, turns
+        self._session, self._order = session, order
 
     def _to_args_and_kwargs(self, tool_input: Any, tool_call_id: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         # As the model wrote them: the session checks arguments itself, and says all that is wrong with them at once.
         return (tool_input, tool_call_id or ""), {}
 
     def _run(self, arguments: dict[str, Any] | str, call_id: str) -> tuple[Any, Any]:
-        return self._reply(plain(self._session).call(self.name, arguments, id=call_id))
+        return self._reply(sync_session(self._session).call(self.name, arguments, id=call_id))
 
     async def _arun(self, arguments: dict[str, Any] | str, call_id: str) -> tuple[Any, Any]:
-        async with self._turns.turn(self.name):
-            return self._reply(await awaited(self._session).call(self.name, arguments, id=call_id))
+        async with self._order.turn(self.name):
+            return self._reply(await async_session(self._session).call(self.name, arguments, id=call_id))
 
     def _reply(self, result: Result) -> tuple[Any, dict[str, Any]]:
         """What the model reads, and for programs what the call came to."""
-        shown = pictures(result)
+        shown = images_of(result)
         content: Any = [{"type": "text", "text": result.text}, *map(dict, shown)] if shown else result.text
         facts = {name: value for name, value in as_json(result).items() if name not in ("text", "blocks")}
         if result.ok or not result.id:  # who calls a tool by hand, without the id of a call, gets the content alone
@@ -55,5 +56,5 @@ class HandrailTool(BaseTool):
 
 def tools(session: AnySession) -> list[BaseTool]:
     """The session's tools, for `create_agent`, `ToolNode` or `bind_tools`."""
-    turns = Turns(session)
-    return [HandrailTool(session, turns, spec) for spec in plain(session).specs()]
+    order = CallOrder(session)
+    return [HandrailTool(session, order, spec) for spec in sync_session(session).specs()]

@@ -6,8 +6,9 @@ from typing import Any
 
 from handrail.dialects import Spec
 from handrail.extras import needs
-from handrail.integrations.common import AnySession, Turns, awaited, data_url, pictures, plain
+from handrail.integrations.common import AnySession, CallOrder, async_session, sync_session
 from handrail.model import Result
+from handrail.wire.images import data_url, images_of
 
 with needs("openai-agents"):
     from agents import FunctionTool, RunConfig, Tool, ToolErrorFormatterArgs, ToolOutputImage, ToolOutputText
@@ -16,21 +17,21 @@ with needs("openai-agents"):
 
 def tools(session: AnySession) -> list[Tool]:
     """For `Agent(tools=...)`. Calls of one turn that only read run at once, others in the order they came."""
-    ours, turns = awaited(session), Turns(session)
+    ours, order = async_session(session), CallOrder(session)
 
     def tool(spec: Spec) -> FunctionTool:
         async def invoke(context: ToolContext[Any], arguments: str) -> Any:
-            async with turns.turn(spec.name):
+            async with order.turn(spec.name):
                 return _output(await ours.call(spec.name, arguments or None, id=context.tool_call_id))
 
         return FunctionTool(spec.name, spec.description, dict(spec.schema), invoke, strict_json_schema=False)
 
-    return [tool(spec) for spec in plain(session).specs()]
+    return [tool(spec) for spec in sync_session(session).specs()]
 
 
 def run_config(session: AnySession, **options: Any) -> RunConfig:
     """For `Runner.run(run_config=...)`: a tool that does not exist is answered, and does not end the run."""
-    ours = awaited(session)
+    ours = async_session(session)
 
     async def said(error: ToolErrorFormatterArgs[Any]) -> str | None:
         if error.kind != "tool_not_found":
@@ -41,5 +42,5 @@ def run_config(session: AnySession, **options: Any) -> RunConfig:
 
 
 def _output(result: Result) -> str | list[ToolOutputText | ToolOutputImage]:
-    images = [ToolOutputImage(image_url=data_url(one)) for one in pictures(result)]
+    images = [ToolOutputImage(image_url=data_url(one)) for one in images_of(result)]
     return [ToolOutputText(text=result.text), *images] if images else result.text

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from handrail.integrations.common import AnySession, Ask, plain
+from handrail.integrations.common import AnySession, RequestedCall, sync_session
 from handrail.model import Result
 
 if TYPE_CHECKING:
@@ -22,27 +22,27 @@ _OTHER_USER = "Not run: commands run as the user of this session, and as no othe
 
 def tools(session: AnySession) -> list[ToolParam]:
     """`apply_patch` and `shell`; a model that knows `local_shell` instead is answered too."""
-    if not plain(session).dialect.entries.keys() >= {"apply_patch", "shell"}:
+    if not sync_session(session).dialect.entries.keys() >= {"apply_patch", "shell"}:
         raise ValueError('the hosted tools need a session with dialect="codex"')
     return [{"type": "apply_patch"}, {"type": "shell", "environment": {"type": "local"}}]
 
 
-def asks(call: ResponseOutputItem) -> Sequence[Ask]:
-    """What a call comes to; nothing, if it wants what cannot be done."""
+def tool_calls(call: ResponseOutputItem) -> Sequence[RequestedCall]:
+    """Translate a hosted call into tool calls; into none if it asks for something impossible."""
     if call.type == "apply_patch_call":
         patch = _patch(call.operation)
-        return [Ask("apply_patch", {"input": patch}, call.call_id)] if patch else []
+        return [RequestedCall("apply_patch", {"input": patch}, call.call_id)] if patch else []
     if call.type == "shell_call":
         commands = [["bash", "-lc", command] for command in call.action.commands]
         limit = call.action.timeout_ms
-        return [Ask("shell", {"command": command, "timeout_ms": limit}, call.call_id) for command in commands]
+        return [RequestedCall("shell", {"command": command, "timeout_ms": limit}, call.call_id) for command in commands]
     assert call.type == "local_shell_call"
     action = call.action
     if action.user:
         return []
     given = ["env", *(f"{name}={value}" for name, value in action.env.items())] if action.env else []
     arguments = {"command": [*given, *action.command], "timeout_ms": action.timeout_ms}
-    return [Ask("shell", {**arguments, "workdir": action.working_directory}, call.call_id)]
+    return [RequestedCall("shell", {**arguments, "workdir": action.working_directory}, call.call_id)]
 
 
 def _patch(operation: Operation) -> str:
@@ -69,8 +69,8 @@ def output(call: ResponseOutputItem, results: Sequence[Result]) -> ResponseInput
         text = results[0].text if results else _OTHER_USER
         # The types know `id` alone, the guide of the API `call_id` alone: both are the same.
         item = {"type": "local_shell_call_output", "id": call.call_id, "call_id": call.call_id, "output": text}
-    found: ResponseInputItemParam = item
-    return found
+    typed: ResponseInputItemParam = item
+    return typed
 
 
 def _ended(result: Result) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from handrail.extras import needs
-from handrail.integrations.common import AnySession, awaited, data_url, pictures, plain
+from handrail.integrations.common import AnySession, async_session, sync_session
+from handrail.wire.images import data_url, images_of
 
 with needs("pydantic-ai"):
     from pydantic_ai import BinaryContent, RunContext, ToolDefinition
@@ -20,8 +21,8 @@ class HandrailToolset(AbstractToolset[Any]):
     """
 
     def __init__(self, session: AnySession, id: str | None = "handrail") -> None:
-        self._session = awaited(session)
-        self._specs = plain(session).specs()
+        self._session = async_session(session)
+        self._specs = sync_session(session).specs()
         self._id = id
 
     @property
@@ -53,7 +54,7 @@ class HandrailToolset(AbstractToolset[Any]):
     ) -> Any:
         arguments = tool_args.text if isinstance(tool_args, _Text) else tool_args
         result = await self._session.call(name, arguments, id=ctx.tool_call_id or "")
-        images = [BinaryContent.from_data_uri(data_url(one)) for one in pictures(result)]
+        images = [BinaryContent.from_data_uri(data_url(one)) for one in images_of(result)]
         return [result.text, *images] if images else result.text
 
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from handrail.dialects import Spec
 from handrail.extras import needs
-from handrail.integrations.common import AnySession, pictures, plain
+from handrail.integrations.common import AnySession, sync_session
+from handrail.wire.images import images_of
 
 with needs("smolagents"):
     from smolagents import ActionStep, MultiStepAgent, Tool
@@ -32,7 +33,7 @@ class HandrailTool(Tool):  # type: ignore[misc]  # the package has no types
         self.name, self.description, self.inputs = spec.name, spec.description, inputs(spec.schema)
         self.unseen: list[Mapping[str, Any]] = []
         """Pictures that the model has not been shown yet."""
-        self._session = plain(session)
+        self._session = sync_session(session)
         super().__init__()
 
     def forward(self, *positional: Any, **named: Any) -> str:
@@ -40,13 +41,13 @@ class HandrailTool(Tool):  # type: ignore[misc]  # the package has no types
             raise TypeError(f"{self.name} takes {len(self.inputs)} arguments, not {len(positional)}")
         arguments = dict(zip(self.inputs, positional, strict=False)) | named  # code of an agent may leave names out
         result = self._session.call(self.name, arguments)
-        self.unseen += pictures(result)
+        self.unseen += images_of(result)
         return result.text
 
 
 def tools(session: AnySession) -> list[Tool]:
     """The session's tools, for a `ToolCallingAgent` or a `CodeAgent`."""
-    return [HandrailTool(session, spec) for spec in plain(session).specs()]
+    return [HandrailTool(session, spec) for spec in sync_session(session).specs()]
 
 
 def show_pictures(step: ActionStep, agent: MultiStepAgent) -> None:

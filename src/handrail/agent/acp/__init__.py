@@ -2,7 +2,7 @@
 
     asyncio.run(serve(HandrailAgent(driver)))
 
-Each `session/new` opens a session on the files as the editor has them (`acp_fs.py`). Every prompt is handed to the
+Each `session/new` opens a session on the files as the editor has them (`files.py`). Every prompt is handed to the
 ``driver``, an async function that talks to a model. The calls that it makes are shown in the editor as they go on, with
 their kind, the files they touch and the diff; what the rules leave to a person is asked there.
 """
@@ -18,8 +18,9 @@ from typing import Any, Unpack, cast
 from handrail import __version__
 from handrail.agent.acp.files import Editor, EditorSession
 from handrail.agent.acp.turn import Conversation
-from handrail.aio import AsyncSession, SessionOptions, in_callers_loop
 from handrail.extras import needs
+from handrail.pipeline.async_calls import AsyncCalls, in_callers_loop
+from handrail.pipeline.session_options import SessionOptions
 from handrail.workspace import Root
 
 with needs("acp"):
@@ -90,7 +91,7 @@ class HandrailAgent:
         editor = Editor(self._client, opened.id, self._may)
         roots = [*self._options.get("roots", ()), *map(Root, additional_directories or ())]
         options: SessionOptions = {**self._options, "roots": roots}
-        opened.session = AsyncSession(EditorSession(cwd, editor, in_callers_loop(opened.asked), **options))
+        opened.session = AsyncCalls(EditorSession(cwd, editor, in_callers_loop(opened.asked), **options))
         self._conversations[opened.id] = opened
         return NewSessionResponse(session_id=opened.id)
 

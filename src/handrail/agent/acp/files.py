@@ -19,12 +19,12 @@ from collections.abc import Coroutine, Iterator, Sequence
 from concurrent.futures import TimeoutError as TooLate
 from typing import Any, TypeVar, Unpack
 
-from handrail.aio import SessionOptions
 from handrail.errors import BinaryFile, Busy, CannotEncode
 from handrail.extras import needs
 from handrail.files.versions import read_all
 from handrail.pipeline.prepared import Approve
 from handrail.pipeline.session import Session
+from handrail.pipeline.session_options import SessionOptions
 from handrail.text.document import document
 from handrail.text.splice import keep_endings, minimize
 from handrail.workspace import Root, WorkPath, Workspace

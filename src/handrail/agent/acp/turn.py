@@ -8,12 +8,12 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from handrail.aio import AsyncSession
 from handrail.errors import ToolError
 from handrail.extras import needs
-from handrail.integrations.common import pictures
 from handrail.model import Access, Result
+from handrail.pipeline.async_calls import AsyncCalls
 from handrail.pipeline.prepared import Answer, Lasting, Prepared
+from handrail.wire.images import images_of
 
 with needs("acp"):
     import acp
@@ -46,7 +46,7 @@ class Conversation:
         self.id = id
         self.mcp_servers = servers
         """Those that the editor wants to be used: for the driver, which tells the model what tools there are."""
-        self.session: AsyncSession
+        self.session: AsyncCalls
         self.turn: asyncio.Task[StopReason | None] | None = None
         self.cancelled = False
         self._client = client
@@ -177,5 +177,5 @@ def _diffs(prepared: Prepared) -> Content:
 
 def _blocks(result: Result) -> Content:
     blocks: list[ContentBlock] = [acp.text_block(result.text)]
-    blocks += [acp.image_block(one["base64"], one["mime_type"]) for one in pictures(result)]
+    blocks += [acp.image_block(one["base64"], one["mime_type"]) for one in images_of(result)]
     return [acp.tool_content(block) for block in blocks]

@@ -11,8 +11,7 @@ from handrail.agent.providers import ModelError, Request, cut_off
 from handrail.agent.providers.clean_reply import count, distinct, sent_arguments, sent_name
 from handrail.agent.providers.failures import translated
 from handrail.extras import MissingExtra, needs
-from handrail.integrations.anthropic import content_blocks
-from handrail.integrations.anthropic import tools as tool_params
+from handrail.wire.anthropic import result_content, tool
 
 if TYPE_CHECKING:
     from anthropic import Anthropic
@@ -49,7 +48,8 @@ class MessagesModel:
             "max_tokens": _MOST_OUTPUT,
             "system": [{"type": "text", "text": request.system, "cache_control": _CACHED}],
             "messages": _messages(request.turns),
-            "tools": tool_params(request.session),  # also where none may be called: the results of calls refer to them
+            # Also where none may be called: the results of earlier calls refer to them.
+            "tools": [tool(spec) for spec in request.session.specs()],
         }
         if not request.tools:
             asked["tool_choice"] = {"type": "none"}
@@ -136,5 +136,5 @@ def _content(turn: Turn) -> list[dict[str, Any]]:
 
 
 def _result(given: Given) -> dict[str, Any]:
-    content = content_blocks(given.text, given.blocks)
+    content = result_content(given.text, given.blocks)
     return {"type": "tool_result", "tool_use_id": given.id, "content": content, "is_error": not given.ok}

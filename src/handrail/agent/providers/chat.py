@@ -10,7 +10,7 @@ from handrail.agent.messages import Reply, Turn, Usage, Use
 from handrail.agent.providers import Request, cut_off
 from handrail.agent.providers.clean_reply import count, distinct, sent_arguments, sent_name, text_of
 from handrail.agent.providers.openai_common import client, failures
-from handrail.integrations.openai import chat_tools, shown
+from handrail.wire.openai import chat_image_message, chat_tool
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -33,7 +33,7 @@ class ChatModel:
         asked: dict[str, Any] = {"model": self.name, "messages": messages, "stream": True}
         asked["stream_options"] = {"include_usage": True}
         if request.tools:
-            asked["tools"] = chat_tools(request.session)
+            asked["tools"] = [chat_tool(spec) for spec in request.session.specs()]
         with failures(self.name, self._environ), self._client.chat.completions.create(**asked) as stream:
             return _collected(stream, request, self.name)
         raise AssertionError("unreachable")
@@ -97,7 +97,7 @@ def _messages(turn: Turn) -> list[dict[str, Any]]:
         said: list[dict[str, Any]] = [
             {"role": "tool", "tool_call_id": given.id, "content": given.text or "(nothing)"} for given in turn.given
         ]
-        return said + [dict(shown(given.id, given.blocks)) for given in turn.given if given.blocks]
+        return said + [chat_image_message(given.id, given.blocks) for given in turn.given if given.blocks]
     message: dict[str, Any] = {"role": turn.role, "content": turn.text or None}
     if turn.uses:
         message["tool_calls"] = [

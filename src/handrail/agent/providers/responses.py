@@ -9,7 +9,7 @@ from handrail.agent.messages import Reply, Turn, Usage, Use
 from handrail.agent.providers import ModelError, Request, cut_off
 from handrail.agent.providers.clean_reply import count, distinct, sent_name, text_of
 from handrail.agent.providers.openai_common import client, failures
-from handrail.integrations.openai import output_item, response_tools
+from handrail.wire.openai import function_output, response_tool
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -40,7 +40,7 @@ class ResponsesModel:
         if not self.name.startswith(_NO_REASONING):  # those refuse a request that wants it back
             asked["include"] = ["reasoning.encrypted_content"]
         if request.tools:
-            asked["tools"] = response_tools(request.session)
+            asked["tools"] = [response_tool(spec) for spec in request.session.specs()]
         with failures(self.name, self._environ), self._client.responses.create(**asked) as stream:
             return _collected(stream, request, self.name)
         raise AssertionError("unreachable")
@@ -84,7 +84,7 @@ def _reply(response: Any, items: Sequence[Any], turns: Sequence[Turn]) -> Reply:
 
 def _items(turn: Turn) -> list[dict[str, Any]]:
     if turn.role == "tools":
-        return [dict(output_item(given.id, given.text, given.blocks)) for given in turn.given]
+        return [function_output(given.id, given.text, given.blocks) for given in turn.given]
     if turn.raw and turn.raw["api"] == _API:
         return list(turn.raw["content"])
     said = [{"role": turn.role, "content": turn.text}] if turn.text else []

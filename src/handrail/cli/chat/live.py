@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from handrail.agent.messages import Asked, Began, Ended, Event, Said, Waiting
 from handrail.cli.chat.blocks import Blocks
-from handrail.cli.chat.screen import told
-from handrail.cli.chat.summary import MARKS, about, outcome
+from handrail.cli.chat.summary import MARKS, about, event_lines, outcome
 from handrail.cli.output import painted, safe
 from handrail.text.display import replace_surrogates
 
@@ -105,7 +104,7 @@ class LiveScreen:
             else:
                 if isinstance(event, Waiting):
                     self._flush()
-                for text in told(event):
+                for text in event_lines(event):
                     self.say(text, "yellow")
 
     def _ended(self, event: Ended) -> None:

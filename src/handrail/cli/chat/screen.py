@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager
 from threading import Lock
 from typing import Protocol
 
-from handrail.agent.messages import Asked, Began, Compacted, Ended, Event, Said, Waiting
-from handrail.cli.chat.summary import MARKS, about, outcome
+from handrail.agent.messages import Asked, Ended, Event, Said, Waiting
+from handrail.cli.chat.summary import event_lines
 from handrail.cli.output import on_terminal, safe, warn, write
 
 
@@ -78,7 +78,7 @@ class PlainScreen:
                 return
             if isinstance(event, Asked | Waiting):
                 self._end_line()
-            for text in told(event):
+            for text in event_lines(event):
                 warn(text)
             if isinstance(event, Ended) and event.diff and event.use.id not in self.shown:
                 warn(event.diff.rstrip("\n"))
@@ -93,18 +93,6 @@ class PlainScreen:
         if self._line:
             write(safe(self._line) + "\n")
             self._line = ""
-
-
-def told(event: Event) -> list[str]:
-    """An event in a line; what is streamed, or shown in another way, in none."""
-    if isinstance(event, Ended):
-        return [f"{MARKS.get(event.status, ('-', ''))[0]} {about(event.use)} · {outcome(event)}"]
-    if isinstance(event, Waiting):
-        return [f"{event.why}; trying again in {event.seconds:g} s"]
-    if isinstance(event, Compacted):
-        return [f"the conversation was made shorter, from {event.before:,} to {event.after:,} tokens: {event.how}"]
-    assert isinstance(event, Said | Asked | Began)
-    return []
 
 
 def lively(environ: Mapping[str, str] = os.environ) -> bool:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
+from handrail.agent.messages import Asked, Began, Compacted, Ended, Event, Said, Use, Waiting
 from handrail.text.display import escape
-
-if TYPE_CHECKING:
-    from handrail.agent.messages import Ended, Use
 
 MARKS = {"ok": ("✓", "green"), "partial": ("✓", "yellow"), "error": ("✗", "red"), "denied": ("⊘", "magenta")}
 _MOST = 70
@@ -46,3 +43,15 @@ def _short(text: str, most: int = _MOST) -> str:
     """A text on one line, with nothing in it that a terminal would obey."""
     line = escape(" ".join(text[: most * 4].split()))
     return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def event_lines(event: Event) -> list[str]:
+    """Describe an event in one line; events that are shown in another way give none."""
+    if isinstance(event, Ended):
+        return [f"{MARKS.get(event.status, ('-', ''))[0]} {about(event.use)} · {outcome(event)}"]
+    if isinstance(event, Waiting):
+        return [f"{event.why}; trying again in {event.seconds:g} s"]
+    if isinstance(event, Compacted):
+        return [f"the conversation was made shorter, from {event.before:,} to {event.after:,} tokens: {event.how}"]
+    assert isinstance(event, Said | Asked | Began)
+    return []

@@ -1,0 +1,36 @@
+"""Types of the keyword arguments of `Session` and `Session.undo`, for functions that pass them on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from handrail.dialects import Dialect
+    from handrail.journal import Journal
+    from handrail.policy import Policy
+    from handrail.policy.files import PolicyFile
+    from handrail.policy.secrets import Mode
+    from handrail.settings import Settings
+    from handrail.workspace import Root
+
+
+class SessionOptions(TypedDict, total=False):
+    """The options of `Session` except ``approve``."""
+
+    dialect: str | Dialect
+    roots: Sequence[Root]
+    policy: Policy | None
+    mode: Mode | None
+    rules: Sequence[PolicyFile]
+    journal: Journal | Literal["auto", "require"] | None
+    settings: Settings | None
+
+
+class UndoOptions(TypedDict, total=False):
+    """The arguments of `Session.undo`."""
+
+    call: str | int | None
+    since: str | int | None
+    session: str | None
+    dry_run: bool

@@ -1,0 +1,18 @@
+"""The images of a result: blocks with `base64` and `mime_type`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from handrail.model import Result
+
+
+def images_of(result: Result) -> list[Mapping[str, Any]]:
+    """Return the image blocks of a result, which come in addition to its text."""
+    return [block for block in result.blocks if block["type"] == "image"]
+
+
+def data_url(image: Mapping[str, Any]) -> str:
+    """Return an image block as a `data:` URL."""
+    return f"data:{image['mime_type']};base64,{image['base64']}"
