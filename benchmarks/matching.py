@@ -1,4 +1,4 @@
-"""Where an edit applies: the whole ladder on small and big files, against a plain `str.find` of the same text; and a
+"""Where an edit applies: forgiving matching on small and big files, against a plain `str.find` of the same text; and a
 whole edit by the letter, against the plain way to make the same change: read, replace, write beside it, sync, rename.
 """
 
@@ -12,11 +12,11 @@ from benchmarks.editing import bare_write
 from benchmarks.measure import Line, Scale, contest, seconds, slower
 from handrail import Session, Settings
 from handrail.errors import ToolError
-from handrail.text.matching.find import plan
+from handrail.text.matching.find import plan_edit
 
 SIZES = (1_000, 10_000, 50_000)
 MOST = 0.2
-"""The seconds that the ladder may take on the biggest file, whatever comes out."""
+"""The seconds that matching may take on the biggest file, whatever comes out."""
 PLAIN = 1.2
 """How many times the plain way a whole edit by the letter may take."""
 
@@ -47,10 +47,10 @@ def _numbered(rows: list[str], first: int) -> str:
     return "\n".join(f"{number:6}\t{row}" for number, row in enumerate(rows, first + 1))
 
 
-def ladder(text: str, old: str, new: str) -> Callable[[], object]:
+def match(text: str, old: str, new: str) -> Callable[[], object]:
     def run() -> object:
         try:
-            return plan(text, old, new)
+            return plan_edit(text, old, new)
         except ToolError as error:
             return error
 
@@ -106,7 +106,7 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
     yield from exact_lines(folder, scale)
     for count in SIZES:
         for name, (text, old, new) in cases(count).items():
-            contestants = {"ours": ladder(text, old, new), "find": lambda text=text, old=old: text.find(old)}
+            contestants = {"ours": match(text, old, new), "find": lambda text=text, old=old: text.find(old)}
             times = contest(scale.rounds, contestants)
             line = slower(f"Match {name}, in {count:,} lines, against str.find", times["ours"], times["find"])
             if count == SIZES[-1]:

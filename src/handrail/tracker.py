@@ -16,7 +16,7 @@ from handrail.errors import BinaryFile
 from handrail.files.versions import Version, version_of
 from handrail.text import lines
 from handrail.text.diff import Hunk
-from handrail.text.document import document
+from handrail.text.document import decode_document
 
 _REMEMBERED = 256 << 10
 _BUDGET = 16 << 20
@@ -145,7 +145,7 @@ def moved_lines(before: bytes | None, after: bytes, most: int = 5) -> str:
     if before is None or len(after) > 4 * _REMEMBERED:
         return ""
     try:
-        old, new = (lines.split(document(raw).text) for raw in (before, after))
+        old, new = (lines.split(decode_document(raw).text) for raw in (before, after))
     except BinaryFile:
         return ""
     head = 0

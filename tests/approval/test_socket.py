@@ -195,12 +195,12 @@ def test_a_huge_diff_is_bounded_and_what_is_missing_is_said(
 def test_a_long_line_is_cut_once_and_says_how_much_is_missing(
     make_session: Callable[..., Session], project: Path
 ) -> None:
-    from handrail.text.diff import unified
+    from handrail.text.diff import format_unified
 
     session = make_session(project, mode="ask")
     question, _ = carried(session.prepare("Write", {"file_path": "long.txt", "content": "x" * 10_000 + "\n"}))
     (one,) = question.prepared.proposed()
-    shown = unified(one.path, one.hunks)
+    shown = format_unified(one.path, one.hunks)
     assert shown.count("characters more]") == 1
     (line,) = [line for line in shown.splitlines() if line.startswith("+x")]
     assert f"[{10_000 - line.count('x')} characters more]" in line

@@ -11,7 +11,7 @@ from handrail import Session
 from handrail.policy.paths import hiding
 from handrail.policy.rules import from_line
 from handrail.policy.secrets import guards
-from handrail.text.globs import filtered
+from handrail.text.globs import compile_filter
 from tests.policy.tables import access, policy, rules
 
 SECRETS = [
@@ -72,7 +72,7 @@ def test_reading_a_secret_says_no_and_shows_nothing(
 
 def test_the_globs_hide_exactly_what_the_guard_of_secrets_denies_by_name(tmp_path: Path) -> None:
     secrets = next(rule for rule in guards() if rule.text == "secrets")
-    globs = [filtered(glob)[0] for glob in hiding(secrets.paths, str(tmp_path))]
+    globs = [compile_filter(glob)[0] for glob in hiding(secrets.paths, str(tmp_path))]
     judge = policy(tmp_path)
     for name in NAMES:
         assert any(glob.match(f"a/{name}") for glob in globs) is not judge.readable(str(tmp_path / "a" / name)), name

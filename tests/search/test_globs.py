@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from handrail.text.globs import BadGlob, Glob, expanded, filtered, fixed_part
+from handrail.text.globs import BadGlob, Glob, compile_filter, expand_braces, fixed_part
 
 RG = shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
 
@@ -187,7 +187,7 @@ def test_patterns_that_lead_out_or_say_nothing_are_refused(pattern: str) -> None
 def test_a_pattern_that_stands_for_too_many_is_refused() -> None:
     with pytest.raises(BadGlob):
         Glob("{a,b}" * 20)
-    assert len(expanded("{a,b}" * 9)) == 512
+    assert len(expand_braces("{a,b}" * 9)) == 512
 
 
 @pytest.mark.parametrize("pattern", ["*a" * 2000, "{" * 4096, "[" * 4096, "**/" * 1300 + "a", "{a," * 1365, "?" * 4096])
@@ -205,11 +205,11 @@ def test_many_stars_do_not_blow_up() -> None:
 
 
 def test_a_filter_without_a_slash_speaks_of_names_anywhere() -> None:
-    glob, out = filtered("!*.py")
+    glob, out = compile_filter("!*.py")
     assert out and glob.match("a/b/.c.py")
-    glob, out = filtered("/src/*.py")
+    glob, out = compile_filter("/src/*.py")
     assert not out and glob.match("src/a.py") and not glob.match("x/src/a.py")
-    assert filtered("build/")[0].match("x/build")
+    assert compile_filter("build/")[0].match("x/build")
 
 
 def test_the_fixed_part_ends_before_the_first_sign() -> None:

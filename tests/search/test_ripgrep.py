@@ -18,7 +18,7 @@ from handrail.search import ripgrep
 from handrail.search.query import Found, types
 from handrail.search.regex import translated
 from handrail.search.ripgrep_output import KEPT, Contents, Counts, Paths, Reader
-from handrail.text.globs import filtered
+from handrail.text.globs import compile_filter
 
 Make = Callable[..., Session]
 STATS = b"\n7 matches\n7 matched lines\n2 files contained matches\n11 files searched\n0 bytes printed\n"
@@ -191,4 +191,4 @@ def test_ordinary_patterns_are_left_as_they_are() -> None:
 def test_every_type_has_globs_that_are_understood() -> None:
     assert len(types()) > 50
     for globs in types().values():
-        assert all(filtered(glob)[0] and "/" not in glob for glob in globs)
+        assert all(compile_filter(glob)[0] and "/" not in glob for glob in globs)

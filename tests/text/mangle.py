@@ -1,6 +1,6 @@
 """What models do to the texts of an edit.
 
-`python -m tests.text.mangle 20000 7` hammers the ladder with that many cases from that seed and prints, for each kind,
+`python -m tests.text.mangle 20000 7` tries the matching with that many cases from that seed and prints, for each kind,
 how many came out right, refused, wrong, or as another edit that the same two texts stand for. A wrong one is a file
 that nobody asked for; `-v` shows them.
 """
@@ -15,7 +15,7 @@ from itertools import combinations
 from random import Random
 
 from handrail.errors import ToolError
-from handrail.text.matching.find import Plan, plan
+from handrail.text.matching.find import EditPlan, plan_edit
 from tests.text.edits import Case, clean_edit, feeds, lead_of, split
 from tests.text.mangle_mistakes import MISTAKES
 from tests.text.samples import SAMPLES, Sample
@@ -64,10 +64,10 @@ def mangled(rng: Random, case: Case, kinds: Sequence[str]) -> Case | None:
     return case
 
 
-def outcome(case: Case) -> tuple[str, Plan | ToolError, str]:
-    """ "right", "refused", "otherwise" or "wrong", and what the ladder said and made."""
+def outcome(case: Case) -> tuple[str, EditPlan | ToolError, str]:
+    """ "right", "refused", "otherwise" or "wrong", with the outcome and the new text."""
     try:
-        made = plan(case.sample.text, case.old, case.new, prose=case.sample.prose)
+        made = plan_edit(case.sample.text, case.old, case.new, prose=case.sample.prose)
     except ToolError as error:
         return "refused", error, case.sample.text
     result = spliced(case.sample.text, made)
@@ -128,7 +128,7 @@ def _fewer(kinds: Sequence[str]) -> Iterator[tuple[str, ...]]:
         yield from (some for some in combinations(others, count) if count == 1 or not {*some}.isdisjoint(kinds))
 
 
-def spliced(text: str, made: Plan) -> str:
+def spliced(text: str, made: EditPlan) -> str:
     for one in reversed(made.splices):
         text = text[: one.start] + one.new + text[one.end :]
     return text

@@ -32,9 +32,9 @@ def check(before: Sequence[str], after: Sequence[str], codes: Sequence[align.Opc
 @given(ROWS, ROWS)
 def test_short_stretches_are_aligned_as_difflib_does(before: list[str], after: list[str]) -> None:
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    codes = align.opcodes(before, after)
+    codes = align.get_opcodes(before, after)
     assert codes == [tuple(code) for code in matcher.get_opcodes()]
-    assert align.grouped(codes, 3) == [list(map(tuple, group)) for group in matcher.get_grouped_opcodes(3)]
+    assert align.group_opcodes(codes, 3) == [list(map(tuple, group)) for group in matcher.get_grouped_opcodes(3)]
 
 
 @settings(deadline=None, max_examples=300)
@@ -42,7 +42,7 @@ def test_short_stretches_are_aligned_as_difflib_does(before: list[str], after: l
 def test_long_stretches_are_aligned_without_a_gap(before: list[str], after: list[str], compared: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(align, "COMPARED", compared)
-        check(before, after, align.opcodes(before, after))
+        check(before, after, align.get_opcodes(before, after))
 
 
 def test_far_changes_in_a_long_text_are_found_exactly() -> None:
@@ -51,7 +51,7 @@ def test_far_changes_in_a_long_text_are_found_exactly() -> None:
     after[100] = "changed"
     del after[15_001]
     after.insert(29_000, "added")
-    codes = align.opcodes(before, after)
+    codes = align.get_opcodes(before, after)
     check(before, after, codes)
     changed = [code for code in codes if code[0] != "equal"]
     assert changed == [
@@ -72,6 +72,6 @@ def test_difflib_is_never_handed_a_long_stretch(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(difflib, "SequenceMatcher", counting)
     before = [["", "}", f"old {number}"][number % 3] for number in range(6_000)]
     after = [["", "}", f"new {number}"][number % 3] for number in range(6_000)]
-    check(before, after, align.opcodes(before, after))
-    check(before, before[::-1], align.opcodes(before, before[::-1]))
+    check(before, after, align.get_opcodes(before, after))
+    check(before, before[::-1], align.get_opcodes(before, before[::-1]))
     assert max(handed, default=0) <= align.COMPARED

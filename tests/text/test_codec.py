@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from handrail.errors import BinaryFile, CannotEncode
-from handrail.text.codec import Codec, detect_encoding, marked
+from handrail.text.codec import Codec, detect_bom, detect_encoding
 
 LEGACY = ["cp1252", "latin_1", "gbk", "gb18030", "big5", "cp932", "euc_jp", "euc_kr"]
 UNICODE = [
@@ -230,7 +230,7 @@ def test_the_encoding_that_the_host_names_is_tried_first() -> None:
 def test_a_mark_names_the_encoding(codec: Codec) -> None:
     if codec.bom:
         raw = codec.bom + "añb\r\n\U0001f600".encode(codec.name)
-        assert marked(raw) == detect_encoding(raw) == codec
+        assert detect_bom(raw) == detect_encoding(raw) == codec
         assert codec.decode(raw) == "añb\r\n\U0001f600"
 
 

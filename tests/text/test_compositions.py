@@ -1,7 +1,7 @@
 """Any file, any edit, mangled by any composition of up to three mistakes: the right file or a refusal, never another.
 
 A case is made from a file of one of several shapes (`samples.py`), a clean edit of one place of it (`edits.py`) and
-mistakes drawn from all that the ladder forgives (`mangle_mistakes.py`), made one after the other. What is compared is
+mistakes drawn from all that the matching forgives (`mangle_mistakes.py`), made one after the other. What is compared is
 the whole file. The one file that counts besides the right one is that of another edit at the same place which, with
 fewer mistakes, has the very same two texts: see `mangle.means`. Then what was sent does not say what was first meant.
 
@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from handrail.errors import ManyLoose, ToolError, UnsureIndent
-from handrail.text.matching.find import plan
+from handrail.text.matching.find import plan_edit
 from tests.text.edits import Case
 from tests.text.mangle import make_case, means, outcome, spliced, told
 from tests.text.mangle_mistakes import MISTAKES
@@ -85,7 +85,7 @@ def test_of_two_edits_with_the_same_texts_the_one_with_fewer_mistakes_is_meant()
     text = "a = 1\nb = 2\nc = 3\n"
     # First shifted in both texts, then stripped in old: what is left is a fence, and a line that is to be indented.
     case = mangled(text, "```\nb = 2\n```", "    b = 4", 1, ["b = 4"], 1, "indent shifted", "flat, old only", "fence")
-    result = spliced(text, plan(text, case.old, case.new))
+    result = spliced(text, plan_edit(text, case.old, case.new))
     assert result == "a = 1\n    b = 4\nc = 3\n"
     assert outcome(case)[0] == "otherwise"
     assert not means(case, "a = 1\n  b = 4\nc = 3\n")
@@ -114,7 +114,7 @@ WITH = "def f():\n  with a() as b:\n    c()\n    d()\n  e()\n"
     ],
 )
 def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, right: str) -> None:
-    assert spliced(text, plan(text, old, new)) == right
+    assert spliced(text, plan_edit(text, old, new)) == right
 
 
 @pytest.mark.parametrize(
@@ -134,4 +134,4 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
 )
 def test_two_edits_that_are_as_likely_are_refused(text: str, old: str, new: str, error: type[ToolError]) -> None:
     with pytest.raises(error):
-        plan(text, old, new)
+        plan_edit(text, old, new)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from handrail.errors import BinaryFile, CannotEncode
 from handrail.text.codec import Codec, detect_encoding
-from handrail.text.document import Document, Edited, Splice, apply_splices, document
+from handrail.text.document import Document, Edited, Splice, apply_splices, decode_document
 
 CODECS = [
     Codec("utf-8"),
@@ -45,7 +45,7 @@ def test_splices_change_the_bytes_of_their_spans_and_no_others(codec: Codec, dat
     text = data.draw(st.text(st.sampled_from(alphabet), max_size=20))
     raw = codec.bom + text.encode(codec.name)
     splices = cut(data, text, alphabet)
-    after = Document(raw, codec).spliced(splices)
+    after = Document(raw, codec).splice(splices)
     assert after == codec.bom + naive(text, splices).encode(codec.name)
     assert apply_splices(text, splices) == naive(text, splices)
 
@@ -81,10 +81,10 @@ def test_a_document_is_in_the_encoding_that_sniffing_finds(raw: bytes) -> None:
         codec = detect_encoding(raw)
     except BinaryFile:
         with pytest.raises(BinaryFile):
-            document(raw)
+            decode_document(raw)
     else:
-        assert document(raw) == Document(raw, codec)
-        assert document(raw).text == codec.decode(raw)
+        assert decode_document(raw) == Document(raw, codec)
+        assert decode_document(raw).text == codec.decode(raw)
 
 
 def test_an_insertion_that_is_taken_back_leaves_nothing() -> None:
@@ -96,16 +96,16 @@ def test_an_insertion_that_is_taken_back_leaves_nothing() -> None:
 
 def test_stray_bytes_around_a_splice_stay() -> None:
     raw = "中文 ".encode() + b"\xff\xe4 old \xfe" + " 中文\n".encode()
-    read = document(raw)
+    read = decode_document(raw)
     at = read.text.index("old")
-    assert read.spliced([Splice(at, at + 3, "新")]) == raw.replace(b"old", "新".encode())
+    assert read.splice([Splice(at, at + 3, "新")]) == raw.replace(b"old", "新".encode())
     with pytest.raises(CannotEncode):
-        read.spliced([Splice(at, at + 3, "\udcff")])
+        read.splice([Splice(at, at + 3, "\udcff")])
 
 
 def test_other_spellings_of_a_character_stay_outside_the_span() -> None:
     raw = b"\x87\x90 old \x87\x90 old \x87\x90"
-    after = Document(raw, Codec("cp932")).spliced([Splice(2, 5, "≒"), Splice(8, 11, "")])
+    after = Document(raw, Codec("cp932")).splice([Splice(2, 5, "≒"), Splice(8, 11, "")])
     assert after == b"\x87\x90 \x81\xe0 \x87\x90  \x87\x90"
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from handrail.errors import AmbiguousHunk, BadHunk, ToolError
 from handrail.text.document import apply_splices
-from handrail.text.patches.locate import place
+from handrail.text.patches.locate import locate_hunks
 from handrail.text.patches.operations import FileOp, PatchHunk
 from handrail.text.patches.patch import parse_patch
 
@@ -23,12 +23,12 @@ def hunks(rows: str) -> FileOp:
 
 
 def patched(text: str, rows: str) -> str:
-    return apply_splices(text, place(text, hunks(rows).hunks).splices)
+    return apply_splices(text, locate_hunks(text, hunks(rows).hunks).splices)
 
 
 def refusal(text: str, rows: str) -> ToolError:
     with pytest.raises((BadHunk, AmbiguousHunk)) as caught:
-        place(text, hunks(rows).hunks)
+        locate_hunks(text, hunks(rows).hunks)
     return caught.value
 
 
@@ -142,7 +142,7 @@ def test_hunks_make_the_text_they_were_made_from_or_are_refused(
     old, new = [*old, "last"], [*new[:-1], new[-1] or "end"] if new else []
     text = end.join(old) + (end if final else "")
     try:
-        made = apply_splices(text, place(text, hunks_of(old, new, context)).splices) if old != new else text
+        made = apply_splices(text, locate_hunks(text, hunks_of(old, new, context)).splices) if old != new else text
     except (BadHunk, AmbiguousHunk):
         return
     assert made == end.join(new) + (end if final and new else "")
@@ -155,7 +155,7 @@ def test_unique_lines_are_always_placed(old: list[str], data: st.DataObject) -> 
     new[at : at + data.draw(st.integers(0, 2))] = data.draw(st.lists(st.sampled_from(["new 1", "new 2"]), max_size=3))
     text = "\n".join(old) + "\n"
     if new != old:
-        made = apply_splices(text, place(text, hunks_of(old, new, 1)).splices)
+        made = apply_splices(text, locate_hunks(text, hunks_of(old, new, 1)).splices)
         assert made == "".join(row + "\n" for row in new)
 
 
@@ -190,7 +190,7 @@ def test_a_mangled_hunk_makes_the_right_text_or_is_refused(old: list[str], mangl
     if any(one.old == other.old for one, other in zip(meant, mangled, strict=True)):
         return  # then nothing tells that the new lines are mangled
     try:
-        made = apply_splices(text, place(text, mangled).splices)
+        made = apply_splices(text, locate_hunks(text, mangled).splices)
     except (BadHunk, AmbiguousHunk):
         return
     assert made == "".join(row + "\n" for row in new)

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from handrail.errors import InsideWord, ManyMatches, ToolError, UnsureIndent
-from handrail.text.matching.find import plan
+from handrail.text.matching.find import plan_edit
 from tests.text.mangle import spliced
 from tests.text.trees import LANGUAGES, UNITS, Grower, Node, Tree
 
@@ -21,7 +21,7 @@ each_kind = pytest.mark.parametrize(("language", "unit"), KINDS)
 def edited(text: str, old: str, new: str, replace_all: bool = False) -> str | None:
     """The file after the edit; None if it was refused."""
     try:
-        return spliced(text, plan(text, old, new, replace_all))
+        return spliced(text, plan_edit(text, old, new, replace_all))
     except ToolError:
         return None
 
@@ -60,7 +60,7 @@ def test_further_lines_at_the_depths_of_the_file_are_literal(language: str, unit
         new = old + "\n" + lines_of(tree, added, depth)
         beside[at + 1 : at + 1] = added
         assert edited(before, old, new) == tree.text(), (before, new)
-        assert plan(before, old, new).readings == ()
+        assert plan_edit(before, old, new).variants == ()
 
 
 @each_kind
@@ -111,9 +111,9 @@ def test_lines_without_indentation_are_indented_where_the_block_goes_on(language
         ends = rng.choice(["", "\n"])
         new = "\n".join([old, *(node.text for node in added)])
         beside[at + 1 : at + 1] = added
-        made = plan(before, old + ends, new + ends)
+        made = plan_edit(before, old + ends, new + ends)
         line = before[: before.index(unit * depth + old + "\n")].count("\n") + 1
-        assert (spliced(before, made), made.readings) == (tree.text(), (f"new lines indented like line {line}",))
+        assert (spliced(before, made), made.variants) == (tree.text(), (f"new lines indented like line {line}",))
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -136,7 +136,7 @@ def test_lines_without_indentation_that_may_be_meant_so_are_refused(language: st
             beside.append(grower.leaf())
         old, added = beside[-1].text, grower.leaf()
         with pytest.raises(UnsureIndent) as error:
-            plan(tree.text(), old, f"{old}\n{added.text}")
+            plan_edit(tree.text(), old, f"{old}\n{added.text}")
         assert error.value.facts["cut"]
 
 
@@ -203,12 +203,12 @@ def test_a_piece_of_a_word_is_not_replaced(language: str, unit: str) -> None:
         word = rng.choice([word for word in words if len(word) > 3])
         piece = rng.choice([word[:-1], word[1:], word[1:-1], word[:2]])
         with pytest.raises((InsideWord, ManyMatches)):
-            plan(text, piece, "other")
+            plan_edit(text, piece, "other")
         assert edited(text, piece, "other", replace_all=True) == text.replace(piece, "other")
-        assert spliced(text, plan(text, piece, "other", True, "exact")) == text.replace(piece, "other")
+        assert spliced(text, plan_edit(text, piece, "other", True, "exact")) == text.replace(piece, "other")
 
 
-@pytest.mark.parametrize("matching", ["exact", "claw"])
+@pytest.mark.parametrize("matching", ["exact", "trimmed"])
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -220,7 +220,7 @@ def test_a_piece_of_a_word_is_not_replaced(language: str, unit: str) -> None:
 )
 def test_dialects_that_follow_a_document_replace_the_very_text(matching: str, old: str, new: str) -> None:
     text = "def f():\n    if a:\n        x = prettyForm(1)\n        return x\n"
-    assert spliced(text, plan(text, old, new, matching=matching)) == text.replace(old, new)
+    assert spliced(text, plan_edit(text, old, new, matching=matching)) == text.replace(old, new)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from handrail.errors import BadPattern, BadReplacement, EmptyMatch, ToolError
 from handrail.text.document import Splice, apply_splices
-from handrail.text.matching.occurrences import Occurrence, cut, search, window
+from handrail.text.matching.occurrences import Occurrence, compile_search, shorten, show_window
 
 
 def found(text: str, pattern: str, replacement: str = "", **options: Any) -> list[Occurrence]:
-    return list(search(pattern, replacement, **options).find(text, 10.0))
+    return list(compile_search(pattern, replacement, **options).find(text, 10.0))
 
 
 def replaced(text: str, pattern: str, replacement: str, **options: Any) -> str:
@@ -105,7 +105,7 @@ def test_an_endless_line_with_many_occurrences_is_not_looked_at_again_for_each()
     text = "{1},2" * 10_000 + "x" * 5_000_000
     made = found(text, "},", "},\n")
     assert len(made) == 10_000
-    assert all(len(window(text, one, 60)[1]) < 200 for one in made)
+    assert all(len(show_window(text, one, 60)[1]) < 200 for one in made)
     assert made[-1].new == "},\n"
     assert found(text + "\r\n", "},", "},\n")[-1].new == "},\r\n"
 
@@ -118,7 +118,7 @@ def test_an_endless_line_with_many_occurrences_is_not_looked_at_again_for_each()
 )
 def test_a_pattern_that_cannot_be_used_is_refused(pattern: str) -> None:
     with pytest.raises(BadPattern) as error:
-        search(pattern, "", regex=True)
+        compile_search(pattern, "", regex=True)
     assert error.value.facts["why"]
 
 
@@ -127,7 +127,7 @@ def test_a_pattern_that_cannot_be_used_is_refused(pattern: str) -> None:
 )
 def test_a_pattern_that_takes_too_long_to_compile_is_refused(pattern: str) -> None:
     with pytest.raises(BadPattern, match="too many steps"):
-        search(pattern, "", regex=True)
+        compile_search(pattern, "", regex=True)
 
 
 def test_usual_repeats_are_no_reason_to_refuse() -> None:
@@ -151,7 +151,7 @@ def test_a_match_of_nothing_is_refused_with_its_line(pattern: str, line: int) ->
 
 
 def test_a_catastrophic_pattern_ends_in_time() -> None:
-    catastrophe = search(r"(?:x|x\w?)+(?:\w|x)+!", "", regex=True)
+    catastrophe = compile_search(r"(?:x|x\w?)+(?:\w|x)+!", "", regex=True)
     with pytest.raises(TimeoutError):
         list(catastrophe.find("x" * 5000, 0.2))
 
@@ -161,15 +161,15 @@ def test_a_catastrophic_pattern_ends_in_time() -> None:
 
 def test_the_window_shows_the_line_before_and_after() -> None:
     text = "one\n  two three\nfour\n"
-    assert window(text, found(text, "two", "2")[0], 60) == ("  two three", "  2 three")
-    assert window(text, found(text, "three\nfour", "3\n4")[0], 60) == ("  two three⏎four", "  two 3⏎4")
-    assert window(text, found(text, "one\n", "")[0], 60) == ("one⏎", "")
+    assert show_window(text, found(text, "two", "2")[0], 60) == ("  two three", "  2 three")
+    assert show_window(text, found(text, "three\nfour", "3\n4")[0], 60) == ("  two three⏎four", "  two 3⏎4")
+    assert show_window(text, found(text, "one\n", "")[0], 60) == ("one⏎", "")
 
 
 def test_a_long_line_is_cut_around_the_occurrence() -> None:
     text = "a" * 100 + "X" + "b" * 100
-    assert window(text, found(text, "X", "Y")[0], 5) == ("…aaaaaXbbbbb…", "…aaaaaYbbbbb…")
-    assert cut("abcdefgh", 4) == "ab…gh"
+    assert show_window(text, found(text, "X", "Y")[0], 5) == ("…aaaaaXbbbbb…", "…aaaaaYbbbbb…")
+    assert shorten("abcdefgh", 4) == "ab…gh"
 
 
 # For all texts.
@@ -211,7 +211,7 @@ def test_apart_from_endings_the_result_is_pythons(text: str, pattern: str, repla
 def test_any_pattern_is_searched_for_or_refused(pattern: str, replacement: str, text: str) -> None:
     last = 0
     try:
-        for one in search(pattern, replacement, regex=True).find(text, 5.0):
+        for one in compile_search(pattern, replacement, regex=True).find(text, 5.0):
             assert last <= one.start < one.end <= len(text)
             last = one.end
     except ToolError:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from handrail.text import lines
 from handrail.text.document import apply_splices
-from handrail.text.matching.exact import find
+from handrail.text.matching.literal import find_spans
 from handrail.text.splice import keep_endings, minimize, splice
 
 ENDS = ["\n", "\r\n", "\r"]
@@ -19,7 +19,7 @@ NEW = st.text(st.sampled_from("abx\n"), max_size=8)
 
 
 def edit(text: str, old: str, new: str) -> str:
-    (span,) = find(text, old).spans
+    (span,) = find_spans(text, old).spans
     made = splice(text, *span, old, new)
     return apply_splices(text, [made] if made else [])
 
@@ -79,7 +79,7 @@ def test_a_file_with_one_kind_of_ending_keeps_to_it(end: str, text: str, data: s
     text = (text + "\n").replace("\n", end)
     old = data.draw(st.text(st.sampled_from("ab\n"), min_size=1, max_size=3))
     new = data.draw(NEW)
-    for span in find(text, old).spans[:1]:
+    for span in find_spans(text, old).spans[:1]:
         made = splice(text, *span, old, new)
         after = apply_splices(text, [made] if made else [])
         assert {lines.ending(line) for line in lines.split(after)} <= {end, ""}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.cli.output import Screen, painted
 from handrail.cli.tty import Tty
-from handrail.text.diff import unified
+from handrail.text.diff import format_unified
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Asker:
                 continue
             wanted[one.path] = []
             for number, hunk in enumerate(one.hunks):
-                self._display.diff(unified(escape(one.path), [hunk]))
+                self._display.diff(format_unified(escape(one.path), [hunk]))
                 key = self._tty.key(f"hunk {number + 1} of {len(one.hunks)}: [y]es [n]o [d]one ")
                 if key == "d":
                     break
@@ -198,7 +198,7 @@ def keys_for(prepared: Prepared, proposed: Sequence[Proposed]) -> str:
 
 
 def _diff(one: Proposed) -> str:
-    return unified(escape(one.path), one.hunks, created=one.before is None, deleted=one.after is None)
+    return format_unified(escape(one.path), one.hunks, created=one.before is None, deleted=one.after is None)
 
 
 def _command_argument(prepared: Prepared) -> tuple[str, str] | None:

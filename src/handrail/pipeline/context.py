@@ -30,9 +30,9 @@ from handrail.files.subtrees import describe_subtree, is_same_disk, require_free
 from handrail.files.versions import Stored, Version, load
 from handrail.settings import Settings
 from handrail.text.codec import UTF8
-from handrail.text.diff import Hunk, hunks
+from handrail.text.diff import Hunk, compute_hunks
 from handrail.text.display import escape
-from handrail.text.document import NEW, Document, Splice, apply_splices, document
+from handrail.text.document import NEW, Document, Splice, apply_splices, decode_document
 from handrail.text.partial_change import keep_hunks, replace_text
 from handrail.tools.tool import Loaded, Staged
 from handrail.tracker import Tracker, moved_lines, stamp_of
@@ -176,7 +176,7 @@ class ToolContext:
         if moved is not None and (whole or self._rules.stale == "mtime"):
             raise ChangedSince(path=named, moved=moved)
         try:
-            text = document(stored.raw, self._settings.legacy_encoding)
+            text = decode_document(stored.raw, self._settings.legacy_encoding)
         except BinaryFile as error:
             if not whole:
                 raise BinaryFile(path=named, size=len(stored.raw), **error.facts) from None
@@ -197,14 +197,14 @@ class ToolContext:
 
     def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
         text = loaded.document if loaded else NEW
-        after, found = _spliced(text, splices), hunks(text.text, splices)
+        after, found = _spliced(text, splices), compute_hunks(text.text, splices)
         if loaded and after == loaded.stored.raw:
             return Staged(False, found)
         raw = loaded.stored.raw if loaded else None
         self.proposed.append(Proposed(named, raw, after, found, apply_splices(text.text, splices), loaded is not None))
         if self._choice:
             splices = self._choice.of(named, text.text, splices)
-            after, found = _spliced(text, splices), hunks(text.text, splices)
+            after, found = _spliced(text, splices), compute_hunks(text.text, splices)
             if after == raw:
                 return Staged(False, found)
         self._add(Change(self._paths[named], loaded.stored if loaded else None, after), found)
@@ -212,7 +212,7 @@ class ToolContext:
 
     def remove(self, named: str, loaded: Loaded) -> Staged:
         path, text = self._itself(named), loaded.document.text
-        found = hunks(text, [Splice(0, len(text), "")] if text else [])
+        found = compute_hunks(text, [Splice(0, len(text), "")] if text else [])
         self.proposed.append(Proposed(named, loaded.stored.raw, None, found))
         self._add(Change(path, loaded.stored, None), found)
         return Staged(True, found)
@@ -226,11 +226,11 @@ class ToolContext:
         after = _spliced(loaded.document, splices) if splices else loaded.stored.raw  # which may be binary
         text = apply_splices(loaded.document.text, splices)
         # The preview has the new file in full: whoever is asked sees all that will stand there.
-        whole = hunks("", [Splice(0, 0, text)] if text else [])
+        whole = compute_hunks("", [Splice(0, 0, text)] if text else [])
         self.proposed.append(Proposed(target, over.stored.raw if over else None, after, whole))
         self._add(Change(path, over.stored if over else None, after, loaded.stored), whole)
         self.remove(named, loaded)
-        return Staged(True, hunks(loaded.document.text, splices))
+        return Staged(True, compute_hunks(loaded.document.text, splices))
 
     def read_subtree(self, named: str) -> Subtree:
         require_movable(self._workspace, self._paths[named])
@@ -285,4 +285,4 @@ class ToolContext:
 def _spliced(text: Document, splices: Sequence[Splice]) -> bytes:
     if text.codec.unit == 1 and any("\0" in splice.new for splice in splices):
         raise CannotEncode(encoding="text", char="NUL", code="U+0000", line=1)  # the file would be binary afterwards
-    return text.spliced(splices)
+    return text.splice(splices)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from handrail.errors import BadJson
 from handrail.model import Access, Call, Verdict
 from handrail.pipeline.context import Choice, Proposed, ToolContext
-from handrail.text.diff import unified
+from handrail.text.diff import format_unified
 from handrail.text.display import escape, replace_surrogates
 from handrail.workspace import WorkPath
 
@@ -100,7 +100,7 @@ def plainly(command: str) -> str:
 def diff_of(guard: ToolContext) -> str:
     parts = (
         change.preview
-        or unified(escape(change.path.named), hunks, created=change.before is None, deleted=change.after is None)
+        or format_unified(escape(change.path.named), hunks, created=change.before is None, deleted=change.after is None)
         for change, hunks in zip(guard.changes, guard.hunks, strict=True)
     )
     return replace_surrogates("".join(parts))

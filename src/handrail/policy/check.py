@@ -16,7 +16,7 @@ from handrail.policy.files import PolicyFile
 from handrail.policy.paths import PathPattern, PathSet, escaped
 from handrail.policy.rules import FILE_ACTIONS, Rule
 from handrail.policy.secrets import Guards
-from handrail.text.globs import expanded
+from handrail.text.globs import expand_braces
 
 _STRICT = {"allow": 0, "ask": 1, "deny": 2}
 _FILLS = ("\x02", "\x02\x03\x02")
@@ -107,7 +107,7 @@ def _whole(pattern: PathPattern, root: str, home: str) -> list[str]:
         text = f"{escaped(home)}/{text[2:]}"
     elif not text.startswith("/"):
         text = f"{escaped(root)}/{'**/' if pattern.anywhere else ''}{text.removeprefix('./')}"
-    return expanded(text + "**" if text.endswith("/") else text)[:_MOST]
+    return expand_braces(text + "**" if text.endswith("/") else text)[:_MOST]
 
 
 def _filled(text: str) -> list[str]:

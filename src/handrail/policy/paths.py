@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from handrail.text.globs import Glob, Places, expanded
+from handrail.text.globs import Glob, Places, expand_braces
 
 _MAGIC = re.compile(r"[*?\[{\\]")
 _ESCAPED = re.compile(r"([\\*?\[\]{}])")
@@ -200,7 +200,7 @@ def _hiding(pattern: PathPattern, root: str | None, spared: Sequence[str]) -> li
     if any("/" in spare or _MAGIC.search(spare) for spare in spared):
         return []
     if pattern.anywhere:
-        names = expanded(text)
+        names = expand_braces(text)
         accessed = [spare for spare in spared if any(Glob(name, hidden=True).match(spare) for name in names)]
         if not accessed:
             return names
@@ -210,10 +210,10 @@ def _hiding(pattern: PathPattern, root: str | None, spared: Sequence[str]) -> li
         return []
     if text.startswith("/"):
         start = escaped(root.rstrip("/")) + "/"
-        return [f"/{one}" for one in expanded(text[len(start) :])] if text.startswith(start) else []
+        return [f"/{one}" for one in expand_braces(text[len(start) :])] if text.startswith(start) else []
     if text.startswith(("~", "**/")):
         return []
-    return [f"/{one}" for one in expanded(text.removeprefix("./"))]
+    return [f"/{one}" for one in expand_braces(text.removeprefix("./"))]
 
 
 def _but(prefix: str, words: Sequence[str]) -> list[str]:

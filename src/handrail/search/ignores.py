@@ -17,7 +17,7 @@ import stat
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from handrail.text.globs import compiled
+from handrail.text.globs import compile_glob
 
 NAMES = (".gitignore", ".ignore", ".rgignore")
 """Later ones beat earlier ones."""
@@ -203,7 +203,7 @@ def _seen_from(line: str, names: Sequence[str]) -> list[str]:
             if first == "**":
                 deeper.append([first, *rest])
                 first, rest = (rest[0], rest[1:]) if rest else ("", [])
-            if rest and rest != [""] and compiled(first or "?", hidden=True).match(name):
+            if rest and rest != [""] and compile_glob(first or "?", hidden=True).match(name):
                 deeper.append(rest)
         left = deeper
     return [f"{negation}/{'/'.join(rest)}" for rest in left]

@@ -17,7 +17,7 @@ from handrail.search.regex import refusal
 from handrail.search.ripgrep_output import KEPT
 from handrail.search.tree import Tree
 from handrail.search.walk import Walk
-from handrail.text.codec import Codec, marked
+from handrail.text.codec import Codec, detect_bom
 
 _BLOCK = 1 << 16
 _LONG = 8 << 20
@@ -139,7 +139,7 @@ class Plain:
         """The text of a file, in blocks of whole lines, or (to be searched across lines) as a whole."""
         block = _filled(fd)
         if codec is None:
-            codec = marked(block)
+            codec = detect_bom(block)
             codec = codec if codec and codec.unit < 4 else None
         if codec and codec.unit > 1:
             raw = block + b"".join(iter(lambda: os.read(fd, 1 << 20), b"")) if len(block) == _BLOCK else block

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from handrail.errors import BadGlobPattern, UnknownType
 from handrail.search.receipt import Receipt
 from handrail.search.regex import LINE_BREAK, MOST_CHARS, Translated, refusal, translated
-from handrail.text.globs import BadGlob, Glob, filtered
+from handrail.text.globs import BadGlob, Glob, compile_filter
 
 Mode = Literal["files_with_matches", "content", "count"]
 Order = Literal["newest", "path"]
@@ -111,9 +111,9 @@ class Names:
         self._glob: Glob | None = None
         self._out = False
         try:
-            self._type = [filtered(glob)[0] for glob in self.globs]
+            self._type = [compile_filter(glob)[0] for glob in self.globs]
             if query.glob:
-                self._glob, self._out = filtered(query.glob)
+                self._glob, self._out = compile_filter(query.glob)
         except BadGlob as error:
             raise BadGlobPattern(pattern=query.glob, why=str(error)) from None
         self.all = not self._type and self._glob is None

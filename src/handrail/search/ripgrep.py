@@ -24,7 +24,7 @@ from handrail.search.ripgrep_output import Contents, Counts, Paths, Reader
 from handrail.search.ripgrep_process import Process
 from handrail.search.tree import Tree
 from handrail.search.visibility import Seen
-from handrail.text.globs import expanded
+from handrail.text.globs import expand_braces
 
 _ALWAYS = (
     "--no-config",
@@ -210,5 +210,5 @@ def _nameless() -> IO[bytes]:
 
 def _safe(glob: str) -> list[str]:
     """The alternatives of a glob if all can be told to ripgrep; else none, and only the results are filtered."""
-    found = expanded(glob)
+    found = expand_braces(glob)
     return found if all(_SAFE.fullmatch(one) and "***" not in one for one in found) else []

@@ -1,1 +1,1 @@
-"""Pure text: lines, encodings, matching, splicing, diffs. No I/O and no state in this room."""
+"""Pure functions on text: lines, encodings, matching, splices, diffs. No I/O and no state."""

@@ -1,8 +1,7 @@
-"""Which lines of two texts belong together: for diffs, and for line endings that stay.
+"""Align the lines of two texts, for diffs and for keeping line endings.
 
-`difflib` gives the alignments that people like, but its cost can grow with the cube of the length. So it is asked
-about short stretches only; a long one is parted at the lines that occur once in both texts, in the order in which most
-of them agree.
+`difflib` gives the alignments that people expect, but its cost can grow with the cube of the length. So it compares
+short texts only; a long text is split at the lines that occur once in both texts and in the same order.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ SLIDE = 8
 """So many lines may a change be moved by `settled`."""
 
 
-def opcodes(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
+def get_opcodes(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
     """How ``before`` becomes ``after``, as `difflib.SequenceMatcher.get_opcodes` says it."""
     if len(before) + len(after) <= COMPARED:
-        return _compared(before, after)
-    return joined(_parted(before, after))
+        return _compare(before, after)
+    return join_opcodes(_compare_parts(before, after))
 
 
-def grouped(codes: Sequence[Opcode], context: int) -> list[list[Opcode]]:
+def group_opcodes(codes: Sequence[Opcode], context: int) -> list[list[Opcode]]:
     """The changes with so many equal lines around them; changes that are near are one group."""
     groups: list[list[Opcode]] = [[]]
     for number, (code, i1, i2, j1, j2) in enumerate(codes):
@@ -47,7 +46,7 @@ def grouped(codes: Sequence[Opcode], context: int) -> list[list[Opcode]]:
     return [group for group in groups if any(code != "equal" for code, *_ in group)]
 
 
-def settled(
+def settle(
     codes: Sequence[Opcode], before: Sequence[str], after: Sequence[str], above: int, below: Callable[[], int]
 ) -> list[Opcode]:
     """Insertions and deletions where `difflib` puts them, if equal lines around them allow for several places.
@@ -78,10 +77,10 @@ def settled(
                 found[at + 1] = ("equal", i2 - up, a2, j2 - up, b2)
             else:
                 found.append(("equal", i2 - up, i2, j2 - up, j2))
-    return joined(found)
+    return join_opcodes(found)
 
 
-def joined(codes: Iterable[Opcode]) -> list[Opcode]:
+def join_opcodes(codes: Iterable[Opcode]) -> list[Opcode]:
     """Without empty codes, and with neighbours of one kind made one."""
     found: list[Opcode] = []
     for code, i1, i2, j1, j2 in codes:
@@ -89,32 +88,34 @@ def joined(codes: Iterable[Opcode]) -> list[Opcode]:
             continue
         if found and (found[-1][0] == "equal") == (code == "equal"):
             _, i1, _, j1, _ = found.pop()
-            code = "equal" if code == "equal" else _change(i1, i2, j1, j2)
+            code = "equal" if code == "equal" else _classify(i1, i2, j1, j2)
         found.append((code, i1, i2, j1, j2))
     return found
 
 
-def _change(i1: int, i2: int, j1: int, j2: int) -> str:
+def _classify(i1: int, i2: int, j1: int, j2: int) -> str:
     return "replace" if i1 < i2 and j1 < j2 else "delete" if i1 < i2 else "insert"
 
 
-def _compared(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
+def _compare(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
     return list(difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes())
 
 
-def _parted(before: Sequence[str], after: Sequence[str]) -> Iterator[Opcode]:
+def _compare_parts(before: Sequence[str], after: Sequence[str]) -> Iterator[Opcode]:
     i = j = 0
-    for anchor_i, anchor_j in [*_anchors(before, after), (len(before), len(after))]:
+    for anchor_i, anchor_j in [*_find_anchors(before, after), (len(before), len(after))]:
         if anchor_i < i:
             continue  # an equal stretch has run past it
-        yield from _between(before, after, i, anchor_i, j, anchor_j)
+        yield from _compare_between(before, after, i, anchor_i, j, anchor_j)
         i, j = anchor_i, anchor_j
         while i < len(before) and j < len(after) and before[i] == after[j]:
             i, j = i + 1, j + 1
         yield ("equal", anchor_i, i, anchor_j, j)
 
 
-def _between(before: Sequence[str], after: Sequence[str], i1: int, i2: int, j1: int, j2: int) -> Iterator[Opcode]:
+def _compare_between(
+    before: Sequence[str], after: Sequence[str], i1: int, i2: int, j1: int, j2: int
+) -> Iterator[Opcode]:
     """The codes of a stretch between anchors: what it begins and ends with alike is equal, the rest is compared."""
     head = 0
     while i1 + head < i2 and j1 + head < j2 and before[i1 + head] == after[j1 + head]:
@@ -125,16 +126,16 @@ def _between(before: Sequence[str], after: Sequence[str], i1: int, i2: int, j1: 
     a1, a2, b1, b2 = i1 + head, i2 - tail, j1 + head, j2 - tail
     yield ("equal", i1, a1, j1, b1)
     if a2 - a1 + b2 - b1 <= COMPARED:
-        for code, c1, c2, d1, d2 in _compared(before[a1:a2], after[b1:b2]):
+        for code, c1, c2, d1, d2 in _compare(before[a1:a2], after[b1:b2]):
             yield (code, a1 + c1, a1 + c2, b1 + d1, b1 + d2)
     else:
-        yield (_change(a1, a2, b1, b2), a1, a2, b1, b2)
+        yield (_classify(a1, a2, b1, b2), a1, a2, b1, b2)
     yield ("equal", a2, i2, b2, j2)
 
 
-def _anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
+def _find_anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
     """Lines that occur once in both texts: the longest chain of them that ascends in both."""
-    there, here = _once(before), _once(after)
+    there, here = _find_unique(before), _find_unique(after)
     pairs = [(i, here[line]) for line, i in there.items() if i >= 0 and here.get(line, -1) >= 0]
     ends: list[int] = []  # the lowest end of a chain of each length, as an index into `pairs`
     lowest: list[int] = []
@@ -152,7 +153,7 @@ def _anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int
     return chain[::-1]
 
 
-def _once(rows: Sequence[str]) -> dict[str, int]:
+def _find_unique(rows: Sequence[str]) -> dict[str, int]:
     """Where each line stands; -1 for one that occurs again. In the order of the text."""
     found: dict[str, int] = {}
     for number, row in enumerate(rows):

@@ -1,8 +1,7 @@
-"""Local diffs: what changed around some splices, without comparing whole files.
+"""Diffs around splices, without comparing whole files.
 
-The places that changed are known, so only they and three lines around them are looked at: one line of a file of 50,000
-costs as much as one line of a file of 50. What comes out is bounded: after `MOST_ROWS` rows the rest is one hunk that
-says how much it stands for.
+Only the changed lines and three lines around them are compared, so a change costs the same in a file of 50 lines as in
+one of 50,000. The output is bounded: after `MOST_ROWS` rows one last hunk counts the rest.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from handrail.text import lines
-from handrail.text.align import SLIDE, Opcode, grouped, joined, opcodes, settled
+from handrail.text.align import SLIDE, Opcode, get_opcodes, group_opcodes, join_opcodes, settle
 from handrail.text.document import Splice
 
 CONTEXT = 3
@@ -52,31 +51,31 @@ class Hunk:
         return self.left_out.new_count if self.left_out else sum(sign != "-" for sign, _ in self.rows)
 
 
-def hunks(text: str, splices: Sequence[Splice], most_rows: int = MOST_ROWS) -> list[Hunk]:
-    """The changed places of ``text``, each with three lines of context; places that are near are one hunk."""
+def compute_hunks(text: str, splices: Sequence[Splice], most_rows: int = MOST_ROWS) -> list[Hunk]:
+    """Compute the changed places of ``text``, each with three lines of context; places that are near share a hunk."""
     found: list[Hunk] = []
     line, position, grown, room, done = 1, 0, 0, most_rows, 0
-    for group in _groups(text, splices, most_rows):
-        start = _back(text, group[0].start)
+    for group in _group_changed(text, splices, most_rows):
+        start = _go_back(text, group[0].start)
         line += lines.count_ends(text, position, start)
         position = start
-        before, after, codes = _compared(text, start, group, line - 1)
-        for part in grouped(codes, CONTEXT):
-            rows, old, new = _rows(part, before, after, room)
+        before, after, codes = _compare(text, start, group, line - 1)
+        for part in group_opcodes(codes, CONTEXT):
+            rows, old, new = _collect_rows(part, before, after, room)
             room -= len(rows)
             if rows:
                 found.append(Hunk(line + part[0][1], line + grown + part[0][3], tuple(rows)))
             if old < part[-1][2] or new < part[-1][4]:
                 reached = start + sum(map(len, before[:old]))
                 done += sum(splice.start < reached for place in group for splice in place.splices)
-                return [*found, _rest(text, splices, done, line + old, line + grown + new)]
+                return [*found, _summarize_rest(text, splices, done, line + old, line + grown + new)]
         grown += len(after) - len(before)
         done += sum(len(place.splices) for place in group)
     return found
 
 
 @dataclass(slots=True)
-class _Place:
+class _ChangedLines:
     """Whole lines that some splices touch."""
 
     start: int
@@ -84,8 +83,8 @@ class _Place:
     splices: list[Splice]
 
 
-def _places(text: str, splices: Sequence[Splice]) -> Iterator[_Place]:
-    place: _Place | None = None
+def _find_changed(text: str, splices: Sequence[Splice]) -> Iterator[_ChangedLines]:
+    place: _ChangedLines | None = None
     for splice in splices:
         if place is None or place.end <= splice.start < len(text):
             start = lines.start_of_line(text, splice.start)
@@ -94,7 +93,7 @@ def _places(text: str, splices: Sequence[Splice]) -> Iterator[_Place]:
             if place is None or start >= place.end:
                 if place:
                     yield place
-                place = _Place(start, start, [])
+                place = _ChangedLines(start, start, [])
         if splice.end >= place.end:
             place.end = lines.end_of_line(text, splice.end)
         place.splices.append(splice)
@@ -102,11 +101,11 @@ def _places(text: str, splices: Sequence[Splice]) -> Iterator[_Place]:
         yield place
 
 
-def _groups(text: str, splices: Sequence[Splice], most: int) -> Iterator[list[_Place]]:
+def _group_changed(text: str, splices: Sequence[Splice], most: int) -> Iterator[list[_ChangedLines]]:
     """Places with context in common. A group that has more places than there can be rows is not gone on with."""
-    group: list[_Place] = []
-    for place in _places(text, splices):
-        if group and not _near(text, group[-1].end, place.start):
+    group: list[_ChangedLines] = []
+    for place in _find_changed(text, splices):
+        if group and not _are_near(text, group[-1].end, place.start):
             yield group
             group = []
         group.append(place)
@@ -116,14 +115,16 @@ def _groups(text: str, splices: Sequence[Splice], most: int) -> Iterator[list[_P
         yield group
 
 
-def _near(text: str, position: int, other: int) -> bool:
+def _are_near(text: str, position: int, other: int) -> bool:
     for _ in range(2 * _AROUND):
         if position < other:
             position = lines.end_of_line(text, position)
     return position >= other
 
 
-def _compared(text: str, start: int, group: Sequence[_Place], above: int) -> tuple[list[str], list[str], list[Opcode]]:
+def _compare(
+    text: str, start: int, group: Sequence[_ChangedLines], above: int
+) -> tuple[list[str], list[str], list[Opcode]]:
     """The lines of both texts around some places, and how they differ; between the places nothing does."""
     before: list[str] = []
     after: list[str] = []
@@ -137,18 +138,18 @@ def _compared(text: str, start: int, group: Sequence[_Place], above: int) -> tup
     last = start
     for place in group:
         same(lines.split(text[last : place.start]))
-        old, new = lines.split(text[place.start : place.end]), lines.split(_spliced(text, place))
+        old, new = lines.split(text[place.start : place.end]), lines.split(_apply(text, place))
         i, j = len(before), len(after)
-        codes += [(code, i + i1, i + i2, j + j1, j + j2) for code, i1, i2, j1, j2 in opcodes(old, new)]
+        codes += [(code, i + i1, i + i2, j + j1, j + j2) for code, i1, i2, j1, j2 in get_opcodes(old, new)]
         before += old
         after += new
         last = place.end
-    end = _forth(text, last)
+    end = _go_forward(text, last)
     same(lines.split(text[last:end]))
-    return before, after, settled(joined(codes), before, after, above, lambda: lines.count(text[end:]))
+    return before, after, settle(join_opcodes(codes), before, after, above, lambda: lines.count(text[end:]))
 
 
-def _spliced(text: str, place: _Place) -> str:
+def _apply(text: str, place: _ChangedLines) -> str:
     parts, last = [], place.start
     for splice in place.splices:
         parts += [text[last : splice.start], splice.new]
@@ -156,19 +157,21 @@ def _spliced(text: str, place: _Place) -> str:
     return "".join([*parts, text[last : place.end]])
 
 
-def _back(text: str, start: int) -> int:
+def _go_back(text: str, start: int) -> int:
     for _ in range(_AROUND):
         start = lines.start_of_line(text, start - 1) if start else 0
     return start
 
 
-def _forth(text: str, end: int) -> int:
+def _go_forward(text: str, end: int) -> int:
     for _ in range(_AROUND):
         end = lines.end_of_line(text, end)
     return end
 
 
-def _rows(codes: Sequence[Opcode], before: list[str], after: list[str], room: int) -> tuple[list[Row], int, int]:
+def _collect_rows(
+    codes: Sequence[Opcode], before: list[str], after: list[str], room: int
+) -> tuple[list[Row], int, int]:
     """The rows of a hunk, as many as there is room for, and up to which line of both texts they reach."""
     rows: list[Row] = []
     i = j = 0
@@ -187,7 +190,7 @@ def _rows(codes: Sequence[Opcode], before: list[str], after: list[str], room: in
     return rows, i, j
 
 
-def _rest(text: str, splices: Sequence[Splice], done: int, old_line: int, new_line: int) -> Hunk:
+def _summarize_rest(text: str, splices: Sequence[Splice], done: int, old_line: int, new_line: int) -> Hunk:
     """What lies behind the rows that are shown, from these lines on to the last change, as one hunk."""
     end = lines.end_of_line(text, splices[-1].end)
     old_last = lines.count(text[:end])
@@ -196,45 +199,45 @@ def _rest(text: str, splices: Sequence[Splice], done: int, old_line: int, new_li
     return Hunk(old_line, new_line, (), LeftOut(max(1, len(splices) - done), old, new))
 
 
-def unified(name: str, found: Sequence[Hunk], created: bool = False, deleted: bool = False) -> str:
-    """Hunks as a unified diff, in the form of `difflib.unified_diff`; very long lines are cut."""
+def format_unified(name: str, found: Sequence[Hunk], created: bool = False, deleted: bool = False) -> str:
+    """Format hunks as a unified diff, like `difflib.unified_diff`; very long lines are cut."""
     if not found:
         return ""
     parts = [f"--- {'/dev/null' if created else name}\n", f"+++ {'/dev/null' if deleted else name}\n"]
     for hunk in found:
         if hunk.left_out:
-            parts.append(f"\\ {_more(hunk, hunk.left_out)}\n")
+            parts.append(f"\\ {_describe_rest(hunk, hunk.left_out)}\n")
             continue
-        old, new = _range(hunk.old_first, hunk.old_count), _range(hunk.new_first, hunk.new_count)
+        old, new = _format_range(hunk.old_first, hunk.old_count), _format_range(hunk.new_first, hunk.new_count)
         parts.append(f"@@ -{old} +{new} @@\n")
         for sign, row in hunk.rows:
-            parts.append(sign + _cut(lines.body(row)) + lines.ending(row))
+            parts.append(sign + _shorten(lines.body(row)) + lines.ending(row))
             if not row.endswith("\n"):
                 parts.append("\n" if row.endswith("\r") else "\n\\ No newline at end of file\n")
     return "".join(parts)
 
 
-def _more(hunk: Hunk, rest: LeftOut) -> str:
+def _describe_rest(hunk: Hunk, rest: LeftOut) -> str:
     places = "1 more place" if rest.places == 1 else f"{rest.places} more places"
     return f"{places} not shown, up to line {hunk.new_first + max(rest.new_count, 1) - 1}"
 
 
-def _range(first: int, count: int) -> str:
+def _format_range(first: int, count: int) -> str:
     return f"{first}" if count == 1 else f"{first - (count == 0)},{count}"
 
 
-def _cut(line: str) -> str:
+def _shorten(line: str) -> str:
     left = len(line) - MOST_CHARS
     return line if left <= 0 else f"{line[:MOST_CHARS]} [{left} characters more]"
 
 
-def snippet(found: Sequence[Hunk]) -> list[tuple[int, str]]:
+def number_new_lines(found: Sequence[Hunk]) -> list[tuple[int, str]]:
     """The new text of the hunks as numbered lines without endings; very long lines are cut."""
     rows = []
     for hunk in found:
         number = hunk.new_first
         for sign, row in hunk.rows:
             if sign != "-":
-                rows.append((number, _cut(lines.body(row))))
+                rows.append((number, _shorten(lines.body(row))))
                 number += 1
     return rows

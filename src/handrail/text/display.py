@@ -1,7 +1,7 @@
-"""How names and notices are shown, so that a file name cannot forge structure.
+"""Escape file names for display, so that a name cannot imitate structure.
 
 Control characters, line separators, bidi controls, zero-width characters, odd spaces, stray bytes and characters that
-pass for a dot or a slash are written as escapes; one name stays on one line and reads left to right.
+look like a dot or a slash become escapes. A name stays on one line and reads left to right.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _SHORT = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def escape(name: str) -> str:
-    """``name`` with everything that is not plainly visible escaped."""
+    """Escape every character of ``name`` that is not plainly visible."""
     if name.isascii() and name.isprintable() and "\\" not in name:
         return name
     parts: list[str] = []
     bare = True  # nothing stands here that a combining mark could belong to
     for char in name:
-        plain = _plain(char) and not (bare and unicodedata.category(char) in ("Mn", "Mc"))
+        plain = _is_plain(char) and not (bare and unicodedata.category(char) in ("Mn", "Mc"))
         parts.append(char if plain else _escape(char))
         bare = not plain
     return "".join(parts)
 
 
-def _plain(char: str) -> bool:
+def _is_plain(char: str) -> bool:
     if char.isascii():
         return char.isprintable() and char != "\\"
     code = ord(char)
@@ -54,7 +54,7 @@ _WRITTEN = re.compile(r"\\(?:([nrt\\])|x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{
 
 
 def unescape(name: str) -> str:
-    """The name that was ``shown`` like this: what is written as an escape becomes the character again."""
+    """Undo `escape`."""
     if "\\" not in name:
         return name
 

@@ -1,6 +1,6 @@
 """A file as text that remembers its bytes.
 
-Matching happens in `text`; `spliced` replaces the bytes of the matched spans and copies every other byte as it is.
+Matching works on `text`; `splice` replaces the bytes of the matched spans and copies every other byte as it is.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from handrail.text.codec import SNIFFED, UTF8, Codec, detect_encoding, marked
+from handrail.text.codec import SNIFFED, UTF8, Codec, detect_bom, detect_encoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class Document:
     def text(self) -> str:
         return self.codec.decode(self.raw)
 
-    def spliced(self, splices: Sequence[Splice]) -> bytes:
-        """The bytes of the file with these spans replaced; splices must be in order and apart."""
+    def splice(self, splices: Sequence[Splice]) -> bytes:
+        """Return the bytes of the file with these spans replaced; splices must be in order and must not overlap."""
         if not splices:
             return self.raw
         positions = [position for splice in splices for position in (splice.start, splice.end)]
@@ -49,9 +49,9 @@ class Document:
         return b"".join([*parts, whole[last:]])
 
 
-def document(raw: bytes, legacy: str | None = None) -> Document:
-    """Read ``raw`` in the encoding it is in; raises `BinaryFile`."""
-    if not marked(raw) and b"\0" not in raw[:SNIFFED]:
+def decode_document(raw: bytes, legacy: str | None = None) -> Document:
+    """Detect the encoding of ``raw`` and decode it; raises `BinaryFile`."""
+    if not detect_bom(raw) and b"\0" not in raw[:SNIFFED]:
         found = Document(raw, UTF8)
         try:
             found.text  # noqa: B018 - nearly every file is UTF-8: it is checked and read in one pass
@@ -99,8 +99,8 @@ class Edited:
         done: list[_Piece] = []
         position = 0
         for splice in splices:
-            done += _taken(ahead, splice.start - position)
-            _taken(ahead, splice.end - splice.start)
+            done += _take(ahead, splice.start - position)
+            _take(ahead, splice.end - splice.start)
             done.append(_Piece(splice.new, 0, len(splice.new), kept=False))
             position = splice.end
         self._pieces = done + ahead[::-1]
@@ -121,7 +121,7 @@ class Edited:
         return found
 
 
-def _taken(ahead: list[_Piece], length: int) -> list[_Piece]:
+def _take(ahead: list[_Piece], length: int) -> list[_Piece]:
     """Take pieces of this length from the end of ``ahead``, where the next one lies; one is cut in two if need be."""
     found = []
     while length > 0:

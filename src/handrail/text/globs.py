@@ -1,9 +1,9 @@
 """Globs: `*` and `?` inside one name, `[...]` one character, `{a,b}` either, `**` across directories.
 
-A pattern is matched name by name on the way down a tree: `begin` gives the places in the pattern where the walk starts,
-`enter` those that are left below a directory, `last` what a name must match to end a whole pattern. What no place is
-left for need not be walked. A name that begins with a dot is matched only by a pattern that says so, unless hidden ones
-are wanted.
+A pattern is matched name by name on the way down a tree: `begin` holds the positions in the pattern where the walk
+starts, `enter` returns those that remain below a directory, `last` the expression that a final name must match. A
+directory without positions need not be walked. A leading dot is matched only by a pattern with that dot, unless hidden
+names are wanted.
 """
 
 from __future__ import annotations
@@ -29,15 +29,17 @@ class Glob:
 
     def __init__(self, pattern: str, *, hidden: bool = False) -> None:
         self.pattern = pattern
-        alternatives = [_names(alternative) for alternative in expanded(pattern)]
-        self._names = [[_ANY if name == "**" else _matcher(name, hidden) for name in names] for names in alternatives]
+        alternatives = [_split_names(alternative) for alternative in expand_braces(pattern)]
+        self._names = [
+            [_ANY if name == "**" else _compile_name(name, hidden) for name in names] for names in alternatives
+        ]
         self.says_hidden = any(name.startswith(".") for names in alternatives for name in names)
         """Whether a name in the pattern begins with a dot: hidden directories are to be entered."""
         self.hidden = hidden
         self._finals: dict[Places, re.Pattern[str] | None] = {}
-        self.begin: Places = self._closed((number, 0) for number in range(len(self._names)))
+        self.begin: Places = self._skip_any((number, 0) for number in range(len(self._names)))
 
-    def _closed(self, places: Iterable[tuple[int, int]]) -> Places:
+    def _skip_any(self, places: Iterable[tuple[int, int]]) -> Places:
         """With the places behind a `**`, which may stand for nothing."""
         found: set[tuple[int, int]] = set()
         for number, at in places:
@@ -59,17 +61,17 @@ class Glob:
                     following.append((number, at))
             elif at + 1 < len(names) and names[at].match(name):
                 following.append((number, at + 1))
-        return self._closed(following)
+        return self._skip_any(following)
 
     def last(self, places: Places) -> re.Pattern[str] | None:
         """What a name here must match to be what the pattern asks for; None: none is."""
         try:
             return self._finals[places]
         except KeyError:
-            final = self._finals[places] = self._final(places)
+            final = self._finals[places] = self._compile_last(places)
             return final
 
-    def _final(self, places: Places) -> re.Pattern[str] | None:
+    def _compile_last(self, places: Places) -> re.Pattern[str] | None:
         """One expression for all that may come last here."""
         last: list[str] = []
         for number, at in sorted(places):
@@ -77,7 +79,7 @@ class Glob:
             if at == len(names) - 1 and names[at] is not _ANY:
                 last.append(names[at].pattern)
             elif at < len(names) and all(name is _ANY for name in names[at:]):
-                last.append(_matcher("*", self.hidden).pattern)
+                last.append(_compile_name("*", self.hidden).pattern)
         return re.compile("|".join(dict.fromkeys(last))) if last else None
 
     def match(self, path: str) -> bool:
@@ -95,21 +97,21 @@ _ANY = re.compile("")
 
 
 @lru_cache(256)
-def compiled(pattern: str, hidden: bool = False) -> Glob:
-    """The glob of a pattern, kept: the same few are used again and again."""
+def compile_glob(pattern: str, hidden: bool = False) -> Glob:
+    """Compile a pattern; results are cached."""
     return Glob(pattern, hidden=hidden)
 
 
-def filtered(pattern: str) -> tuple[Glob, bool]:
-    """A filter of a search: a pattern without a slash speaks of names anywhere. And whether it says what to leave out.
+def compile_filter(pattern: str) -> tuple[Glob, bool]:
+    """Compile a filter of a search, and return whether it excludes (a leading `!`).
 
-    `!` in front leaves out what matches.
+    A pattern without a slash matches names at any depth.
     """
     out = pattern.startswith("!")
     pattern = pattern[1:] if out else pattern
     anchored = "/" in pattern.rstrip("/")
     pattern = pattern.strip("/")
-    return compiled(pattern if anchored else "**/" + pattern, hidden=True), out
+    return compile_glob(pattern if anchored else "**/" + pattern, hidden=True), out
 
 
 def fixed_part(pattern: str) -> str:
@@ -122,7 +124,7 @@ def fixed_part(pattern: str) -> str:
     return "/".join(fixed)
 
 
-def expanded(pattern: str) -> list[str]:
+def expand_braces(pattern: str) -> list[str]:
     """The alternatives of a pattern: `{a,b}` spelled out, inner ones too. A brace without a partner is a brace."""
     done: list[str] = []
     waiting = [pattern]
@@ -130,7 +132,7 @@ def expanded(pattern: str) -> list[str]:
         if len(waiting) + len(done) > _MOST:
             raise BadGlob(f"it stands for more than {_MOST} patterns")
         current = waiting.pop()
-        found = _brace(current)
+        found = _find_brace(current)
         if found is None:
             done.append(current)
             continue
@@ -141,7 +143,7 @@ def expanded(pattern: str) -> list[str]:
     return list(dict.fromkeys(done))
 
 
-def _brace(pattern: str) -> tuple[int, int, list[int]] | None:
+def _find_brace(pattern: str) -> tuple[int, int, list[int]] | None:
     """The first `{...}` with a comma in it: where it begins and ends, and its own commas."""
     opened: list[tuple[int, list[int]]] = []
     found: list[tuple[int, int, list[int]]] = []
@@ -151,7 +153,7 @@ def _brace(pattern: str) -> tuple[int, int, list[int]] | None:
         if char == "\\":
             at += 1
         elif char == "[":
-            at = _class_end(pattern, at) or at
+            at = _find_class_end(pattern, at) or at
         elif char == "{":
             opened.append((at, []))
         elif char == "," and opened:
@@ -164,7 +166,7 @@ def _brace(pattern: str) -> tuple[int, int, list[int]] | None:
     return min(found) if found else None
 
 
-def _names(pattern: str) -> list[str]:
+def _split_names(pattern: str) -> list[str]:
     if "\0" in pattern:
         raise BadGlob("it holds a NUL character")
     names = [name for name in pattern.split("/") if name not in ("", ".")]
@@ -176,7 +178,7 @@ def _names(pattern: str) -> list[str]:
 
 
 @lru_cache(1024)
-def _matcher(name: str, hidden: bool) -> re.Pattern[str]:
+def _compile_name(name: str, hidden: bool) -> re.Pattern[str]:
     """One name of a pattern as an expression.
 
     What stands between two stars is taken where it comes first, and never elsewhere: that finds all there is to find,
@@ -193,8 +195,8 @@ def _matcher(name: str, hidden: bool) -> re.Pattern[str]:
             parts.append([])
         elif char == "?":
             parts[-1].append(".")
-        elif char == "[" and (end := _class_end(name, at - 1)):
-            parts[-1].append(_class(name[at:end]))
+        elif char == "[" and (end := _find_class_end(name, at - 1)):
+            parts[-1].append(_compile_class(name[at:end]))
             at = end + 1
         elif char == "\\" and at < len(name):
             parts[-1].append(re.escape(name[at]))
@@ -208,7 +210,7 @@ def _matcher(name: str, hidden: bool) -> re.Pattern[str]:
     return re.compile(rf"(?s:(?!\.){body})\Z" if wild and not hidden else rf"(?s:{body})\Z")
 
 
-def _class_end(text: str, start: int) -> int | None:
+def _find_class_end(text: str, start: int) -> int | None:
     """Where the `[` at ``start`` is closed; a `]` right behind it belongs to it."""
     at = start + 1
     if text[at : at + 1] in ("!", "^"):
@@ -218,7 +220,7 @@ def _class_end(text: str, start: int) -> int | None:
     return end if end > 0 and (slash < 0 or end < slash) else None
 
 
-def _class(inner: str) -> str:
+def _compile_class(inner: str) -> str:
     negated = inner[:1] in ("!", "^")
     inner = inner[1:] if negated else inner
     parts: list[str] = []

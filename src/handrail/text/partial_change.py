@@ -1,11 +1,11 @@
-"""What a person makes of a proposed change: some hunks and not the others, or a text of their own."""
+"""Change a proposed edit as a person decides: keep some hunks only, or replace the text."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
 from handrail.text import lines
-from handrail.text.diff import Hunk, hunks
+from handrail.text.diff import Hunk, compute_hunks
 from handrail.text.document import Splice
 
 _ALL = 1 << 40
@@ -16,13 +16,13 @@ def keep_hunks(text: str, splices: Sequence[Splice], numbers: Collection[int]) -
 
     The rest of a very long diff, which is shown as one hunk without rows, goes with its own number.
     """
-    shown, whole = hunks(text, splices), hunks(text, splices, _ALL)
+    shown, whole = compute_hunks(text, splices), compute_hunks(text, splices, _ALL)
     if shown and shown[-1].left_out:
         last = len(shown) - 1
         rest = range(last, len(whole)) if last in numbers else ()
         numbers = {*(number for number in numbers if number < last), *rest}
-    starts = _starts(text)
-    return [splice for number, hunk in enumerate(whole) if number in numbers for splice in _splices(hunk, starts)]
+    starts = _find_line_starts(text)
+    return [splice for number, hunk in enumerate(whole) if number in numbers for splice in _convert_hunk(hunk, starts)]
 
 
 def replace_text(text: str, new: str) -> list[Splice]:
@@ -37,7 +37,7 @@ def replace_text(text: str, new: str) -> list[Splice]:
     return [Splice(start, end, "".join(new_lines[head : len(new_lines) - tail]))]
 
 
-def _starts(text: str) -> list[int]:
+def _find_line_starts(text: str) -> list[int]:
     """Where each line begins, and where the text ends."""
     found = [0]
     for line in lines.split(text):
@@ -45,7 +45,7 @@ def _starts(text: str) -> list[int]:
     return found
 
 
-def _splices(hunk: Hunk, starts: Sequence[int]) -> list[Splice]:
+def _convert_hunk(hunk: Hunk, starts: Sequence[int]) -> list[Splice]:
     found: list[Splice] = []
     line = hunk.old_first - 1
     first, new, changing = line, "", False

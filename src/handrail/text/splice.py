@@ -1,13 +1,13 @@
-"""Carrying new text into a file: as few bytes as possible, with the line endings that are there.
+"""Replace text in a file with as few changed bytes as possible, keeping its line endings.
 
-What `old` and `new` have in common is left alone, byte for byte. A line that stays keeps its ending, a changed line
-takes the ending of the line it replaces, an added line that of its neighbour.
+What `old` and `new` have in common stays, byte for byte. An unchanged line keeps its ending, a changed line takes the
+ending of the line it replaces, an added line that of its neighbour.
 """
 
 from __future__ import annotations
 
 from handrail.text import lines
-from handrail.text.align import opcodes
+from handrail.text.align import get_opcodes
 from handrail.text.document import Splice
 
 
@@ -40,15 +40,15 @@ def keep_endings(text: str, start: int, end: int, new: str) -> str:
         return new
     head, tail = text[begin:start], text[end:stop]
     wanted = lines.split(head + new + lines.to_feeds(tail))
-    endings = _carried(lines.split(there), wanted, before)
-    _apart(wanted, endings, before, tail)
+    endings = _choose_endings(lines.split(there), wanted, before)
+    _separate_endings(wanted, endings, before, tail)
     made = "".join(lines.body(line) + ending for line, ending in zip(wanted, endings, strict=True))
     if tail:  # the last line is the file's own from here on
         made = made[: len(made) - len(endings[-1]) - len(lines.body(tail))]
     return made[len(head) :]
 
 
-def _carried(there: list[str], wanted: list[str], before: str) -> list[str]:
+def _choose_endings(there: list[str], wanted: list[str], before: str) -> list[str]:
     """An ending for each wanted line, found by aligning them with the lines that are there."""
     known = [ending for line in there if (ending := lines.ending(line))]
     last = before or (known[0] if known else "\n")
@@ -56,7 +56,7 @@ def _carried(there: list[str], wanted: list[str], before: str) -> list[str]:
         main = known[0] if known else last
         return [main if line.endswith("\n") else "" for line in wanted]
     found: list[str] = []
-    for _, i1, i2, j1, j2 in opcodes([lines.body(line) for line in there], [lines.body(line) for line in wanted]):
+    for _, i1, i2, j1, j2 in get_opcodes([lines.body(line) for line in there], [lines.body(line) for line in wanted]):
         for number, line in enumerate(wanted[j1:j2]):
             own = lines.ending(there[i1 + number]) if i1 + number < i2 else ""
             last = own or last
@@ -66,8 +66,8 @@ def _carried(there: list[str], wanted: list[str], before: str) -> list[str]:
     return found
 
 
-def _apart(wanted: list[str], endings: list[str], before: str, tail: str) -> None:
-    """Mend endings that would run together: a lone "\\r", then an empty line that ends with "\\n", read as one."""
+def _separate_endings(wanted: list[str], endings: list[str], before: str, tail: str) -> None:
+    """Fix endings that would run together: a lone "\\r", then an empty line that ends with "\\n", read as one."""
     if tail:
         endings[-1] = lines.ending(tail)
     for number, line in enumerate(wanted):
@@ -80,7 +80,7 @@ def _apart(wanted: list[str], endings: list[str], before: str, tail: str) -> Non
 
 
 def _common_head(one: str, other: str) -> int:
-    length = _common(one, other, forward=True)
+    length = _count_common(one, other, forward=True)
     # Never part a "\r\n": a cut between its halves would leave a line ending that neither text has.
     return (
         length - 1
@@ -90,14 +90,14 @@ def _common_head(one: str, other: str) -> int:
 
 
 def _common_tail(one: str, other: str) -> int:
-    length = _common(one, other, forward=False)
+    length = _count_common(one, other, forward=False)
     if length and one[len(one) - length] == "\n":
         before = (one[len(one) - length - 1 : len(one) - length], other[len(other) - length - 1 : len(other) - length])
         return length - 1 if "\r" in before else length
     return length
 
 
-def _common(one: str, other: str, forward: bool) -> int:
+def _count_common(one: str, other: str, forward: bool) -> int:
     """The length of the longest common prefix, or suffix, by halving: compares slices, not characters."""
     low, high = 0, min(len(one), len(other))
     while low < high:

@@ -11,10 +11,10 @@ from pydantic import Field
 from handrail.errors import AmbiguousHunk, BadHunk, ChangedSince, ToolError, WouldOverwrite
 from handrail.model import Access
 from handrail.text import lines
-from handrail.text.diff import Hunk, snippet
+from handrail.text.diff import Hunk, number_new_lines
 from handrail.text.display import escape
 from handrail.text.document import Splice, apply_splices
-from handrail.text.patches.locate import Placed, place
+from handrail.text.patches.locate import Placed, locate_hunks
 from handrail.text.patches.operations import FileOp
 from handrail.text.patches.patch import parse_patch
 from handrail.text.splice import keep_endings, minimize
@@ -78,7 +78,7 @@ def run(args: Args, ctx: Context) -> Outcome:
                 error.wrap = "apply_patch.failed"
                 error.facts["files"] = len(ops)
             raise
-    rows = [snippet(one.hunks) for one in done]
+    rows = [number_new_lines(one.hunks) for one in done]
     short = sum(map(len, rows)) <= ctx.limits.snippet_lines
     facts = {"done": done, "count": len(done), "rows": rows if short else [[] for _ in done]}
     remarks = tuple(remark for one in done for remark in one.remarks)
@@ -110,7 +110,7 @@ def _delete(op: FileOp, _: Args, ctx: Context) -> _Done:
     loaded = ctx.load(op.path, whole=True, unseen=not ctx.limits.needs_reading)
     if op.hunks:  # a unified diff says what is deleted: it must be that, and nothing else
         text = loaded.document.text
-        if lines.to_feeds(apply_splices(text, place(text, op.hunks).splices)).strip("\n"):
+        if lines.to_feeds(apply_splices(text, locate_hunks(text, op.hunks).splices)).strip("\n"):
             raise BadHunk(number=len(op.hunks), rest=True)
     return _Done("delete", op.path, hunks=ctx.remove(op.path, loaded).hunks)
 
@@ -121,18 +121,18 @@ def _update(op: FileOp, args: Args, ctx: Context) -> _Done:
     if op.move_to is not None:
         over = _over(op.move_to, args.overwrite, ctx)
         staged = ctx.move(op.path, op.move_to, loaded, made.splices, over)
-        return _Done("move", op.move_to, op.path, staged.hunks, made.rung, elsewhere(op.path, loaded))
+        return _Done("move", op.move_to, op.path, staged.hunks, made.level, elsewhere(op.path, loaded))
     staged = ctx.stage(op.path, loaded, made.splices)
     if not staged.changes:
         raise BadHunk(number=len(op.hunks), same=True)
-    return _Done("update", op.path, None, staged.hunks, made.rung, elsewhere(op.path, loaded))
+    return _Done("update", op.path, None, staged.hunks, made.level, elsewhere(op.path, loaded))
 
 
 def _placed(op: FileOp, loaded: Loaded) -> Placed:
     if not op.hunks:
         return Placed([], "exact")
     try:
-        return place(loaded.document.text, op.hunks, op.final_newline)
+        return locate_hunks(loaded.document.text, op.hunks, op.final_newline)
     except (BadHunk, AmbiguousHunk):
         if loaded.moved is not None:
             raise ChangedSince(path=op.path, moved=loaded.moved) from None

@@ -10,9 +10,10 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from handrail.errors import ChangedSince, EmptyOld, NoChange, NoMatch, OtherCount, ToolError
-from handrail.text.diff import snippet
+from handrail.text.diff import number_new_lines
 from handrail.text.document import Splice, apply_splices
-from handrail.text.matching.find import Plan, plan
+from handrail.text.matching.find import plan_edit
+from handrail.text.matching.places import EditPlan
 from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Remark, Tool, Words, Writes
 
 _PROSE = (".md", ".mdx", ".rst", ".txt", ".adoc")
@@ -33,8 +34,8 @@ class Limits:
 
     creates: bool = False
     """Whether an empty `old_string` creates a missing file."""
-    matching: str = "ladder"
-    """How forgiving the match is; a name of `text.ladder.RUNGS`."""
+    matching: str = "forgiving"
+    """The match strategy; see `text/matching/find.py`."""
     snippet_lines: int = 60
 
 
@@ -56,13 +57,13 @@ def execute(content: str, old_string: str, new_string: str, replace_all: bool, m
 
 def understood(
     content: str, old_string: str, new_string: str, replace_all: bool, matching: str, path: str = ""
-) -> Plan:
+) -> EditPlan:
     """What this edit changes in ``content``; raises why it cannot be made."""
     if old_string == new_string:
         raise NoChange(old=old_string)
     if not old_string:
         raise EmptyOld()
-    return plan(content, old_string, new_string, replace_all, matching, prose=path.endswith(_PROSE))
+    return plan_edit(content, old_string, new_string, replace_all, matching, prose=path.endswith(_PROSE))
 
 
 def run(args: Args, ctx: Context) -> Outcome:
@@ -88,16 +89,21 @@ def run(args: Args, ctx: Context) -> Outcome:
         raise OtherCount(path=args.file_path, found=made.places, expected=args.expected, files=1, searched=1)
     found = ctx.stage(args.file_path, loaded, made.splices).hunks
     kind = "replaced_all" if every else "done"
-    facts |= {"count": made.places, "snippet": snippet(found), "most": ctx.limits.snippet_lines, "how": how(made)}
-    data = {"replaced": made.places, "rung": made.rung, "readings": list(made.readings)}
+    facts |= {
+        "count": made.places,
+        "snippet": number_new_lines(found),
+        "most": ctx.limits.snippet_lines,
+        "how": how(made),
+    }
+    data = {"replaced": made.places, "rung": made.level, "readings": list(made.variants)}
     return Outcome(kind, facts, data, elsewhere(args.file_path, loaded))
 
 
-def how(made: Plan) -> str:
+def how(made: EditPlan) -> str:
     """How an edit was understood, if not by the letter."""
-    if made.rung in ("exact", "line_endings"):
-        return ", ".join(["exact", *made.readings]) if made.readings else ""
-    return ", ".join([*made.readings, made.rung.replace("_", " ")])
+    if made.level in ("exact", "line_endings"):
+        return ", ".join(["exact", *made.variants]) if made.variants else ""
+    return ", ".join([*made.variants, made.level.replace("_", " ")])
 
 
 def say(outcome: Outcome, words: Words) -> str:

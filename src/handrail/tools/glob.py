@@ -17,7 +17,7 @@ from handrail.model import Access
 from handrail.search.receipt import Budget
 from handrail.search.tree import Tree
 from handrail.search.walk import Directory
-from handrail.text.globs import BadGlob, compiled, fixed_part
+from handrail.text.globs import BadGlob, compile_glob, fixed_part
 from handrail.tools.shared.coverage import passed_over
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words
 
@@ -88,7 +88,7 @@ def run(args: Args, ctx: Context) -> Outcome:
     limits: Limits = ctx.limits
     start, pattern = _start(args)
     try:
-        glob = compiled(_either_case(pattern) if args.ignore_case else pattern, args.include_hidden)
+        glob = compile_glob(_either_case(pattern) if args.ignore_case else pattern, args.include_hidden)
     except BadGlob as error:
         raise BadGlobPattern(pattern=args.pattern, why=str(error)) from None
     tree = ctx.tree(start)

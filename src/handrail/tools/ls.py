@@ -12,7 +12,7 @@ from handrail.errors import BadGlobPattern
 from handrail.search.receipt import Budget
 from handrail.search.tree import Kind, Tree
 from handrail.search.walk import Directory
-from handrail.text.globs import BadGlob, filtered
+from handrail.text.globs import BadGlob, compile_filter
 from handrail.tools.shared.coverage import passed_over
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Remark, Tool, Words
 
@@ -102,7 +102,7 @@ def run(args: Args, ctx: Context) -> Outcome:
 def _left_out(patterns: Sequence[str]) -> Callable[[str], bool]:
     """Whether the caller does not want to see a path."""
     try:
-        globs = [filtered(pattern)[0] for pattern in patterns if pattern]
+        globs = [compile_filter(pattern)[0] for pattern in patterns if pattern]
     except BadGlob as error:
         raise BadGlobPattern(pattern=", ".join(patterns), why=str(error)) from None
     return lambda path: any(glob.match(path) for glob in globs)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from handrail.errors import ChangedSince, EmptyOld, NoMatch, ToolError
-from handrail.text.diff import snippet
+from handrail.text.diff import number_new_lines
 from handrail.text.document import Edited, Splice
 from handrail.tools.edit import elsewhere, how, numbered, understood
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words, Writes
@@ -42,8 +42,8 @@ class Limits:
 
     creates: bool = False
     """Whether an empty first `old_string` creates a missing file."""
-    matching: str = "ladder"
-    """How forgiving the match is; a name of `text.ladder.RUNGS`."""
+    matching: str = "forgiving"
+    """The match strategy; see `text/matching/find.py`."""
     snippet_lines: int = 60
 
 
@@ -78,7 +78,7 @@ def run(args: Args, ctx: Context) -> Outcome:
             error.facts |= {"number": number, "edits": len(edits)}
             raise error from None
     found = ctx.stage(args.file_path, loaded, edited.splices()).hunks
-    facts = {"path": args.file_path, "edits": edits, "count": len(edits), "snippet": snippet(found)}
+    facts = {"path": args.file_path, "edits": edits, "count": len(edits), "snippet": number_new_lines(found)}
     facts["how"] = "; ".join(loose)
     return Outcome(
         "done",

@@ -35,8 +35,8 @@ from handrail.model import Access
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import Tree
 from handrail.text.display import escape, replace_surrogates
-from handrail.text.document import document
-from handrail.text.globs import BadGlob, filtered
+from handrail.text.document import decode_document
+from handrail.text.globs import BadGlob, compile_filter
 from handrail.text.lines import body
 from handrail.text.matching import occurrences
 from handrail.text.matching.occurrences import Occurrence
@@ -135,7 +135,7 @@ class _Hunt:
         self.budget = Budget(limits.seconds)
         self._args = args
         self._limits = limits
-        self._search = occurrences.search(
+        self._search = occurrences.compile_search(
             args.pattern,
             args.replacement,
             regex=args.regex,
@@ -176,10 +176,10 @@ class _Hunt:
         what = f"{stored.version.digest} {found.start} {found.end} {path}"
         key = sha256(what.encode("utf-8", "surrogateescape")).hexdigest()[:_LONG]
         old = text[found.start : found.end]
-        return Place(path, key, found, old, *occurrences.window(text, found, self._limits.window))
+        return Place(path, key, found, old, *occurrences.show_window(text, found, self._limits.window))
 
     def slow(self) -> SearchTimedOut:
-        return SearchTimedOut(seconds=self._limits.seconds, pattern=occurrences.cut(self._args.pattern, 80))
+        return SearchTimedOut(seconds=self._limits.seconds, pattern=occurrences.shorten(self._args.pattern, 80))
 
     def chosen(self) -> list[Place]:
         """The places that are meant; raises if they are not those that were announced."""
@@ -203,7 +203,7 @@ class _Hunt:
             if len(fits) == 1:
                 picked.add(fits[0].key)
             else:
-                unknown.append(escape(occurrences.cut(one, _LONG)))
+                unknown.append(escape(occurrences.shorten(one, _LONG)))
         if unknown:
             raise UnknownOccurrence(ids=unknown[:10], more=len(unknown) - 10 if len(unknown) > 10 else None)
         return [place for place in self.places if place.key in picked]
@@ -237,7 +237,7 @@ def _looked(args: Args, ctx: Context) -> _Hunt:
         below = inner if tree.path.inner == "." else f"{tree.path.inner}/{inner}".rstrip("/")
         try:
             stored = load(tree.workspace, WorkPath(named, real, below, tree.path.root), limits.file_bytes)
-            text = document(stored.raw).text
+            text = decode_document(stored.raw).text
         except TooLargeToChange:
             receipt.large += 1
         except BinaryFile:
@@ -254,7 +254,7 @@ def _looked(args: Args, ctx: Context) -> _Hunt:
 def _files(args: Args, tree: Tree, hunt: _Hunt) -> Iterator[str]:
     """The files to look into, below the path that was given."""
     try:
-        glob, out = filtered(args.glob) if args.glob else (None, False)
+        glob, out = compile_filter(args.glob) if args.glob else (None, False)
     except BadGlob as error:
         raise BadGlobPattern(pattern=args.glob, why=str(error)) from None
     if tree.is_file:
@@ -315,7 +315,7 @@ def _staged(ctx: Context, path: str, loaded: Loaded, found: Sequence[Occurrence]
         number = hunk.new_first
         for sign, row in hunk.rows:
             if sign == "+":
-                rows.append((number, occurrences.cut(body(row), 4 * ctx.limits.window)))
+                rows.append((number, occurrences.shorten(body(row), 4 * ctx.limits.window)))
             number += sign != "-"
     return rows
 
@@ -337,8 +337,8 @@ def _outcome(kind: str, args: Args, hunt: _Hunt, chosen: Sequence[Place], limits
             "id": called(place),
             "path": escape(place.path),
             "line": place.found.line,
-            "old": replace_surrogates(occurrences.cut(place.old, limits.page_chars)),
-            "new": replace_surrogates(occurrences.cut(place.found.new, limits.page_chars)),
+            "old": replace_surrogates(occurrences.shorten(place.old, limits.page_chars)),
+            "new": replace_surrogates(occurrences.shorten(place.found.new, limits.page_chars)),
         }
         for place in page
     ]

@@ -10,7 +10,7 @@ from pydantic import Field
 from handrail.errors import BadArguments, PastEnd
 from handrail.model import Access
 from handrail.text import lines
-from handrail.text.diff import snippet
+from handrail.text.diff import number_new_lines
 from handrail.text.document import Splice
 from handrail.text.splice import keep_endings
 from handrail.tools import edit, view, write
@@ -44,8 +44,8 @@ class Args(Arguments):
 class Limits(view.Limits):
     """What a dialect may set."""
 
-    matching: str = "ladder"
-    """How forgiving the match of `old_str` is; a name of `text.ladder.RUNGS`."""
+    matching: str = "forgiving"
+    """The match strategy of `old_str`; see `text/matching/find.py`."""
     snippet_lines: int = 60
 
 
@@ -77,7 +77,7 @@ def _insert(args: Args, ctx: Context) -> Outcome:
     change = _inserted(loaded, args.path, after, args.insert_text or "")
     found = ctx.stage(args.path, loaded, [change]).hunks
     count = lines.count(args.insert_text or "\n")
-    facts: dict[str, Any] = {"path": args.path, "line": after, "count": count, "snippet": snippet(found)}
+    facts: dict[str, Any] = {"path": args.path, "line": after, "count": count, "snippet": number_new_lines(found)}
     facts["most"] = ctx.limits.snippet_lines
     data = {"inserted": count, "after": after}
     return Outcome("text_editor.inserted", facts, data, edit.elsewhere(args.path, loaded))

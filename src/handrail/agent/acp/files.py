@@ -25,7 +25,7 @@ from handrail.files.versions import read_all
 from handrail.pipeline.prepared import Approve
 from handrail.pipeline.session import Session
 from handrail.pipeline.session_options import SessionOptions
-from handrail.text.document import document
+from handrail.text.document import decode_document
 from handrail.text.splice import keep_endings, minimize
 from handrail.workspace import Root, WorkPath, Workspace
 
@@ -120,7 +120,7 @@ class EditorWorkspace(Workspace):
         if raw is None or text is None:
             return None
         try:
-            saved = document(raw, self._legacy_encoding)
+            saved = decode_document(raw, self._legacy_encoding)
         except BinaryFile:
             return None
         if _lines(saved.text) == _lines(text.removeprefix("\ufeff")):
@@ -130,7 +130,7 @@ class EditorWorkspace(Workspace):
             wanted = keep_endings(saved.text, 0, len(saved.text), wanted)
         change = minimize(saved.text, 0, len(saved.text), wanted)
         try:
-            return text, saved.spliced([change] if change else [])
+            return text, saved.splice([change] if change else [])
         except CannotEncode:  # the editor has to choose another encoding when it saves this
             return text, text.encode("utf-8", "replace")
 

@@ -80,7 +80,7 @@ def net_diff(session: Session) -> str:
 
 def _one(path: str, digest: str, kept: dict[str, bytes], session: Session) -> str:
     from handrail.journal.rows import DIRECTORY
-    from handrail.text.diff import hunks, unified
+    from handrail.text.diff import compute_hunks, format_unified
     from handrail.text.document import Splice
 
     home = os.path.realpath(session.workspace.home)
@@ -97,8 +97,8 @@ def _one(path: str, digest: str, kept: dict[str, bytes], session: Session) -> st
     old, new = ((raw or b"").decode("utf-8", "replace") for raw in (before, now))
     if "\0" in old[:8192] + new[:8192]:
         return f"{name}: binary, {len(before or b'')} -> {len(now or b'')} bytes\n"
-    changed = hunks(old, [Splice(0, len(old), new)])
-    return unified(name, changed, created=before is None, deleted=now is None)
+    changed = compute_hunks(old, [Splice(0, len(old), new)])
+    return format_unified(name, changed, created=before is None, deleted=now is None)
 
 
 def _contents(path: str) -> bytes | None:

@@ -64,7 +64,7 @@ class Around:
         return indent_of(self.row)
 
 
-def choose(around: Around, quoted: str, new: Sequence[str]) -> list[str]:
+def choose_rows(around: Around, quoted: str, new: Sequence[str]) -> list[str]:
     """The rows of ``new`` as they belong in the file, the first one whole; raises `Unsure`.
 
     ``quoted`` is the indentation that the model gave the line: the end of that of the file.

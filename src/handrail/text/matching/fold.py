@@ -40,8 +40,8 @@ _SAME = {
 }
 _TABLE = {char: plain for plain, chars in _SAME.items() for char in chars}
 _TRANSLATION = str.maketrans(_TABLE)
-WIDTHLESS = _SAME[""]
-_NO_WIDTH = str.maketrans(dict.fromkeys(WIDTHLESS, ""))
+ZERO_WIDTH = _SAME[""]
+_NO_WIDTH = str.maketrans(dict.fromkeys(ZERO_WIDTH, ""))
 _BLANKS = str.maketrans(dict.fromkeys(_SAME[" "] + _SAME[""], ""))
 
 
@@ -50,7 +50,7 @@ def fold(text: str) -> str:
     return text if text.isascii() else text.translate(_TRANSLATION)
 
 
-def widthless(text: str) -> str:
+def drop_zero_width(text: str) -> str:
     """Without characters of no width."""
     return text.translate(_NO_WIDTH)
 
@@ -60,12 +60,12 @@ def squeeze(text: str) -> str:
     return " ".join(fold(text).split())
 
 
-def solid(text: str) -> str:
+def remove_blanks(text: str) -> str:
     """Without any blanks and characters of no width."""
     return "".join(text.translate(_BLANKS).split())
 
 
-def mapped(text: str) -> tuple[str, list[int]]:
+def squeeze_with_offsets(text: str) -> tuple[str, list[int]]:
     """`squeeze` of ``text`` but for its ends, and where each character of it (and its end) begins in ``text``."""
     plain: list[str] = []
     begins: list[int] = []

@@ -1,9 +1,9 @@
-"""Indentation: from the way a model wrote it to the way the file has it.
+"""Map the indentation that a model wrote to the indentation of the file.
 
-The lines that matched are the evidence: each pairs an indentation of the model's with one of the file's. What explains
-all of those pairs (a prefix more or less, a tab width, another unit) says where a new line belongs. Several
-explanations may fit; they must agree, or one of them must put the new line on the file's own grid, exactly one level
-from its neighbours. Otherwise the depth is not known, and it is never guessed.
+The matched lines are the evidence: each pairs an indentation of the model with one of the file. A mapping must explain
+all pairs (a prefix more or less, a tab width, another unit) and gives the depth of new lines. If several mappings fit,
+they must agree, or one must put the new line exactly one level from its neighbours. Otherwise `Unsure` is raised: a
+depth is never guessed.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise, product
 
-from handrail.text.matching.fold import WIDTHLESS, fold, widthless
+from handrail.text.matching.fold import ZERO_WIDTH, drop_zero_width, fold
 
 _INDENT = re.compile(r"[ \t\u00a0\u3000]*")
-_LEAD = re.compile(rf"[ \t\u00a0\u3000{WIDTHLESS}]*")
+_LEAD = re.compile(rf"[ \t\u00a0\u3000{ZERO_WIDTH}]*")
 _TABS = (4, 8, 2, 3)
 _SCALES = ((2, 1), (1, 2), (4, 1), (1, 4), (3, 1), (1, 3), (3, 2), (2, 3))
 _OPENS = re.compile(r"(?:[:{(\[]|=>|->|\b(?:then|do|begin|else))\s*(?:#.*|//.*)?$", re.IGNORECASE)
@@ -33,7 +33,7 @@ def indent_of(line: str) -> str:
     return match.group()
 
 
-def written(line: str) -> str:
+def plain_indent(line: str) -> str:
     """The indentation of a line of the model's, in plain blanks."""
     return fold(indent_of(line))
 
@@ -43,7 +43,7 @@ def with_plain_lead(line: str) -> str:
     if line.isascii():
         return line
     match = _LEAD.match(line)
-    return widthless(match.group()) + line[match.end() :] if match else line
+    return drop_zero_width(match.group()) + line[match.end() :] if match else line
 
 
 def unit_of(rows: Sequence[str]) -> str:
@@ -56,7 +56,7 @@ def unit_of(rows: Sequence[str]) -> str:
     return " " * step if 2 * count > steps.total() else ""
 
 
-def lost(rows: Sequence[str], fresh: Collection[int]) -> bool:
+def has_lost_indent(rows: Sequence[str], fresh: Collection[int]) -> bool:
     """Whether ``fresh`` ones of the lines should be deeper than the line before them, or it less deep, and are not."""
     filled = [number for number, row in enumerate(rows) if row.strip()]
     return any(
@@ -76,7 +76,7 @@ def _width(indent: str) -> int:
     return len(indent.expandtabs(8))
 
 
-def _prefix(pairs: _Pairs) -> _Image | None:
+def _explain_by_prefix(pairs: _Pairs) -> _Image | None:
     """The file has the same characters more everywhere, or less."""
     more = {b[: len(b) - len(a)] if b.endswith(a) else None for a, b in pairs}
     less = {a[: len(a) - len(b)] if a.endswith(b) else None for a, b in pairs}
@@ -87,8 +87,8 @@ def _prefix(pairs: _Pairs) -> _Image | None:
     return None
 
 
-class Frame:
-    """How the indentation of matched lines of the model's maps to that of the file's."""
+class IndentMap:
+    """The mapping from the indentation of the model to that of the file."""
 
     def __init__(
         self,
@@ -99,12 +99,12 @@ class Frame:
         evidence: _Pairs = (),
     ) -> None:
         pairs = enumerate(zip(theirs, ours, strict=True))
-        self._images = {number: (written(a), indent_of(b)) for number, (a, b) in pairs if b.strip()}
-        more = [(written(a), indent_of(b)) for a, b in evidence if b.strip()]
+        self._images = {number: (plain_indent(a), indent_of(b)) for number, (a, b) in pairs if b.strip()}
+        more = [(plain_indent(a), indent_of(b)) for a, b in evidence if b.strip()]
         self._pairs = more or list(self._images.values())
         self._is_part = bool(evidence)
-        self._new = [written(row) for row in new if row.strip()]
-        self._opens = any(_OPENS.search(row) for row in new if not written(row))
+        self._new = [plain_indent(row) for row in new if row.strip()]
+        self._opens = any(_OPENS.search(row) for row in new if not plain_indent(row))
         self._file = file
         self.same = all(a == b for a, b in self._pairs)
         self.flat = not any(a for a, _ in self._pairs) and len({b for _, b in self._pairs}) > 1
@@ -116,36 +116,36 @@ class Frame:
     def unit(self) -> str:
         return unit_of(self._file)
 
-    def depth(self, wanted: str) -> str:
+    def map_indent(self, wanted: str) -> str:
         """The file's indentation for a new line that the model gave the indentation ``wanted``; raises `Unsure`."""
         if self.same:
             return wanted
         known: set[str | None] = {b for a, b in self._pairs if a == wanted}
-        images = [] if self.flat or len(known) > 1 else self._explanations(wanted)
+        images = [] if self.flat or len(known) > 1 else self._explain(wanted)
         outcomes: set[str | None] = {image(wanted) for image in images}
         on_grid = [image for image in images if self._on_grid(image, wanted, self._pairs[self.first_lost :])]
-        if known and not self._mixed:
+        if known and not self._is_mixed:
             outcomes = known if {image(wanted) for image in on_grid} <= known else set()
         elif known:
             outcomes = known if outcomes == known else set()
         elif len(outcomes) > 1:
-            outcomes = {image(wanted) for image in on_grid} or self._shifted(wanted)
+            outcomes = {image(wanted) for image in on_grid} or self._shift(wanted)
         answer = next(iter(outcomes)) if len(outcomes) == 1 else None
         if self.two_kinds and (not known or set(wanted) != set(answer or "")):
             raise Unsure
-        if answer is None or (images and not known and self._in_place(wanted, bool(on_grid))):
+        if answer is None or (images and not known and self._may_be_in_place(wanted, bool(on_grid))):
             raise Unsure
-        if not known and not any(image(wanted) == answer and self._exact(image) for image in images):
+        if not known and not any(image(wanted) == answer and self._is_exact(image) for image in images):
             raise Unsure
         if self.first_lost and not (known or on_grid or all(a == b for a, b in self._pairs[1:])):
             raise Unsure
         return answer
 
-    def _exact(self, image: _Image) -> bool:
+    def _is_exact(self, image: _Image) -> bool:
         """Whether a way to map gives the very indentations that the file has, not only as many columns."""
         return all(image(a) == b for a, b in self._pairs[self.first_lost :])
 
-    def _in_place(self, wanted: str, on_grid: bool) -> bool:
+    def _may_be_in_place(self, wanted: str, on_grid: bool) -> bool:
         """Whether a line below lines that lost their indentation may be where it belongs in the file already."""
         depths = {b for _, b in self._pairs}
         if any(a for a, _ in self._pairs):
@@ -154,13 +154,13 @@ class Frame:
             not on_grid and any(wanted == b + self.unit for b in depths)
         )
 
-    def _shifted(self, wanted: str) -> set[str | None]:
+    def _shift(self, wanted: str) -> set[str | None]:
         """By as many characters as everywhere else, if the outcome is of the kind that the file has."""
-        prefix = _prefix(self._pairs)
+        prefix = _explain_by_prefix(self._pairs)
         image = prefix(wanted) if prefix else None
-        return {image} if image is not None and self.usual(image) else set()
+        return {image} if image is not None and self.is_usual(image) else set()
 
-    def usual(self, indent: str) -> bool:
+    def is_usual(self, indent: str) -> bool:
         """Whether the file has blanks of this kind, or none at all."""
         return not self._kinds or set(indent) <= self._kinds
 
@@ -169,9 +169,9 @@ class Frame:
         return set("".join(indent_of(row) for row in self._file))
 
     @cached_property
-    def _mixed(self) -> bool:
+    def _is_mixed(self) -> bool:
         """Whether some of the file's lines begin with tabs and others with spaces, or tabs stand behind spaces."""
-        return not _prefix(self._pairs) and (
+        return not _explain_by_prefix(self._pairs) and (
             len({b[0] for _, b in self._pairs if b}) > 1 or any(" \t" in b for _, b in self._pairs)
         )
 
@@ -186,54 +186,56 @@ class Frame:
     def first_lost(self) -> bool:
         """Whether the first line alone has lost its indentation, as a text has that is copied from its first letter."""
         (theirs, ours), *others = self._pairs or [("", "")]
-        return not theirs and bool(ours) and any(a for a, _ in others) and not any(self._simple(self._pairs, ""))
+        return (
+            not theirs and bool(ours) and any(a for a, _ in others) and not any(self._explain_simply(self._pairs, ""))
+        )
 
-    def _explanations(self, wanted: str) -> list[_Image]:
+    def _explain(self, wanted: str) -> list[_Image]:
         """Ways to map an indentation, each of which is right for all pairs; the simplest first."""
-        found = [*self._simple(self._pairs, wanted), *self._scaled(self._pairs, wanted)]
+        found = [*self._explain_simply(self._pairs, wanted), *self._explain_by_scale(self._pairs, wanted)]
         if self.first_lost:
-            found += [*self._simple(self._pairs[1:], wanted), *self._scaled(self._pairs[1:], wanted)]
+            found += [*self._explain_simply(self._pairs[1:], wanted), *self._explain_by_scale(self._pairs[1:], wanted)]
         return found
 
-    def _simple(self, pairs: _Pairs, wanted: str) -> Iterator[_Image]:
+    def _explain_simply(self, pairs: _Pairs, wanted: str) -> Iterator[_Image]:
         """As many blanks more, or less, or as many columns, for a width of tabs."""
-        prefix = _prefix(pairs)
+        prefix = _explain_by_prefix(pairs)
         if prefix:
             yield prefix
-        for tab, own, columns in self._columns(pairs, wanted):
+        for tab, own, columns in self._list_columns(pairs, wanted):
             shifts = {b - a for a, b in columns}
-            image = self._by_columns(tab, own, 1, 1, min(shifts, default=0))
+            image = self._map_by_columns(tab, own, 1, 1, min(shifts, default=0))
             if shifts == {0} or (len(shifts) == 1 and self._on_grid(image, wanted, pairs)):
                 yield image
 
-    def _scaled(self, pairs: _Pairs, wanted: str) -> Iterator[_Image]:
+    def _explain_by_scale(self, pairs: _Pairs, wanted: str) -> Iterator[_Image]:
         """Another unit, for which there must be two depths as evidence, or a line that is deeper than the one there is.
         Two depths can always be explained so: it must lead to one of the file's own."""
         if len({a for a, _ in pairs}) < 2 and any(len(wanted) <= len(a) for a, _ in pairs):
             return
-        for tab, own, columns in self._columns(pairs, wanted):
+        for tab, own, columns in self._list_columns(pairs, wanted):
             for up, down in _SCALES if (tab, own) == (1, 1) else ():
                 shifts = {b * down - a * up for a, b in columns}
                 if len(shifts) == 1 and (shifts == {0} or len(set(columns)) > 1):
-                    image = self._by_columns(1, 1, up, down, shifts.pop())
+                    image = self._map_by_columns(1, 1, up, down, shifts.pop())
                     if self._on_grid(image, wanted, pairs):
                         yield image
 
-    def _columns(self, pairs: _Pairs, wanted: str) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
+    def _list_columns(self, pairs: _Pairs, wanted: str) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
         """The pairs in columns, for each width that a tab may have here and there."""
-        if self._mixed or any(" \t" in a for a in [wanted, *(a for a, _ in pairs)]):
+        if self._is_mixed or any(" \t" in a for a in [wanted, *(a for a, _ in pairs)]):
             return  # tabs and spaces mixed: columns say nothing of characters
         if self.unit != "\t" and any("\t" in b for _, b in pairs):
             return
         ours_tabs = self.unit == "\t"
-        if not ours_tabs and any({*a} == {"\t", " "} for a, _ in pairs) and _prefix(pairs):
+        if not ours_tabs and any({*a} == {"\t", " "} for a, _ in pairs) and _explain_by_prefix(pairs):
             return  # a tab before what the file has: no width of it is told
         theirs_tabs = any("\t" in a for a in [*self._new, *(a for a, _ in pairs)])
         for tab, own in product(_TABS if theirs_tabs else (1,), _TABS if ours_tabs else (1,)):
             if not ours_tabs or not theirs_tabs or tab == own:  # a tab is as wide on both sides
                 yield tab, own, [(len(a.expandtabs(tab)), len(b.expandtabs(own))) for a, b in pairs]
 
-    def _by_columns(self, tab: int, own: int, up: int, down: int, shift: int) -> _Image:
+    def _map_by_columns(self, tab: int, own: int, up: int, down: int, shift: int) -> _Image:
         def image(wanted: str) -> str | None:
             columns, rest = divmod(len(wanted.expandtabs(tab)) * up + shift, down)
             if columns < 0 or rest:
@@ -257,7 +259,7 @@ class Frame:
         path = [levels[column] for column in sorted(levels) if low <= column <= (high or 0)]
         return all(a is not None and b == a + self.unit for a, b in pairwise(path))
 
-    def as_file(self, new: Sequence[str], aligned: Sequence[tuple[int, int]]) -> bool | None:
+    def is_indented_as_file(self, new: Sequence[str], aligned: Sequence[tuple[int, int]]) -> bool | None:
         """Whether the new text is indented as the file is, although the old text is not; None if that is not clear.
 
         ``aligned`` pairs matched lines with the lines of ``new`` that have the same words.
@@ -271,7 +273,7 @@ class Frame:
             # The first line of either text looks like the old text's own in any case.
             images.pop(next(iter(self._images)), None)
             aligned = [(i, j) for i, j in aligned if j]
-        voted = [(written(new[j]), *images[i]) for i, j in aligned if i in images]
+        voted = [(plain_indent(new[j]), *images[i]) for i, j in aligned if i in images]
         like_old, like_file = any(n == a for n, a, _ in voted), any(n == b for n, _, b in voted)
         old, file = (min(depths, key=_width) for depths in zip(*self._pairs, strict=True))
         least = min(self._new, key=_width)
@@ -284,7 +286,7 @@ class Frame:
         if self.first_lost and outermost is False and min(self._new[1:], key=_width, default="") == file:
             return None  # the first line apart, the new text begins where the file does
         if outermost is None and not voted:
-            outermost = self._looks_like_file()
+            outermost = self._guess_from_kinds()
             if outermost and not self._new[0] and not self._pairs[0][0] and self._pairs[0][1]:
                 return None  # the first line may have lost its indentation in both texts
         if like_old and like_file:
@@ -295,7 +297,7 @@ class Frame:
             return like_file if outermost in (None, like_file) else None if like_file else False
         return outermost
 
-    def _looks_like_file(self) -> bool | None:
+    def _guess_from_kinds(self) -> bool | None:
         """Whether the indentations in the new text are those of the file, or of its kind; None if they tell nothing."""
         new = set(self._new)
         old, file = ({pair[side] for pair in self._pairs} for side in (0, 1))

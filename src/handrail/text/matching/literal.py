@@ -1,30 +1,37 @@
-"""An old text that is in the file by the letter: what replacing it means.
+"""Literal matches: find an old text in the file as it is, or with line endings taken as equal, and replace it.
 
-It is replaced literally. Three things are not taken for a match by the letter, or not only:
+A place never begins inside a "\\r\\n". Three cases are not simply literal:
 
-- A place that begins or ends inside a word is refused, unless every occurrence is meant.
-- A place that begins inside the indentation of a line is one of whole lines, quoted with a part of their indentation.
-- One line quoted without its indentation, with several in its place, says too little of where those belong: they are
-  literal where they fit the lines around, indented like that line where only this fits, and refused otherwise.
+- A match that begins or ends inside a word is refused, unless every occurrence is meant.
+- A match that begins inside the indentation of a line stands for whole lines, quoted with a part of their indentation.
+- One line quoted without its indentation, replaced by several, leaves their depth open: they are literal where they fit
+  the lines around, indented like that line where only this fits, and refused otherwise.
 
-Deleting whole lines takes their line end along. Whatever is not literal is named in the answer.
+Deleting whole lines also deletes their line ending. The answer names whatever is not literal.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
 
 from handrail.errors import InsideWord, ManyLoose, ManyMatches, TooManyPlaces, UnsureIndent
 from handrail.text import lines
 from handrail.text.document import Splice
-from handrail.text.matching.depths import Around, choose
-from handrail.text.matching.exact import MOST_PLACES, Match, find, overlaps
+from handrail.text.matching.depths import Around, choose_rows
 from handrail.text.matching.indentation import Unsure, indent_of
-from handrail.text.matching.places import Lines, Plan
+from handrail.text.matching.places import EditPlan, FileLines
 from handrail.text.splice import keep_endings, minimize, splice
 
+_END = "(?>\r\n|\n|\r)"
+MOST_PLACES = 100_000
+"""More places are counted, not collected."""
+Level = Literal["exact", "line_endings"]
 _NEAR = 400_000
 """How many characters on either side of a place may tell how deep its lines belong; of several, a part each."""
 _MOST_JUDGED = 1000
@@ -33,9 +40,64 @@ _ESCAPED = frozenset("abefnrtv0")
 _WORD_SHOWN = 60
 
 
-def find_literal(text: str, old: str, replace_all: bool) -> Match | None:
-    """Where ``old`` is by the letter, line endings taken as equal; raises if that is not one place, or too many."""
-    match = find(text, old)
+@dataclass(frozen=True, slots=True)
+class LiteralMatch:
+    """All places of one level as spans of characters, in order and without overlap; at most `MOST_PLACES` + 1."""
+
+    level: Level
+    spans: tuple[tuple[int, int], ...]
+
+
+def find_spans(text: str, old: str) -> LiteralMatch:
+    """Find ``old`` in ``text`` at the first level that has any place."""
+    if "\r" in old or "\n" not in old or "\r" not in text:
+        spans = _find_exact(text, old)
+        if old.startswith("\n") and "\r" in text:  # half of a "\r\n" is no place
+            spans = tuple(span for span in spans if not text.startswith("\r\n", span[0] - 1))
+        if spans or ("\r" not in text and "\r" not in old):
+            return LiteralMatch("exact", spans)
+    # An `old` that does not spell out "\r" is what a model was shown, where all line endings look alike: it is not
+    # unique if it is elsewhere with other endings.
+    spans = _find_any_ending(text, lines.to_feeds(old))
+    return LiteralMatch("exact" if all(text[start:end] == old for start, end in spans) else "line_endings", spans)
+
+
+def overlaps(text: str, old: str, span: tuple[int, int]) -> bool:
+    """Whether ``old`` is there a second time that overlaps with the first: "aba" in "ababa" is two places."""
+    again = text.find(old, span[0] + 1, span[1] + len(old) - 1)
+    return again >= 0 and not (old.startswith("\n") and text.startswith("\r\n", again - 1))
+
+
+def _find_exact(text: str, old: str) -> tuple[tuple[int, int], ...]:
+    found: list[tuple[int, int]] = []
+    start = text.find(old) if old else -1
+    while start >= 0 and len(found) <= MOST_PLACES:
+        found.append((start, start + len(old)))
+        start = text.find(old, start + len(old))
+    return tuple(found)
+
+
+def _find_any_ending(text: str, old: str) -> tuple[tuple[int, int], ...]:
+    """Search with every line ending taken as one character, and map the spans back."""
+    if not old.startswith("\n"):  # a pattern that begins with letters is found fast
+        pattern = re.compile(_END.join(map(re.escape, old.split("\n"))))
+        return tuple(match.span() for match in islice(pattern.finditer(text), MOST_PLACES + 1))
+    pairs: list[int] = []
+    start = text.find("\r\n")
+    while start >= 0:
+        pairs.append(start - len(pairs))  # where this pair's single character stands in the folded text
+        start = text.find("\r\n", start + 2)
+
+    def back(position: int) -> int:
+        # Pairs that lie before the position have one character more in the real text.
+        return position + bisect_right(pairs, position - 1)
+
+    return tuple((back(start), back(end)) for start, end in _find_exact(lines.to_feeds(text), old))
+
+
+def find_literal(text: str, old: str, replace_all: bool) -> LiteralMatch | None:
+    """Find ``old``, line endings taken as equal; raises if there is more than one place, or too many to replace."""
+    match = find_spans(text, old)
     if not match.spans:
         return None
     if len(match.spans) > MOST_PLACES:
@@ -50,52 +112,54 @@ def find_literal(text: str, old: str, replace_all: bool) -> Match | None:
     return match
 
 
-def plan_as_written(text: str, match: Match, old: str, new: str) -> Plan:
-    """Every place replaced as it is written, as the documents of some dialects want it."""
+def plan_as_written(text: str, match: LiteralMatch, old: str, new: str) -> EditPlan:
+    """Replace every place exactly as written, as the documents of some dialects require."""
     found = [splice(text, start, end, old, new) for start, end in match.spans]
-    return Plan(match.level, (), tuple(one for one in found if one), len(match.spans))
+    return EditPlan(match.level, (), tuple(one for one in found if one), len(match.spans))
 
 
-def plan_literal(text: str, match: Match, old: str, new: str, replace_all: bool) -> Plan | None:
-    """What the edit means at the places of ``match``; None if it has to be read by whole lines.
+def plan_literal(text: str, match: LiteralMatch, old: str, new: str, replace_all: bool) -> EditPlan | None:
+    """Replace the places of ``match``; None if the edit has to be matched by whole lines.
 
     Raises `InsideWord`, and `UnsureIndent` where the new lines may be meant in two ways.
     """
-    made: list[Splice | None] = []
-    said: list[str] = []
+    splices: list[Splice | None] = []
+    remarks: list[str] = []
     inside = 0
     for start, end in match.spans:
         if _cuts_word(text, start) or _cuts_word(text, end):
             if not replace_all:
                 raise InsideWord(old=old, line=_count_line(text, start), word=_word_at(text, start, end))
             inside += 1
-        place = _Place.at(text, start, end, old, new, _NEAR // len(match.spans))
+        place = _LiteralPlace.at(text, start, end, old, new, _NEAR // len(match.spans))
         if place.is_cut and replace_all:
             return None
         try:
             one = place.read()
         except Unsure:
             raise UnsureIndent(old=old, line=_count_line(text, start), indent=True, cut=True) from None
-        made.append(one.splice)
-        said += [one.said] if one.said and one.said not in said else []
+        splices.append(one.splice)
+        remarks += [one.remark] if one.remark and one.remark not in remarks else []
     if inside:
-        said.append(f"{inside} inside longer words")
-    level = "indentation" if said == [_CUT] else match.level
-    return Plan(level, tuple(name for name in said if name != _CUT), tuple(one for one in made if one), len(made))
+        remarks.append(f"{inside} inside longer words")
+    level = "indentation" if remarks == [_CUT] else match.level
+    return EditPlan(
+        level, tuple(name for name in remarks if name != _CUT), tuple(one for one in splices if one), len(splices)
+    )
 
 
 _CUT = "cut"
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _LiteralEdit:
     splice: Splice | None
-    said: str = ""
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """A place by the letter, both texts without the line ends that they end in alike."""
+class _LiteralPlace:
+    """One literal match and the texts of the edit."""
 
     text: str
     start: int
@@ -110,7 +174,7 @@ class _Place:
     """How many characters on either side may be looked at."""
 
     @classmethod
-    def at(cls, text: str, start: int, end: int, old: str, new: str, near: int) -> _Place:
+    def at(cls, text: str, start: int, end: int, old: str, new: str, near: int) -> _LiteralPlace:
         # What has text right before it is no beginning of a line: then nobody asks where that is.
         inside = start > 0 and not text[start - 1].isspace()
         return cls(text, start, end, old, new, start if inside else lines.start_of_line(text, start), inside, near)
@@ -127,7 +191,7 @@ class _Place:
         first = lines.to_feeds(self.old).partition("\n")[0]
         return bool(self.missing) and indent_of(first) != "" and bool(first.strip())
 
-    def read(self) -> _Reading:
+    def read(self) -> _LiteralEdit:
         if not self.new and self._deletes_lines():
             return self._delete_lines()
         if self.is_cut:
@@ -136,7 +200,7 @@ class _Place:
             old, new = self._strip_ends()
             if "\n" not in old and "\n" in new:
                 return self._add_further(old, new)
-        return _Reading(splice(self.text, self.start, self.end, self.old, self.new))
+        return _LiteralEdit(splice(self.text, self.start, self.end, self.old, self.new))
 
     def _deletes_lines(self) -> bool:
         """Whether whole lines go, and more of them than the place covers: their last end, or their indentation."""
@@ -145,9 +209,9 @@ class _Place:
         whole = self.is_cut or (self.start == self.begin and not self.inside)
         return whole and self.text[self.end : self.end + 1] in ("\r", "\n")
 
-    def _delete_lines(self) -> _Reading:
+    def _delete_lines(self) -> _LiteralEdit:
         end = self.end if self.text[self.end - 1] in "\r\n" else lines.end_of_line(self.text, self.end)
-        return _Reading(Splice(self.begin, end, ""), _CUT if self.is_cut else "line end removed as well")
+        return _LiteralEdit(Splice(self.begin, end, ""), _CUT if self.is_cut else "line end removed as well")
 
     def _strip_ends(self) -> tuple[str, str]:
         """Both texts without the line ends that both end in."""
@@ -163,30 +227,30 @@ class _Place:
             end -= 2 if self.text[end - 2 : end] == "\r\n" else 1
         return end
 
-    def _add_further(self, old: str, new: str) -> _Reading:
+    def _add_further(self, old: str, new: str) -> _LiteralEdit:
         """One line without its indentation, and several in its place."""
         rows, _ = self._place_rows(old, new)
         if "\n".join(rows)[len(self.missing) :] == new:
-            return _Reading(splice(self.text, self.start, self.end, self.old, self.new))
+            return _LiteralEdit(splice(self.text, self.start, self.end, self.old, self.new))
         line = _count_line(self.text, self.start)
-        return _Reading(self._replace(old, rows), f"new lines indented like line {line}")
+        return _LiteralEdit(self._replace(old, rows), f"new lines indented like line {line}")
 
-    def _replace_cut(self) -> _Reading:
+    def _replace_cut(self) -> _LiteralEdit:
         """Lines of which the first is quoted with a part of its indentation."""
         old, new = self._strip_ends()
         if "\n" not in old:
             rows, row = self._place_rows(old, new)
-            places = Lines(self.text).windows([row])
+            places = FileLines(self.text).find_windows([row])
             if len(places) > 1:
                 raise ManyLoose(old=self.old, count=len(places), lines=[at + 1 for at in places[:10]])
-            return _Reading(self._replace(old, rows), _CUT)
+            return _LiteralEdit(self._replace(old, rows), _CUT)
         # The further lines are as the file has them, so only the first one can have lost something.
         rows = new.split("\n")
         first, whole = indent_of(rows[0]), self.missing + indent_of(old)
         if not rows[0].strip() or first not in (indent_of(old), whole):
             raise Unsure
         rows[0] = rows[0] if first == whole else self.missing + rows[0]
-        return _Reading(self._replace(old, rows), _CUT)
+        return _LiteralEdit(self._replace(old, rows), _CUT)
 
     def _place_rows(self, old: str, new: str) -> tuple[list[str], str]:
         """The new rows as they belong in the file, for one line of it; and that line."""
@@ -200,7 +264,7 @@ class _Place:
         around = Around(above[1 if self.begin > self.near else 0 : -1], self.missing + old + tail, below)
         rows = new.split("\n")
         rows[-1] += tail
-        found = choose(around, indent_of(old), rows)
+        found = choose_rows(around, indent_of(old), rows)
         found[-1] = found[-1][: len(found[-1]) - len(tail)]
         return found, around.row
 

@@ -1,8 +1,8 @@
-"""Carrying a change onto the file's own lines: a three-way merge with the model's old text as base.
+"""Three-way merge of an edit into the file's own lines, with the model's old text as base.
 
-What the model meant is the difference between its old and its new lines. Lines that it did not change stay the file's,
-byte for byte, whatever it wrote in them; changed and added lines get the file's indentation; and inside a changed line
-the words that it did not mean to change stay the file's own, with their quotes, dashes and spaces.
+The change is the difference between the old and the new lines. Unchanged lines stay as they are in the file, byte for
+byte; changed and added lines get the file's indentation; inside a changed line, unchanged words keep the file's quotes,
+dashes and spaces.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from handrail.text.matching.fold import mapped, solid, squeeze
-from handrail.text.matching.indentation import Frame, Unsure, indent_of, lost, written
+from handrail.text.matching.fold import remove_blanks, squeeze, squeeze_with_offsets
+from handrail.text.matching.indentation import IndentMap, Unsure, has_lost_indent, indent_of, plain_indent
 
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 _KEY = re.compile(r"\W*([\w.-]+)\s*[:=]")
@@ -23,8 +23,8 @@ _HARD = "\u00a0"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A line of the outcome: the file's own (by index), or a new text that stands where line ``at`` did."""
+class MergedRow:
+    """A line of the merge: line ``at`` of the file, or a new text in its place."""
 
     at: int
     text: str | None = None
@@ -36,59 +36,61 @@ def merge(
     new: Sequence[str],
     file: Sequence[str],
     evidence: Sequence[tuple[str, str]] = (),
-) -> list[Row]:
+) -> list[MergedRow]:
     """The lines that replace ``ours``, which ``old`` matched; raises `Unsure` where the merge would be a guess.
 
     ``evidence`` are matched lines of the model's and the file's, if there are more than these.
     """
-    frame = Frame(old, ours, new, file, evidence)
+    indents = IndentMap(old, ours, new, file, evidence)
     # Of lines that are alike to the model, but not in the file, which are kept? All ways to see it must agree.
-    rows, *others = (_merged(ours, old, new, frame, codes) for codes in _aligned(old, new, list(ours) != list(old)))
-    if any(_texts(other, ours) != _texts(rows, ours) for other in others):
+    rows, *others = (
+        _merge_along(ours, old, new, indents, codes) for codes in _align(old, new, list(ours) != list(old))
+    )
+    if any(_list_texts(other, ours) != _list_texts(rows, ours) for other in others):
         raise Unsure
     return rows
 
 
-def _merged(
-    ours: Sequence[str], old: Sequence[str], new: Sequence[str], frame: Frame, codes: Sequence[Code]
-) -> list[Row]:
-    one = _Merge(ours, old, new, frame, _pairs(codes))
-    rows: list[Row] = []
+def _merge_along(
+    ours: Sequence[str], old: Sequence[str], new: Sequence[str], indents: IndentMap, codes: Sequence[Code]
+) -> list[MergedRow]:
+    one = _Merge(ours, old, new, indents, _pair_kept(codes))
+    rows: list[MergedRow] = []
     for code, i1, i2, j1, j2 in codes:
         if code == "equal":
-            rows += [one.kept(i1 + k, j1 + k) for k in range(i2 - i1)]
+            rows += [one.keep(i1 + k, j1 + k) for k in range(i2 - i1)]
         elif i2 - i1 == j2 - j1:
-            rows += [one.changed(i1 + k, j1 + k, range(i1, i2)) for k in range(i2 - i1)]
+            rows += [one.change(i1 + k, j1 + k, range(i1, i2)) for k in range(i2 - i1)]
         else:
-            rows += [one.added(j, i1, i2) for j in range(j1, j2)]
+            rows += [one.add(j, i1, i2) for j in range(j1, j2)]
     return rows
 
 
-def _texts(rows: Sequence[Row], ours: Sequence[str]) -> list[str]:
+def _list_texts(rows: Sequence[MergedRow], ours: Sequence[str]) -> list[str]:
     return [ours[row.at] if row.text is None else row.text for row in rows]
 
 
-def _turned(codes: Sequence[Code], old: int, new: int) -> list[Code]:
+def _flip(codes: Sequence[Code], old: int, new: int) -> list[Code]:
     """The codes of texts that were turned upside down, for the texts as they are."""
     return [(code, old - i2, old - i1, new - j2, new - j1) for code, i1, i2, j1, j2 in reversed(codes)]
 
 
-def _aligned(old: Sequence[str], new: Sequence[str], all_ways: bool) -> list[list[Code]]:
+def _align(old: Sequence[str], new: Sequence[str], all_ways: bool) -> list[list[Code]]:
     """The lines that stay, by the letter or without regard to blanks, seen from above or from below: what keeps most.
     The first way is by the letter and from above, where that is as good."""
     texts = (old, new), ([squeeze(row) for row in old], [squeeze(row) for row in new])
-    ways = [_codes(*pair) for pair in texts]
+    ways = [_get_codes(*pair) for pair in texts]
     if all_ways:
-        ways += [_turned(_codes(a[::-1], b[::-1]), len(a), len(b)) for a, b in texts]
-    most = max(map(_kept, ways))
+        ways += [_flip(_get_codes(a[::-1], b[::-1]), len(a), len(b)) for a, b in texts]
+    most = max(map(_count_kept, ways))
     different: dict[tuple[tuple[int, int], ...], list[Code]] = {}
     for way in ways:
-        if _kept(way) == most:
-            different.setdefault(tuple(_pairs(way)), way)
+        if _count_kept(way) == most:
+            different.setdefault(tuple(_pair_kept(way)), way)
     return list(different.values())
 
 
-def _codes(old: Sequence[str], new: Sequence[str]) -> list[Code]:
+def _get_codes(old: Sequence[str], new: Sequence[str]) -> list[Code]:
     """`SequenceMatcher`'s, but what is equal at the head and the tail stays there, however often it is repeated."""
     most = min(len(old), len(new))
     head = next((number for number in range(most) if old[number] != new[number]), most)
@@ -99,104 +101,116 @@ def _codes(old: Sequence[str], new: Sequence[str]) -> list[Code]:
     return [*edges[0], *codes, *edges[1]]
 
 
-def _pairs(codes: Sequence[Code]) -> list[tuple[int, int]]:
+def _pair_kept(codes: Sequence[Code]) -> list[tuple[int, int]]:
     """The lines of both texts that stay."""
     return [(i1 + k, j1 + k) for code, i1, i2, j1, _ in codes if code == "equal" for k in range(i2 - i1)]
 
 
-def _kept(codes: Sequence[Code]) -> int:
+def _count_kept(codes: Sequence[Code]) -> int:
     return sum(i2 - i1 for code, i1, i2, _, _ in codes if code == "equal")
 
 
 class _Merge:
+    """Merges line by line."""
+
     def __init__(
         self,
         ours: Sequence[str],
         old: Sequence[str],
         new: Sequence[str],
-        frame: Frame,
+        indents: IndentMap,
         aligned: Sequence[tuple[int, int]],
     ) -> None:
-        self._ours, self._old, self._new, self._frame = ours, old, new, frame
-        self._as_file = frame.as_file(new, aligned)
+        self._ours, self._old, self._new, self._indents = ours, old, new, indents
+        self._as_file = indents.is_indented_as_file(new, aligned)
         # The model strews blanks at line ends: they are no part of what it means.
         self._trims = any(a != a.rstrip() and b == b.rstrip() for a, b in zip(old, ours, strict=True))
         self._sloppy = any(a.strip() != b.strip() for a, b in zip(old, ours, strict=True))
         # So do blanks that do not break.
         self._unbreaking = any(_HARD in a and _HARD not in b for a, b in zip(old, ours, strict=True))
-        self._lost = frame.bare and lost(new, {*range(len(new))} - {j for _, j in aligned})
+        self._lost = indents.bare and has_lost_indent(new, {*range(len(new))} - {j for _, j in aligned})
 
-    def kept(self, i: int, j: int) -> Row:
+    def keep(self, i: int, j: int) -> MergedRow:
         """A line with the same words in old and new: the file's, unless its white space was changed on purpose."""
         ours, old, new = self._ours[i], self._old[i], self._new[j]
         if new == old or not new.strip():
-            return Row(i)
-        if self._frame.first_lost and i and not j and indent_of(ours) != indent_of(self._ours[0]):
+            return MergedRow(i)
+        if self._indents.first_lost and i and not j and indent_of(ours) != indent_of(self._ours[0]):
             raise Unsure  # it is the first line now: did it lose its indentation too, or move to the first one's?
         if ours == old:
-            return Row(i, self._placed(new, i))
+            return MergedRow(i, self._place(new, i))
         # Blanks inside of a line that the model did not get right are nothing that it means.
-        plain = solid if self._sloppy else str.strip
+        plain = remove_blanks if self._sloppy else str.strip
         unchanged = plain(new) in (plain(old), plain(ours))
-        if self._as_file or self._frame.same:
-            return Row(i) if unchanged and written(new) == indent_of(ours) else self._replaced(i, j)
+        if self._as_file or self._indents.same:
+            return MergedRow(i) if unchanged and plain_indent(new) == indent_of(ours) else self._replace(i, j)
         if unchanged:
-            return Row(i) if written(new) == written(old) else Row(i, self._indent(new, i) + ours.lstrip())
-        return self._replaced(i, j)
+            return (
+                MergedRow(i)
+                if plain_indent(new) == plain_indent(old)
+                else MergedRow(i, self._find_indent(new, i) + ours.lstrip())
+            )
+        return self._replace(i, j)
 
-    def changed(self, i: int, j: int, block: range) -> Row:
+    def change(self, i: int, j: int, block: range) -> MergedRow:
         """A line that stands for one line of the file, in a block of as many lines as before."""
         depths = {indent_of(self._ours[k]) for k in block if self._ours[k].strip()}
-        if not self._frame.same and len(depths) > 1 and not _alike(self._old[i].strip(), self._new[j].strip()):
-            return self.added(j, block.start, block.stop)  # not that line, but another in its place
-        return self._replaced(i, j)
+        if not self._indents.same and len(depths) > 1 and not _are_alike(self._old[i].strip(), self._new[j].strip()):
+            return self.add(j, block.start, block.stop)  # not that line, but another in its place
+        return self._replace(i, j)
 
-    def _replaced(self, i: int, j: int) -> Row:
-        placed = self._placed(self._new[j], i)
+    def _replace(self, i: int, j: int) -> MergedRow:
+        placed = self._place(self._new[j], i)
         ours, old, new = self._ours[i].strip(), self._old[i].strip(), self._new[j].strip()
         if ours == old:
-            return Row(i, placed)
-        return Row(i, indent_of(placed) + _carried(ours, old, new) + placed[len(placed.rstrip()) :])
+            return MergedRow(i, placed)
+        return MergedRow(i, indent_of(placed) + _carry_change(ours, old, new) + placed[len(placed.rstrip()) :])
 
-    def added(self, j: int, i1: int, i2: int) -> Row:
+    def add(self, j: int, i1: int, i2: int) -> MergedRow:
         """A line with no counterpart: it stands behind line ``i1``, or in place of ``i1`` to ``i2``."""
         near = max(0, i1 - 1) if i1 == i2 else i1
-        if self._frame.flat and not self._as_file and self._new[j].strip():
+        if self._indents.flat and not self._as_file and self._new[j].strip():
             around = {
                 indent_of(self._ours[i])
                 for i in range(max(0, i1 - 1), min(i2 + 1, len(self._ours)))
                 if self._ours[i].strip()
             }
-            if len(around) != 1 or not self._frame.bare or self._lost:
+            if len(around) != 1 or not self._indents.bare or self._lost:
                 raise Unsure
-            return Row(near, around.pop() + self._new[j].strip())
-        return Row(near, self._placed(self._new[j], None))
+            return MergedRow(near, around.pop() + self._new[j].strip())
+        return MergedRow(near, self._place(self._new[j], None))
 
-    def _placed(self, line: str, counterpart: int | None) -> str:
+    def _place(self, line: str, counterpart: int | None) -> str:
         line = line.rstrip() if self._trims else line
         line = line.replace(_HARD, " ") if self._unbreaking else line
-        if self._frame.same:
+        if self._indents.same:
             return line
-        return self._indent(line, counterpart) + line.lstrip() if line.strip() else ""
+        return self._find_indent(line, counterpart) + line.lstrip() if line.strip() else ""
 
-    def _indent(self, line: str, counterpart: int | None) -> str:
+    def _find_indent(self, line: str, counterpart: int | None) -> str:
         """The file's indentation for a line, which may stand for one of the file's."""
-        wanted = written(line)
+        wanted = plain_indent(line)
         if self._as_file is None or (self._lost and counterpart is None):
             raise Unsure
         if self._as_file:
-            if not self._frame.usual(wanted) or (self._frame.two_kinds and self._frame.depth(wanted) != wanted):
+            if not self._indents.is_usual(wanted) or (
+                self._indents.two_kinds and self._indents.map_indent(wanted) != wanted
+            ):
                 raise Unsure
             return wanted
-        if counterpart is not None and self._ours[counterpart].strip() and wanted == written(self._old[counterpart]):
+        if (
+            counterpart is not None
+            and self._ours[counterpart].strip()
+            and wanted == plain_indent(self._old[counterpart])
+        ):
             return indent_of(self._ours[counterpart])
-        depth = self._frame.depth(wanted)
-        if self._frame.first_lost and counterpart == 0 and depth != indent_of(self._ours[0]):
+        depth = self._indents.map_indent(wanted)
+        if self._indents.first_lost and counterpart == 0 and depth != indent_of(self._ours[0]):
             raise Unsure  # only the old text has lost it, so this should be where the file has it
         return depth
 
 
-def _alike(old: str, new: str) -> bool:
+def _are_alike(old: str, new: str) -> bool:
     """Whether one line is another version of the other: most of it, or the key before its value."""
     keys = _KEY.match(old), _KEY.match(new)
     if keys[0] and keys[1] and keys[0][1] == keys[1][1]:
@@ -204,10 +218,10 @@ def _alike(old: str, new: str) -> bool:
     return SequenceMatcher(None, old, new, autojunk=False).ratio() >= _ALIKE
 
 
-def _carried(ours: str, old: str, new: str) -> str:
+def _carry_change(ours: str, old: str, new: str) -> str:
     """The change from ``old`` to ``new``, made in ``ours``, which is ``old`` but for folding."""
-    folded, begins_old = mapped(old)
-    folded_ours, begins_ours = mapped(ours)
+    folded, begins_old = squeeze_with_offsets(old)
+    folded_ours, begins_ours = squeeze_with_offsets(ours)
     if folded != folded_ours:
         raise Unsure
     place = {begin: number for number, begin in reversed(list(enumerate(begins_old)))}

@@ -1,7 +1,7 @@
-"""What is nearest to a text that is not there: for a refusal that says why.
+"""Find the text nearest to one that does not match, for the error message.
 
-Lines of the text that are in the file, and not everywhere, vote for where it may stand; if none is, the longest line is
-compared with all. Bounded: a line counts with its first characters, a frequent line not at all.
+Lines of the text that occur in the file vote for a place; frequent lines do not vote. If none occurs, the longest line
+is compared with every line of the file by its first characters.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ _WIDTH = 160
 _ALIKE = 70
 
 
-def nearest(bodies: Sequence[str], keys: Sequence[str], old: str) -> dict[str, object]:
+def find_nearest(bodies: Sequence[str], keys: Sequence[str], old: str) -> dict[str, object]:
     """Facts for `NoMatch`: the place most like ``old``, the first line that differs there, and other such places.
 
     ``keys`` are the squeezed ``bodies``. Empty if nothing is alike.
     """
     rows = lines.to_feeds(old).strip("\n").split("\n")
     wanted = [squeeze(row) for row in rows]
-    starts = _voted(keys, wanted) or _alike(keys, wanted)
+    starts = _find_by_vote(keys, wanted) or _find_alike(keys, wanted)
     if not starts:
         return {}
     at = starts[0]
     odd = next((k for k, key in enumerate(wanted) if not 0 <= at + k < len(keys) or keys[at + k] != key), 0)
     facts: dict[str, object] = {"near": max(0, at) + 1, "others": [max(0, start) + 1 for start in starts[1:]]}
     if 0 <= at + odd < len(bodies):
-        theirs, ours = visible(rows[odd], bodies[at + odd])
+        theirs, ours = show_difference(rows[odd], bodies[at + odd])
         facts |= {"line": at + odd + 1, "theirs": theirs, "ours": ours}
     return facts
 
 
-def _voted(keys: Sequence[str], wanted: Sequence[str]) -> list[int]:
+def _find_by_vote(keys: Sequence[str], wanted: Sequence[str]) -> list[int]:
     """Where most lines of the text stand, the best first."""
     own: dict[str, list[int]] = {}
     for number, key in enumerate(wanted):
@@ -61,7 +61,7 @@ def _voted(keys: Sequence[str], wanted: Sequence[str]) -> list[int]:
     ]
 
 
-def _alike(keys: Sequence[str], wanted: Sequence[str]) -> list[int]:
+def _find_alike(keys: Sequence[str], wanted: Sequence[str]) -> list[int]:
     """Where the longest line of the text is nearly."""
     number = max(range(len(wanted)), key=lambda one: len(wanted[one]))
     line = wanted[number][:_WIDTH]
@@ -72,16 +72,16 @@ def _alike(keys: Sequence[str], wanted: Sequence[str]) -> list[int]:
     return [at - number for _, _, at in found]
 
 
-def visible(theirs: str, ours: str) -> tuple[str, str]:
+def show_difference(theirs: str, ours: str) -> tuple[str, str]:
     """Two lines that differ, with white space that can be seen where it may be what differs."""
     head = 0
     while head < min(len(theirs), len(ours)) and theirs[head] == ours[head]:
         head += 1
     skip = max(0, head - _WIDTH // 2) if max(len(theirs), len(ours)) > _WIDTH else 0
-    return _shown(theirs, head, skip), _shown(ours, head, skip)
+    return _mark_blanks(theirs, head, skip), _mark_blanks(ours, head, skip)
 
 
-def _shown(row: str, differs: int, skip: int) -> str:
+def _mark_blanks(row: str, differs: int, skip: int) -> str:
     """Tabs as arrows; blanks at both ends and where the lines part as dots; cut to what matters."""
     lead = len(row) - len(row.lstrip())
     trail = len(row.rstrip())

@@ -1,7 +1,7 @@
-"""Finding the occurrences of a literal text or a regular expression, each with what is to stand there instead.
+"""Find the occurrences of a literal text or a regular expression, each with its replacement.
 
-Every line ending counts as ``\\n``, in the pattern and in the replacement, and new lines take the ending of the place
-they come to; only who spells out ``\\r`` means the endings themselves. An occurrence is a span of the text as it is.
+Every line ending counts as ``\\n`` in the pattern and in the replacement, and new lines take the ending of their
+surroundings. A pattern with ``\\r`` means the endings literally. An occurrence is a span of the text as it is.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ Spans = Iterator[tuple[int, int, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
-    """A pattern with its replacement, ready to be looked for in many texts."""
+class OccurrenceSearch:
+    """A compiled pattern with its replacement."""
 
     spans: Callable[[str, float], Spans]
     """Where it is in a text, until a moment of the monotonic clock; raises `TimeoutError`."""
@@ -53,7 +53,7 @@ class Search:
         """The occurrences, in order and apart; raises `EmptyMatch`, and `TimeoutError` when the time is up."""
         deadline = time.monotonic() + seconds
         plain = self.as_they_are or "\r" not in text
-        pairs = [] if plain else _pairs(text)
+        pairs = [] if plain else _find_pairs(text)
         ending = "\r\n" if len(pairs) == text.count("\r") == text.count("\n") else None  # None: several kinds
         line, counted = 1, 0
         for begin, stop, new in self.spans(text if plain else lines.to_feeds(text), deadline):
@@ -70,37 +70,39 @@ class Search:
             yield Occurrence(start, end, new, line)
 
 
-def _pairs(text: str) -> list[int]:
+def _find_pairs(text: str) -> list[int]:
     """Where the line feeds are that stand for two characters, in the text with every ending written as one."""
     return [found.start() - number for number, found in enumerate(re.finditer("\r\n", text))]
 
 
-def search(
+def compile_search(
     pattern: str, replacement: str, *, regex: bool = False, ignore_case: bool = False, whole_words: bool = False
-) -> Search:
-    """What to look for; raises `BadPattern` and `BadReplacement`."""
+) -> OccurrenceSearch:
+    """Compile a pattern; raises `BadPattern` and `BadReplacement`."""
     if not regex:
         as_they_are = "\r" in pattern or "\r" in replacement
         if not (ignore_case or whole_words):
-            return Search(lambda text, _: _literal(pattern, replacement, text), as_they_are)
-        compiled = _compiled(re.escape(pattern), ignore_case, whole_words)
-        return Search(lambda text, until: _matches(compiled, lambda _: replacement, text, until), as_they_are)
+            return OccurrenceSearch(lambda text, _: _find_literal(pattern, replacement, text), as_they_are)
+        compiled = _compile(re.escape(pattern), ignore_case, whole_words)
+        return OccurrenceSearch(
+            lambda text, until: _find_matches(compiled, lambda _: replacement, text, until), as_they_are
+        )
     as_they_are = bool(_RETURN.search(pattern) or _RETURN.search(replacement))
-    if _steps(pattern) > _MOST_STEPS:
+    if _count_steps(pattern) > _MOST_STEPS:
         raise BadPattern(pattern=pattern[:_SHOWN], why="its counted repeats come to too many steps")
-    compiled = _compiled(pattern, ignore_case, whole_words)
-    new = _expander(compiled, replacement)
-    return Search(lambda text, until: _matches(compiled, new, text, until), as_they_are)
+    compiled = _compile(pattern, ignore_case, whole_words)
+    new = _make_expander(compiled, replacement)
+    return OccurrenceSearch(lambda text, until: _find_matches(compiled, new, text, until), as_they_are)
 
 
-def _literal(pattern: str, replacement: str, text: str) -> Spans:
+def _find_literal(pattern: str, replacement: str, text: str) -> Spans:
     start = text.find(pattern)
     while start >= 0:
         yield start, start + len(pattern), replacement
         start = text.find(pattern, start + len(pattern))
 
 
-def _matches(compiled: Any, new: Callable[[Any], str], text: str, until: float) -> Spans:
+def _find_matches(compiled: Any, new: Callable[[Any], str], text: str, until: float) -> Spans:
     position = 0
     # One search at a time: the timeout of an iterator begins anew with every match.
     while found := compiled.search(text, position, timeout=max(0.0, until - time.monotonic())):
@@ -108,7 +110,7 @@ def _matches(compiled: Any, new: Callable[[Any], str], text: str, until: float) 
         yield start, position, new(found)
 
 
-def _compiled(pattern: str, ignore_case: bool, whole_words: bool) -> Any:
+def _compile(pattern: str, ignore_case: bool, whole_words: bool) -> Any:
     import regex  # type: ignore[import-untyped]  # slow to import, and most searches are for plain text
 
     flags = regex.MULTILINE | (regex.IGNORECASE if ignore_case else 0)
@@ -128,7 +130,7 @@ def _compiled(pattern: str, ignore_case: bool, whole_words: bool) -> Any:
     return compiled
 
 
-def _expander(compiled: Any, replacement: str) -> Callable[[Any], str]:
+def _make_expander(compiled: Any, replacement: str) -> Callable[[Any], str]:
     """The replacement for a match, its groups filled in; raises `BadReplacement`, here or when a match is there."""
     import regex
 
@@ -144,7 +146,7 @@ def _expander(compiled: Any, replacement: str) -> Callable[[Any], str]:
     return lambda found: expand(lambda: str(found.expand(replacement)))
 
 
-def _steps(pattern: str) -> int:
+def _count_steps(pattern: str) -> int:
     """About how many steps a pattern has once its counted repeats are written out."""
     counts = [int(found[1][:9]) for found in _TOKEN.finditer(pattern) if found[1]]
     if _VERBOSE.search(pattern):  # a comment may part a repeat from its group: as if each repeated all the others
@@ -167,7 +169,7 @@ def _steps(pattern: str) -> int:
     return sum(sizes)
 
 
-def window(text: str, found: Occurrence, width: int) -> tuple[str, str]:
+def show_window(text: str, found: Occurrence, width: int) -> tuple[str, str]:
     """The line around an occurrence before and after, one line each, with no more than about ``width`` on each side."""
     near = text[max(0, found.start - width - 1) : found.start]  # never the whole line: it may be endless
     left = near[lines.start_of_line(near, len(near)) :]
@@ -177,16 +179,16 @@ def window(text: str, found: Occurrence, width: int) -> tuple[str, str]:
         near = ""  # its ending belongs to it: the line does not go on
     right = lines.body(near[: lines.end_of_line(near, 0)])
     right = right[:width] + "…" if len(right) > width else right
-    before, after = (left + cut(part, 2 * width) + right for part in (text[found.start : found.end], found.new))
-    return one_line(before), one_line(after)
+    before, after = (left + shorten(part, 2 * width) + right for part in (text[found.start : found.end], found.new))
+    return mark_line_ends(before), mark_line_ends(after)
 
 
-def cut(text: str, most: int) -> str:
+def shorten(text: str, most: int) -> str:
     """The beginning and the end of a long text."""
     half = most // 2
     return text if len(text) <= most else f"{text[:half]}…{text[len(text) - half :]}"
 
 
-def one_line(text: str) -> str:
-    """A text with its line endings shown as signs."""
+def mark_line_ends(text: str) -> str:
+    """Replace the line endings of a text by visible signs."""
     return lines.to_feeds(text).replace("\n", "⏎")

@@ -1,4 +1,4 @@
-"""A file as lines, and places in it: what the looser rungs of the ladder work on."""
+"""A file as lines, and matches in it: the data that loose matching works on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from handrail.text import lines
 from handrail.text.document import Splice
 from handrail.text.matching.fold import fold, squeeze
 from handrail.text.matching.indentation import indent_of
-from handrail.text.matching.merge import Row, merge
+from handrail.text.matching.merge import MergedRow, merge
 from handrail.text.splice import minimize
 
 _AROUND = 1000
@@ -18,18 +18,18 @@ _AROUND = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """An edit that is known to apply: what it changes, and how it was understood."""
+class EditPlan:
+    """An edit that applies: its splices, and how it was matched."""
 
-    rung: str
-    readings: tuple[str, ...]
+    level: str
+    variants: tuple[str, ...]
     splices: tuple[Splice, ...]
     places: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Matched lines of the file, and the lines of the model's that matched them and that replace them."""
+class LineMatch:
+    """Matched lines of the file, the old lines that matched them and the new lines that replace them."""
 
     at: int
     old: Sequence[str]
@@ -42,25 +42,25 @@ class Place:
         return self.at, self.at + len(self.old)
 
 
-class Edges:
+class BlankEdges:
     """Both texts without the blank lines at their edges, and where these are not the same in both.
 
     What ``new`` has more of them is a change, and stays. ``unsure``: whose a blank line is cannot be told.
     """
 
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
-        above, below = _blank(old), _blank(old[::-1])
-        others = (_blank(new), _blank(new[::-1])) if any(row.strip() for row in new) else (0, 0)
+        above, below = _count_blank(old), _count_blank(old[::-1])
+        others = (_count_blank(new), _count_blank(new[::-1])) if any(row.strip() for row in new) else (0, 0)
         self.old = old[above : len(old) - below]
         self.new = new[min(above, others[0]) : len(new) - min(below, others[1])]
         self.head, self.tail = above != others[0], below != others[1]
         only_blanks = bool(new) and not any(row.strip() for row in new)
-        cut_head = bool(others[0]) and _ends(self.old[::-1], self.new[::-1])
-        self.unsure = only_blanks or cut_head or (bool(others[1]) and _ends(self.old, self.new))
+        cut_head = bool(others[0]) and _may_end_at_blank(self.old[::-1], self.new[::-1])
+        self.unsure = only_blanks or cut_head or (bool(others[1]) and _may_end_at_blank(self.old, self.new))
 
 
-class Lines:
-    """A file as lines, to be searched."""
+class FileLines:
+    """The lines of a file, ready to be searched."""
 
     def __init__(self, text: str, key: Callable[[str], str] = squeeze) -> None:
         self.text = text
@@ -69,17 +69,17 @@ class Lines:
         self.key = key
         self.keys = [key(body) for body in self.bodies]
 
-    def windows(self, wanted: Sequence[str]) -> list[int]:
-        """Where ``wanted`` stands; found by its first line that is not blank."""
+    def find_windows(self, wanted: Sequence[str]) -> list[int]:
+        """Return the line numbers at which ``wanted`` matches; searches by its first line that is not blank."""
         keys = [self.key(row) for row in wanted]
         first = next((number for number, key in enumerate(keys) if key), None)
         if first is None:
             return []
-        starts = (at - first for at in self.equal(keys[first]))
+        starts = (at - first for at in self.find_equal(keys[first]))
         return [start for start in starts if start >= 0 and self.keys[start : start + len(keys)] == keys]
 
-    def equal(self, key: str) -> Iterator[int]:
-        """The numbers of the lines that have this key."""
+    def find_equal(self, key: str) -> Iterator[int]:
+        """Yield the numbers of the lines that have this key."""
         at = -1
         try:
             while True:
@@ -88,8 +88,8 @@ class Lines:
         except ValueError:
             return
 
-    def splice(self, place: Place) -> Splice | None:
-        """What the change means at a place; raises `Unsure`."""
+    def splice(self, place: LineMatch) -> Splice | None:
+        """Compute the splice for a place; raises `Unsure`."""
         at, end = place.span
         around = self.bodies[max(0, at - _AROUND) : end + _AROUND]
         merged = merge(self.bodies[at:end], place.old, place.new, around, place.evidence)
@@ -98,9 +98,9 @@ class Lines:
         if not merged and at and not lines.ending(self.rows[end - 1]):
             start -= len(lines.ending(self.rows[at - 1]))  # a file without a final line ending stays so
             length += len(lines.ending(self.rows[at - 1]))
-        return minimize(self.text, start, start + length, self._text(merged, at, end))
+        return minimize(self.text, start, start + length, self._join_rows(merged, at, end))
 
-    def _text(self, merged: Sequence[Row], at: int, end: int) -> str:
+    def _join_rows(self, merged: Sequence[MergedRow], at: int, end: int) -> str:
         """The merged lines with line endings: each line its own or its neighbour's, the last one what the file had."""
         endings = [lines.ending(row) for row in self.rows[max(0, at - 1) : end]]
         before = endings.pop(0) if at else ""
@@ -119,18 +119,18 @@ _KEYS: dict[str, Callable[[str], str]] = {
     "depth": str.strip,
     "punctuation": lambda row: fold(row).strip(),
 }
-LOOSE = ("line_endings", "trailing_blanks", "indentation", "depth", "punctuation", "inner_blanks")
+LOOSE_LEVELS = ("line_endings", "trailing_blanks", "indentation", "depth", "punctuation", "inner_blanks")
 
 
-def rung_of(ours: Sequence[str], theirs: Sequence[str]) -> str:
-    """The strictest rung on which these lines are equal."""
-    for rung, key in _KEYS.items():
+def find_level(ours: Sequence[str], theirs: Sequence[str]) -> str:
+    """Return the strictest level at which these lines are equal."""
+    for level, key in _KEYS.items():
         if all(key(a) == key(b) for a, b in zip(ours, theirs, strict=True)):
-            return "indentation" if rung == "depth" and _shifted(ours, theirs) else rung
+            return "indentation" if level == "depth" and _is_shifted(ours, theirs) else level
     return "inner_blanks"
 
 
-def _shifted(ours: Sequence[str], theirs: Sequence[str]) -> bool:
+def _is_shifted(ours: Sequence[str], theirs: Sequence[str]) -> bool:
     """Whether all lines differ by one and the same shift of the indentation."""
     shifts = set()
     for a, b in zip(ours, theirs, strict=True):
@@ -142,7 +142,7 @@ def _shifted(ours: Sequence[str], theirs: Sequence[str]) -> bool:
     return len(shifts) == 1
 
 
-def rows(old: str, new: str) -> tuple[list[str], list[str]]:
+def split_rows(old: str, new: str) -> tuple[list[str], list[str]]:
     """Both texts as lines; the ending behind the last line of old, and then of new, is not a line of its own."""
     before, after = old.split("\n"), new.split("\n")
     if old.endswith("\n"):
@@ -154,10 +154,10 @@ def rows(old: str, new: str) -> tuple[list[str], list[str]]:
     return before, after
 
 
-def _ends(old: Sequence[str], new: Sequence[str]) -> bool:
+def _may_end_at_blank(old: Sequence[str], new: Sequence[str]) -> bool:
     """Whether ``new`` may end where ``old`` has a blank line in its middle: whose blank line is behind it, then?"""
     return any(squeeze(row) == squeeze(new[-1]) and not below.strip() for row, below in pairwise(old)) if new else False
 
 
-def _blank(rows: Sequence[str]) -> int:
+def _count_blank(rows: Sequence[str]) -> int:
     return next((number for number, row in enumerate(rows) if row.strip()), len(rows))

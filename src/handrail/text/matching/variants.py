@@ -1,9 +1,9 @@
-"""Readings: what a model may have meant by a text that is not in the file as it stands.
+"""Variants of an edit whose old text is not in the file as written.
 
-A model pastes line numbers, wraps code in a fence, escapes a string once too often, or writes entities. Each step here
-undoes one such habit in `old`, and in `new` if `new` has it too; up to two of them are tried together. The lines that
-both texts share tell whether `new` has it; where they do not tell, both ways are offered, and the ladder takes neither
-unless they come to the same.
+Models paste line numbers, wrap code in a fence, escape a string once too often or write entities. Each step here undoes
+one such habit in `old`, and in `new` if `new` has it too; up to two habits are undone together. The lines that both
+texts share show whether `new` has the habit. If they do not, both variants are listed, and the edit is refused unless
+both lead to the same change.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from handrail.text.matching.fold import fold
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A pair of texts, and the names of the habits that were undone to get it."""
+class Variant:
+    """A pair of texts, and the names of the habits that were undone."""
 
     names: tuple[str, ...]
     old: str
@@ -40,24 +40,24 @@ _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'", "#39": 
 _ENTITY = re.compile(rf"&({'|'.join(_ENTITIES)});")
 
 
-def readings(old: str, new: str) -> Iterator[list[Reading]]:
-    """The texts as they are; then all ways to undo one habit; then two."""
-    last = [Reading((), old, new)]
+def list_variants(old: str, new: str) -> Iterator[list[Variant]]:
+    """Yield the texts as they are, then all ways to undo one habit, then two."""
+    last = [Variant((), old, new)]
     seen = {(old, new)}
     yield last
     for _ in range(2):
         deeper = []
-        for reading in last:
+        for variant in last:
             for name, step in _STEPS:
-                for pair in step(reading.old, reading.new):
+                for pair in step(variant.old, variant.new):
                     if pair not in seen and pair[0].strip():
                         seen.add(pair)
-                        deeper.append(Reading((*reading.names, name), *pair))
+                        deeper.append(Variant((*variant.names, name), *pair))
         yield deeper
         last = deeper
 
 
-def _meant(old: str, bare: str, new: str, undone: str) -> list[str]:
+def _choose_new(old: str, bare: str, new: str, undone: str) -> list[str]:
     """Which of ``new`` as it is and ``undone`` goes with ``bare``, which was ``old``: both if nothing tells, none if
     some lines say this and some that."""
     if undone == new:
@@ -71,7 +71,7 @@ def _meant(old: str, bare: str, new: str, undone: str) -> list[str]:
     return [undone, new]
 
 
-def _fence(old: str, new: str) -> _Pairs:
+def _remove_fence(old: str, new: str) -> _Pairs:
     match, other = _FENCE.match(old), _FENCE.match(new)
     if not match:
         return []
@@ -95,14 +95,14 @@ def _fence(old: str, new: str) -> _Pairs:
     return pairs if kept or not ends or not surplus else [*pairs, (body, new)]
 
 
-def _gutter(old: str, new: str) -> _Pairs:
+def _remove_gutter(old: str, new: str) -> _Pairs:
     rows, others = old.split("\n"), new.split("\n")
     pairs = []
     for gutter in _GUTTERS:
         numbers = [int(match[1]) for row in rows if (match := gutter.match(row))]
         if (
             not numbers
-            or len(numbers) < _filled(old)
+            or len(numbers) < _count_filled(old)
             or any(after - before != 1 for before, after in pairwise(numbers))
         ):
             continue
@@ -111,10 +111,14 @@ def _gutter(old: str, new: str) -> _Pairs:
         if any(gutter.match(row) for row in bare.split("\n")) and not all(map(gutter.match, undone.split("\n"))):
             continue  # the file's own lines are numbered: which numbers are whose?
         # What the model added itself may have no number, and what it kept may have lost it.
-        meant = _meant(old, bare, new, undone) or [undone]
+        meant = _choose_new(old, bare, new, undone) or [undone]
         if any(gutter.match(row) for row in {*rows} & {*others}):
             meant = [undone]  # a line kept with its number
-        elif found == [*range(numbers[0], numbers[0] + len(found))] and len(found) == _filled(new) and len(meant) > 1:
+        elif (
+            found == [*range(numbers[0], numbers[0] + len(found))]
+            and len(found) == _count_filled(new)
+            and len(meant) > 1
+        ):
             meant = [undone]  # numbered from the same line on
         elif meant == [undone] and found != sorted(found):
             continue
@@ -122,11 +126,11 @@ def _gutter(old: str, new: str) -> _Pairs:
     return pairs
 
 
-def _filled(text: str) -> int:
+def _count_filled(text: str) -> int:
     return sum(bool(row.strip()) for row in text.split("\n"))
 
 
-def _entities(old: str, new: str) -> _Pairs:
+def _decode_entities(old: str, new: str) -> _Pairs:
     def undo(text: str) -> str:
         return _ENTITY.sub(lambda match: _ENTITIES[match[1]], text)
 
@@ -134,10 +138,10 @@ def _entities(old: str, new: str) -> _Pairs:
         rest, found = _ENTITY.sub("", text), {_ENTITIES[name] for name in _ENTITY.findall(text)}
         return not any(char in rest for char in {"<", ">", "&", *found})
 
-    return _undone(old, new, undo, consistent)
+    return _undo_habit(old, new, undo, consistent)
 
 
-def _escapes(marks: str) -> Callable[[str, str], _Pairs]:
+def _make_unescape(marks: str) -> Callable[[str, str], _Pairs]:
     """One level of backslashes too many, before these marks.
 
     With the backslash among them, the whole text is as JSON has it. Without, a `\\n` or `\\t` inside of a string is
@@ -150,7 +154,7 @@ def _escapes(marks: str) -> Callable[[str, str], _Pairs]:
         parts, last, row = [], 0, 0
         for match in pattern.finditer(text):
             row = max(row, text.rfind("\n", 0, match.start()) + 1)
-            if not whole and match[1] in "nt" and _quotes(text[row : match.start()]) % 2:
+            if not whole and match[1] in "nt" and _count_quotes(text[row : match.start()]) % 2:
                 continue
             parts += [text[last : match.start()], _ESCAPES[match[1]]]
             last = match.end()
@@ -161,47 +165,47 @@ def _escapes(marks: str) -> Callable[[str, str], _Pairs]:
         rest = pattern.sub("", text).removesuffix("\n")
         if whole:
             return not any(char in rest for char in '\n\t"')
-        if marks in ("n", "t", "nt") and '\\"' in text and not _quotes(text):
+        if marks in ("n", "t", "nt") and '\\"' in text and not _count_quotes(text):
             return False  # then quotes are escaped too
         return not any(_ESCAPES[mark] in rest for mark in set(pattern.findall(text)))
 
-    return lambda old, new: _undone(old, new, undo, consistent)
+    return lambda old, new: _undo_habit(old, new, undo, consistent)
 
 
-def _undone(old: str, new: str, undo: Callable[[str], str], consistent: Callable[[str], bool]) -> _Pairs:
+def _undo_habit(old: str, new: str, undo: Callable[[str], str], consistent: Callable[[str], bool]) -> _Pairs:
     """The texts without a habit that, where a text has it, it has throughout."""
     bare, undone = undo(old), undo(new)
     if bare == old or not consistent(old):
         return []
-    meant = _meant(old, bare, new, undone)
+    meant = _choose_new(old, bare, new, undone)
     if not consistent(new):
         return [(bare, new)] if meant == [new] else []
     if meant == [new] and _HALF_DONE.search(new):
         return []
-    if meant == [undone] and "\\\\" not in old and _torn(undone) and not _torn(bare):
+    if meant == [undone] and "\\\\" not in old and _has_torn_string(undone) and not _has_torn_string(bare):
         return []  # this was an escape in a string of the code's own
     if len(meant) > 1 and undo(bare) == bare:
         meant = [undone]  # nothing of this kind is the file's own
     return [(bare, one) for one in meant]
 
 
-def _torn(text: str) -> bool:
+def _has_torn_string(text: str) -> bool:
     """Whether a string begins in one line and ends in another."""
-    return any(_quotes(row.replace('"""', "")) % 2 for row in text.split("\n"))
+    return any(_count_quotes(row.replace('"""', "")) % 2 for row in text.split("\n"))
 
 
-def _quotes(text: str) -> int:
+def _count_quotes(text: str) -> int:
     text = fold(text)
     return text.count('"') - text.count('\\"')
 
 
 _STEPS: tuple[tuple[str, Callable[[str, str], _Pairs]], ...] = (
-    ("code fence", _fence),
-    ("line numbers", _gutter),
-    ("entities", _entities),
-    ("escapes", _escapes("ntr\"'`\\")),
-    ("escaped line breaks", _escapes("n")),
-    ("escaped tabs", _escapes("t")),
-    ("escaped quotes", _escapes("\"'`")),
-    ("escaped line breaks and tabs", _escapes("nt")),
+    ("code fence", _remove_fence),
+    ("line numbers", _remove_gutter),
+    ("entities", _decode_entities),
+    ("escapes", _make_unescape("ntr\"'`\\")),
+    ("escaped line breaks", _make_unescape("n")),
+    ("escaped tabs", _make_unescape("t")),
+    ("escaped quotes", _make_unescape("\"'`")),
+    ("escaped line breaks and tabs", _make_unescape("nt")),
 )

@@ -1,8 +1,8 @@
-"""Where the hunks of a patch belong in a file, and what they change there.
+"""Locate the hunks of a patch in a file and compute their splices.
 
-Each hunk has candidate places on the first rung that has any; its headers narrow them to what lies below, or, if that
-is still more than one, to the block that the header opens. The hunks of a file follow each other: of all the ways to
-place them in order exactly one must be left. Lines of context stay the file's own, byte for byte.
+Each hunk has candidate places at the first matching level that has any. Its headers narrow them to the lines below, or,
+if more than one is left, to the block that the header opens. Hunks follow each other: exactly one way to place them in
+order must be left. Lines of context stay as they are in the file, byte for byte.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from handrail.text import lines
 from handrail.text.document import Splice, apply_splices
 from handrail.text.matching.fold import fold
 from handrail.text.matching.indentation import Unsure, indent_of
-from handrail.text.matching.merge import Row, merge
+from handrail.text.matching.merge import MergedRow, merge
 from handrail.text.matching.omission import refuse_omissions
 from handrail.text.patches.operations import PatchHunk
 from handrail.text.splice import minimize
 
-_RUNGS: dict[str, Callable[[str], str]] = {
+_LEVELS: dict[str, Callable[[str], str]] = {
     "exact": lambda row: row,
     "trailing_blanks": str.rstrip,
     "depth": str.strip,
@@ -38,18 +38,18 @@ _MOST_COMPARED = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The splices that apply some hunks, and the loosest rung that one of them needed."""
+    """The splices that apply some hunks, and the loosest level that one of them needed."""
 
     splices: list[Splice]
-    rung: str
+    level: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """A hunk and where it fits: sorted line indexes, all on one rung."""
+    """A hunk and where it fits: sorted line indexes, all at one level."""
 
     hunk: PatchHunk
-    rung: str
+    level: str
     places: list[int]
 
     @property
@@ -70,7 +70,7 @@ class _Fit:
 
 
 @dataclass(slots=True)
-class _Edit:
+class _LineEdit:
     """New lines in place of the file's lines ``start`` to ``end``."""
 
     start: int
@@ -78,25 +78,25 @@ class _Edit:
     new: list[str]
 
 
-def place(text: str, hunks: Sequence[PatchHunk], final_newline: bool | None = None) -> Placed:
-    """How to apply ``hunks`` to ``text``; raises `BadHunk` or `AmbiguousHunk`."""
+def locate_hunks(text: str, hunks: Sequence[PatchHunk], final_newline: bool | None = None) -> Placed:
+    """Compute how to apply ``hunks`` to ``text``; raises `BadHunk` or `AmbiguousHunk`."""
     file = _File(text)
     fits = [file.fit(hunk, number) for number, hunk in enumerate(hunks, start=1)]
-    edits: list[_Edit] = []
-    for number, (fit, at) in enumerate(zip(fits, _chosen(fits), strict=True), start=1):
+    edits: list[_LineEdit] = []
+    for number, (fit, at) in enumerate(zip(fits, _choose_places(fits), strict=True), start=1):
         edits += file.edits(fit, at, number)
-    edits = _joined(sorted(edits, key=lambda edit: (edit.start, edit.end)))
-    loosest = max((fit.rung for fit in fits), key=list(_RUNGS).index, default="exact")
+    edits = _join_touching(sorted(edits, key=lambda edit: (edit.start, edit.end)))
+    loosest = max((fit.level for fit in fits), key=list(_LEVELS).index, default="exact")
     return Placed(file.splices(edits, final_newline), loosest)
 
 
-def _chosen(fits: Sequence[_Fit]) -> list[int]:
+def _choose_places(fits: Sequence[_Fit]) -> list[int]:
     """One place for each hunk: the only way to have them in order, or, each being unique, wherever they are."""
     whole = [(fit.places, fit.size) for fit in fits]
     # Lines of context may be shared by two hunks; what one changes may not be.
     cores = [([at + fit.lead for at in fit.places], fit.core) for fit in fits]
     for spans, leads in ((whole, [0] * len(fits)), (cores, [fit.lead for fit in fits])):
-        first, last = _earliest(spans), _latest(spans)
+        first, last = _place_early(spans), _place_late(spans)
         if first and last:
             for number, (low, high) in enumerate(zip(first, last, strict=True)):
                 if low != high:
@@ -120,7 +120,7 @@ def _ambiguous(places: Sequence[int], number: int = 1) -> AmbiguousHunk:
 _Spans = Sequence[tuple[list[int], int]]
 
 
-def _earliest(spans: _Spans) -> list[int] | None:
+def _place_early(spans: _Spans) -> list[int] | None:
     """Each hunk as far up as those above it allow; None if they cannot be in order."""
     found, floor = [], 0
     for places, size in spans:
@@ -132,7 +132,7 @@ def _earliest(spans: _Spans) -> list[int] | None:
     return found
 
 
-def _latest(spans: _Spans) -> list[int] | None:
+def _place_late(spans: _Spans) -> list[int] | None:
     """Each hunk as far down as those below it allow."""
     found: list[int] = []
     ceiling: int | None = None
@@ -145,40 +145,40 @@ def _latest(spans: _Spans) -> list[int] | None:
     return found[::-1]
 
 
-def _joined(edits: Sequence[_Edit]) -> list[_Edit]:
+def _join_touching(edits: Sequence[_LineEdit]) -> list[_LineEdit]:
     """Edits that touch each other as one."""
-    found: list[_Edit] = []
+    found: list[_LineEdit] = []
     for edit in edits:
         if found and found[-1].end >= edit.start:
-            found[-1] = _Edit(found[-1].start, edit.end, found[-1].new + edit.new)
+            found[-1] = _LineEdit(found[-1].start, edit.end, found[-1].new + edit.new)
         else:
             found.append(edit)
     return found
 
 
 class _File:
-    """The lines of a file, and their keys on each rung."""
+    """The lines of a file, and their keys at each level."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.rows = lines.split(text)
-        self.bodies = _bodies(text)
+        self.bodies = _split_bodies(text)
         plain = "\r" not in text and text.endswith("\n")
         self.endings = ["\n"] * len(self.rows) if plain else [lines.ending(row) for row in self.rows]
         self._known = {"exact": self.bodies}
         self._counts: dict[str, Counter[str]] = {}
 
-    def _keys(self, rung: str) -> list[str]:
-        if rung not in self._known:
-            self._known[rung] = [_RUNGS[rung](body) for body in self.bodies]
-        return self._known[rung]
+    def _get_keys(self, level: str) -> list[str]:
+        if level not in self._known:
+            self._known[level] = [_LEVELS[level](body) for body in self.bodies]
+        return self._known[level]
 
-    def _windows(self, rung: str, rows: Sequence[str], start: int = 0, number: int = 1) -> list[int]:
+    def _find_windows(self, level: str, rows: Sequence[str], start: int = 0, number: int = 1) -> list[int]:
         """Where ``rows`` stand in the file, from line ``start`` on; found by the rarest of them."""
-        keys, wanted = self._keys(rung), [_RUNGS[rung](row) for row in rows]
-        if rung not in self._counts:
-            self._counts[rung] = Counter(keys)
-        counts = self._counts[rung]
+        keys, wanted = self._get_keys(level), [_LEVELS[level](row) for row in rows]
+        if level not in self._counts:
+            self._counts[level] = Counter(keys)
+        counts = self._counts[level]
         pivot = min(range(len(wanted)), key=lambda at: counts[wanted[at]])
         found: list[int] = []
         at = start + pivot - 1
@@ -196,35 +196,35 @@ class _File:
     # Finding.
 
     def fit(self, hunk: PatchHunk, number: int) -> _Fit:
-        """Where the hunk fits, on the first rung on which it fits at all; raises `BadHunk`."""
-        scopes = self._scopes(hunk, number)
-        for tried, head in _readings(hunk):
+        """Find where the hunk fits, at the first level at which it fits at all; raises `BadHunk`."""
+        scopes = self._find_scopes(hunk, number)
+        for tried, head in _list_variants(hunk):
             old = tried.old
             if not old:
-                return _Fit(tried, "exact", self._insertion(tried, scopes, number))
-            for rung in _RUNGS:
-                found = self._windows(rung, old, scopes[0][0], number)
+                return _Fit(tried, "exact", self._find_insertion(tried, scopes, number))
+            for level in _LEVELS:
+                found = self._find_windows(level, old, scopes[0][0], number)
                 if hunk.at_end:
                     found = [at for at in found if at + len(old) == len(self.rows)]
                 if found:
-                    fit = _Fit(tried, rung, found)
-                    return _Fit(tried, rung, self._decided(fit, scopes, head, number))
-        raise self._missing(hunk, number)
+                    fit = _Fit(tried, level, found)
+                    return _Fit(tried, level, self._narrow(fit, scopes, head, number))
+        raise self._explain_missing(hunk, number)
 
-    def _missing(self, hunk: PatchHunk, number: int) -> BadHunk:
-        """Why the hunk fits nowhere: what stands where it comes nearest."""
+    def _explain_missing(self, hunk: PatchHunk, number: int) -> BadHunk:
+        """Explain why the hunk fits nowhere, with the text where it comes nearest."""
         old = "\n".join(hunk.old)
-        there = self._windows("punctuation", hunk.old)
+        there = self._find_windows("punctuation", hunk.old)
         if there:  # but not where it should
             return BadHunk(number=number, old=old, elsewhere=there[0] + 1, not_last=hunk.at_end, above=not hunk.at_end)
-        near = self._nearest([_RUNGS["punctuation"](row) for row in hunk.old])
+        near = self._find_nearest([_LEVELS["punctuation"](row) for row in hunk.old])
         if near is None:
             return BadHunk(number=number, old=old, missing=True)
         at, length = near
         ours = self.bodies[at + length] if at + length < len(self.bodies) else "(the end of the file)"
         return BadHunk(number=number, old=old, missing=True, near=at + length + 1, wanted=hunk.old[length], found=ours)
 
-    def _insertion(self, hunk: PatchHunk, scopes: Sequence[tuple[int, int]], number: int) -> list[int]:
+    def _find_insertion(self, hunk: PatchHunk, scopes: Sequence[tuple[int, int]], number: int) -> list[int]:
         """Where lines without any context go: below the header, or to the end of the file."""
         if hunk.line is not None and self.rows:  # a line number alone proves nothing
             raise BadHunk(number=number, bare=True)
@@ -232,7 +232,7 @@ class _File:
             return [start + 1 for start, _ in scopes]
         return [len(self.rows)]
 
-    def _decided(self, fit: _Fit, scopes: Sequence[tuple[int, int]], head: int, number: int) -> list[int]:
+    def _narrow(self, fit: _Fit, scopes: Sequence[tuple[int, int]], head: int, number: int) -> list[int]:
         """Which of several places a line number or a header means."""
         hunk, found = fit.hunk, fit.places
         if hunk.line is not None and hunk.line - 1 + head in found:
@@ -243,40 +243,40 @@ class _File:
         if inside or all(end == start + 1 for start, end in scopes):
             return inside or found
         # The header opens a block that does not hold these lines: they are elsewhere, so they must be there only once.
-        everywhere = self._windows(fit.rung, hunk.old)
+        everywhere = self._find_windows(fit.level, hunk.old)
         if len(everywhere) > 1:
             raise _ambiguous(everywhere, number)
         return found
 
-    def _scopes(self, hunk: PatchHunk, number: int) -> list[tuple[int, int]]:
+    def _find_scopes(self, hunk: PatchHunk, number: int) -> list[tuple[int, int]]:
         """The blocks that the hunk's headers open, the header's own line included; without any the whole file."""
         scopes = [(0, len(self.rows))]
         floor = -1
         for header in hunk.headers:
-            heads = [at for at in self._heads(header) if at > floor]
+            heads = [at for at in self._find_headers(header) if at > floor]
             inside = [at for at in heads if any(start <= at < end for start, end in scopes)]
             heads = inside or heads
             if not heads:
                 raise BadHunk(number=number, header=header.strip(), old="\n".join(hunk.old))
-            scopes = [(at, self._block_end(at)) for at in heads]
+            scopes = [(at, self._find_block_end(at)) for at in heads]
             floor = heads[0]
         return scopes
 
-    def _heads(self, header: str) -> list[int]:
+    def _find_headers(self, header: str) -> list[int]:
         """The lines that a header names: a whole line, or the beginning of one up to the end of a word."""
-        for rung, key in _RUNGS.items():
+        for level, key in _LEVELS.items():
             wanted = key(header)
-            found = [at for at, row in enumerate(self._keys(rung)) if row == wanted]
+            found = [at for at, row in enumerate(self._get_keys(level)) if row == wanted]
             if found:
                 return found
         start = fold(header).strip()
         return [
             at
-            for at, row in enumerate(self._keys("punctuation"))
+            for at, row in enumerate(self._get_keys("punctuation"))
             if row.startswith(start) and not (_WORD.match(start[-1]) and _WORD.match(row[len(start) : len(start) + 1]))
         ]
 
-    def _block_end(self, head: int) -> int:
+    def _find_block_end(self, head: int) -> int:
         """Where the block ends that a line opens: by indentation, or at the next heading of the same kind."""
         first, depth = self.bodies[head].lstrip()[:1], len(indent_of(self.bodies[head]).expandtabs(8))
         for at in range(head + 1, len(self.rows)):
@@ -287,11 +287,11 @@ class _File:
                 return at
         return len(self.rows)
 
-    def _nearest(self, wanted: list[str]) -> tuple[int, int] | None:
+    def _find_nearest(self, wanted: list[str]) -> tuple[int, int] | None:
         """Where the most of the hunk's first lines stand, if in one place only, and how many."""
-        keys = self._keys("punctuation")
+        keys = self._get_keys("punctuation")
         reached: list[tuple[int, int]] = []
-        for at in self._windows("punctuation", wanted[:1])[:_MOST_TRIED]:
+        for at in self._find_windows("punctuation", wanted[:1])[:_MOST_TRIED]:
             length = 1
             while length < len(wanted) and keys[at + length : at + length + 1] == wanted[length : length + 1]:
                 length += 1
@@ -303,85 +303,85 @@ class _File:
 
     # Changing.
 
-    def edits(self, fit: _Fit, at: int, number: int) -> list[_Edit]:
+    def edits(self, fit: _Fit, at: int, number: int) -> list[_LineEdit]:
         """What the hunk changes, as runs of lines between its lines of context."""
         hunk = fit.hunk
         added = "\n".join(text for sign, text in hunk.rows if sign == "+")
         try:
             refuse_omissions(self.text, "\n".join(hunk.old), added)
-            rows = _signed(hunk) if fit.rung == "exact" else self._merged(hunk, at)
+            rows = _take_signed(hunk) if fit.level == "exact" else self._merge(hunk, at)
         except Placeholder as error:
             raise BadHunk(number=number, placeholder=error.facts["line"]) from None
         except Unsure:
             raise BadHunk(number=number, unsure=True, at=at + 1, old="\n".join(hunk.old)) from None
         found, next_line, new = [], at, list[str]()
-        for row in [*rows, Row(fit.size)]:
+        for row in [*rows, MergedRow(fit.size)]:
             if row.text is not None:
                 new.append(row.text)
                 continue
             if new or next_line < at + row.at:
-                found.append(_Edit(next_line, at + row.at, new))
+                found.append(_LineEdit(next_line, at + row.at, new))
             next_line, new = at + row.at + 1, []
         return found
 
-    def _merged(self, hunk: PatchHunk, at: int) -> list[Row]:
+    def _merge(self, hunk: PatchHunk, at: int) -> list[MergedRow]:
         ours = self.bodies[at : at + len(hunk.old)]
         added = {indent_of(text) for sign, text in hunk.rows if sign == "+" and text.strip()}
         if hunk.lacks_signs(ours) and added <= (depths := set(map(indent_of, self.bodies))):
             if added and {" " + indent for indent in added} <= depths:
                 raise Unsure
-            return _signed(hunk)
+            return _take_signed(hunk)
         return merge(ours, hunk.old, hunk.new, self.bodies)
 
-    def splices(self, edits: Sequence[_Edit], final_newline: bool | None) -> list[Splice]:
+    def splices(self, edits: Sequence[_LineEdit], final_newline: bool | None) -> list[Splice]:
         """Edits of lines as splices of the text, with the file's own line endings and its own way to end."""
         begins = [0, *accumulate(map(len, self.rows))]
         found, expected, done = [], list[str](), 0
         for edit in edits:
             start, end = begins[edit.start], begins[edit.end]
-            endings = [self._ending(edit, number) for number in range(len(edit.new))]
+            endings = [self._choose_ending(edit, number) for number in range(len(edit.new))]
             if edit.end == len(self.rows):
                 bare = self.rows and not self.endings[-1] if final_newline is None else not final_newline
                 if endings:
                     endings[-1] = "" if bare else endings[-1]
                 elif bare and edit.start:  # the line above becomes the last one
                     start -= len(self.endings[edit.start - 1])
-            lead = self._eol(edit.start) if edit.new and edit.start and not self.endings[edit.start - 1] else ""
+            lead = self._find_ending(edit.start) if edit.new and edit.start and not self.endings[edit.start - 1] else ""
             new = lead + "".join(body + ending for body, ending in zip(edit.new, endings, strict=True))
             one = minimize(self.text, start, end, new)
             found += [one] if one else []
             expected += [*self.bodies[done : edit.start], *edit.new]
             done = edit.end
-        if _bodies(apply_splices(self.text, found)) != [
+        if _split_bodies(apply_splices(self.text, found)) != [
             *expected,
             *self.bodies[done:],
         ]:  # a lone "\r" in a new line, or two endings that run together
             raise BadHunk(number=1, endings=True)
         return found
 
-    def _ending(self, edit: _Edit, number: int) -> str:
+    def _choose_ending(self, edit: _LineEdit, number: int) -> str:
         """That of the line it replaces, or of its neighbour."""
         here = min(edit.start + number, edit.end - 1) if edit.end > edit.start else edit.start - 1
-        return (self.endings[here] if here >= 0 else "") or self._eol(edit.start)
+        return (self.endings[here] if here >= 0 else "") or self._find_ending(edit.start)
 
-    def _eol(self, near: int) -> str:
+    def _find_ending(self, near: int) -> str:
         around = (*self.endings[max(0, near - 2) : near + 2][::-1], *self.endings[:1])
         return next((ending for ending in around if ending), "\n")
 
 
-def _signed(hunk: PatchHunk) -> list[Row]:
+def _take_signed(hunk: PatchHunk) -> list[MergedRow]:
     """The outcome of a hunk that fits by the letter."""
     found, at = [], 0
     for sign, text in hunk.rows:
         if sign == "+":
-            found.append(Row(at, text))
+            found.append(MergedRow(at, text))
         elif sign == " ":
-            found.append(Row(at))
+            found.append(MergedRow(at))
         at += sign != "+"
     return found
 
 
-def _readings(hunk: PatchHunk) -> list[tuple[PatchHunk, int]]:
+def _list_variants(hunk: PatchHunk) -> list[tuple[PatchHunk, int]]:
     """The hunk as it is, then without blank lines of context at its edges; and how many were taken off its head."""
     rows = hunk.rows
     head = next((n for n, (sign, text) in enumerate(rows) if sign != " " or text.strip()), 0)
@@ -390,7 +390,7 @@ def _readings(hunk: PatchHunk) -> list[tuple[PatchHunk, int]]:
     return [(hunk, 0), (trimmed, head)] if (head or tail) and trimmed.old else [(hunk, 0)]
 
 
-def _bodies(text: str) -> list[str]:
+def _split_bodies(text: str) -> list[str]:
     """The lines of a text without their endings."""
     rows = lines.to_feeds(text).split("\n")
     return rows if rows[-1] else rows[:-1]

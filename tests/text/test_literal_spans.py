@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.text import lines
-from handrail.text.matching.exact import find
+from handrail.text.matching.literal import find_spans
 
 TEXT = st.text(st.sampled_from("ab\n\r"), max_size=14)
 OLD = st.text(st.sampled_from("ab\n\r"), min_size=1, max_size=4)
@@ -36,7 +36,7 @@ def folded_places(text: str, old: str) -> list[tuple[int, int]]:
 @settings(deadline=None, max_examples=400)
 @given(TEXT, OLD)
 def test_places_are_those_of_the_model(text: str, old: str) -> None:
-    match = find(text, old)
+    match = find_spans(text, old)
     literal, at = [], text.find(old)
     while at >= 0:
         if not (old[0] == "\n" and text[max(0, at - 1) : at] == "\r"):
@@ -55,7 +55,7 @@ def test_places_are_those_of_the_model(text: str, old: str) -> None:
 @settings(deadline=None, max_examples=300)
 @given(TEXT, st.text(st.sampled_from("ab\n"), min_size=1, max_size=4))
 def test_a_place_never_parts_a_line_ending_unless_it_is_spelled_out(text: str, old: str) -> None:
-    for span in find(text, old).spans:
+    for span in find_spans(text, old).spans:
         for edge in span:
             assert not (0 < edge < len(text) and text[edge - 1 : edge + 1] == "\r\n")
 
@@ -79,4 +79,4 @@ def test_a_place_never_parts_a_line_ending_unless_it_is_spelled_out(text: str, o
     ],
 )
 def test_places_by_hand(text: str, old: str, spans: list[tuple[int, int]]) -> None:
-    assert list(find(text, old).spans) == spans
+    assert list(find_spans(text, old).spans) == spans

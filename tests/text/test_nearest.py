@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from handrail.errors import NoMatch
-from handrail.text.matching.find import plan
-from handrail.text.matching.nearest import visible
+from handrail.text.matching.find import plan_edit
+from handrail.text.matching.nearest import show_difference
 
 
 def facts(text: str, old: str) -> dict[str, Any]:
     with pytest.raises(NoMatch) as error:
-        plan(text, old, "something else")
+        plan_edit(text, old, "something else")
     return {name: value for name, value in error.value.facts.items() if name not in ("old", "longer")}
 
 
@@ -37,13 +37,13 @@ def test_nothing_alike_gives_no_facts() -> None:
 
 
 def test_long_lines_are_cut_around_the_difference() -> None:
-    theirs, ours = visible("x" * 500 + "a" + "y" * 500, "x" * 500 + "b" + "y" * 500)
+    theirs, ours = show_difference("x" * 500 + "a" + "y" * 500, "x" * 500 + "b" + "y" * 500)
     assert theirs.startswith("…") and theirs.endswith("…") and "a" in theirs and "b" in ours and len(ours) < 200
 
 
 def test_blanks_where_two_lines_part_are_dots() -> None:
-    assert visible("a  b", "a b") == ("a··b", "a·b")
-    assert visible("a b ", "a b") == ("a b·", "a b")
+    assert show_difference("a  b", "a b") == ("a··b", "a·b")
+    assert show_difference("a b ", "a b") == ("a b·", "a b")
 
 
 def test_a_common_line_does_not_outvote_a_rare_one() -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.text.matching.variants import readings
+from handrail.text.matching.variants import list_variants
 
 
 def meant(old: str, new: str, name: str) -> set[tuple[str, str]]:
-    return {(one.old, one.new) for group in readings(old, new) for one in group if one.names == (name,)}
+    return {(one.old, one.new) for group in list_variants(old, new) for one in group if one.names == (name,)}
 
 
 def test_the_texts_as_they_are_come_first() -> None:
-    first = next(readings("a", "b"))
+    first = next(list_variants("a", "b"))
     assert [(one.names, one.old, one.new) for one in first] == [((), "a", "b")]
 
 

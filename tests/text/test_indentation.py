@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.text.matching.indentation import Frame, Unsure, lost, unit_of
+from handrail.text.matching.indentation import IndentMap, Unsure, has_lost_indent, unit_of
 
 
 def depth(
     theirs: list[str], ours: list[str], wanted: str, file: list[str] | None = None, new: list[str] | None = None
 ) -> str:
-    return Frame(theirs, ours, new or [*theirs, wanted + "new"], file or ours).depth(wanted)
+    return IndentMap(theirs, ours, new or [*theirs, wanted + "new"], file or ours).depth(wanted)
 
 
 def test_the_unit_is_the_most_common_step() -> None:
@@ -45,7 +45,7 @@ def test_a_file_that_mixes_tabs_and_spaces_proves_nothing() -> None:
 
 
 def test_lines_that_lost_all_depths_prove_nothing() -> None:
-    frame = Frame(["a", "b"], ["a", "    b"], ["a", "c", "b"], ["a", "    b"])
+    frame = IndentMap(["a", "b"], ["a", "    b"], ["a", "c", "b"], ["a", "    b"])
     assert frame.flat
     with pytest.raises(Unsure):
         frame.depth("  ")
@@ -57,13 +57,13 @@ def test_a_line_that_would_leave_the_grid_of_the_file_for_no_reason_is_not_place
 
 
 def test_new_text_in_the_indentation_of_the_file_is_recognised() -> None:
-    frame = Frame(["a", "b"], ["    a", "    b"], ["    a", "    c"], ["x:", "    a", "    b"])
+    frame = IndentMap(["a", "b"], ["    a", "    b"], ["    a", "    c"], ["x:", "    a", "    b"])
     assert frame.as_file(["    a", "    c"], [(0, 0)]) is True
     assert frame.as_file(["a", "c"], [(0, 0)]) is False
 
 
 def test_indentation_that_is_gone_shows_below_a_line_that_opens() -> None:
-    assert lost(["if x:", "y"], {0, 1})
-    assert not lost(["if x:", "    y"], {0, 1})
-    assert not lost(["f({", "})"], {0, 1})
-    assert not lost(["if x:", "y"], set())
+    assert has_lost_indent(["if x:", "y"], {0, 1})
+    assert not has_lost_indent(["if x:", "    y"], {0, 1})
+    assert not has_lost_indent(["f({", "})"], {0, 1})
+    assert not has_lost_indent(["if x:", "y"], set())

@@ -1,4 +1,4 @@
-"""The ladder makes the file that was meant, or refuses: never another file."""
+"""Forgiving matching changes the file as intended, or refuses: it never makes another file."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from handrail.errors import ManyLoose, ManyMatches, NoChange, NoMatch, Placeholder, ToolError, UnsureIndent
-from handrail.text.matching.find import plan
+from handrail.text.matching.find import plan_edit
 from tests.text.mangle import MISTAKES, make_case, outcome, spliced
 
 CODE = "def f(a):\n    if a:\n        return 1\n    return 2\n\n\ndef g(a):\n    return a\n"
 
 
 def edited(text: str, old: str, new: str, replace_all: bool = False, prose: bool = False) -> str:
-    return spliced(text, plan(text, old, new, replace_all, prose=prose))
+    return spliced(text, plan_edit(text, old, new, replace_all, prose=prose))
 
 
-def rung(text: str, old: str, new: str, prose: bool = False) -> str:
-    return plan(text, old, new, prose=prose).rung
+def level(text: str, old: str, new: str, prose: bool = False) -> str:
+    return plan_edit(text, old, new, prose=prose).level
 
 
 # Kinds whose new lines cannot always be known: a file that shows no unit or mixes tabs and spaces.
@@ -59,14 +59,14 @@ def test_text_that_is_there_is_meant_by_the_letter() -> None:
 def test_a_second_place_that_fits_worse_is_still_a_second_place() -> None:
     text = "a = 1\nb = 2\n    a = 1\n    b = 2\n"
     with pytest.raises(ManyLoose) as error:
-        plan(text, "a = 1 \nb = 2", "a = 1\nb = 3")
+        plan_edit(text, "a = 1 \nb = 2", "a = 1\nb = 3")
     assert (error.value.facts["count"], error.value.facts["lines"]) == (2, [1, 3])
 
 
 def test_overlapping_places_are_two() -> None:
     for text in ("}\n}\n}\n", "}\r\n}\r\n}\r\n"):
         with pytest.raises(ManyMatches):
-            plan(text, "}\n}", "}\nx\n}")
+            plan_edit(text, "}\n}", "}\nx\n}")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_overlapping_places_are_two() -> None:
 )
 def test_the_strictest_rung_on_which_the_place_stands_is_told(old: str, name: str) -> None:
     new = old.replace("1", "3")
-    assert rung(CODE, old, new) == name
+    assert level(CODE, old, new) == name
     assert edited(CODE, old, new) == CODE.replace("return 1", "return 3")
 
 
@@ -99,13 +99,13 @@ def test_a_final_newline_is_neither_made_nor_lost() -> None:
 
 def test_all_places_of_one_reading_are_replaced() -> None:
     text = "  f(1)\nx\n    f(1)\n"
-    made = plan(text, "f(1) \n", "f(2)\n", replace_all=True)
+    made = plan_edit(text, "f(1) \n", "f(2)\n", replace_all=True)
     assert (spliced(text, made), made.places) == ("  f(2)\nx\n    f(2)\n", 2)
 
 
 def test_places_that_overlap_are_not_replaced_loosely() -> None:
     with pytest.raises(ManyLoose):
-        plan("a\nb\na\nb\na\n", "a \nb\na", "c", replace_all=True)
+        plan_edit("a\nb\na\nb\na\n", "a \nb\na", "c", replace_all=True)
 
 
 def test_what_an_elided_middle_stands_for_stays() -> None:
@@ -116,7 +116,7 @@ def test_what_an_elided_middle_stands_for_stays() -> None:
 def test_an_anchor_that_is_there_twice_below_is_refused_and_one_above_does_not_count() -> None:
     assert edited("end\nstart\none\nend\n", "start\n...\nend", "start\n...\nstop") == "end\nstart\none\nstop\n"
     with pytest.raises(ManyLoose):
-        plan("start\none\nend\nend\n", "start\n...\nend", "start\n...\nstop")
+        plan_edit("start\none\nend\nend\n", "start\n...\nend", "start\n...\nstop")
 
 
 def test_dots_that_are_in_the_file_are_no_omission() -> None:
@@ -127,7 +127,7 @@ def test_dots_that_are_in_the_file_are_no_omission() -> None:
 @pytest.mark.parametrize("row", ["# ... rest of the function", "// ...", "    ...", "/* ... existing code ... */"])
 def test_a_new_text_that_leaves_code_out_is_refused(row: str) -> None:
     with pytest.raises(Placeholder):
-        plan(CODE, "    if a:\n        return 1\n", f"    if not a:\n        call()\n{row}\n")
+        plan_edit(CODE, "    if a:\n        return 1\n", f"    if not a:\n        call()\n{row}\n")
 
 
 def test_dots_alone_may_be_the_body_of_a_function() -> None:
@@ -156,15 +156,15 @@ def test_one_other_word_in_a_comment_that_stays_is_forgiven() -> None:
 def test_a_number_a_name_or_a_negation_is_not_a_wrong_word(word: str, other: str) -> None:
     old = PROSE.replace(word, other).rstrip()
     with pytest.raises(NoMatch):
-        plan(PROSE, old, old.replace("y = 2", "y = 3"))
+        plan_edit(PROSE, old, old.replace("y = 2", "y = 3"))
 
 
 def test_code_in_a_fence_or_in_backticks_is_not_prose() -> None:
     page = "Title\n\n```\nrun the server now\n```\nEnd\n"
     with pytest.raises(NoMatch):
-        plan(page, "```\nrun the client now\n```\nEnd", "```\nrun the client now\n```\nStop", prose=True)
+        plan_edit(page, "```\nrun the client now\n```\nEnd", "```\nrun the client now\n```\nStop", prose=True)
     with pytest.raises(NoMatch):
-        plan(
+        plan_edit(
             "Call `git push` here now\nEnd now\n",
             "Call `git pull` here now\nEnd now",
             "Call `git pull` here now\nStop",
@@ -175,20 +175,20 @@ def test_code_in_a_fence_or_in_backticks_is_not_prose() -> None:
 def test_lost_indentation_of_a_new_block_is_not_guessed() -> None:
     text = "class A:\n    x = 1\n    y = 2\n"
     with pytest.raises(UnsureIndent):
-        plan(text, "x = 1 \ny = 2", "x = 1\nif x:\nz = 3\ny = 2")
+        plan_edit(text, "x = 1 \ny = 2", "x = 1\nif x:\nz = 3\ny = 2")
 
 
 def test_blank_edges_that_the_file_has_too_are_a_change() -> None:
     with pytest.raises(ToolError):
-        plan("a\nb\n\nc\n", "\na\nb\n\n\n", "a\nd\n\n")
+        plan_edit("a\nb\n\nc\n", "\na\nb\n\n\n", "a\nd\n\n")
 
 
 def test_nothing_to_change_is_said() -> None:
     with pytest.raises(NoChange):
-        plan("  a\n  b\n", "a \nb", "a\nb")
+        plan_edit("  a\n  b\n", "a \nb", "a\nb")
 
 
 def test_new_lines_that_share_nothing_with_the_old_ones_are_not_placed_by_guess() -> None:
     text = "def f():\n    if a:\n        x = 1\n        y = 2\n    z = 3\n"
     with pytest.raises(UnsureIndent):  # four blanks: inside the `if`, as the old text has it, or behind it, as the file
-        plan(text, "    x = 1\n    y = 2\nz = 3\n", "    return 1\n")
+        plan_edit(text, "    x = 1\n    y = 2\nz = 3\n", "    return 1\n")

@@ -1,24 +1,24 @@
-"""The four levels of the `claw` dialect: by the letter, line endings, trimmed, line by line."""
+"""The `trimmed` match strategy has four levels: exact, line endings, trimmed, line by line."""
 
 from __future__ import annotations
 
 import pytest
 
 from handrail.errors import ManyLoose, ManyMatches, NoMatch
-from handrail.text.matching.find import plan
+from handrail.text.matching.find import plan_edit
 from tests.text.mangle import spliced
 
 GO = "func f() {\n        if user == nil {\n                return err\n        }\n}\n"
 
 
 def edited(text: str, old: str, new: str) -> str:
-    return spliced(text, plan(text, old, new, matching="claw"))
+    return spliced(text, plan_edit(text, old, new, matching="trimmed"))
 
 
 def test_one_exact_place_is_replaced_and_two_are_refused() -> None:
     assert edited("a b\n", "b", "c") == "a c\n"
     with pytest.raises(ManyMatches) as error:
-        plan("a\na\n", "a", "b", matching="claw")
+        plan_edit("a\na\n", "a", "b", matching="trimmed")
     assert error.value.facts["count"] == 2
 
 
@@ -27,8 +27,8 @@ def test_line_endings_are_taken_as_equal_and_kept() -> None:
 
 
 def test_only_the_trimmed_part_is_replaced() -> None:
-    made = plan("x = (one + two)\n", "\n  one + two  \n", "\n  one - two  \n", matching="claw")
-    assert (made.rung, spliced("x = (one + two)\n", made)) == ("trimmed", "x = (one - two)\n")
+    made = plan_edit("x = (one + two)\n", "\n  one + two  \n", "\n  one - two  \n", matching="trimmed")
+    assert (made.level, spliced("x = (one + two)\n", made)) == ("trimmed", "x = (one - two)\n")
 
 
 def test_a_block_without_its_indentation_is_found_and_put_back_indented() -> None:
@@ -39,11 +39,11 @@ def test_a_block_without_its_indentation_is_found_and_put_back_indented() -> Non
 
 def test_two_places_that_are_alike_are_refused() -> None:
     with pytest.raises(ManyLoose) as error:
-        plan("  a\n  b\n    a\n    b\n", "a\nb", "c", matching="claw")
+        plan_edit("  a\n  b\n    a\n    b\n", "a\nb", "c", matching="trimmed")
     assert (error.value.facts["count"], error.value.facts["lines"]) == (2, [1, 3])
 
 
 @pytest.mark.parametrize("old", ["a  b", "“a b”", "1\ta b", "```\na b\n```", "a\\nb"])
 def test_nothing_else_is_forgiven(old: str) -> None:
     with pytest.raises(NoMatch):
-        plan('"a b"\na\nb\n', old, "c", matching="claw")
+        plan_edit('"a b"\na\nb\n', old, "c", matching="trimmed")
