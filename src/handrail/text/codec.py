@@ -27,7 +27,7 @@ _SINGLE_BYTE = {"cp1252", "cp1251", "koi8_r", "latin_1"}
 
 # Legacy encodings. Each is described by the kinds of characters in its texts and by the cost of a character of each
 # kind (a negative logarithm: the share of the kind in ordinary text over the number of its characters). The encoding
-# that explains a sample at the lowest cost wins. A few characters are enough, and UTF-8 with a few other bytes is one of
+# that explains a sample at the lowest cost wins. A few characters suffice, and UTF-8 with a few other bytes is one of
 # the candidates. charset-normalizer needs longer texts: it often mistakes a comment of two words in GBK, Big5 or
 # Shift-JIS for something else.
 _SAMPLE = 4 * 1024
