@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from handrail.agent.prompt import system_prompt
     from handrail.agent.providers import Model, ModelError, open_model
     from handrail.aio import AsyncSession
-    from handrail.approval import Approvers
+    from handrail.approval.client import Approvers
     from handrail.dialects import Dialect, DialectError, Spec
     from handrail.errors import ToolError
     from handrail.journal import Journal, JournalFailed, Opening, Record, Token
     from handrail.journal.selection import UnknownCall
     from handrail.journal.store import SqliteJournal
     from handrail.journal.undo import CannotUndo, UndoReport
-    from handrail.model import Access, Call, Failure, Note, Result, Verdict
-    from handrail.pipeline.prepared import Answer, Approve, Prepared
+    from handrail.model import Access, Answer, Approve, Call, Failure, FileDiff, Note, Question, Result, Verdict
+    from handrail.pipeline.prepared import Prepared
     from handrail.pipeline.session import Session
     from handrail.policy import AllowAll, Policy
     from handrail.policy.files import PolicyError, PolicyFile, parse_rules
@@ -45,9 +45,9 @@ _HOMES = {
     "AgentLimits": "agent.loop:Limits",
     "AgentSettings": "settings",
     "AllowAll": "policy",
-    "Answer": "pipeline.prepared",
-    "Approve": "pipeline.prepared",
-    "Approvers": "approval",
+    "Answer": "model",
+    "Approve": "model",
+    "Approvers": "approval.client",
     "AsyncSession": "aio",
     "Call": "model",
     "CannotUndo": "journal.undo",
@@ -58,6 +58,7 @@ _HOMES = {
     "Ending": "agent.loop",
     "Event": "agent.messages",
     "Failure": "model",
+    "FileDiff": "model",
     "History": "agent.history",
     "Journal": "journal",
     "JournalFailed": "journal",
@@ -70,6 +71,7 @@ _HOMES = {
     "PolicyError": "policy.files",
     "PolicyFile": "policy.files",
     "Prepared": "pipeline.prepared",
+    "Question": "model",
     "Record": "journal",
     "Result": "model",
     "Root": "workspace",
@@ -109,6 +111,7 @@ __all__ = [
     "Ending",
     "Event",
     "Failure",
+    "FileDiff",
     "History",
     "Journal",
     "JournalFailed",
@@ -121,6 +124,7 @@ __all__ = [
     "PolicyError",
     "PolicyFile",
     "Prepared",
+    "Question",
     "Record",
     "Result",
     "Root",

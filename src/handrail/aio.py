@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Unpack
 
+from handrail.model import Approve
 from handrail.pipeline.async_calls import AsyncCalls, in_callers_loop
-from handrail.pipeline.prepared import Approve
 from handrail.pipeline.session import Session
 from handrail.pipeline.session_options import SessionOptions, UndoOptions
 

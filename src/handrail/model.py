@@ -1,19 +1,21 @@
-"""The nouns of a call: frozen, without behaviour.
+"""The data of a call, as frozen dataclasses.
 
-A `Call` comes in, `Touch`es say what it would do to which resource, a `Verdict` says whether it may, `Note`s say what
-a partial answer leaves out, and a `Result` goes back.
+A `Call` comes in, each `Access` says what it would do to one resource, and a `Verdict` says whether it may. A
+`Question` asks a person, whose `Answer` comes back. The call ends in a `Result`, whose `Note`s say what is missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, TypeVar, get_args
 
 Action = Literal["read", "write", "delete", "run", "network"]
 Status = Literal["ok", "partial", "error", "denied"]
 Decision = Literal["allow", "ask", "deny"]
 Tier = Literal["", "read_only", "ordinary", "destructive"]
+Lasting = Literal["once", "session", "always"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,155 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class FileDiff:
+    """The change that a call proposes for one file, as text."""
+
+    path: str
+    """As the model named it."""
+    header: str = ""
+    """The `---` and `+++` lines of the diff."""
+    hunks: tuple[str, ...] = ()
+    """Each in the form of a unified diff, from its `@@` line on."""
+    description: str = ""
+    """Shown where there are no lines to compare: a directory, a binary file."""
+    created: bool = False
+    deleted: bool = False
+    before: str | None = None
+    """The text of the file now; None if there is no file, or it is not text."""
+    after: str | None = None
+    """The text that would be written; None if the file is deleted, or it is not text."""
+    selectable: bool = False
+    """Whether an answer may choose single hunks: not where a file is created, moved or deleted."""
+    editable: bool = False
+    """Whether an answer may put another text in the place of `after`."""
+
+    @property
+    def diff(self) -> str:
+        """The unified diff of this file."""
+        return self.description or (self.header + "".join(self.hunks) if self.hunks else "")
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> FileDiff:
+        """Read what `dataclasses.asdict` wrote; raises `ValueError` for anything else."""
+        before, after = (None if value[name] is None else _text(value[name]) for name in ("before", "after"))
+        hunks = tuple(map(_text, value["hunks"]))
+        return cls(**_plain_fields(cls, value), hunks=hunks, before=before, after=after)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A call that waits for a person's answer: what it would do, and why it is asked. Nothing has changed yet."""
+
+    call: Call
+    accesses: tuple[Access, ...]
+    verdict: Verdict
+    files: tuple[FileDiff, ...] = ()
+    """The files that would change; empty for a command, whose changes are not known before it has run."""
+    command: str | None = None
+    """The command that would be run."""
+    command_argument: str = ""
+    """The argument that holds the command, under the dialect's name; empty if an answer cannot rewrite it."""
+    summary: str = ""
+    """The command or the accesses in lines that are safe to show; for a call that changes no files."""
+    workspace: str = ""
+    session: str = ""
+    client: str = ""
+    shortened: tuple[str, ...] = ()
+    """The parts that were too long to be included."""
+    cancel: threading.Event | None = field(default=None, compare=False, repr=False)
+    """Set when the call is cancelled and nobody waits for the answer. Stays in this process: it is not JSON."""
+
+    def preview(self) -> str:
+        """The diff, or the command."""
+        return "".join(file.diff for file in self.files) or self.summary
+
+    def as_json(self) -> dict[str, Any]:
+        """The question as plain JSON values."""
+        return {
+            "call": {"tool": self.call.tool, "arguments": dict(self.call.arguments), "id": self.call.id},
+            "accesses": [asdict(access) for access in self.accesses],
+            "verdict": asdict(self.verdict),
+            "files": [asdict(file) for file in self.files],
+            "command": self.command,
+            "command_argument": self.command_argument,
+            "summary": self.summary,
+            "workspace": self.workspace,
+            "session": self.session,
+            "client": self.client,
+            "shortened": list(self.shortened),
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> Question:
+        """Read what `as_json` wrote; raises `ValueError` for anything else."""
+        try:
+            call, command = value["call"], value["command"]
+            return cls(
+                Call(_text(call["tool"]), _object(call["arguments"]), _text(call["id"])),
+                tuple(_access(one) for one in value["accesses"]),
+                Verdict(**_plain_fields(Verdict, value["verdict"])),
+                tuple(map(FileDiff.from_json, value["files"])),
+                None if command is None else _text(command),
+                shortened=tuple(map(_text, value["shortened"])),
+                **_plain_fields(cls, value),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"this is not a question: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A person's answer to a question. It holds for exactly what the question showed."""
+
+    yes: bool
+    reason: str = ""
+    """Why not; the model reads it."""
+    lasting: Lasting = "once"
+    """`session`: the same is not asked again in this session; `always`: nor later, the rule is written down."""
+    hunks: Mapping[str, Sequence[int]] | None = None
+    """By path, the numbers (from 0) of the hunks that are wanted; a path that is missing is wanted whole."""
+    contents: Mapping[str, str] | None = None
+    """By path, the text that the person wrote in the place of the proposed one."""
+    arguments: Mapping[str, Any] | None = None
+    """The call as the person has rewritten it, in the dialect's names; it is prepared and judged anew."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.yes, bool):  # "no" would count as a yes
+            raise ValueError(f"yes must be True or False, not {repr(self.yes)[:80]}")
+        if self.lasting not in get_args(Lasting):
+            raise ValueError(f"lasting must be 'once', 'session' or 'always', not {repr(self.lasting)[:80]}")
+
+    @property
+    def as_proposed(self) -> bool:
+        """Whether this is a yes to everything that was shown, and to nothing else."""
+        return self.yes and self.hunks is None and self.contents is None and self.arguments is None
+
+    def as_json(self) -> dict[str, Any]:
+        """The answer as plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Any) -> Answer:
+        """Read what `as_json` wrote; raises `ValueError` for anything else."""
+        try:
+            hunks, contents, arguments = value["hunks"], value["contents"], value["arguments"]
+            return cls(
+                value["yes"],
+                _text(value["reason"]),
+                value["lasting"],
+                None if hunks is None else {_text(path): [_number(one) for one in hunks[path]] for path in hunks},
+                None if contents is None else {_text(path): _text(contents[path]) for path in contents},
+                None if arguments is None else _object(arguments),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"this is not an answer: {error}") from None
+
+
+Approve = Callable[[Question], bool | Answer | Awaitable[bool | Answer]]
+"""The `approve` of a session: asks somebody, and returns the answer or something to await."""
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """Why an answer is partial, and how to go on."""
 
@@ -135,3 +286,44 @@ def as_json(result: Result) -> dict[str, Any]:
         "touches": [{"action": t.action, "target": t.target, "path": t.path} for t in result.accesses],
         "stats": {"time_ms": round(result.time_ms, 3)},
     }
+
+
+def _plain_fields(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a dataclass that are texts or truth values; raises `TypeError` where one is something else."""
+    of_text = ("str", "Action", "Tier", "Decision")
+    read = {"bool": _flag, **dict.fromkeys(of_text, _text)}
+    return {one.name: read[str(one.type)](value[one.name]) for one in fields(kind) if str(one.type) in read}
+
+
+def _access(value: Mapping[str, Any]) -> Access:
+    sees = value["sees"]
+    if value["action"] not in get_args(Action) or sees not in ("contents", "names", "unhidden"):
+        raise TypeError("an access of an unknown kind")
+    return Access(**_plain_fields(Access, value), sees=sees)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError("an object is expected")
+    return value
+
+
+def _text(value: Any) -> str:
+    return _of(str, value)
+
+
+def _flag(value: Any) -> bool:
+    return _of(bool, value)
+
+
+def _number(value: Any) -> int:
+    return _of(int, value)
+
+
+_Json = TypeVar("_Json")
+
+
+def _of(kind: type[_Json], value: Any) -> _Json:
+    if type(value) is not kind:
+        raise TypeError(f"{kind.__name__} is expected")
+    return value

@@ -13,13 +13,14 @@ from handrail.agent.history import History
 from handrail.agent.loop import Agent, Limits
 from handrail.agent.messages import Began, Ended, Event, Said, Use, Waiting
 from handrail.agent.prompt import system_prompt
-from handrail.cli.asking import Display, keys_for, offered, question
+from handrail.approval.terminal import Display, key_prompt, offer_keys
 from handrail.cli.output import Stop, safe, write
 from handrail.journal import JournalFailed
 from handrail.journal.queries import Reader
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo import CannotUndo, UnknownCall
-from handrail.pipeline.prepared import Answer, answered
+from handrail.model import Answer
+from handrail.pipeline.approve import resolve_answer
 from handrail.pipeline.session import Session
 from handrail.settings import Settings
 from handrail.text.display import escape
@@ -27,7 +28,7 @@ from handrail_demo.script import COFFEE, DONE, FILES, PRICES, RAISED, README, RO
 
 if TYPE_CHECKING:
     from handrail.agent.providers import Model
-    from handrail.pipeline.prepared import Approve, Prepared
+    from handrail.model import Approve, Question
     from handrail_demo.report import Report
     from handrail_demo.scripted_server import ScriptedServer
 
@@ -187,7 +188,7 @@ class Story:
 
     def _as_proposed(self, name: str, before: bytes) -> bool:
         """Whether the person took all that was proposed; if not, the rest of the chapter cannot be checked."""
-        if not self._asked or all(map(_plain, self._answers)):
+        if not self._asked or all(answer.as_proposed for answer in self._answers):
             return True
         if not any(answer.yes for answer in self._answers):
             self._report.check(f"{name} is as it was, as you said", self._bytes(name) == before)
@@ -201,23 +202,22 @@ class Story:
         except OSError:  # a real model may do anything to the file
             return None
 
-    def _approve(self, prepared: Prepared) -> Answer:
+    def _approve(self, question: Question) -> Answer:
         """The person's answer, or the demo's own: yes to changes of its project, no to commands."""
-        self._show_began(prepared.call.id)
+        self._show_began(question.call.id)
         if self._asked:
-            answer = answered(self._asked(prepared))
+            answer = resolve_answer(self._asked(question))
             if answer.lasting == "always":  # a rule for a project that is about to be removed is of no use
                 answer = replace(answer, lasting="session")
         else:
-            proposed = offered(prepared)
-            self._display.show(prepared, proposed)
-            command = any(access.action == "run" for access in prepared.accesses)
+            self._display.show(question)
+            command = question.command is not None
             answer = Answer(False, "the demo runs no commands") if command else Answer(True)
             key = "n" if command else "y"
-            asked = question(keys_for(prepared, proposed))
-            self._report.say(f"{asked}{key}   (the demo answers {key})", "bold")
+            prompt = key_prompt(offer_keys(question))
+            self._report.say(f"{prompt}{key}   (the demo answers {key})", "bold")
         self._answers.append(answer)
-        self._decided |= bool(self._asked) and not _plain(answer)
+        self._decided |= bool(self._asked) and not answer.as_proposed
         return answer
 
     def _notice(self, event: Event) -> None:
@@ -247,11 +247,6 @@ class Story:
     def _show_began(self, call: str) -> None:
         if call in self._began:
             self._report.say(self._began.pop(call), "cyan")
-
-
-def _plain(answer: Answer) -> bool:
-    """Whether it was a yes to exactly what was proposed."""
-    return answer.yes and answer.choice is None and answer.arguments is None
 
 
 def _arguments(use: Use) -> str:

@@ -90,7 +90,7 @@ def test_what_was_read_and_approved_survives(stage: Setting) -> None:
     asked: list[str] = []
 
     def approve(prepared: Any) -> Any:
-        from handrail.pipeline.prepared import Answer
+        from handrail.model import Answer
 
         asked.append(prepared.call.tool)
         return Answer(True, lasting="session")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from handrail import Prepared, Session
-from handrail.pipeline.prepared import Answer
+from handrail import Question, Session
+from handrail.model import Answer
 
-Say = Callable[[Prepared], bool | Answer]
+Say = Callable[[Question], bool | Answer]
 
 TWO = (("line 3\n", "THREE\n"), ("line 30\n", "THIRTY\n"))
 

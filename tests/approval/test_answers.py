@@ -7,22 +7,22 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from handrail import Prepared, Session
+from handrail import Question, Session
 from handrail.journal.store import SqliteJournal
-from handrail.pipeline.prepared import Answer
+from handrail.model import Answer
 from tests.approval.asked import TWO, edit
 
 
 def test_the_person_sees_every_file_with_its_hunks(opened: Callable[..., Session], project: Path) -> None:
-    seen: list[Prepared] = []
+    seen: list[Question] = []
 
-    def approve(prepared: Prepared) -> bool:
-        seen.append(prepared)
-        [one] = prepared.proposed()
-        assert one.path == "a.txt" and one.parts and len(one.hunks) == 2
-        assert one.before == (project / "a.txt").read_bytes()
-        assert one.after is not None and b"THIRTY" in one.after
-        assert "+THREE" in prepared.preview() and prepared.verdict.allow.startswith("allow Edit(")
+    def approve(question: Question) -> bool:
+        seen.append(question)
+        [one] = question.files
+        assert one.path == "a.txt" and one.selectable and len(one.hunks) == 2
+        assert one.before == (project / "a.txt").read_text(encoding="utf-8")
+        assert one.after is not None and "THIRTY" in one.after
+        assert "+THREE" in question.preview() and question.verdict.allow.startswith("allow Edit(")
         return True
 
     with opened(approve) as session:
@@ -53,9 +53,10 @@ def test_the_person_may_write_the_file_otherwise_and_the_model_is_told(
     raw = (project / "a.txt").read_bytes().replace(b"line 9\n", b"caf\xe9 9\r\n")  # cp1252, and another line ending
     (project / "a.txt").write_bytes(raw)
 
-    def approve(prepared: Prepared) -> Answer:
-        [one] = prepared.proposed()
-        return Answer(True, contents={one.path: one.text.replace("THREE", "drei")})
+    def approve(question: Question) -> Answer:
+        [one] = question.files
+        assert one.editable and one.after
+        return Answer(True, contents={one.path: one.after.replace("THREE", "drei")})
 
     with opened(approve) as session:
         result = edit(session, TWO[0])
@@ -76,8 +77,8 @@ def test_a_file_that_changes_while_the_person_thinks_is_asked_again(
 ) -> None:
     asked: list[str] = []
 
-    def approve(prepared: Prepared) -> bool:
-        asked.append(prepared.preview())
+    def approve(question: Question) -> bool:
+        asked.append(question.preview())
         if len(asked) == 1:  # somebody else saves the file in the meantime
             text = (project / "a.txt").read_text(encoding="utf-8")
             (project / "a.txt").write_text(text.replace("line 2\n", "line two\n"), encoding="utf-8")
@@ -90,10 +91,10 @@ def test_a_file_that_changes_while_the_person_thinks_is_asked_again(
 
 
 def test_a_call_that_cannot_succeed_bothers_nobody(opened: Callable[..., Session]) -> None:
-    asked: list[Prepared] = []
+    asked: list[Question] = []
 
-    def approve(prepared: Prepared) -> bool:
-        asked.append(prepared)
+    def approve(question: Question) -> bool:
+        asked.append(question)
         return True
 
     with opened(approve) as session:
@@ -106,8 +107,8 @@ def test_yes_for_the_session_is_not_asked_again_for_the_same_file_only(
 ) -> None:
     asked: list[str] = []
 
-    def approve(prepared: Prepared) -> Answer:
-        asked.append(prepared.accesses[0].target)
+    def approve(question: Question) -> Answer:
+        asked.append(question.accesses[0].target)
         return Answer(True, lasting="session")
 
     with opened(approve) as session:
@@ -221,7 +222,7 @@ def test_a_yes_that_comes_after_the_call_was_cancelled_does_nothing(
 ) -> None:
     cancel = threading.Event()
 
-    def approve(_: Prepared) -> bool:
+    def approve(_: Question) -> bool:
         cancel.set()
         return True
 

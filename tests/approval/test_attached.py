@@ -21,8 +21,9 @@ import pexpect
 import pytest
 
 from handrail import Session
-from handrail.approval import Approvers, unix_socket
-from handrail.pipeline.prepared import Answer, Prepared
+from handrail.approval import unix_socket
+from handrail.approval.client import Approvers
+from handrail.model import Answer, Question
 from tests.command import TIMEOUT, Driver, handrail, surroundings
 from tests.mcp.stdio_client import RawClient, said
 
@@ -417,8 +418,8 @@ def test_a_cancelled_call_is_recorded_as_such_and_not_as_a_no(
 ) -> None:
     cancel = threading.Event()
 
-    def approve(prepared: Prepared) -> Answer:
-        assert prepared.cancel is cancel
+    def approve(question: Question) -> Answer:
+        assert question.cancel is cancel
         cancel.set()
         return Answer(False)
 

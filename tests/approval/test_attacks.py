@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from handrail import Prepared, Session, Settings
-from handrail.model import Access, Verdict
-from handrail.pipeline.prepared import Answer
+from handrail import Question, Session, Settings
+from handrail.model import Access, Answer, Verdict
 from handrail.policy.approved_rules import remember
 from handrail.policy.files import PolicyError, load
 from handrail.text.display import escape
@@ -26,9 +25,9 @@ def test_what_the_person_sees_is_what_the_answer_binds_to(opened: Callable[..., 
     first = (project / "a.txt").read_text(encoding="utf-8")
     seen: list[str] = []
 
-    def approve(prepared: Prepared) -> bool:
+    def approve(question: Question) -> bool:
         (project / "a.txt").write_text(first.replace("line 2\n", "harmless\n"), encoding="utf-8")
-        seen.append(prepared.preview() + repr(prepared.proposed()))
+        seen.append(question.preview() + repr(question.files))
         (project / "a.txt").write_text(first, encoding="utf-8")
         return True
 
@@ -44,8 +43,8 @@ def test_a_link_that_is_turned_while_the_person_thinks_is_asked_about_again(
     (project / "in.txt").symlink_to("a.txt")
     asked: list[str] = []
 
-    def approve(prepared: Prepared) -> bool:
-        asked.append(prepared.preview())
+    def approve(question: Question) -> bool:
+        asked.append(question.preview())
         (project / "in.txt").unlink()
         (project / "in.txt").symlink_to(".env")
         return True
@@ -59,7 +58,7 @@ def test_a_link_that_is_turned_while_the_person_thinks_is_asked_about_again(
 def test_a_pattern_that_comes_to_a_secret_while_the_person_thinks_is_refused(
     opened: Callable[..., Session], project: Path
 ) -> None:
-    def approve(_: Prepared) -> bool:
+    def approve(_: Question) -> bool:
         (project / "b.key").write_text("secret\n", encoding="utf-8")
         return True
 
@@ -74,7 +73,7 @@ def test_a_directory_that_becomes_a_link_between_preview_and_commit_is_not_follo
         (project / name).mkdir()
         (project / name / "f").write_text("same\n", encoding="utf-8")
 
-    def approve(_: Prepared) -> bool:
+    def approve(_: Question) -> bool:
         if not (project / "one").is_symlink():
             (project / "one").rename(project / "was")
             (project / "one").symlink_to("two")
@@ -82,9 +81,9 @@ def test_a_directory_that_becomes_a_link_between_preview_and_commit_is_not_follo
 
     asked: list[str] = []
 
-    def counted(prepared: Prepared) -> bool:
-        asked.append(prepared.accesses[0].path)
-        return approve(prepared)
+    def counted(question: Question) -> bool:
+        asked.append(question.accesses[0].path)
+        return approve(question)
 
     with opened(counted) as session:
         session.call("Read", {"file_path": "one/f"})
@@ -100,7 +99,7 @@ def test_a_mode_that_becomes_stricter_while_the_person_thinks_holds(
     before = (project / "a.txt").read_bytes()
     sessions: list[Session] = []
 
-    def approve(_: Prepared) -> bool:
+    def approve(_: Question) -> bool:
         sessions[0].set_mode("read-only")
         return True
 
@@ -115,7 +114,7 @@ def test_hunks_that_were_not_wanted_stay_unwanted_when_the_file_changes_meanwhil
 ) -> None:
     asked: list[int] = []
 
-    def approve(_: Prepared) -> Answer:
+    def approve(_: Question) -> Answer:
         asked.append(1)
         if len(asked) == 1:
             text = (project / "a.txt").read_text(encoding="utf-8")
@@ -160,8 +159,8 @@ def test_a_move_and_a_removal_are_asked_again_if_what_is_in_the_directory_change
         (project / name).mkdir(exist_ok=True)
         asked: list[str] = []
 
-        def approve(prepared: Prepared, name: str = name, asked: list[str] = asked) -> bool:
-            asked.append(prepared.preview())
+        def approve(question: Question, name: str = name, asked: list[str] = asked) -> bool:
+            asked.append(question.preview())
             (project / name / "late.txt").write_text("late\n", encoding="utf-8")
             return True
 
@@ -176,9 +175,9 @@ def test_a_move_and_a_removal_are_asked_again_if_what_is_in_the_directory_change
 def test_two_calls_at_once_each_get_their_own_answer(opened: Callable[..., Session], project: Path) -> None:
     both = threading.Barrier(2, timeout=TIMEOUT)
 
-    def approve(prepared: Prepared) -> bool:
+    def approve(question: Question) -> bool:
         both.wait()
-        return prepared.accesses[0].target == "good.txt"
+        return question.accesses[0].target == "good.txt"
 
     with opened(approve) as session:
         results: dict[str, Any] = {}
@@ -220,8 +219,8 @@ def test_yes_to_a_command_for_the_session_holds_where_it_was_said(
         (project / name / "run.sh").chmod(0o755)
     asked: list[str] = []
 
-    def approve(prepared: Prepared) -> Answer:
-        asked.append(prepared.accesses[0].place)
+    def approve(question: Question) -> Answer:
+        asked.append(question.accesses[0].place)
         return Answer(True, lasting="session")
 
     with opened(approve) as session:
@@ -376,8 +375,8 @@ def test_a_file_that_was_approved_is_not_another_one_by_a_link(opened: Callable[
     (project / "b.txt").write_text("b\n", encoding="utf-8")
     asked: list[Access] = []
 
-    def approve(prepared: Prepared) -> Answer:
-        asked.extend(prepared.accesses)
+    def approve(question: Question) -> Answer:
+        asked.extend(question.accesses)
         return Answer(True, lasting="session")
 
     with opened(approve) as session:

@@ -10,16 +10,21 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from handrail import Session
-from handrail.approval import attached, messages, unix_socket
-from handrail.approval.server import Desk, Incoming
-from handrail.pipeline.prepared import Answer, Prepared
+from handrail import Prepared, Session
+from handrail.approval import client, unix_socket
+from handrail.approval.server import ApprovalServer, IncomingQuestion
+from handrail.approval.shorten import shorten
+from handrail.model import Answer, Call, FileDiff, Question, Verdict
+from handrail.pipeline.question import ask_about
 from tests.command import TIMEOUT
+
+NOTHING = Question(Call("T", {}), (), Verdict("ask"))
 
 
 @pytest.fixture
@@ -31,10 +36,10 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_one_that_gives_no_sign_of_life_any_more_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attached, "SILENCE", 0.2)
+    monkeypatch.setattr(client, "SILENCE", 0.2)
     ours, theirs = map(unix_socket.Line, socket.socketpair())
     found = [ours]
-    assert attached.first(found, {"files": []}, threading.Event()) is None
+    assert client.first_answer(found, NOTHING, threading.Event()) is None
     assert found == []
     with pytest.raises(unix_socket.Broken):
         theirs.wait(TIMEOUT)
@@ -53,7 +58,7 @@ def test_the_kernel_says_who_is_on_the_other_side(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
 def test_a_process_of_another_user_is_turned_away(tmp_path: Path) -> None:
-    with Desk(str(tmp_path), None):
+    with ApprovalServer(str(tmp_path), None):
         place = tmp_path / "approvers"
         (path,) = place.iterdir()
         # The mode bits would keep it out already: they are opened, so that only the kernel's word counts.
@@ -76,13 +81,13 @@ def test_a_process_of_another_user_is_turned_away(tmp_path: Path) -> None:
         b"[]\n",
         b"nonsense\n",
         b'{"ask": 1}\n',
-        b'{"ask": {"tool": 1}}\n',
+        b'{"ask": {"call": {"tool": 1}}}\n',
         b"\xff\xfe\n",
         b"[" * 100_000 + b"\n",
     ],
 )
 def test_what_is_no_question_is_hung_up_on_and_the_next_is_taken(tmp_path: Path, frame: bytes) -> None:
-    with Desk(str(tmp_path), None) as desk:
+    with ApprovalServer(str(tmp_path), None) as server:
         for sent in (frame, frame):
             (connection,) = unix_socket.listening(str(tmp_path))
             with connection:
@@ -93,11 +98,11 @@ def test_what_is_no_question_is_hung_up_on_and_the_next_is_taken(tmp_path: Path,
                 connection.shutdown(socket.SHUT_WR)
                 with contextlib.suppress(ConnectionResetError):  # hung up on in the middle of what was sent
                     assert connection.recv(1) == b""
-        assert desk.questions.empty()
+        assert server.questions.empty()
 
 
 def test_a_line_that_never_ends_is_not_kept(tmp_path: Path) -> None:
-    with Desk(str(tmp_path), None):
+    with ApprovalServer(str(tmp_path), None):
         (connection,) = unix_socket.listening(str(tmp_path))
         with connection:
             connection.setblocking(True)
@@ -123,7 +128,7 @@ def test_a_line_that_never_ends_is_not_kept(tmp_path: Path) -> None:
 )
 def test_what_has_not_the_shape_of_an_answer_is_no_yes(value: Any) -> None:
     with pytest.raises(unix_socket.Broken):
-        messages.answered(value, {"files": []})
+        client.read_answer(value, NOTHING)
 
 
 @pytest.mark.parametrize(
@@ -137,9 +142,9 @@ def test_what_has_not_the_shape_of_an_answer_is_no_yes(value: Any) -> None:
 )
 def test_an_answer_arrives_as_it_was_given(answer: Answer) -> None:
     ours, theirs = map(unix_socket.Line, socket.socketpair())
-    ours.send(messages.answer(answer))
-    asked = {"files": [{"path": "a", "parts": True, "text": "x"}]}
-    assert messages.answered(theirs.wait(TIMEOUT), asked) == answer
+    ours.send(answer.as_json())
+    question = replace(NOTHING, files=(FileDiff("a", selectable=True, editable=True),))
+    assert client.read_answer(theirs.wait(TIMEOUT), question) == answer
     ours.close()
     theirs.close()
 
@@ -147,23 +152,24 @@ def test_an_answer_arrives_as_it_was_given(answer: Answer) -> None:
 def test_a_state_directory_with_a_long_name_can_be_listened_in(tmp_path: Path) -> None:
     deep = tmp_path / ("d" * 100) / ("e" * 100)
     deep.mkdir(parents=True)
-    with Desk(str(deep), None):
+    with ApprovalServer(str(deep), None):
         (connection,) = unix_socket.listening(str(deep))
         connection.close()
 
 
 @pytest.mark.parametrize("answer", [Answer(True, hunks={"b": []}), Answer(True, contents={"b": "x"})])
-@pytest.mark.parametrize("files", [[], [{"path": "b", "parts": False, "text": ""}]])
-def test_an_answer_about_what_was_not_asked_is_none(answer: Answer, files: list[dict[str, Any]]) -> None:
+@pytest.mark.parametrize("files", [(), (FileDiff("b"),)])
+def test_an_answer_about_what_was_not_asked_is_none(answer: Answer, files: tuple[FileDiff, ...]) -> None:
     with pytest.raises(unix_socket.Broken):
-        messages.answered(messages.answer(answer), {"files": files})
+        client.read_answer(answer.as_json(), replace(NOTHING, files=files))
 
 
-def carried(prepared: Prepared) -> tuple[messages.Question, int]:
+def carried(prepared: Prepared) -> tuple[Question, int]:
     """A question as it arrives, and its size on the way."""
-    sent = messages.question(prepared, "/project")
+    proposed = prepared.proposed()
+    sent = shorten(ask_about(prepared, proposed, workspace="/project")).as_json()
     size = len(json.dumps(sent, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-    return messages.asked(json.loads(json.dumps(sent))), size
+    return Question.from_json(json.loads(json.dumps(sent))), size
 
 
 def test_a_small_change_arrives_whole(make_session: Callable[..., Session], project: Path) -> None:
@@ -172,10 +178,9 @@ def test_a_small_change_arrives_whole(make_session: Callable[..., Session], proj
     edit = {"file_path": "a.txt", "old_string": "line 3\n", "new_string": "three\n"}
     prepared = session.prepare("Edit", edit)
     question, _ = carried(prepared)
-    (there,), (here,) = question.prepared.proposed(), prepared.proposed()
-    assert (there.path, list(there.hunks), there.text, there.parts) == (here.path, here.hunks, here.text, here.parts)
-    assert question.prepared.call.arguments == edit and question.prepared.verdict == prepared.verdict
-    assert not question.shortened
+    assert question == ask_about(prepared, prepared.proposed(), workspace="/project")
+    assert question.preview() == prepared.preview() and not question.shortened
+    assert question.files[0].selectable and question.files[0].editable
 
 
 def test_a_huge_diff_is_bounded_and_what_is_missing_is_said(
@@ -185,22 +190,19 @@ def test_a_huge_diff_is_bounded_and_what_is_missing_is_said(
     line = "\x01" * 5000
     content = "".join(f"{number} {line}\n" for number in range(5_000))
     question, size = carried(session.prepare("Write", {"file_path": "big.txt", "content": content}))
-    (one,) = question.prepared.proposed()
+    (one,) = question.files
     assert size < unix_socket.MOST_BYTES
     assert any("big.txt" in missing for missing in question.shortened)
-    assert not one.text and not one.parts and one.hunks[-1].left_out
-    assert question.prepared.call.arguments == {}
+    assert one.after is None and not one.editable and not one.selectable and "not shown" in one.hunks[-1]
+    assert question.call.arguments == {}
 
 
 def test_a_long_line_is_cut_once_and_says_how_much_is_missing(
     make_session: Callable[..., Session], project: Path
 ) -> None:
-    from handrail.text.diff import format_unified
-
     session = make_session(project, mode="ask")
     question, _ = carried(session.prepare("Write", {"file_path": "long.txt", "content": "x" * 10_000 + "\n"}))
-    (one,) = question.prepared.proposed()
-    shown = format_unified(one.path, one.hunks)
+    shown = question.preview()
     assert shown.count("characters more]") == 1
     (line,) = [line for line in shown.splitlines() if line.startswith("+x")]
     assert f"[{10_000 - line.count('x')} characters more]" in line
@@ -213,7 +215,7 @@ def test_a_command_with_very_many_effects_says_that_not_all_are_shown(
     command = "touch " + " ".join(f"f{number}" for number in range(700))
     question, _ = carried(session.prepare("Bash", {"command": command}))
     assert any("effects" in missing for missing in question.shortened)
-    assert question.prepared.accesses[0].target == command
+    assert question.accesses[0].target == command
 
 
 def test_a_very_long_command_is_cut_and_cannot_be_changed(make_session: Callable[..., Session], project: Path) -> None:
@@ -221,29 +223,20 @@ def test_a_very_long_command_is_cut_and_cannot_be_changed(make_session: Callable
     command = "echo " + "x" * 300_000 + " > f"
     question, size = carried(session.prepare("Bash", {"command": command}))
     assert size < 2_000_000 and any("characters" in missing for missing in question.shortened)
-    assert question.prepared.args.command is None  # type: ignore[attr-defined]
+    assert not question.command_argument
 
 
 def test_answers_to_many_questions_at_once_find_their_way(tmp_path: Path) -> None:
-    """Twenty processes would be slow: twenty connections, one of them taken back."""
-    value = {
-        "tool": "T",
-        "arguments": None,
-        "command": None,
-        "touches": [],
-        "verdict": {**dict.fromkeys(("rule", "why", "source", "allow"), ""), "decision": "ask"},
-        "files": [],
-        "shortened": [],
-    }
-    with Desk(str(tmp_path), None) as desk:
+    """Twenty processes would be slow: twenty connections, one of them withdrawn."""
+    with ApprovalServer(str(tmp_path), None) as server:
         lines = []
         for number in range(20):
             (connection,) = unix_socket.listening(str(tmp_path))
             line = unix_socket.Line(connection)
             line.wait(TIMEOUT)
-            line.send({"ask": {**value, "workspace": str(number)}})
+            line.send({"ask": replace(NOTHING, workspace=str(number)).as_json()})
             lines.append(line)
-        taken: list[Incoming] = [desk.questions.get(timeout=TIMEOUT) for _ in lines]
+        taken: list[IncomingQuestion] = [server.questions.get(timeout=TIMEOUT) for _ in lines]
         lines[7].close()
         for incoming in taken:
             number = int(incoming.question.workspace)
@@ -255,5 +248,5 @@ def test_answers_to_many_questions_at_once_find_their_way(tmp_path: Path) -> Non
             incoming.close()
         for number, line in enumerate(lines):
             if number != 7:
-                assert messages.answered(line.wait(TIMEOUT)["answer"], value).reason == str(number)
+                assert client.read_answer(line.wait(TIMEOUT)["answer"], NOTHING).reason == str(number)
                 line.close()

@@ -9,11 +9,11 @@ from typing import Any
 import anyio
 import pytest
 
-from handrail import Prepared, Session, Settings
+from handrail import Question, Session, Settings
 from handrail.aio import AsyncSession
 from handrail.integrations.common import CallOrder, RequestedCall, async_answer_calls
 from handrail.journal import NoJournal, Record
-from handrail.pipeline.prepared import Answer
+from handrail.model import Answer
 
 READY = "touch started; sleep 600; touch ended"
 
@@ -110,10 +110,10 @@ def test_closing_ends_what_still_runs(tmp_path: Path) -> None:
 def test_an_async_approval_is_awaited_in_the_loop_of_the_caller(tmp_path: Path) -> None:
     loops: list[Any] = []
 
-    async def approve(prepared: Prepared) -> bool:
+    async def approve(question: Question) -> bool:
         await asyncio.sleep(0)
         loops.append(asyncio.get_running_loop())
-        return "yes.txt" in prepared.accesses[0].target
+        return "yes.txt" in question.accesses[0].target
 
     async def main() -> None:
         async with AsyncSession.open(tmp_path, mode="ask", approve=approve) as session:
@@ -127,7 +127,7 @@ def test_an_async_approval_is_awaited_in_the_loop_of_the_caller(tmp_path: Path) 
 
 
 def test_a_plain_approval_works_and_the_session_may_be_used_without_a_loop(tmp_path: Path) -> None:
-    async def approve(_: Prepared) -> Answer:
+    async def approve(_: Question) -> Answer:
         return Answer(True)
 
     session = AsyncSession.open(tmp_path, mode="ask", approve=lambda _: True)
@@ -144,7 +144,7 @@ def test_a_call_that_is_cancelled_while_a_person_is_asked_changes_nothing(tmp_pa
     async def main() -> None:
         asked = asyncio.Event()
 
-        async def approve(_: Prepared) -> bool:
+        async def approve(_: Question) -> bool:
             asked.set()
             try:
                 await asyncio.Event().wait()
@@ -168,7 +168,7 @@ def test_closing_does_not_wait_for_a_person_who_is_asked(tmp_path: Path) -> None
     async def main() -> None:
         asked = asyncio.Event()
 
-        async def approve(_: Prepared) -> bool:
+        async def approve(_: Question) -> bool:
             asked.set()
             await asyncio.Event().wait()
             return True
@@ -183,7 +183,7 @@ def test_closing_does_not_wait_for_a_person_who_is_asked(tmp_path: Path) -> None
 
 
 def test_a_fault_of_this_program_reaches_the_caller_as_without_a_thread(tmp_path: Path) -> None:
-    async def approve(_: Prepared) -> bool:
+    async def approve(_: Question) -> bool:
         raise ZeroDivisionError
 
     async def main() -> None:
@@ -199,9 +199,9 @@ def test_a_person_who_is_asked_may_look_around_with_the_same_session(tmp_path: P
     asked: list[str] = []
 
     async def main() -> None:
-        async def approve(prepared: Prepared) -> bool:
-            asked.append(prepared.call.id)
-            if prepared.call.id == "outer":  # a plain call inside the loop, which asks again
+        async def approve(question: Question) -> bool:
+            asked.append(question.call.id)
+            if question.call.id == "outer":  # a plain call inside the loop, which asks again
                 return session.session.call("Write", {"file_path": "b.txt", "content": "b"}, id="inner").ok
             return True
 
@@ -216,7 +216,7 @@ def test_a_person_who_is_asked_may_look_around_with_the_same_session(tmp_path: P
 def test_an_export_asks_in_the_loop_of_the_caller_too(tmp_path: Path) -> None:
     loops: list[Any] = []
 
-    async def approve(_: Prepared) -> bool:
+    async def approve(_: Question) -> bool:
         loops.append(asyncio.get_running_loop())
         return True
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from handrail import dialects
+from handrail.approval.answer_tokens import AnswerTokens
 from handrail.mcp import protocol, tool_list
-from handrail.mcp.answer_tokens import Seals
 from handrail.mcp.stdio.channel import Channel
 from handrail.model import Failure, Note, Result
 from handrail.wire import mcp
@@ -179,15 +179,15 @@ def test_a_channel_that_nobody_reads_says_so_and_ends() -> None:
     os.close(feed)
 
 
-def test_a_seal_holds_once_and_only_for_what_it_was_made_for() -> None:
-    seals = Seals()
-    state = seals.seal("Bash", {"command": "a"})
-    assert not seals.holds(state, "Bash", {"command": "b"})
-    assert not Seals().holds(state, "Bash", {"command": "a"})
-    assert seals.genuine(state) and not Seals().genuine(state)
+def test_a_token_counts_once_and_only_for_the_question_it_was_issued_for() -> None:
+    tokens = AnswerTokens()
+    state = tokens.issue("Bash", {"command": "a"})
+    assert not tokens.redeem(state, "Bash", {"command": "b"})
+    assert not AnswerTokens().redeem(state, "Bash", {"command": "a"})
+    assert tokens.is_genuine(state) and not AnswerTokens().is_genuine(state)
     for changed in (state + "x", "0" * 32 + state[32:], state[:40] + "x" + state[41:], "", ".", "..", "é.é.é", 3, None):
-        assert not seals.genuine(changed)
-    assert not seals.holds(None, "Bash", {"command": "a"})
-    assert not seals.holds("\ud800.\ud800", "Bash", {"command": "a"})
-    assert seals.holds(state, "Bash", {"command": "a"})
-    assert not seals.holds(state, "Bash", {"command": "a"})
+        assert not tokens.is_genuine(changed)
+    assert not tokens.redeem(None, "Bash", {"command": "a"})
+    assert not tokens.redeem("\ud800.\ud800", "Bash", {"command": "a"})
+    assert tokens.redeem(state, "Bash", {"command": "a"})
+    assert not tokens.redeem(state, "Bash", {"command": "a"})

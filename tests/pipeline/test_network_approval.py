@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from handrail import Session
-from handrail.model import Result
-from handrail.pipeline.prepared import Answer, Prepared
+from handrail.model import Answer, Question, Result
 from handrail.policy.files import load, parse
 from tests.shell.own_places import BOUNDARIES, User, made_user
 from tests.shell.test_network import server
@@ -50,8 +49,8 @@ class Person:
         self.answer = answer
         self.asked: list[str] = []
 
-    def __call__(self, prepared: Prepared) -> Answer:
-        self.asked.append(prepared.verdict.why)
+    def __call__(self, question: Question) -> Answer:
+        self.asked.append(question.verdict.why)
         return self.answer
 
 

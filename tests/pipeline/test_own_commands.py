@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from handrail.approval import unix_socket
-from handrail.approval.server import Desk
+from handrail.approval.server import ApprovalServer
 from handrail.shell.runner import ancestry
 from tests.command import TIMEOUT
 from tests.shell.own_places import SECRET, User, made_user, run
@@ -143,7 +143,7 @@ def test_a_command_cannot_answer_the_question_of_another_session(user: User) -> 
     """Without a boundary: a command of one session listens as an approver, and a second process asks."""
     (user.work / "answer.py").write_text(_ANSWER, encoding="utf-8")
     ask = (
-        "import sys; from handrail import Session; from handrail.approval import Approvers\n"
+        "import sys; from handrail import Session; from handrail.approval.client import Approvers\n"
         "with Session(sys.argv[1], mode='ask', approve=Approvers(sys.argv[2], sys.argv[1])) as session:\n"
         "    print(session.call('Write', {'file_path': 'new.txt', 'content': 'x'}).error.code)\n"
     )
@@ -166,7 +166,7 @@ def test_the_same_program_answers_when_a_person_has_started_it(user: User, tmp_p
     script.write_text(_ANSWER, encoding="utf-8")
     place = user.state / "approvers"
     ask = (
-        "import sys; from handrail import Session; from handrail.approval import Approvers\n"
+        "import sys; from handrail import Session; from handrail.approval.client import Approvers\n"
         "with Session(sys.argv[1], mode='ask', approve=Approvers(sys.argv[2], sys.argv[1])) as session:\n"
         "    print(session.call('Write', {'file_path': 'new.txt', 'content': 'x'}).status)\n"
     )
@@ -189,7 +189,7 @@ def test_a_command_that_connects_to_an_approver_is_turned_away(user: User, sandb
         "print(s.recv(100))"
     )
     (user.work / "connect.py").write_text(connect, encoding="utf-8")
-    with Desk(str(user.state), None) as desk, user.session(sandbox, mode="full", network=network) as session:
+    with ApprovalServer(str(user.state), None) as desk, user.session(sandbox, mode="full", network=network) as session:
         (path,) = (user.state / "approvers").glob("*.sock")
         said = run(session, f"python3 connect.py {path}")
         assert said == "b''\n" or "Error" in said

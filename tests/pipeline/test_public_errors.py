@@ -76,7 +76,7 @@ def test_the_right_values_are_listed(tmp_path: Path) -> None:
     refused("Root(", root=tmp_path, roots=["x"])
     refused("parse_rules", root=tmp_path, rules=["deny Read"])
     refused("judge", "Verdict", "AllowAll()", root=tmp_path, policy=object())
-    refused("Prepared", "Answer", root=tmp_path, approve="x")
+    refused("Question", "Answer", root=tmp_path, approve="x")
 
 
 def test_a_policy_and_a_mode_or_rules_exclude_each_other(tmp_path: Path) -> None:

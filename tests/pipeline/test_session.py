@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Access, Prepared, Record, Result, Session, ToolError, Verdict
+from handrail import Access, Question, Record, Result, Session, ToolError, Verdict
 from handrail.journal import NoJournal
 from handrail.model import as_json
 from handrail.pipeline.call_state import Trail
@@ -106,8 +106,8 @@ def test_a_call_that_must_be_asked_for_is_denied_when_nobody_can_be_asked(make_s
 def test_a_sync_approval_decides(make_session: Make, tmp_path: Path, answer: bool) -> None:
     seen: list[str] = []
 
-    def approve(prepared: Prepared) -> bool:
-        seen.append(prepared.preview())
+    def approve(question: Question) -> bool:
+        seen.append(question.preview())
         assert not (tmp_path / "a.txt").exists()
         return answer
 
@@ -119,7 +119,7 @@ def test_a_sync_approval_decides(make_session: Make, tmp_path: Path, answer: boo
 
 @pytest.mark.parametrize("answer", [True, False])
 def test_an_async_approval_decides(make_session: Make, tmp_path: Path, answer: bool) -> None:
-    async def approve(prepared: Prepared) -> bool:
+    async def approve(question: Question) -> bool:
         await asyncio.sleep(0)
         return answer
 
@@ -128,7 +128,7 @@ def test_an_async_approval_decides(make_session: Make, tmp_path: Path, answer: b
 
 
 def test_an_async_approval_decides_also_inside_a_running_loop(make_session: Make, tmp_path: Path) -> None:
-    async def approve(prepared: Prepared) -> bool:
+    async def approve(question: Question) -> bool:
         await asyncio.sleep(0)
         return True
 
@@ -155,7 +155,7 @@ def test_an_allowed_call_outside_the_workspace_is_still_refused(make_session: Ma
     assert not (tmp_path / "a.txt").exists()
 
 
-# Prepared
+# Question
 
 
 def test_a_preview_shows_the_diff_and_changes_nothing(make_session: Make, tmp_path: Path) -> None:

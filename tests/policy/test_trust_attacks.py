@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Prepared, Session, Settings
+from handrail import Question, Session, Settings
 from handrail.errors import NoSandbox
 from handrail.policy.files import parse
 from handrail.secrets.redaction import Redaction
@@ -97,8 +97,8 @@ def test_a_secret_is_not_read_by_typing_the_command_for_a_shell(tmp_path: Path, 
     root.mkdir()
     (root / ".env").write_text("KEY=1\n", encoding="utf-8")
 
-    def only_the_shell(prepared: Prepared) -> bool:
-        return prepared.call.arguments.get("command") == "bash"
+    def only_the_shell(question: Question) -> bool:
+        return question.call.arguments.get("command") == "bash"
 
     session = make_session(root, mode="full", sandbox="off", approve=only_the_shell)
     job = session.call("Bash", {"command": "bash", "background": True}).data["job"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from handrail import Access, Prepared, Root, Session
+from handrail import Access, Question, Root, Session
 from handrail.policy.files import parse
 from handrail.policy.judge import RulePolicy
 
@@ -31,8 +31,8 @@ def test_s0_2_each_call_is_decided_by_itself(project: Path, make_session: Make) 
     """The three calls of the document: one goes through, one is asked about, one is refused and nobody is asked."""
     asked: list[tuple[str, str]] = []
 
-    def approve(prepared: Prepared) -> bool:
-        asked.append((prepared.call.tool, prepared.verdict.why))
+    def approve(question: Question) -> bool:
+        asked.append((question.call.tool, question.verdict.why))
         return True
 
     policy = _policy(project, lines=["deny Bash(rm:*)"])

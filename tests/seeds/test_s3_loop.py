@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail import Prepared, Session
+from handrail import Question, Session
 from handrail.agent.messages import Ended
 from handrail.agent.prompt import system_prompt
 from handrail_demo.scripted_server import Line, Seen
@@ -125,8 +125,8 @@ def test_s3_21_every_todo_becomes_done_with_a_read_an_edit_and_a_closing_sentenc
 
     asked: list[str] = []
 
-    def approve(prepared: Prepared) -> bool:
-        asked.append(prepared.call.tool)
+    def approve(question: Question) -> bool:
+        asked.append(question.call.tool)
         return True
 
     at = stage(script, dialect="hello", mode="ask", approve=approve)

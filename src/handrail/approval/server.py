@@ -1,6 +1,6 @@
-"""The side that is attached: takes the questions of other processes, one after the other, and gives answers back.
+"""Approval server: receives questions from other Handrail processes and returns a person's answers.
 
-A thread for each process that asks keeps the connection alive, and notices when the question is taken back.
+One thread for each process that asks keeps the connection alive, and notices when the question is withdrawn.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ import socket
 import threading
 from queue import SimpleQueue
 
-from handrail.approval import messages, unix_socket
+from handrail.approval import unix_socket
 from handrail.approval.unix_socket import Broken, Line
-from handrail.pipeline.prepared import Answer
+from handrail.model import Answer, Question
 
 _BEAT = 5.0
 """Seconds between signs of life."""
 _MOST_OPEN = 64
 
 
-class Incoming:
-    """A question of another process, until it is answered or taken back."""
+class IncomingQuestion:
+    """A question from another process, until it is answered or withdrawn."""
 
-    def __init__(self, line: Line, question: messages.Question, pid: int) -> None:
+    def __init__(self, line: Line, question: Question, pid: int) -> None:
         self.question = question
         self.pid = pid
         self.over = ""
@@ -41,7 +41,7 @@ class Incoming:
         if self.over:
             return False
         try:
-            self._line.send({"answer": messages.answer(answer)})
+            self._line.send({"answer": answer.as_json()})
         except Broken:
             return False
         self._answered = True
@@ -52,64 +52,64 @@ class Incoming:
         os.close(self._gone)
         self._gone = -1
 
-    def attend(self) -> None:
-        """Wait with whoever asks, until that is over."""
+    def keep_alive(self) -> None:
+        """Send signs of life to the process that asks, until the question is over."""
         try:
             while not self.over:
                 try:
-                    said = self._line.wait(_BEAT)
+                    message = self._line.wait(_BEAT)
                 except TimeoutError:
                     self._line.send({"waiting": True})
                 else:
-                    over = said.get("over")
-                    self.over = over[:200] if isinstance(over, str) and over else "it was taken back"
+                    over = message.get("over")
+                    self.over = over[:200] if isinstance(over, str) and over else "it was withdrawn"
         except Broken:
             self.over = "whoever asked has gone"
         finally:
             os.close(self._end)
 
 
-class Desk:
-    """Where questions arrive. ``workspace`` None: from all workspaces of this user."""
+class ApprovalServer:
+    """Listens for questions. ``workspace`` None: from all workspaces of this user."""
 
     def __init__(self, state: str, workspace: str | None) -> None:
-        self.questions: SimpleQueue[Incoming] = SimpleQueue()
+        self.questions: SimpleQueue[IncomingQuestion] = SimpleQueue()
         self._workspace = workspace
         self._open: set[Line] = set()
         self._lock = threading.Lock()
-        self._listening, self._path = unix_socket.listen(state)
-        threading.Thread(target=self._listen, name="handrail-approve", daemon=True).start()
+        self._socket, self._path = unix_socket.listen(state)
+        threading.Thread(target=self._accept, name="handrail-approve", daemon=True).start()
 
-    def __enter__(self) -> Desk:
+    def __enter__(self) -> ApprovalServer:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Nobody is asked here any more; who waits for an answer is told so."""
+        """Stop listening, and hang up on whoever waits for an answer."""
         with contextlib.suppress(OSError):
             os.unlink(self._path)
         with contextlib.suppress(OSError):
-            self._listening.shutdown(socket.SHUT_RDWR)  # which wakes the thread
-        self._listening.close()
+            self._socket.shutdown(socket.SHUT_RDWR)  # which wakes the thread
+        self._socket.close()
         with self._lock:
             waiting = list(self._open)
         for line in waiting:
             line.shut()
 
-    def _listen(self) -> None:
+    def _accept(self) -> None:
         while True:
             try:
-                connection, _ = self._listening.accept()
+                connection, _ = self._socket.accept()
             except OSError:  # closed
                 return
             line = Line(connection)
             with self._lock:
-                room = len(self._open) < _MOST_OPEN
-                if room:
+                accepted = len(self._open) < _MOST_OPEN
+                if accepted:
                     self._open.add(line)
-            if room:
+            if accepted:
                 threading.Thread(target=self._serve, args=(line, connection), daemon=True).start()
             else:
                 line.close()
@@ -118,10 +118,11 @@ class Desk:
         try:
             pid = unix_socket.require_apart(connection, answers=False)
             line.send({"handrail": unix_socket.VERSION, "workspace": self._workspace})
-            incoming = Incoming(line, messages.asked(line.wait(unix_socket.PATIENCE).get("ask") or {}), pid)
+            question = Question.from_json(line.wait(unix_socket.PATIENCE).get("ask"))
+            incoming = IncomingQuestion(line, question, pid)
             self.questions.put(incoming)
-            incoming.attend()
-        except (Broken, TimeoutError):
+            incoming.keep_alive()
+        except (Broken, TimeoutError, ValueError):
             return
         finally:
             with self._lock:

@@ -1,7 +1,7 @@
-"""The wire between processes of one user: sockets in a private directory, the other side's identity, JSON lines.
+"""JSON lines between processes of one user, over Unix sockets in a private directory.
 
-Each attached approver listens on a socket of its own, named by its process. A socket that nobody listens on any more is
-taken away by whoever finds it. The kernel says who is on the other side; another user is never spoken to.
+Each attached approver listens on a socket of its own, named by its process. A client removes sockets that nobody
+listens on any more. The kernel says which user and process is on the other side; other users are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 
 from handrail.shell.runner import ancestry
 
-VERSION = 1
+VERSION = 2
 MOST_BYTES = 16 << 20
 """The longest line that is sent or taken."""
 PATIENCE = 10.0

@@ -8,14 +8,14 @@ import os
 import select
 from typing import TYPE_CHECKING
 
+from handrail.approval.tty import Tty
 from handrail.cli.common import open_config, require_directory, verb_parser
 from handrail.cli.output import Screen, Stop, UsageError
-from handrail.cli.tty import Tty
+from handrail.model import Answer
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
-    from handrail.approval.server import Desk, Incoming
-    from handrail.pipeline.prepared import Answer
+    from handrail.approval.server import ApprovalServer, IncomingQuestion
 
 _ABOUT = """\
 Wait in this terminal, and be asked whatever other processes of Handrail need a person for: an MCP server whose client
@@ -46,7 +46,7 @@ class _Over(Exception):
 class _Terminal(Tty):
     """A terminal at which waiting for a key ends when the question is over."""
 
-    incoming: Incoming | None = None
+    incoming: IncomingQuestion | None = None
 
     def read(self, most: int) -> bytes:
         if self.incoming:
@@ -69,81 +69,77 @@ def run(options: argparse.Namespace) -> int:
     tty = _Terminal.open()
     if not isinstance(tty, _Terminal):
         raise UsageError("there is no terminal to ask at; run this in one")
-    from handrail.approval.server import Desk
+    from handrail.approval.server import ApprovalServer
     from handrail.files.locks import state_directory
 
     workspace = None if options.all else os.path.realpath(options.workspace)
     with contextlib.closing(tty):
         try:
-            desk = Desk(state_directory(open_config().settings.state), workspace)
+            server = ApprovalServer(state_directory(open_config().settings.state), workspace)
         except OSError as error:
             raise Stop(f"no questions can be taken at {escape(error.filename or '')}: {error.strerror}") from None
-        with desk, contextlib.suppress(KeyboardInterrupt):
-            _Counter(tty, desk, workspace).work()
+        with server, contextlib.suppress(KeyboardInterrupt):
+            _Loop(tty, server, workspace).run()
         with contextlib.suppress(OSError):
             tty.write("\ndetached\n")
     return 0
 
 
-class _Counter:
-    """Where the person sits: takes one question after the other."""
+class _Loop:
+    """Asks the person one question after the other."""
 
-    def __init__(self, tty: _Terminal, desk: Desk, workspace: str | None) -> None:
-        from handrail.cli.asking import Asker, Display
+    def __init__(self, tty: _Terminal, server: ApprovalServer, workspace: str | None) -> None:
+        from handrail.approval.terminal import Display, TerminalAsker
 
         self._tty = tty
-        self._desk = desk
+        self._server = server
         self._workspace = workspace
-        self._asker = Asker(tty)
+        self._asker = TerminalAsker(tty)
         self._display = Display(tty.write, Screen(tty.out))
 
-    def work(self) -> None:
+    def run(self) -> None:
         """Until Ctrl-C, or the end of the terminal."""
         about = f"about {escape(self._workspace)}" if self._workspace else "of all your processes"
-        self._display.say(f"Questions {about} are asked here. Ctrl-C detaches.", "bold")
+        self._display.print(f"Questions {about} are asked here. Ctrl-C detaches.", "bold")
         while True:
-            incoming = self._desk.questions.get()
+            incoming = self._server.questions.get()
             with contextlib.closing(incoming):
                 try:
                     self._take(incoming)
                 except OSError:  # the terminal is gone
                     return
 
-    def _take(self, incoming: Incoming) -> None:
+    def _take(self, incoming: IncomingQuestion) -> None:
         if incoming.over:
             return self._gone(incoming)
         self._tty.write("\a")  # the person may look elsewhere
         question = incoming.question
-        waiting = self._desk.questions.qsize()
+        waiting = self._server.questions.qsize()
         more = f"; {waiting} more waiting" if waiting else ""
-        self._display.say(f"\nprocess {incoming.pid} in {escape(question.workspace)}{more}", "dim")
-        for missing in question.shortened:
-            self._display.say(f"NOT shown here: {escape(missing)}", "bold red")
+        self._display.print(f"\nprocess {incoming.pid} in {escape(question.workspace)}{more}", "dim")
         self._tty.incoming = incoming
         try:
-            answer = self._asker(question.prepared)
+            answer = self._asker(question)
         except _Over:
             return self._gone(incoming)
         finally:
             self._tty.incoming = None
         return self._give(incoming, answer)
 
-    def _give(self, incoming: Incoming, answer: Answer) -> None:
+    def _give(self, incoming: IncomingQuestion, answer: Answer) -> None:
         try:
             given = incoming.answer(answer)
         except ValueError:
-            from handrail.pipeline.prepared import Answer
-
-            self._display.say("That is too long to be sent: it counts as a no.", "red")
+            self._display.print("That is too long to be sent: it counts as a no.", "red")
             given = incoming.answer(Answer(False, "the person's own text was too long"))
         if given:
             word = "no" if not answer.yes else "yes" if answer.lasting == "once" else f"yes, {answer.lasting}"
-            self._display.say(f"answered: {word}", "dim")
+            self._display.print(f"answered: {word}", "dim")
         else:
             self._gone(incoming)
 
-    def _gone(self, incoming: Incoming) -> None:
-        tool = escape(incoming.question.prepared.call.tool)
-        self._display.say(
+    def _gone(self, incoming: IncomingQuestion) -> None:
+        tool = escape(incoming.question.call.tool)
+        self._display.print(
             f"\n{tool} need not be answered any more: {incoming.over or 'whoever asked has gone'}", "yellow"
         )

@@ -13,7 +13,7 @@ from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.dialects import Dialect
-    from handrail.pipeline.prepared import Approve
+    from handrail.model import Approve
     from handrail.pipeline.session import Session
     from handrail.settings import Settings
     from handrail.settings.config_file import Config
@@ -135,16 +135,16 @@ def add_mode(parser: argparse.ArgumentParser) -> None:
 
 def person() -> Approve | None:
     """Somebody who can be asked: the person at the terminal, if there is one."""
-    from handrail.cli.asking import Asker
-    from handrail.cli.tty import Tty
+    from handrail.approval.terminal import TerminalAsker
+    from handrail.approval.tty import Tty
 
     tty = Tty.open()
-    return Asker(tty) if tty else None
+    return TerminalAsker(tty) if tty else None
 
 
 def _elsewhere(workspace: str, settings: Settings) -> Approve:
     """Whoever has attached from another terminal, where nobody sits in front of this one."""
-    from handrail.approval import Approvers
+    from handrail.approval.client import Approvers
     from handrail.files.locks import state_directory
 
     return Approvers(state_directory(settings.state), workspace)

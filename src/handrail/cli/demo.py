@@ -16,7 +16,7 @@ from handrail.cli.output import Screen, Stop, UsageError, on_terminal
 from handrail.extras import MissingExtra, needs
 
 if TYPE_CHECKING:
-    from handrail.pipeline.prepared import Approve
+    from handrail.model import Approve
     from handrail_demo.report import Report
     from handrail_demo.scripted_server import Script
 
@@ -130,7 +130,7 @@ def _person(options: argparse.Namespace) -> Iterator[Approve | None]:
         return
     import signal
 
-    from handrail.cli.asking import Asker
+    from handrail.approval.terminal import TerminalAsker
     from handrail.cli.chat.approvals import StoppableTty
 
     tty = StoppableTty.open()
@@ -143,7 +143,7 @@ def _person(options: argparse.Namespace) -> Iterator[Approve | None]:
 
     before = signal.signal(signal.SIGINT, pressed)
     try:
-        yield Asker(tty)
+        yield TerminalAsker(tty)
     finally:
         signal.signal(signal.SIGINT, before)
         tty.close()

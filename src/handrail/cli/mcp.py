@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from handrail.pipeline.prepared import Approve
+    from handrail.model import Approve
     from handrail.pipeline.session import Session
 
 _ABOUT = """\

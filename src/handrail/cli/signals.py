@@ -15,13 +15,3 @@ def repair_signals() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-
-
-def hear_terminal() -> None:
-    """React to Ctrl-C, Ctrl-\\ and the end of the terminal: a person sits there, whatever the parent has ignored."""
-    with contextlib.suppress(AttributeError, ValueError):
-        for number in (signal.SIGHUP, signal.SIGQUIT):
-            if signal.getsignal(number) is signal.SIG_IGN:
-                signal.signal(number, signal.SIG_DFL)
-        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-            signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -20,9 +20,8 @@ from handrail.errors import ToolError
 from handrail.extras import needs
 from handrail.files.artefacts import ALIAS
 from handrail.files.versions import load
-from handrail.model import Result
+from handrail.model import Approve, Result
 from handrail.pipeline.async_calls import AsyncCalls
-from handrail.pipeline.prepared import Approve
 from handrail.pipeline.session import Session
 from handrail.pipeline.session_options import SessionOptions
 from handrail.wire.images import images_of

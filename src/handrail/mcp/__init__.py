@@ -5,6 +5,6 @@
     install/        the entry of the server in the configuration of clients
 
 All doors share `protocol` (messages and the two eras), `wire` (specs and results as MCP), `offer` (which tools),
-`sessions`, and `asking` with its `seals` (a person is asked). Nothing is imported before it is needed: what stands at
+`sessions`, and `approval.elicitation` (a person is asked). Nothing is imported before it is needed: what stands at
 the top of `protocol`, `wire`, `offer`, `stdio.channel` and `stdio.server` is paid for on every start.
 """

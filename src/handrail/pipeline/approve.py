@@ -1,19 +1,21 @@
-"""Approval: who is asked, what the person was shown, what was answered before, and what the answer binds to.
+"""The approve step: ask a person about a call, bind the answer to what was shown, remember answers that last.
 
-A yes holds for what was shown. The files are compared again under their locks when the call commits, and if what it
-would do now is not what the person saw, the call is prepared anew and asked again.
+A yes holds for what was shown. The files are compared again under their locks when the call commits; if the call would
+now do something else than the person saw, it is prepared again and asked again.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from handrail.errors import Denied, NeedsApproval, ToolError
-from handrail.model import Access, Verdict
-from handrail.pipeline.context import Proposed, ToolContext
-from handrail.pipeline.prepared import Answer, Approve, Prepared, answered, command_of
+from handrail.journal import Origin
+from handrail.model import Access, Answer, Approve, Verdict
+from handrail.pipeline.context import Choice, Proposed, ToolContext
+from handrail.pipeline.prepared import Prepared, command_of
+from handrail.pipeline.question import ask_about
 from handrail.policy import Policy
 from handrail.text.display import escape
 from handrail.tools.tool import Remark
@@ -27,11 +29,17 @@ class Unlike(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """A person's yes, and what it was said to."""
+    """A person's yes, and the proposed changes that it was given for."""
 
     answer: Answer
     shown: Sequence[Proposed] | None
     """None where nothing could be shown in advance: a command."""
+
+    @property
+    def choice(self) -> Choice | None:
+        """The part of the changes that the person wants; None: all of them."""
+        hunks, contents = self.answer.hunks, self.answer.contents
+        return None if hunks is None and contents is None else Choice(hunks or {}, contents or {})
 
     def require_same(self, guard: ToolContext) -> None:
         """Raises `Unlike` if the run came to other bytes than the preview."""
@@ -61,11 +69,13 @@ class Approvals:
         self,
         policy: Policy,
         approve: Approve | None,
+        origin: Origin,
         own: Callable[[Sequence[Access]], Verdict | None] = lambda _: None,
     ) -> None:
         """``own``: what is said of Handrail's own files, which no policy and no answer of before loosens."""
         self._policy = policy
         self._approve = approve
+        self._origin = origin
         self._own = own
         self._granted: set[tuple[str, str, str]] = set()
         self._lock = threading.Lock()
@@ -112,7 +122,11 @@ class Approvals:
         if self._approve is None:
             raise nobody(verdict)
         shown = self._shown(prepared)
-        answer = Answer(True, lasting=rewritten.lasting) if rewritten else answered(self._approve(prepared))
+        if rewritten:
+            answer = Answer(True, lasting=rewritten.lasting)
+        else:
+            question = ask_about(prepared, shown, workspace=self._origin.workspace, session=self._origin.session)
+            answer = resolve_answer(self._approve(question))
         if not answer.yes:
             why = "the person who was asked said no" + (f": {answer.reason}" if answer.reason else "")
             if prepared.cancel and prepared.cancel.is_set():
@@ -179,6 +193,28 @@ def _require_shown(answer: Answer, shown: Sequence[Proposed]) -> None:
     for path in answer.contents or {}:
         if path not in known or known[path].after is None or (known[path].after and not known[path].text):
             raise ValueError(f"the answer has another text for {path!r}, which cannot be written otherwise")
+
+
+def resolve_answer(answer: bool | Answer | Awaitable[bool | Answer]) -> Answer:
+    """The `Answer` that a callback returned, as a bool, or as something to await.
+
+    It is awaited in a loop of its own, since this thread may be inside one. Raises `ValueError` for anything else: a
+    text that is not empty must not count as a yes.
+    """
+    if isinstance(answer, Answer):
+        return answer
+    if isinstance(answer, bool):
+        return Answer(answer)
+    if not isinstance(answer, Awaitable):
+        raise ValueError(f"approve must return True, False or an Answer, not {repr(answer)[:80]}")
+    import asyncio  # slow to import, and only needed here
+    from concurrent.futures import ThreadPoolExecutor
+
+    async def wait() -> bool | Answer:
+        return await answer
+
+    with ThreadPoolExecutor(1) as thread:
+        return resolve_answer(thread.submit(lambda: asyncio.run(wait())).result())
 
 
 def nobody(verdict: Verdict, attach: str = "") -> NeedsApproval:

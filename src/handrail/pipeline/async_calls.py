@@ -20,8 +20,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from handrail.dialects import Spec
-from handrail.model import Result
-from handrail.pipeline.prepared import Answer, Approve, Prepared
+from handrail.model import Answer, Approve, Question, Result
 from handrail.pipeline.session import Session
 
 Value = TypeVar("Value")
@@ -72,11 +71,11 @@ def in_callers_loop(approve: Approve) -> Approve:
 
     if not callable(approve):  # wrapped, it would look like a function to `Session`
         raise ValueError(
-            f"approve must be a function that takes a Prepared and returns an answer, not {repr(approve)[:80]}"
+            f"approve must be a function that takes a Question and returns an answer, not {repr(approve)[:80]}"
         )
 
-    def approve_in_loop(prepared: Prepared) -> bool | Answer | Awaitable[bool | Answer]:
-        answer = approve(prepared)
+    def approve_in_loop(question: Question) -> bool | Answer | Awaitable[bool | Answer]:
+        answer = approve(question)
         running = _RUNNING.get()
         if not isinstance(answer, Awaitable) or running is None or _inside_a_loop():
             return answer

@@ -11,9 +11,8 @@ from typing import Any
 
 from handrail.files.changes import Change
 from handrail.journal import Token
-from handrail.model import Access, Call, Result, Status, Verdict
+from handrail.model import Access, Answer, Call, Result, Status, Verdict
 from handrail.pipeline.approve import Consent
-from handrail.pipeline.prepared import Answer
 from handrail.tools.tool import Remark
 from handrail.workspace import WorkPath, Workspace, itself
 

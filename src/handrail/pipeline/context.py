@@ -58,6 +58,8 @@ class Proposed:
     """What would stand there, to be edited by a person; empty where it cannot be."""
     parts: bool = False
     """Whether single hunks can be chosen: not where a file is created, moved or deleted."""
+    description: str = ""
+    """Shown where there are no lines to compare: a directory, a binary file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,15 +248,16 @@ class ToolContext:
         if to is not None:
             self._carry(named, subtree, to)
         elif subtree.is_directory:
-            self.proposed.append(Proposed(named, subtree.listing(), None, []))
-            gone = Stored(subtree.path, b"", subtree.version)
             preview = describe_subtree(subtree, named)
+            self.proposed.append(Proposed(named, subtree.listing(), None, [], description=preview))
+            gone = Stored(subtree.path, b"", subtree.version)
             self._add(Change(subtree.path, gone, None, subtree=subtree, keep=True, preview=preview), [])
         else:
             self.remove(named, self.load(named, whole=True, unseen=True))
             # A binary or empty file has no lines to show.
             preview = "" if self.hunks[-1] else describe_subtree(subtree, named)
             self.changes[-1] = replace(self.changes[-1], keep=True, preview=preview)
+            self.proposed[-1] = replace(self.proposed[-1], description=preview)
 
     def _carry(self, named: str, subtree: Subtree, to: str) -> None:
         target = self._paths[to]
@@ -262,9 +265,10 @@ class ToolContext:
         if not is_same_disk(subtree, target):
             self.move(named, to, self.load(named, whole=True, unseen=True), [])
             return
-        self.proposed.append(Proposed(named, subtree.listing(), None, []))
+        preview = describe_subtree(subtree, named, to)
+        self.proposed.append(Proposed(named, subtree.listing(), None, [], description=preview))
         moved = Stored(subtree.path, b"", subtree.version)
-        self._add(Change(target, None, None, moved, subtree=subtree, preview=describe_subtree(subtree, named, to)), [])
+        self._add(Change(target, None, None, moved, subtree=subtree, preview=preview), [])
 
     def _add(self, change: Change, found: list[Hunk]) -> None:
         for other in self.changes:

@@ -46,7 +46,7 @@ def check_options(
             "policy", "an object with a method judge(touches) that returns a Verdict, such as AllowAll()", policy
         )
     if approve is not None and not callable(approve):
-        raise _wrong("approve", "a function that takes a Prepared and returns True, False or an Answer", approve)
+        raise _wrong("approve", "a function that takes a Question and returns True, False or an Answer", approve)
     if settings is not None and not isinstance(settings, Settings):
         raise _wrong("settings", "a Settings object", settings)
     if not (journal is None or journal in ("auto", "require") or callable(getattr(journal, "record", None))):

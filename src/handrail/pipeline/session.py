@@ -27,19 +27,20 @@ from handrail.files.pages import Indexes
 from handrail.files.recovery import recover
 from handrail.files.versions import stamps
 from handrail.journal import Journal, Opening, Origin, Record
-from handrail.model import Access, Call, Note, Result
+from handrail.model import Access, Approve, Call, Note, Result
 from handrail.pipeline import parts
 from handrail.pipeline.approve import Approvals, Unlike
 from handrail.pipeline.before_images import keep
 from handrail.pipeline.call_state import ON_FILES, Trail, locate, require_declared
 from handrail.pipeline.context import Choice, ToolContext
 from handrail.pipeline.parse import parse
-from handrail.pipeline.prepared import Approve, Prepared, as_mapping, command_of, diff_of, plainly
+from handrail.pipeline.prepared import Prepared, as_mapping, command_of, diff_of
 from handrail.pipeline.render import Voice
 from handrail.policy import Policy
 from handrail.policy.secrets import DEFAULT_MODE, Mode
 from handrail.secrets import redaction
 from handrail.settings import Settings, config_file
+from handrail.text.display import escape_lines
 from handrail.tracker import Tracker
 from handrail.workspace import Root, Workspace
 
@@ -102,7 +103,9 @@ class Session:
         home = os.path.realpath(self.workspace.home)
         self.origin = Origin(os.urandom(4).hex(), self.dialect.name, home, self._redaction.hide)
         self._journal = parts.JournalChoice(journal, state, settings)
-        self._approvals = Approvals(self.policy, approve, lambda accesses: self._own.judge(accesses, self._hides_own))
+        self._approvals = Approvals(
+            self.policy, approve, self.origin, lambda accesses: self._own.judge(accesses, self._hides_own)
+        )
         self._indexes = Indexes()
         self._eyes = parts.Eyes(self.workspace, self.policy, lambda: self._own)
         self._locks = Locks(os.path.join(state, "locks"), recover, self.settings.lock_seconds)
@@ -321,7 +324,7 @@ class Session:
     def _preview(self, prepared: Prepared, proposed: Callable[[], ToolContext]) -> str:
         command = command_of(prepared)
         if command is not None:  # what a command changes is known when it is done
-            return f"$ {plainly(command)}\n"
+            return f"$ {escape_lines(command)}\n"
         return diff_of(proposed())
 
     def _proposed(self, prepared: Prepared) -> ToolContext:
@@ -352,7 +355,7 @@ class Session:
     def _once(self, prepared: Prepared, trail: Trail, writes: Sequence[str] = (), lock_first: bool = False) -> Outcome:
         consent = trail.consent
         network = self._approvals.opens_network(prepared.accesses, consent)
-        guard = self._guard(prepared, trail.cancel, False, consent.answer.choice if consent else None, network)
+        guard = self._guard(prepared, trail.cancel, False, consent.choice if consent else None, network)
         with contextlib.ExitStack() as stack:
             stack.callback(guard.close)
             if not writes:

@@ -201,19 +201,24 @@ def _summarize_rest(text: str, splices: Sequence[Splice], done: int, old_line: i
 
 def format_unified(name: str, found: Sequence[Hunk], created: bool = False, deleted: bool = False) -> str:
     """Format hunks as a unified diff, like `difflib.unified_diff`; very long lines are cut."""
-    if not found:
-        return ""
-    parts = [f"--- {'/dev/null' if created else name}\n", f"+++ {'/dev/null' if deleted else name}\n"]
-    for hunk in found:
-        if hunk.left_out:
-            parts.append(f"\\ {_describe_rest(hunk, hunk.left_out)}\n")
-            continue
-        old, new = _format_range(hunk.old_first, hunk.old_count), _format_range(hunk.new_first, hunk.new_count)
-        parts.append(f"@@ -{old} +{new} @@\n")
-        for sign, row in hunk.rows:
-            parts.append(sign + _shorten(lines.body(row)) + lines.ending(row))
-            if not row.endswith("\n"):
-                parts.append("\n" if row.endswith("\r") else "\n\\ No newline at end of file\n")
+    return format_header(name, created, deleted) + "".join(map(format_hunk, found)) if found else ""
+
+
+def format_header(name: str, created: bool = False, deleted: bool = False) -> str:
+    """The first two lines of a unified diff."""
+    return f"--- {'/dev/null' if created else name}\n+++ {'/dev/null' if deleted else name}\n"
+
+
+def format_hunk(hunk: Hunk) -> str:
+    """One hunk of a unified diff."""
+    if hunk.left_out:
+        return f"\\ {_describe_rest(hunk, hunk.left_out)}\n"
+    old, new = _format_range(hunk.old_first, hunk.old_count), _format_range(hunk.new_first, hunk.new_count)
+    parts = [f"@@ -{old} +{new} @@\n"]
+    for sign, row in hunk.rows:
+        parts.append(sign + _shorten(lines.body(row)) + lines.ending(row))
+        if not row.endswith("\n"):
+            parts.append("\n" if row.endswith("\r") else "\n\\ No newline at end of file\n")
     return "".join(parts)
 
 

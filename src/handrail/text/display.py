@@ -32,6 +32,11 @@ def escape(name: str) -> str:
     return "".join(parts)
 
 
+def escape_lines(text: str) -> str:
+    """``text`` with everything that is not plainly visible escaped, but for the ends of its lines."""
+    return "\n".join(line if line.isprintable() else escape(line) for line in text.split("\n"))
+
+
 def _is_plain(char: str) -> bool:
     if char.isascii():
         return char.isprintable() and char != "\\"

@@ -91,7 +91,7 @@ class HandrailAgent:
         editor = Editor(self._client, opened.id, self._may)
         roots = [*self._options.get("roots", ()), *map(Root, additional_directories or ())]
         options: SessionOptions = {**self._options, "roots": roots}
-        opened.session = AsyncCalls(EditorSession(cwd, editor, in_callers_loop(opened.asked), **options))
+        opened.session = AsyncCalls(EditorSession(cwd, editor, in_callers_loop(opened.approve), **options))
         self._conversations[opened.id] = opened
         return NewSessionResponse(session_id=opened.id)
 

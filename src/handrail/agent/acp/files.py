@@ -22,7 +22,7 @@ from typing import Any, TypeVar, Unpack
 from handrail.errors import BinaryFile, Busy, CannotEncode
 from handrail.extras import needs
 from handrail.files.versions import read_all
-from handrail.pipeline.prepared import Approve
+from handrail.model import Approve
 from handrail.pipeline.session import Session
 from handrail.pipeline.session_options import SessionOptions
 from handrail.text.document import decode_document

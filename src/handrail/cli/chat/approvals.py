@@ -8,11 +8,11 @@ import threading
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
-from handrail.cli.tty import Tty
+from handrail.approval.tty import Tty
+from handrail.model import Answer, Question
 
 if TYPE_CHECKING:
-    from handrail.cli.asking import Asker
-    from handrail.pipeline.prepared import Answer, Prepared
+    from handrail.approval.terminal import TerminalAsker
 
 
 class Pausing(Protocol):
@@ -68,19 +68,18 @@ class Person:
         """The ids of calls of which the person has seen what they do."""
         self._screen = screen
         self._lock = threading.Lock()
-        self._asker: Asker | None = None
+        self._asker: TerminalAsker | None = None
 
-    def __call__(self, prepared: Prepared) -> Answer:
-        from handrail.cli.asking import Asker
-        from handrail.pipeline.prepared import Answer
+    def __call__(self, question: Question) -> Answer:
+        from handrail.approval.terminal import TerminalAsker
 
         with self._lock:
             if self.tty.stopped.is_set():
                 return Answer(False, "the run was stopped before anybody was asked")
             with self._screen.paused():
-                self._asker = self._asker or Asker(self.tty)
-                self.asked.add(prepared.call.id)
-                return self._asker(prepared)
+                self._asker = self._asker or TerminalAsker(self.tty)
+                self.asked.add(question.call.id)
+                return self._asker(question)
 
 
 def find_person(screen: Pausing) -> Person | None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -21,13 +22,14 @@ from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from handrail.approval import Approvers
-from handrail.mcp import asking, tool_list
-from handrail.mcp.answer_tokens import Seals
+from handrail.approval import elicitation
+from handrail.approval.answer_tokens import AnswerTokens
+from handrail.approval.client import Approvers
+from handrail.mcp import tool_list
 from handrail.mcp.http.principals import Principal
 from handrail.mcp.protocol import BUSY, Client, meta_of, sound
 from handrail.mcp.sessions import CannotOpen, Sessions, conversation
-from handrail.pipeline.prepared import Answer, Prepared
+from handrail.model import Answer, Question
 from handrail.pipeline.session import Session
 from handrail.wire import mcp
 
@@ -37,22 +39,22 @@ _THREADS = 32
 _current: ContextVar[Call | None] = ContextVar("handrail_call", default=None)
 
 
-def approve(prepared: Prepared) -> Answer:
-    """What a session does with an `ask` verdict: the client of the call that runs is asked."""
+def approve(question: Question) -> Answer:
+    """The `approve` of every session: asks the client of the call that runs."""
     call = _current.get()
     assert call is not None
-    return call.answer(prepared)
+    return call.answer(question)
 
 
 class Desk:
     """What one principal is offered, and what runs for it."""
 
     def __init__(
-        self, principal: Principal, sessions: Sessions, seals: Seals, structured: bool, most_calls: int
+        self, principal: Principal, sessions: Sessions, tokens: AnswerTokens, structured: bool, most_calls: int
     ) -> None:
         self.principal = principal
         self.sessions = sessions
-        self.seals = seals
+        self.tokens = tokens
         self.structured = structured
         self.tools = [mcp.definition(spec) for spec in tool_list.specs(principal.dialect, principal.tools)]
         self.running: set[Call] = set()
@@ -145,12 +147,12 @@ class Call:
                 made = self._called(session)
         except CannotOpen as error:
             made = mcp.failed_result(str(error), "no_session")
-        except asking.InputRequired as asked:
+        except elicitation.InputRequired as asked:
             made = asked.result()
-        except asking.Forged as forged:
+        except elicitation.ForgedToken as forged:
             self.fault = MCPError(INVALID_PARAMS, str(forged))
             made = {}
-        except asking.Withdrawn:
+        except elicitation.Withdrawn:
             made = mcp.failed_result("the call was cancelled while a person was asked", "cancelled")
         return sound(made)
 
@@ -159,26 +161,33 @@ class Call:
         result = session.call(self.params.name, mcp.ours(self.params.arguments), cancel=self.cancel)
         return mcp.call_result(result, self.desk.structured)
 
-    def answer(self, prepared: Prepared) -> Answer:
-        """In the worker thread: what the person behind the client says; raises what ends the call without one."""
+    def answer(self, question: Question) -> Answer:
+        """In the worker thread: ask the person behind the client; raises `Unanswered` if the call ends without one."""
         assert self.session
-        owner = (self.desk.principal.name, self.thread)
-        # A rule that is written down would hold for every principal of this server: the choice is not offered.
-        elsewhere = Approvers.of(self.session, always=False)
-        call = asking.Asking(self.client, self.sent, owner, self._asked, elsewhere, always=False)
-        return asking.answer(prepared, call, self.desk.seals)
+        ask = elicitation.Elicitation(
+            self.client.version,
+            self.client.shows_forms,
+            self.client.enveloped,
+            self.sent,
+            (self.desk.principal.name, self.thread),
+            self._send,
+            Approvers.of(self.session, always=False),
+            self.desk.tokens,
+            always=False,  # a rule that is written down would hold for every principal of this server
+        )
+        return ask(replace(question, client=self.desk.principal.name))
 
-    def _asked(self, form: Mapping[str, Any]) -> Any:
-        said = anyio.from_thread.run(self._elicited, form)
-        if said is None:
-            raise asking.Withdrawn
-        if not said:
-            raise asking.CannotAsk
-        return said
+    def _send(self, form: Mapping[str, Any]) -> Any:
+        reply = anyio.from_thread.run(self._elicit, form)
+        if reply is None:
+            raise elicitation.Withdrawn
+        if not reply:
+            raise elicitation.CannotAsk
+        return reply
 
-    async def _elicited(self, question: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The client's answer; None if nobody waits any more, empty if the client cannot be asked after all."""
-        said: dict[str, Any] | None = None
+    async def _elicit(self, form: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The client's reply; None if nobody waits any more, empty if the client cannot be asked after all."""
+        result: dict[str, Any] | None = None
 
         async def give_up() -> None:
             await self.gone.wait()
@@ -188,10 +197,10 @@ class Call:
             group.start_soon(give_up)
             try:
                 reply = await self.ctx.session.elicit_form(
-                    question["message"], question["requestedSchema"], self.ctx.request_id
+                    form["message"], form["requestedSchema"], self.ctx.request_id
                 )
-                said = reply.model_dump(by_alias=True, exclude_none=True)
+                result = reply.model_dump(by_alias=True, exclude_none=True)
             except (NoBackChannelError, MCPError):
-                said = {}
+                result = {}
             group.cancel_scope.cancel()
-        return said
+        return result

@@ -145,13 +145,13 @@ async def _serve(asked: Door, sock: socket.socket, wrapped: Callable[[ASGIApp], 
 
 
 def _desks(asked: Door) -> dict[str, Desk]:
-    from handrail.mcp.answer_tokens import Seals
+    from handrail.approval.answer_tokens import AnswerTokens
     from handrail.mcp.http.calls import Desk
     from handrail.mcp.sessions import Sessions
 
-    seals = Seals()
+    tokens = AnswerTokens()
     return {
-        one.name: Desk(one, Sessions(_opener(one, asked)), seals, asked.structured, asked.most_calls)
+        one.name: Desk(one, Sessions(_opener(one, asked)), tokens, asked.structured, asked.most_calls)
         for one in asked.principals.known
     }
 

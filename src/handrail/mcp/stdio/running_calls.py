@@ -18,8 +18,8 @@ _SLICE = 0.1
 """Seconds after which the end of the input looks again whether the client still listens."""
 
 
-class Question:
-    """What a client was asked, and its answer when that has come."""
+class PendingForm:
+    """A form that was sent to the client, and the client's reply when that has come."""
 
     def __init__(self, id: str) -> None:
         self.id = id
@@ -47,7 +47,7 @@ class Running:
         """Whether the client wants no answer any more."""
         self.done = False
         self.begun = 0.0
-        self.question: Question | None = None
+        self.question: PendingForm | None = None
 
     def stop(self) -> None:
         """It ends soon, also if it waits for a person."""

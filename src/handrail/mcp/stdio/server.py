@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from handrail.mcp.stdio.running_calls import Running
     from handrail.mcp.stdio.tool_calls import Work
-    from handrail.pipeline.prepared import Approve
+    from handrail.model import Approve
     from handrail.pipeline.session import Session
 
 _SERVER = {"name": "handrail", "title": "Handrail", "version": __version__}

@@ -14,16 +14,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from handrail.mcp.answer_tokens import Seals
+from handrail.approval.answer_tokens import AnswerTokens
 from handrail.mcp.protocol import BUSY, INTERNAL_ERROR, INVALID_PARAMS, Fault, Message, fault_frame, result_frame
 from handrail.mcp.sessions import CannotOpen, Sessions
-from handrail.mcp.stdio.running_calls import Calls, Question, Running
+from handrail.mcp.stdio.running_calls import Calls, PendingForm, Running
 from handrail.mcp.stdio.workers import Crew
 from handrail.wire import mcp
 
 if TYPE_CHECKING:
     from handrail.mcp.stdio.channel import Channel
-    from handrail.pipeline.prepared import Answer, Approve, Prepared
+    from handrail.model import Answer, Approve, Question
     from handrail.pipeline.session import Session
 
 _GRACE = 5.0
@@ -43,9 +43,9 @@ class Work:
         self._calls = Calls(channel.send)
         self._crew = Crew()
         self._sessions = Sessions(self._open)
-        self._seals = Seals()
+        self._tokens = AnswerTokens()
         self._current = threading.local()
-        self._questions: dict[str, Question] = {}
+        self._questions: dict[str, PendingForm] = {}
         self._numbers = itertools.count(1)
         self._input_ended = False
         self._early = threading.Thread(target=self._open_early, name="handrail-open", daemon=True)
@@ -95,11 +95,11 @@ class Work:
 
     def _refuse_questions(self) -> None:
         """No answer of the client can come any more: whoever waits for one goes on without."""
-        self._input_ended = True  # before the questions are looked through: `_ask` adds one, then looks at this
+        self._input_ended = True  # before the questions are looked through: `_elicit` adds one, then looks at this
         for question in list(self._questions.values()):
             self._refuse(question)
 
-    def _refuse(self, question: Question) -> None:
+    def _refuse(self, question: PendingForm) -> None:
         question.refused = True
         self._questions.pop(question.id, None)
         question.settled.set()
@@ -125,34 +125,42 @@ class Work:
             return mcp.failed_result(str(error), "no_session")
 
     def _called(self, session: Session, call: Running) -> dict[str, Any]:
-        from handrail.mcp.asking import Forged, InputRequired, Withdrawn
+        from handrail.approval.elicitation import ForgedToken, InputRequired, Withdrawn
 
         self._current.call, self._current.session = call, session
         try:
             result = session.call(call.tool, call.arguments, id=str(call.id), cancel=call.cancel)
         except InputRequired as wanted:
             return wanted.result()
-        except Forged as forged:
+        except ForgedToken as forged:
             raise Fault(INVALID_PARAMS, str(forged)) from None
         except Withdrawn:
             raise Fault(BUSY, "the call was cancelled while a person was asked") from None
         return mcp.call_result(result, self._structured)
 
-    def _approve(self, prepared: Prepared) -> Answer:
-        """The `approve` of every session behind the door: asks the client whose call this thread makes."""
-        from handrail.approval import Approvers
-        from handrail.mcp.asking import Asking, answer
+    def _approve(self, question: Question) -> Answer:
+        """The `approve` of every session: asks the client whose call this thread makes."""
+        from handrail.approval.client import Approvers
+        from handrail.approval.elicitation import Elicitation
 
         call: Running = self._current.call
-        elsewhere = Approvers.of(self._current.session)
-        asking = Asking(call.client, call.params, (call.thread,), lambda form: self._ask(call, form), elsewhere)
-        return answer(prepared, asking, self._seals)
+        ask = Elicitation(
+            call.client.version,
+            call.client.shows_forms,
+            call.client.enveloped,
+            call.params,
+            (call.thread,),
+            lambda form: self._elicit(call, form),
+            Approvers.of(self._current.session),
+            self._tokens,
+        )
+        return ask(question)
 
-    def _ask(self, call: Running, form: Mapping[str, Any]) -> Any:
+    def _elicit(self, call: Running, form: Mapping[str, Any]) -> Any:
         """Ask through the client, and wait; raises `Withdrawn` if the call is cancelled meanwhile."""
-        from handrail.mcp.asking import METHOD, CannotAsk, Withdrawn
+        from handrail.approval.elicitation import METHOD, CannotAsk, Withdrawn
 
-        question = call.question = Question(f"handrail-{next(self._numbers)}")
+        question = call.question = PendingForm(f"handrail-{next(self._numbers)}")
         self._questions[question.id] = question
         if self._input_ended:
             self._refuse(question)

@@ -1,9 +1,10 @@
-"""The terminal in front of a person: single keys, lines, and text, whatever stdin and stdout are used for."""
+"""The terminal in front of a person: reads single keys and lines, whatever stdin and stdout are used for."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from collections.abc import Iterator
 from typing import TextIO
 
@@ -18,14 +19,12 @@ class Tty:
     @classmethod
     def open(cls) -> Tty | None:
         """The terminal of this process; None if there is none."""
-        from handrail.cli.signals import hear_terminal
-
         try:
-            made = cls(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+            tty = cls(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
         except OSError:
             return None
-        hear_terminal()
-        return made
+        restore_terminal_signals()
+        return tty
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
@@ -44,10 +43,10 @@ class Tty:
         """One key, taken without Enter; Ctrl-C is a `KeyboardInterrupt`. What was typed before does not count."""
         with self._single():
             self.write(prompt)
-            found = self.read(1)
-            if found == b"\x1b":  # the rest of an arrow key is not an answer of its own
+            pressed = self.read(1)
+            if pressed == b"\x1b":  # the rest of an arrow key is not an answer of its own
                 self._forget()
-        key = found.decode("latin-1") or "\x04"
+        key = pressed.decode("latin-1") or "\x04"
         self.write((key if key.isprintable() else "") + "\n")
         return key
 
@@ -78,3 +77,13 @@ class Tty:
         import termios
 
         termios.tcflush(self.fd, termios.TCIFLUSH)
+
+
+def restore_terminal_signals() -> None:
+    """React to Ctrl-C, Ctrl-\\ and the end of the terminal again, if the parent process had them ignored."""
+    with contextlib.suppress(AttributeError, ValueError):
+        for number in (signal.SIGHUP, signal.SIGQUIT):
+            if signal.getsignal(number) is signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,0 +1,180 @@
+"""Ask people who have attached with `handrail approve` in another terminal. The first answer counts.
+
+An approver says at once who it is, and sends a sign of life while its person thinks: a silent one is not waited for.
+Closing the connection withdraws the question. Sockets are imported when something is asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from handrail.model import Answer, Question
+from handrail.pipeline.approve import nobody
+
+if TYPE_CHECKING:
+    from handrail.approval.unix_socket import Line
+    from handrail.pipeline.session import Session
+
+ATTACH = "handrail approve"
+"""The command that a person runs in a terminal, to be asked."""
+GREETING = 2.0
+"""Seconds in which an approver must have said who it is."""
+SILENCE = 30.0
+"""Seconds after which one that gives no sign of life has gone."""
+_TICK = 0.1
+"""Seconds between two looks at whether the call is cancelled."""
+
+
+class Approvers:
+    """The `approve` of a session with no person of its own: `Session(root, approve=Approvers.for_workspace(root))`.
+
+    Who is attached is looked up at every question, for people come and go.
+    """
+
+    def __init__(self, state: str, workspace: str | os.PathLike[str], *, always: bool = True) -> None:
+        """``always``: whether an answer may be written down as a rule, which holds for everybody on this machine."""
+        self._state = state
+        self._workspace = os.path.realpath(workspace)
+        self._always = always
+
+    @classmethod
+    def for_workspace(cls, workspace: str | os.PathLike[str]) -> Approvers:
+        """Ask those who are attached for this directory, in the user's own state directory."""
+        from handrail.files.locks import state_directory
+
+        return cls(state_directory(), workspace)
+
+    @classmethod
+    def of(cls, session: Session, *, always: bool = True) -> Approvers:
+        """Those who are attached for the workspace of a session."""
+        from handrail.files.locks import state_directory
+
+        return cls(state_directory(session.settings.state), session.workspace.home, always=always)
+
+    def answer(self, question: Question) -> Answer | None:
+        """The first answer; None if nobody is attached, or the call is cancelled meanwhile."""
+        question = replace(question, workspace=self._workspace)
+        if self._always:
+            return ask(self._state, question)
+        answer = ask(self._state, replace(question, verdict=replace(question.verdict, allow="")))
+        return replace(answer, lasting="session") if answer and answer.lasting == "always" else answer
+
+    def __call__(self, question: Question) -> Answer:
+        """The same; raises `NeedsApproval`, which says how a person can attach, if nobody has."""
+        answer = self.answer(question)
+        if answer is None and question.cancel and question.cancel.is_set():
+            return Answer(False, "the call was cancelled")
+        if answer is None:
+            raise nobody(question.verdict, ATTACH)
+        return answer
+
+
+def ask(state: str, question: Question) -> Answer | None:
+    """The first answer; None if nobody is attached, everybody has gone, or the call is cancelled."""
+    from handrail.approval.shorten import shorten
+    from handrail.approval.unix_socket import Broken
+
+    attached = _attached(state, question.workspace)
+    over = "whoever asked has gone"
+    try:
+        if not attached:
+            return None
+        sent = shorten(question)
+        for line in [*attached]:
+            try:
+                line.send({"ask": sent.as_json()})
+            except Broken:
+                _drop(attached, line)
+        answer = first_answer(attached, sent, question.cancel)
+        over = "it was answered elsewhere" if answer else "the call was cancelled"
+        return answer
+    finally:
+        for line in attached:
+            with contextlib.suppress(Broken):
+                line.send({"over": over})
+            line.close()
+
+
+def _attached(state: str, workspace: str) -> list[Line]:
+    """Connections to those who want to be asked about this workspace."""
+    from handrail.approval import unix_socket
+
+    attached = []
+    for connection in unix_socket.listening(state):
+        line = unix_socket.Line(connection)
+        try:
+            unix_socket.require_apart(connection, answers=True)  # a command of a model's does not approve itself
+            if not _wants(line.wait(GREETING), workspace):
+                raise unix_socket.Broken
+        except (unix_socket.Broken, TimeoutError):
+            line.close()
+        else:
+            attached.append(line)
+    return attached
+
+
+def _wants(hello: dict[str, Any], workspace: str) -> bool:
+    from handrail.approval.unix_socket import VERSION
+
+    if hello.get("handrail") != VERSION:
+        return False
+    wanted = hello.get("workspace")
+    if wanted is None:
+        return True
+    return isinstance(wanted, str) and (workspace == wanted or workspace.startswith(wanted.rstrip("/") + "/"))
+
+
+def first_answer(attached: list[Line], question: Question, cancel: threading.Event | None) -> Answer | None:
+    """Wait for the first answer; None if everybody has gone, or the call is cancelled.
+
+    Connections to those who have gone are closed, and taken off the list.
+    """
+    from handrail.approval.unix_socket import Broken
+
+    heard = dict.fromkeys(attached, time.monotonic())
+    while attached and not (cancel and cancel.is_set()):
+        poll = select.poll()
+        for line in attached:
+            poll.register(line, select.POLLIN)
+        ready = {fd for fd, _ in poll.poll(_TICK * 1000 if cancel else 1000)}
+        for line in [*attached]:
+            try:
+                if line.fileno() in ready:
+                    message = line.wait(0)
+                    heard[line] = time.monotonic()
+                    if "answer" in message:
+                        return read_answer(message["answer"], question)
+                elif time.monotonic() - heard[line] > SILENCE:
+                    raise Broken
+            except TimeoutError:  # a part of a line
+                heard[line] = time.monotonic()
+            except Broken:
+                _drop(attached, line)
+    return None
+
+
+def read_answer(value: Any, question: Question) -> Answer:
+    """The answer that was sent back; raises `Broken` if it is no answer, or not one to this question."""
+    from handrail.approval.unix_socket import Broken
+
+    try:
+        answer = Answer.from_json(value)
+    except ValueError:
+        raise Broken from None
+    files = {file.path: file for file in question.files}
+    if not all(path in files and files[path].selectable for path in answer.hunks or ()):
+        raise Broken
+    if not all(path in files and files[path].editable for path in answer.contents or ()):
+        raise Broken
+    return answer
+
+
+def _drop(attached: list[Line], line: Line) -> None:
+    attached.remove(line)
+    line.close()

@@ -1,0 +1,74 @@
+"""Build the `Question` about a prepared call: the proposed changes as diffs, or the command as lines to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from handrail.model import Access, FileDiff, Question
+from handrail.pipeline.context import Proposed
+from handrail.pipeline.prepared import Prepared, command_of
+from handrail.text.diff import format_header, format_hunk
+from handrail.text.display import escape, escape_lines, replace_surrogates
+
+
+def ask_about(
+    prepared: Prepared, proposed: Sequence[Proposed] | None, *, workspace: str = "", session: str = ""
+) -> Question:
+    """The question about a call. ``proposed`` is None where the changes cannot be computed, or may not be shown."""
+    files = tuple(map(file_diff, proposed or ()))
+    command = command_of(prepared)
+    return Question(
+        prepared.call,
+        prepared.accesses,
+        prepared.verdict,
+        files,
+        command,
+        "" if command is None else _command_argument(prepared, command),
+        _list_accesses(prepared.accesses) if command is None else f"$ {escape_lines(command)}\n",
+        workspace,
+        session,
+        shortened=("what would change",) if command is None and proposed is None else (),
+        cancel=prepared.cancel,
+    )
+
+
+def _list_accesses(accesses: Sequence[Access]) -> str:
+    """What a call would do to which resource, one a line."""
+    return "".join(f"{access.action} {escape(access.target)}\n" for access in accesses)
+
+
+def file_diff(proposed: Proposed) -> FileDiff:
+    """A proposed change as text."""
+    created, deleted = proposed.before is None, proposed.after is None
+    return FileDiff(
+        proposed.path,
+        format_header(escape(proposed.path), created, deleted),
+        tuple(replace_surrogates(format_hunk(hunk)) for hunk in proposed.hunks),
+        replace_surrogates(proposed.description),
+        created,
+        deleted,
+        _decode(proposed.before),
+        proposed.text or _decode(proposed.after),
+        proposed.parts,
+        bool(proposed.text),
+    )
+
+
+def _decode(raw: bytes | None) -> str | None:
+    try:
+        return None if raw is None else raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+
+
+def _command_argument(prepared: Prepared, command: str) -> str:
+    """The name of the argument that holds the command; a list of words holds it as its last."""
+    if getattr(prepared.args, "command", None) != command:
+        return ""
+    arguments = prepared.call.arguments
+    return next((name for name, value in arguments.items() if _holds(value, command)), "")
+
+
+def _holds(value: Any, command: str) -> bool:
+    return value == command or (isinstance(value, list) and bool(value) and value[-1] == command)
