@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from handrail.journal.store import SqliteJournal
     from handrail.journal.undo import CannotUndo, UndoReport
     from handrail.model import Access, Answer, Approve, Call, Failure, FileDiff, Note, Question, Result, Verdict
-    from handrail.pipeline.prepared import Prepared
+    from handrail.pipeline.call_state import Judged as Prepared
     from handrail.pipeline.session import Session
     from handrail.policy import AllowAll, Policy
     from handrail.policy.files import PolicyError, PolicyFile, parse_rules
@@ -70,7 +70,7 @@ _HOMES = {
     "Policy": "policy",
     "PolicyError": "policy.files",
     "PolicyFile": "policy.files",
-    "Prepared": "pipeline.prepared",
+    "Prepared": "pipeline.call_state:Judged",
     "Question": "model",
     "Record": "journal",
     "Result": "model",

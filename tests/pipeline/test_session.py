@@ -17,7 +17,8 @@ import pytest
 from handrail import Access, Question, Record, Result, Session, ToolError, Verdict
 from handrail.journal import NoJournal
 from handrail.model import as_json
-from handrail.pipeline.call_state import Trail
+from handrail.pipeline.call_state import Progress
+from handrail.pipeline.run import run_and_commit
 from handrail.text.document import Splice
 from handrail.tools.tool import Outcome
 
@@ -379,7 +380,11 @@ def test_a_change_that_a_tool_did_not_declare_is_a_fault_and_is_not_made(make_se
         ctx.stage(args.file_path, ctx.load(args.file_path), [Splice(0, 3, "two")])
         return Outcome("page")
 
-    prepared = session.prepare("Read", {"file_path": "a.txt"})
+    approved = session._services.approvals.approve(session.prepare("Read", {"file_path": "a.txt"}))
+    judged, resolved, declared = approved.previous, approved.previous.previous, approved.previous.previous.previous
+    parsed = replace(judged.parsed, tool=replace(judged.tool, run=sly))
+    resolved = replace(resolved, previous=replace(declared, previous=parsed))
+    approved = replace(approved, previous=replace(judged, previous=resolved))
     with pytest.raises(AssertionError, match="not declared"):
-        session._run(replace(prepared, tool=replace(prepared.tool, run=sly)), Trail(prepared.call))
+        run_and_commit(approved, session._services, Progress(approved))
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "one\n"

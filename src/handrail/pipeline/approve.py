@@ -8,58 +8,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 from handrail.errors import Denied, NeedsApproval, ToolError
 from handrail.journal import Origin
 from handrail.model import Access, Answer, Approve, Verdict
-from handrail.pipeline.context import Choice, Proposed, ToolContext
-from handrail.pipeline.prepared import Prepared, command_of
+from handrail.pipeline.call_state import Approved, Judged
+from handrail.pipeline.consent import Consent, Proposed
 from handrail.pipeline.question import ask_about
 from handrail.policy import Policy
-from handrail.text.display import escape
 from handrail.tools.tool import Remark
 
 _STRICT = {"allow": 0, "ask": 1, "deny": 2}
-
-
-class Unlike(Exception):
-    """What would be done is not what the person was shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Consent:
-    """A person's yes, and the proposed changes that it was given for."""
-
-    answer: Answer
-    shown: Sequence[Proposed] | None
-    """None where nothing could be shown in advance: a command."""
-
-    @property
-    def choice(self) -> Choice | None:
-        """The part of the changes that the person wants; None: all of them."""
-        hunks, contents = self.answer.hunks, self.answer.contents
-        return None if hunks is None and contents is None else Choice(hunks or {}, contents or {})
-
-    def require_same(self, guard: ToolContext) -> None:
-        """Raises `Unlike` if the run came to other bytes than the preview."""
-        if self.shown is not None and _bytes(self.shown) != _bytes(guard.proposed):
-            raise Unlike
-
-    def remarks(self) -> list[Remark]:
-        """What the model must know of the answer."""
-        found: list[Remark] = []
-        wanted = total = 0
-        for one in self.shown or ():
-            numbers = range(len(one.hunks))
-            chosen = (self.answer.hunks or {}).get(one.path, numbers) if one.parts else numbers
-            total += len(numbers)
-            wanted += len(set(chosen) & set(numbers))
-        if wanted < total:
-            found.append(Remark("partly_approved", {"wanted": wanted, "total": total}))
-        if self.answer.contents:
-            found.append(Remark("written_otherwise", {"paths": ", ".join(map(escape, self.answer.contents))}))
-        return found
 
 
 class Approvals:
@@ -84,14 +43,18 @@ class Approvals:
         """Judge by another policy from now on."""
         self._policy = policy
 
-    def still_holds(self, shown: Prepared, now: Prepared) -> bool:
-        """Whether a call still is what the person was asked about, and no rule has come to refuse it."""
-        return now.accesses == shown.accesses and now.verdict.decision != "deny"
+    def approve(self, judged: Judged) -> Approved:
+        """Let a judged call pass, after asking a person where the verdict says so.
+
+        Raises `Denied` or `NeedsApproval`, or the reason why the call cannot be made.
+        """
+        consent = self._consent(judged)
+        return Approved(judged, judged.accesses, consent, self._opens_network(judged.accesses, consent))
 
     def verdict(self, accesses: Sequence[Access]) -> Verdict:
         """What the policy says, without what a person has allowed for this session. A deny is never loosened."""
-        said, own = self._by_policy(accesses), self._own(accesses)
-        return own if own and _STRICT[own.decision] > _STRICT[said.decision] else said
+        verdict, own = self._by_policy(accesses), self._own(accesses)
+        return own if own and _STRICT[own.decision] > _STRICT[verdict.decision] else verdict
 
     def _by_policy(self, accesses: Sequence[Access]) -> Verdict:
         verdict = self._policy.judge(accesses)
@@ -109,46 +72,44 @@ class Approvals:
             return left
         return Verdict("allow", "approved for this session", "a person has allowed this for the session")
 
-    def consent(self, prepared: Prepared, rewritten: Answer | None = None) -> Consent | None:
-        """None if nobody needs to be asked. Raises `Denied` or `NeedsApproval`, or why the call cannot be done.
-
-        What a person has ``rewritten`` with an earlier answer is wanted by that person, and need not be asked again.
-        """
-        verdict = prepared.verdict
+    def _consent(self, judged: Judged) -> Consent | None:
+        """None if nobody needs to be asked. A person who rewrote the call with an earlier answer is not asked again."""
+        rewritten = judged.received.rewritten
+        verdict = judged.verdict
         if verdict.decision == "deny":
             raise Denied(**_facts(verdict))
         if verdict.decision == "allow":
             return None
         if self._approve is None:
             raise nobody(verdict)
-        shown = self._shown(prepared)
+        shown = self._shown(judged)
         if rewritten:
             answer = Answer(True, lasting=rewritten.lasting)
         else:
-            question = ask_about(prepared, shown, workspace=self._origin.workspace, session=self._origin.session)
+            question = ask_about(judged, shown, workspace=self._origin.workspace, session=self._origin.session)
             answer = resolve_answer(self._approve(question))
         if not answer.yes:
             why = "the person who was asked said no" + (f": {answer.reason}" if answer.reason else "")
-            if prepared.cancel and prepared.cancel.is_set():
+            if judged.cancel and judged.cancel.is_set():
                 why = "the call was cancelled while a person was asked"
             raise Denied(rule=verdict.rule, why=why, source="", allow="")
         if answer.arguments is None:
             _require_shown(answer, shown or ())
         return Consent(answer, shown)
 
-    def _shown(self, prepared: Prepared) -> Sequence[Proposed] | None:
+    def _shown(self, judged: Judged) -> Sequence[Proposed] | None:
         """What the call would change. One that cannot be done bothers nobody, unless the reason tells too much."""
-        if command_of(prepared) is not None:
+        if judged.command is not None:
             return None
         try:
-            return prepared.proposed()
+            return judged.proposed()
         except ToolError:
-            reads = [Access("read", access.target, access.path) for access in prepared.accesses if access.path]
+            reads = [Access("read", access.target, access.path) for access in judged.accesses if access.path]
             if self._policy.judge(reads).decision == "allow":
                 raise
             return None
 
-    def opens_network(self, accesses: Sequence[Access], consent: Consent | None) -> bool:
+    def _opens_network(self, accesses: Sequence[Access], consent: Consent | None) -> bool:
         """Whether a command gets the network whatever the settings are: a person, or a rule, has allowed its use.
 
         A mode that asks nobody is not enough: then the settings decide.
@@ -164,22 +125,22 @@ class Approvals:
         verdict = self._policy.judge([access])
         return verdict.decision == "allow" and bool(verdict.source)
 
-    def remember(self, prepared: Prepared, consent: Consent) -> list[Remark]:
+    def remember(self, judged: Judged, consent: Consent) -> tuple[Remark, ...]:
         """Keep an answer that lasts, once it was used for what was shown; says where it could not be written down."""
         if consent.answer.lasting == "once":
-            return []
-        asked = [access for access in prepared.accesses if self._policy.judge([access]).decision == "ask"]
+            return ()
+        asked = [access for access in judged.accesses if self._policy.judge([access]).decision == "ask"]
         with self._lock:
-            self._granted.update(_resource(access, prepared.accesses) for access in asked)
+            self._granted.update(_resource(access, judged.accesses) for access in asked)
         remember = getattr(self._policy, "remember", None)
-        if consent.answer.lasting != "always" or not remember or not prepared.verdict.allow:
-            return []
-        place = next((access.place for access in prepared.accesses if access.action == "run"), "")
+        if consent.answer.lasting != "always" or not remember or not judged.verdict.allow:
+            return ()
+        place = next((access.place for access in judged.accesses if access.action == "run"), "")
         try:
-            remember(prepared.verdict.allow.split("\n"), place)
+            remember(judged.verdict.allow.split("\n"), place)
         except ValueError as error:  # the call is made: what is left to do is to say so
-            return [Remark("not_remembered", {"why": str(error)})]
-        return []
+            return (Remark("not_remembered", {"why": str(error)}),)
+        return ()
 
 
 def _require_shown(answer: Answer, shown: Sequence[Proposed]) -> None:
@@ -244,7 +205,3 @@ def _is_alone(accesses: Sequence[Access]) -> bool:
     if not runs or runs[0].doubt:  # the first one is the whole of it
         return False
     return all(part.target in out or (part.tier == "read_only" and not part.doubt) for part in runs[1:] or runs)
-
-
-def _bytes(proposed: Sequence[Proposed]) -> list[tuple[str, bytes | None, bytes | None]]:
-    return [(one.path, one.before, one.after) for one in proposed]

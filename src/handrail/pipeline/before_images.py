@@ -1,7 +1,7 @@
-"""What a command is going to overwrite or delete, as far as that is proven: kept before it runs, so it can go back.
+"""Save before-images of the files that a command will overwrite or delete, so that undo can restore them.
 
-What it will put where nothing stands is foreseen too (`mv` and `cp -r` of a directory), so that it can be taken away
-again. Where that is not known (an archive that is unpacked), the touch gets a doubt, and an undo tells of it.
+New files of a `mv` or `cp -r` are predicted too, so that undo can remove them. Where they are not known, as for an
+archive that is unpacked, the access gets a doubt, and undo reports it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from handrail.files.changes import MOST_SAVED_BYTES, MOST_SAVED_FILES, SubtreeEntry
-from handrail.journal import Journal, Kept, NoJournal, Opening, Origin, Piece
+from handrail.journal import Kept, NoJournal, Piece
 from handrail.model import Access
-from handrail.pipeline.call_state import Trail
+from handrail.pipeline.call_state import Approved, Progress
+from handrail.pipeline.record import Recorder
 from handrail.policy.shell_patterns import ShellPatterns
 from handrail.text.display import escape
 from handrail.tools.tool import Remark
@@ -27,22 +28,24 @@ _NOT_KNOWN = "what it puts there is not known before"
 _NOT_KEPT = "not all of it could be kept"
 
 
-def keep(trail: Trail, journal: Journal, workspace: Workspace, origin: Origin) -> None:
-    """Give the journal what a command is going to overwrite or delete; say what cannot be kept."""
+def save_before_images(approved: Approved, recorder: Recorder, workspace: Workspace, progress: Progress) -> Approved:
+    """Save the files that a command will overwrite or delete in the journal, and note those that cannot be saved."""
+    journal = recorder.journal
     if isinstance(journal, NoJournal):
-        return
+        return approved
     # Nobody can tell all that a command changes: where changes must be recorded, each that may change anything must be.
-    required = getattr(journal, "required", False) and any(_may_change(access) for access in trail.accesses)
-    if not required and not any(_changes(access) for access in trail.accesses):
-        return
+    required = getattr(journal, "required", False) and any(map(_may_change, approved.accesses))
+    if not required and not any(map(_changes, approved.accesses)):
+        return approved
     roots = [os.path.realpath(root.path) for root in workspace.roots if root.writable]
-    keeper = Keeper(roots, os.path.realpath(workspace.home))
-    trail.accesses = keeper.all(trail.accesses)
-    if keeper.found or required:
-        opening = Opening(trail.call, trail.accesses, trail.verdict, list(keeper.found.values()), origin)
-        trail.token = journal.begin(opening, trail.token)
-    if keeper.missed:
-        trail.remarks.append(Remark("not_kept", {"paths": ", ".join(map(escape, keeper.missed[:_NAMED]))}))
+    images = BeforeImages(roots, os.path.realpath(workspace.home))
+    approved = replace(approved, accesses=images.save(approved.accesses))
+    if images.saved or required:
+        recorder.begin(approved, list(images.saved.values()), progress)
+    if images.missed:
+        missed = Remark("not_kept", {"paths": ", ".join(map(escape, images.missed[:_NAMED]))})
+        approved = replace(approved, remarks=(*approved.remarks, missed))
+    return approved
 
 
 def _may_change(access: Access) -> bool:
@@ -54,29 +57,29 @@ def _changes(access: Access) -> bool:
 
 
 @dataclass(slots=True)
-class Keeper:
-    """Looks at what a command comes to, before it runs."""
+class BeforeImages:
+    """The files that a command may change, read before it runs."""
 
     roots: Sequence[str]
     home: str
-    found: dict[str, Kept | Piece] = field(default_factory=dict)
+    saved: dict[str, Kept | Piece] = field(default_factory=dict)
     missed: list[str] = field(default_factory=list)
     room: int = MOST_SAVED_BYTES
     _reach: ShellPatterns = field(default_factory=lambda: ShellPatterns(lambda _: True))
 
-    def all(self, accesses: Sequence[Access]) -> tuple[Access, ...]:
-        """Keep what the touches mean. A touch that cannot be taken back in full comes back with a doubt."""
+    def save(self, accesses: Sequence[Access]) -> tuple[Access, ...]:
+        """Save the files of all accesses. An access that cannot be undone in full is returned with a doubt."""
         doubts = dict[int, str]()
-        # Single files first: what a whole directory holds must not use up their room.
+        # Single files first: the contents of a whole directory must not use up their room.
         for at in sorted(range(len(accesses)), key=lambda at: accesses[at].below):
             if _changes(accesses[at]):
-                doubts[at] = self._kept(accesses[at], accesses)
+                doubts[at] = self._save(accesses[at], accesses)
         return tuple(
             replace(access, doubt=doubts[at]) if at in doubts else access for at, access in enumerate(accesses)
         )
 
-    def _kept(self, access: Access, accesses: Sequence[Access]) -> str:
-        """Keeps what one touch means; says what is not known of it."""
+    def _save(self, access: Access, accesses: Sequence[Access]) -> str:
+        """Save the files of one access; returns a doubt if it cannot be undone in full."""
         names, doubt = self._names(access, accesses)
         known = len(self.missed)
         for name in names:
@@ -90,11 +93,11 @@ class Keeper:
             for path in _with_all_below(place) if access.below else [place]:
                 self._add(path)
         if access.action == "write" and access.below:
-            doubt = doubt or self._foreseen(access, names, accesses)
+            doubt = doubt or self._save_destination(access, names, accesses)
         return doubt or (_NOT_KEPT if len(self.missed) > known else "")
 
     def _names(self, access: Access, accesses: Sequence[Access]) -> tuple[list[str], str]:
-        """What the touch names, and what is not known of that."""
+        """The paths that the access names, and a doubt if there may be more."""
         if not access.glob:
             return [os.path.join(self.home, os.path.expanduser(access.target))], ""
         matched, whole = self._matches(access.target)
@@ -113,8 +116,8 @@ class Keeper:
             return self._reach.matches(os.path.expanduser(first), rest)
         return self._reach.matches("/" if pattern.startswith("/") else self.home, pattern)
 
-    def _foreseen(self, access: Access, names: Sequence[str], accesses: Sequence[Access]) -> str:
-        """Keep the places of what is moved or copied with all that is in it; says if it is not known what that is."""
+    def _save_destination(self, access: Access, names: Sequence[str], accesses: Sequence[Access]) -> str:
+        """Save the places where a moved or copied directory will put files; returns a doubt if they are unknown."""
         places = [os.path.realpath(name) for name in names]
         if all(os.path.lexists(place) and not os.path.isdir(place) for place in places):
             return ""  # a file that is overwritten
@@ -143,13 +146,13 @@ class Keeper:
         return any(path.startswith(root.rstrip("/") + "/") for root in self.roots)
 
     def _add(self, path: str) -> None:
-        if path in self.found or path in self.missed:
+        if path in self.saved or path in self.missed:
             return
-        one = _read(path, self.room) if len(self.found) < MOST_SAVED_FILES else None
+        one = _read(path, self.room) if len(self.saved) < MOST_SAVED_FILES else None
         if one is None:
             self.missed.append(path)
         else:
-            self.found[path] = one
+            self.saved[path] = one
             self.room -= len((one.before if isinstance(one, Kept) else one.entry.raw) or b"")
 
 
@@ -162,13 +165,13 @@ def _with_all_below(path: str) -> Iterator[str]:
 
 
 def _read(path: str, room: int) -> Kept | Piece | None:
-    """What stands at a path; None if it is of a kind that cannot be kept, or too large."""
+    """The file, link or directory at a path; None if it is too large or of another kind."""
     try:
-        found = os.lstat(path)
-        mode = stat.S_IMODE(found.st_mode)
-        if stat.S_ISLNK(found.st_mode):
+        status = os.lstat(path)
+        mode = stat.S_IMODE(status.st_mode)
+        if stat.S_ISLNK(status.st_mode):
             return Piece(path, SubtreeEntry("", "link", mode, os.fsencode(os.readlink(path))), True, sure=False)
-        if stat.S_ISDIR(found.st_mode):
+        if stat.S_ISDIR(status.st_mode):
             return Piece(path, SubtreeEntry("", "directory", mode), True, sure=False)
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,71 +1,251 @@
-"""A call on its way through the corridor: what is known of it so far, for its result and its record."""
+"""The states of one tool call, in order: each step of the pipeline takes one and returns the next.
+
+    Received -> Parsed -> Declared -> Resolved -> Judged -> Approved -> Ran -> Done -> Rendered
+
+A state holds the one before it as `previous`, so a step that is skipped or moved is a type error. A call may be stopped
+at any step: `Progress` holds the last state that it reached, for the result and the record.
+"""
 
 from __future__ import annotations
 
-import os
 import threading
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from handrail.files.changes import Change
 from handrail.journal import Token
-from handrail.model import Access, Answer, Call, Result, Status, Verdict
-from handrail.pipeline.approve import Consent
-from handrail.tools.tool import Remark
-from handrail.workspace import WorkPath, Workspace, itself
+from handrail.model import Access, Answer, Call, Result, Verdict
+from handrail.pipeline.consent import Consent, Proposed
+from handrail.text.diff import Hunk, format_unified
+from handrail.text.display import escape, escape_lines, replace_surrogates
+from handrail.tools.tool import Outcome, Remark
+from handrail.workspace import WorkPath
 
-ON_FILES = ("read", "write", "delete")
-Blocks = tuple[Mapping[str, Any], ...]
+if TYPE_CHECKING:
+    from handrail.dialects import Entry
+    from handrail.tools.tool import Arguments, Tool
 
 
-class Trail:
-    """What is known of a call, however it ends."""
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A call as the model sent it, with secrets replaced by placeholders."""
 
-    def __init__(self, call: Call, cancel: threading.Event | None = None) -> None:
-        self.call = call
-        self.cancel = cancel
-        self._started = time.perf_counter()
-        self.tool_id = ""
-        self.accesses: tuple[Access, ...] = ()
-        self.verdict: Verdict | None = None
-        self.consent: Consent | None = None
-        self.rewritten: Answer | None = None
-        """The answer of a person who has put other arguments in the place of the model's."""
-        self.changes: Sequence[Change] = ()
-        self.remarks: list[Remark] = []
-        """What happened on the way, and the model must know."""
-        self.traceback = ""
-        self.token: Token | None = None
+    call: Call
+    started: float
+    """By `time.perf_counter`."""
+    cancel: threading.Event | None = None
+    """Set when the caller no longer waits for the result."""
+    rewritten: Answer | None = None
+    """The answer of a person who replaced the model's arguments."""
+    previous: ClassVar[None] = None
 
-    def result(self, status: Status, text: str, more: Blocks = (), **rest: Any) -> Result:
-        """What the call came to."""
-        blocks = ({"type": "text", "text": text}, *more)
-        taken = (time.perf_counter() - self._started) * 1000
-        return Result(
-            self.call.tool, status, text, blocks, accesses=self.accesses, time_ms=taken, id=self.call.id, **rest
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The tool and its typed arguments are known."""
+
+    previous: Received
+    entry: Entry
+    tool: Tool
+    args: Arguments
+    limits: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The tool has declared every access, with the paths and commands as the model wrote them."""
+
+    previous: Parsed
+    accesses: tuple[Access, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Every path that the tool itself opens lies in the workspace."""
+
+    previous: Declared
+    accesses: tuple[Access, ...]
+    """With real paths."""
+    paths: Mapping[str, WorkPath]
+    """By the name that the model gave."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedChanges:
+    """The changes that a run asked for; nothing is written yet."""
+
+    changes: Sequence[Change]
+    hunks: Sequence[Sequence[Hunk]]
+    """Of each change."""
+    proposed: Sequence[Proposed]
+    """All that the tool asked for, including what the person left out."""
+
+    def diff(self) -> str:
+        """All changes as one unified diff."""
+        parts = (
+            change.preview
+            or format_unified(
+                escape(change.path.named), hunks, created=change.before is None, deleted=change.after is None
+            )
+            for change, hunks in zip(self.changes, self.hunks, strict=True)
         )
+        return replace_surrogates("".join(parts))
 
 
-def require_declared(changes: Sequence[Change], writes: Sequence[str]) -> None:
-    """What a tool did not declare was neither judged nor locked: a fault of the tool, and nothing is done."""
-    for change in changes:
-        if change.path.real not in writes:
-            raise AssertionError(f"a change of {change.path.named!r} was staged, but not declared")
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The policy has decided. Nothing has changed yet, and a preview can be made. Public as `Prepared`."""
+
+    previous: Resolved
+    verdict: Verdict
+    dry_run: Callable[[], StagedChanges]
+    """Run the tool without changing anything, once; raises what the run would raise."""
+
+    @property
+    def received(self) -> Received:
+        return self.previous.previous.previous.previous
+
+    @property
+    def call(self) -> Call:
+        return self.received.call
+
+    @property
+    def cancel(self) -> threading.Event | None:
+        """Set when the call is cancelled: nobody waits for the answer any more."""
+        return self.received.cancel
+
+    @property
+    def parsed(self) -> Parsed:
+        return self.previous.previous.previous
+
+    @property
+    def tool(self) -> Tool:
+        return self.parsed.tool
+
+    @property
+    def args(self) -> Arguments:
+        return self.parsed.args
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        return self.previous.accesses
+
+    @property
+    def paths(self) -> Mapping[str, WorkPath]:
+        return self.previous.paths
+
+    @property
+    def command(self) -> str | None:
+        """The command that would run, if one would."""
+        return next((access.target for access in self.accesses if access.action == "run"), None)
+
+    @property
+    def written_paths(self) -> list[str]:
+        """The real paths of the files that the tool itself would change."""
+        return [
+            self.paths[access.target].real
+            for access in self.accesses
+            if access.action in ("write", "delete") and not access.by_command
+        ]
+
+    def still_holds(self, now: Judged) -> bool:
+        """Whether the call still makes the accesses that the person was asked about, and is not denied ``now``."""
+        return now.accesses == self.accesses and now.verdict.decision != "deny"
+
+    def preview(self) -> str:
+        """The command, or a unified diff of the changes; raises what the run would raise."""
+        command = self.command
+        if command is not None:  # its changes are known only after it ran
+            return f"$ {escape_lines(command)}\n"
+        return self.dry_run().diff()
+
+    def proposed(self) -> Sequence[Proposed]:
+        """The changes file by file; empty for a command. Raises what the run would raise."""
+        return () if self.command is not None else self.dry_run().proposed
 
 
-def locate(access: Access, paths: Mapping[str, WorkPath], workspace: Workspace) -> Access:
-    """The touch with its real path. A path inside a command may lie anywhere: policy and the boundary judge that."""
-    if access.action not in ON_FILES:
-        return replace(access, place=paths[access.place].real) if access.place in paths else access
-    if not access.by_command:
-        return replace(access, path=paths[access.target].real)
-    home, target = os.path.realpath(workspace.home), workspace.spelled(access.target)
-    named = os.path.join(home, os.path.expanduser(target))
-    real = os.path.realpath(named)
-    if access.action == "delete" and not access.below and os.path.islink(named):
-        return replace(access, path=itself(named))
-    if access.into and os.path.isdir(real):
-        return replace(access, target=os.path.join(access.target, access.into), path=os.path.join(real, access.into))
-    return replace(access, path=real)
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """The call may run: the policy allows it, or a person has said yes."""
+
+    previous: Judged
+    accesses: tuple[Access, ...]
+    """With a doubt where a command's change cannot be undone in full."""
+    consent: Consent | None
+    """None if nobody had to be asked."""
+    network: bool
+    """Whether a person or a rule has allowed this call to use the network, whatever the settings are."""
+    remarks: tuple[Remark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """The tool has run and staged its changes."""
+
+    previous: Approved
+    outcome: Outcome
+    staged: StagedChanges
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """All changes are committed."""
+
+    previous: Ran
+    changes: tuple[Change, ...]
+    token: Token | None
+    """The call's entry in the journal, if it was begun there."""
+    remarks: tuple[Remark, ...] = ()
+
+
+CallState = Received | Parsed | Declared | Resolved | Judged | Approved | Ran | Done
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The result in the dialect's words, of a call that is done or was stopped at an earlier state."""
+
+    progress: Progress
+    result: Result
+    data: Mapping[str, Any]
+    """The tool's values for programs, before the dialect gave them its own shape."""
+    traceback: str = ""
+    """Of a fault in this program."""
+
+
+State = TypeVar("State", bound=CallState)
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a call has come, for its record if the next step fails."""
+
+    state: CallState
+    token: Token | None = None
+    """The entry that was begun in the journal; it is kept when a step is tried again."""
+
+    def reach(self, state: State) -> State:
+        """Note that the call has come to ``state``."""
+        self.state = state
+        return state
+
+    def find(self, kind: type[State]) -> State | None:
+        """The state of this kind, if the call came that far."""
+        state: CallState | None = self.state
+        while state is not None and not isinstance(state, kind):
+            state = state.previous
+        return state
+
+    @property
+    def received(self) -> Received:
+        state = self.state
+        while not isinstance(state, Received):
+            state = state.previous
+        return state
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """As far as they are known."""
+        known = self.find(Approved) or self.find(Resolved) or self.find(Declared)
+        return known.accesses if known else ()

@@ -1,19 +1,17 @@
-"""What a running tool is handed: the files it declared and no others, read-before-write, and changes that are staged.
+"""The context of a running tool: the files it declared and no others, read-before-write, and staged changes.
 
-A `Guard` lives for one call. Tools ask it for files by the names in their arguments; a name that the call did not
-declare is a fault of the tool and fails closed.
+A `ToolContext` lives for one call. Tools ask it for files by the names in their arguments; a name that the call did
+not declare is a fault of the tool and fails closed.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from handrail.dialects import Rules
 from handrail.errors import (
     BinaryFile,
     CannotEncode,
@@ -25,57 +23,23 @@ from handrail.errors import (
     ToolError,
 )
 from handrail.files.changes import Change, Subtree
-from handrail.files.pages import Indexes, TextFile
+from handrail.files.pages import TextFile
 from handrail.files.subtrees import describe_subtree, is_same_disk, require_free, require_movable, scan_subtree
 from handrail.files.versions import Stored, Version, load
-from handrail.settings import Settings
+from handrail.pipeline.call_state import Judged, StagedChanges
+from handrail.pipeline.consent import Choice, Proposed
+from handrail.pipeline.services import Services
 from handrail.text.codec import UTF8
 from handrail.text.diff import Hunk, compute_hunks
 from handrail.text.display import escape
 from handrail.text.document import NEW, Document, Splice, apply_splices, decode_document
-from handrail.text.partial_change import keep_hunks, replace_text
 from handrail.tools.tool import Loaded, Staged
-from handrail.tracker import Tracker, moved_lines, stamp_of
-from handrail.workspace import WorkPath, Workspace
+from handrail.tracker import moved_lines, stamp_of
+from handrail.workspace import WorkPath
 
 if TYPE_CHECKING:
     from handrail.search.tree import Tree
     from handrail.shell.terminal import Terminal
-
-
-@dataclass(frozen=True, slots=True)
-class Proposed:
-    """What a call would make of one file."""
-
-    path: str
-    """As the model named it."""
-    before: bytes | None
-    """None: the file is created."""
-    after: bytes | None
-    """None: the file is deleted."""
-    hunks: Sequence[Hunk]
-    text: str = ""
-    """What would stand there, to be edited by a person; empty where it cannot be."""
-    parts: bool = False
-    """Whether single hunks can be chosen: not where a file is created, moved or deleted."""
-    description: str = ""
-    """Shown where there are no lines to compare: a directory, a binary file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What a person wants of the changes that were proposed."""
-
-    hunks: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """By path, the numbers (from 0) of the wanted hunks; a path that is missing is wanted whole."""
-    contents: Mapping[str, str] = field(default_factory=dict)
-    """By path, the text that the person wrote instead."""
-
-    def of(self, path: str, text: str, splices: Sequence[Splice]) -> Sequence[Splice]:
-        """What is left of a change."""
-        if path in self.contents:
-            return replace_text(text, self.contents[path])
-        return keep_hunks(text, splices, self.hunks[path]) if path in self.hunks else splices
 
 
 class ToolContext:
@@ -83,40 +47,35 @@ class ToolContext:
 
     def __init__(
         self,
-        workspace: Workspace,
-        tracker: Tracker,
-        indexes: Indexes,
-        settings: Settings,
-        rules: Rules,
-        limits: Any,
-        paths: Mapping[str, WorkPath],
-        look: Callable[[WorkPath], Tree],
-        terminal: Callable[[], Terminal],
-        call_id: str = "",
-        cancel: threading.Event | None = None,
+        services: Services,
+        judged: Judged,
+        *,
         dry: bool = False,
         choice: Choice | None = None,
         network: bool = False,
     ) -> None:
-        self.limits = limits
+        """``dry``: for a preview, which runs no command; ``choice``: the changes that a person wants."""
+        self.limits = judged.parsed.limits
         self.network = network
-        self.call_id = call_id
-        self.cancel = cancel
-        self.changes: list[Change] = []
-        self.hunks: list[list[Hunk]] = []
-        self.proposed: list[Proposed] = []
-        """All that the tool asked for, also what a person did not want."""
+        self.call_id = judged.call.id
+        self.cancel = None if dry else judged.cancel
+        self._changes: list[Change] = []
+        self._hunks: list[list[Hunk]] = []
+        self._proposed: list[Proposed] = []
         self._choice = choice
-        self._workspace = workspace
-        self._tracker = tracker
-        self._indexes = indexes
-        self._settings = settings
-        self._rules = rules
-        self._paths = paths
-        self._look = look
-        self._terminal = terminal
+        self._services = services
+        self._workspace = services.workspace
+        self._tracker = services.tracker
+        self._settings = services.settings
+        self._rules = services.dialect.rules
+        self._paths = judged.paths
         self._dry = dry
         self._open: list[int] = []
+
+    @property
+    def staged(self) -> StagedChanges:
+        """The changes that the tool has asked for so far."""
+        return StagedChanges(self._changes, self._hunks, self._proposed)
 
     def close(self) -> None:
         for fd in self._open:
@@ -127,13 +86,13 @@ class ToolContext:
         path = self._paths[named]
         fd = self._workspace.open_file(path)
         self._open.append(fd)
-        return TextFile(path, fd, self._indexes, self._settings.legacy_encoding, self._settings.read_seconds)
+        return TextFile(path, fd, self._services.indexes, self._settings.legacy_encoding, self._settings.read_seconds)
 
     @property
     def terminal(self) -> Terminal:
         if self._dry:  # a preview must never run anything
             raise AssertionError("a preview has no terminal")
-        return self._terminal()
+        return self._services.terminal()
 
     def where(self, named: str) -> str:
         path = self._paths[named]
@@ -150,7 +109,7 @@ class ToolContext:
         return changed
 
     def tree(self, named: str) -> Tree:
-        return self._look(self._paths[named])
+        return self._services.search.tree(self._paths[named])
 
     def saw(self, file: TextFile, first: int = 0, last: int = 0) -> None:
         if not self._dry:  # what only a preview looked at, the model has not seen
@@ -203,7 +162,7 @@ class ToolContext:
         if loaded and after == loaded.stored.raw:
             return Staged(False, found)
         raw = loaded.stored.raw if loaded else None
-        self.proposed.append(Proposed(named, raw, after, found, apply_splices(text.text, splices), loaded is not None))
+        self._proposed.append(Proposed(named, raw, after, found, apply_splices(text.text, splices), loaded is not None))
         if self._choice:
             splices = self._choice.of(named, text.text, splices)
             after, found = _spliced(text, splices), compute_hunks(text.text, splices)
@@ -215,7 +174,7 @@ class ToolContext:
     def remove(self, named: str, loaded: Loaded) -> Staged:
         path, text = self._itself(named), loaded.document.text
         found = compute_hunks(text, [Splice(0, len(text), "")] if text else [])
-        self.proposed.append(Proposed(named, loaded.stored.raw, None, found))
+        self._proposed.append(Proposed(named, loaded.stored.raw, None, found))
         self._add(Change(path, loaded.stored, None), found)
         return Staged(True, found)
 
@@ -229,7 +188,7 @@ class ToolContext:
         text = apply_splices(loaded.document.text, splices)
         # The preview has the new file in full: whoever is asked sees all that will stand there.
         whole = compute_hunks("", [Splice(0, 0, text)] if text else [])
-        self.proposed.append(Proposed(target, over.stored.raw if over else None, after, whole))
+        self._proposed.append(Proposed(target, over.stored.raw if over else None, after, whole))
         self._add(Change(path, over.stored if over else None, after, loaded.stored), whole)
         self.remove(named, loaded)
         return Staged(True, compute_hunks(loaded.document.text, splices))
@@ -249,15 +208,15 @@ class ToolContext:
             self._carry(named, subtree, to)
         elif subtree.is_directory:
             preview = describe_subtree(subtree, named)
-            self.proposed.append(Proposed(named, subtree.listing(), None, [], description=preview))
+            self._proposed.append(Proposed(named, subtree.listing(), None, [], description=preview))
             gone = Stored(subtree.path, b"", subtree.version)
             self._add(Change(subtree.path, gone, None, subtree=subtree, keep=True, preview=preview), [])
         else:
             self.remove(named, self.load(named, whole=True, unseen=True))
             # A binary or empty file has no lines to show.
-            preview = "" if self.hunks[-1] else describe_subtree(subtree, named)
-            self.changes[-1] = replace(self.changes[-1], keep=True, preview=preview)
-            self.proposed[-1] = replace(self.proposed[-1], description=preview)
+            preview = "" if self._hunks[-1] else describe_subtree(subtree, named)
+            self._changes[-1] = replace(self._changes[-1], keep=True, preview=preview)
+            self._proposed[-1] = replace(self._proposed[-1], description=preview)
 
     def _carry(self, named: str, subtree: Subtree, to: str) -> None:
         target = self._paths[to]
@@ -266,16 +225,16 @@ class ToolContext:
             self.move(named, to, self.load(named, whole=True, unseen=True), [])
             return
         preview = describe_subtree(subtree, named, to)
-        self.proposed.append(Proposed(named, subtree.listing(), None, [], description=preview))
+        self._proposed.append(Proposed(named, subtree.listing(), None, [], description=preview))
         moved = Stored(subtree.path, b"", subtree.version)
         self._add(Change(target, None, None, moved, subtree=subtree, preview=preview), [])
 
     def _add(self, change: Change, found: list[Hunk]) -> None:
-        for other in self.changes:
+        for other in self._changes:
             if other.path.real == change.path.real:  # one file under two names
                 raise SameFile(path=change.path.named, other=other.path.named)
-        self.changes.append(change)
-        self.hunks.append(found)
+        self._changes.append(change)
+        self._hunks.append(found)
 
     def _itself(self, named: str) -> WorkPath:
         """A path that is to vanish: a link stands for another file there, which nobody has named."""

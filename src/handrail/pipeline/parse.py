@@ -1,11 +1,19 @@
-"""Parsing a model's arguments: lenient where it is unambiguous, and every mistake named at once."""
+"""The parse step: translate a call from the dialect's names to ours, and its arguments to typed ones.
+
+Arguments are read leniently where they are unambiguous, and every mistake is reported at once.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from handrail.errors import BadArguments
+from handrail import tools
+from handrail.dialects import Dialect
+from handrail.errors import BadArguments, BadJson
+from handrail.pipeline.call_state import Parsed, Received
+from handrail.secrets.redaction import Redaction
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -13,7 +21,30 @@ if TYPE_CHECKING:
     from handrail.tools.tool import Arguments
 
 
-def parse(
+def read_arguments(arguments: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+    """Arguments as a mapping; models and command lines also send them as a string of JSON."""
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except (ValueError, RecursionError) as error:
+            raise BadJson(why=str(error)) from None
+    if arguments is None:
+        return {}
+    if not isinstance(arguments, Mapping):
+        raise BadJson(why="the arguments are not an object")
+    return arguments
+
+
+def parse(received: Received, dialect: Dialect, redaction: Redaction) -> Parsed:
+    """The tool and its typed arguments; raises `UnknownTool` or `BadArguments`."""
+    name = received.call.tool
+    entry, ours, unknown = dialect.undress(name, redaction.restore(received.call.arguments))
+    tool = tools.load(entry.id)
+    args = _parse_arguments(tool.args, ours, unknown, dialect.spec(name), entry)
+    return Parsed(received, entry, tool, args, dialect.limits(name))
+
+
+def _parse_arguments(
     args: type[Arguments], ours: Mapping[str, Any], unknown: Sequence[str], spec: Spec, entry: Entry
 ) -> Arguments:
     """The arguments as the tool takes them; raises `BadArguments` with all that is wrong, in the dialect's names."""

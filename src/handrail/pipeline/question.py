@@ -1,4 +1,4 @@
-"""Build the `Question` about a prepared call: the proposed changes as diffs, or the command as lines to read."""
+"""Build the `Question` about a judged call: the proposed changes as diffs, or the command as lines to read."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from collections.abc import Sequence
 from typing import Any
 
 from handrail.model import Access, FileDiff, Question
-from handrail.pipeline.context import Proposed
-from handrail.pipeline.prepared import Prepared, command_of
+from handrail.pipeline.call_state import Judged
+from handrail.pipeline.consent import Proposed
 from handrail.text.diff import format_header, format_hunk
 from handrail.text.display import escape, escape_lines, replace_surrogates
 
 
 def ask_about(
-    prepared: Prepared, proposed: Sequence[Proposed] | None, *, workspace: str = "", session: str = ""
+    judged: Judged, proposed: Sequence[Proposed] | None, *, workspace: str = "", session: str = ""
 ) -> Question:
     """The question about a call. ``proposed`` is None where the changes cannot be computed, or may not be shown."""
     files = tuple(map(file_diff, proposed or ()))
-    command = command_of(prepared)
+    command = judged.command
     return Question(
-        prepared.call,
-        prepared.accesses,
-        prepared.verdict,
+        judged.call,
+        judged.accesses,
+        judged.verdict,
         files,
         command,
-        "" if command is None else _command_argument(prepared, command),
-        _list_accesses(prepared.accesses) if command is None else f"$ {escape_lines(command)}\n",
+        "" if command is None else _command_argument(judged, command),
+        _list_accesses(judged.accesses) if command is None else f"$ {escape_lines(command)}\n",
         workspace,
         session,
         shortened=("what would change",) if command is None and proposed is None else (),
-        cancel=prepared.cancel,
+        cancel=judged.cancel,
     )
 
 
@@ -62,11 +62,11 @@ def _decode(raw: bytes | None) -> str | None:
         return None
 
 
-def _command_argument(prepared: Prepared, command: str) -> str:
+def _command_argument(judged: Judged, command: str) -> str:
     """The name of the argument that holds the command; a list of words holds it as its last."""
-    if getattr(prepared.args, "command", None) != command:
+    if getattr(judged.args, "command", None) != command:
         return ""
-    arguments = prepared.call.arguments
+    arguments = judged.call.arguments
     return next((name for name, value in arguments.items() if _holds(value, command)), "")
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Mapping
+from typing import Any
 
 from handrail.dialects import Dialect
 from handrail.errors import Bug, Refusal, ToolError
-from handrail.model import Failure, Note, Result, Status
-from handrail.pipeline.call_state import Trail
+from handrail.model import Access, Failure, Note, Result, Status
+from handrail.pipeline.call_state import Done, Parsed, Progress, Received
 from handrail.pipeline.truncate import bound
 from handrail.settings import Settings
 from handrail.text.display import escape, replace_surrogates
-from handrail.tools.tool import Outcome, Remark, Tool
+from handrail.tools.tool import Remark
+
+Blocks = tuple[Mapping[str, Any], ...]
 
 
 class Voice:
@@ -21,10 +26,12 @@ class Voice:
         self._dialect = dialect
         self._settings = settings
 
-    def outcome(self, tool: Tool, outcome: Outcome, trail: Trail) -> Result:
+    def outcome(self, done: Done) -> Result:
         """What was found or done; `partial` if and only if there is a note."""
-        words = self._dialect.words
-        remarks = [*outcome.remarks, *trail.remarks, *_on_the_way(trail)]
+        ran = done.previous
+        outcome, judged = ran.outcome, ran.previous.previous
+        tool, words = judged.tool, self._dialect.words
+        remarks = [*outcome.remarks, *_pipeline_remarks(done)]
         notes = [Note(r.code, words.say(f"notes.{r.code}", **r.facts)) for r in remarks]
         loud = [note.text for note in notes if note.code not in self._dialect.quiet and note.text]
         outcome.facts["notes"] = "".join("\n" + text for text in loud)
@@ -39,15 +46,26 @@ class Voice:
             text += "\n" + notes[-1].text
         data |= {new: data[old] for new, old in self._dialect.data_names.items() if old in data}
         if outcome.failed:
-            return trail.result("error", text, outcome.blocks, data=data, error=Failure("command_failed", text))
+            return _result(
+                judged.received,
+                ran.previous.accesses,
+                "error",
+                text,
+                outcome.blocks,
+                data=data,
+                error=Failure("command_failed", text),
+            )
         status: Status = "partial" if notes else "ok"
-        return trail.result(status, text, outcome.blocks, data=data, notes=tuple(notes))
+        return _result(
+            judged.received, ran.previous.accesses, status, text, outcome.blocks, data=data, notes=tuple(notes)
+        )
 
-    def failure(self, error: ToolError, trail: Trail) -> Result:
+    def failure(self, error: ToolError, progress: Progress) -> Result:
         """Why nothing was done."""
-        error.facts.setdefault("tool", trail.call.tool)
-        error.facts.setdefault("verb", trail.tool_id)
-        error.facts.setdefault("path", trail.accesses[0].target if trail.accesses else "")
+        error.facts.setdefault("tool", progress.received.call.tool)
+        parsed, accesses = progress.find(Parsed), progress.accesses
+        error.facts.setdefault("verb", parsed.entry.id if parsed else "")
+        error.facts.setdefault("path", accesses[0].target if accesses else "")
         try:
             text = replace_surrogates(self._dialect.wording(error))
         except (LookupError, ValueError, TypeError) as fault:  # a template of the dialect's that cannot be filled
@@ -56,17 +74,28 @@ class Voice:
             error = Bug(what=f"the message for {error.code} cannot be said: {fault!r}")
             text = str(error)
         status: Status = "denied" if isinstance(error, Refusal) else "error"
-        return trail.result(status, text, error=Failure(error.code, text))
+        return _result(progress.received, progress.accesses, status, text, error=Failure(error.code, text))
 
 
-def _on_the_way(trail: Trail) -> list[Remark]:
+def _result(
+    received: Received, accesses: tuple[Access, ...], status: Status, text: str, more: Blocks = (), **rest: Any
+) -> Result:
+    blocks = ({"type": "text", "text": text}, *more)
+    taken = (time.perf_counter() - received.started) * 1000
+    call = received.call
+    return Result(call.tool, status, text, blocks, accesses=accesses, time_ms=taken, id=call.id, **rest)
+
+
+def _pipeline_remarks(done: Done) -> list[Remark]:
     """What people and the journal had to do with the call."""
-    found: list[Remark] = []
-    if trail.rewritten:
-        found.append(Remark("rewritten", {"arguments": escape(json.dumps(dict(trail.call.arguments)))}))
-    found += trail.consent.remarks() if trail.consent else []
-    if trail.token and trail.token.warning:
-        found.append(Remark("journal", {"why": trail.token.warning}))
-    if trail.token and trail.token.unkept:
-        found.append(Remark("not_kept", {"paths": ", ".join(map(escape, trail.token.unkept))}))
-    return found
+    approved = done.previous.previous
+    received, token = approved.previous.received, done.token
+    remarks = [*approved.remarks, *done.remarks]
+    if received.rewritten:
+        remarks.append(Remark("rewritten", {"arguments": escape(json.dumps(dict(received.call.arguments)))}))
+    remarks += approved.consent.remarks() if approved.consent else []
+    if token and token.warning:
+        remarks.append(Remark("journal", {"why": token.warning}))
+    if token and token.unkept:
+        remarks.append(Remark("not_kept", {"paths": ", ".join(map(escape, token.unkept))}))
+    return remarks

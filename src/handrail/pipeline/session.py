@@ -1,46 +1,49 @@
-"""The corridor: the one path of a call, from a model's words to the answer. The order below is a security property.
+"""The pipeline of a call, from a model's tool call to its result. The order of the steps is a security property.
 
-    undress -> parse -> declare -> resolve -> judge  ==  Prepared, nothing changed yet
-    approve -> run (guarded) -> commit (locked) -> say -> bound -> record -> reply
+    parse -> declare -> resolve -> judge       the call is prepared: nothing has changed yet, a preview exists
+    approve -> run -> commit                   under locks only to commit
+    render -> record                           every call ends here, refusals and failures included
 
-Inside, failures are exceptions with facts; outside, every call ends in a `Result`. They meet in this file only.
+Each step takes the state that the step before it returns (`call_state.py`). Inside, failures are exceptions with
+facts; outside, every call ends in a `Result`. They meet in this file only.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
-from handrail import dialects, tools
+from handrail import dialects
 from handrail.dialects import Dialect, Spec
-from handrail.errors import Bug, Cancelled, ChangedSince, ReadOnlyRoot, SessionOver, ToolError, from_os
+from handrail.errors import Bug, Cancelled, ChangedSince, SessionOver, ToolError, from_os
 from handrail.files.artefacts import ALIAS, Artefacts
 from handrail.files.changes import Saving
-from handrail.files.commit import commit
 from handrail.files.locks import Locks, state_directory
 from handrail.files.pages import Indexes
 from handrail.files.recovery import recover
-from handrail.files.versions import stamps
-from handrail.journal import Journal, Opening, Origin, Record
-from handrail.model import Access, Approve, Call, Note, Result
-from handrail.pipeline import parts
-from handrail.pipeline.approve import Approvals, Unlike
-from handrail.pipeline.before_images import keep
-from handrail.pipeline.call_state import ON_FILES, Trail, locate, require_declared
-from handrail.pipeline.context import Choice, ToolContext
-from handrail.pipeline.parse import parse
-from handrail.pipeline.prepared import Prepared, as_mapping, command_of, diff_of
+from handrail.journal import Journal, Origin
+from handrail.model import Access, Approve, Call, Result, Verdict
+from handrail.pipeline.approve import Approvals
+from handrail.pipeline.call_state import Declared, Done, Judged, Progress, Received, Rendered
+from handrail.pipeline.consent import NotAsShown
+from handrail.pipeline.judge import judge, seek
+from handrail.pipeline.options import check_options
+from handrail.pipeline.parse import parse, read_arguments
+from handrail.pipeline.record import Recorder, SessionJournal
 from handrail.pipeline.render import Voice
+from handrail.pipeline.resolve import declare, resolve
+from handrail.pipeline.run import ATTEMPTS, run_and_commit
+from handrail.pipeline.search_view import SearchView
+from handrail.pipeline.services import Services, open_terminal
 from handrail.policy import Policy
 from handrail.policy.secrets import DEFAULT_MODE, Mode
 from handrail.secrets import redaction
 from handrail.settings import Settings, config_file
-from handrail.text.display import escape_lines
 from handrail.tracker import Tracker
 from handrail.workspace import Root, Workspace
 
@@ -49,11 +52,6 @@ if TYPE_CHECKING:
     from handrail.policy.files import PolicyFile
     from handrail.policy.own_files import OwnFiles
     from handrail.shell.terminal import Terminal
-    from handrail.tools.tool import Arguments, Outcome, Tool
-
-T = TypeVar("T")
-_ATTEMPTS = 20
-_OVERTAKEN = 3
 
 
 class Session:
@@ -83,34 +81,38 @@ class Session:
         journal: Journal | Literal["auto", "require"] | None = "auto",
         settings: Settings | None = None,
     ) -> None:
-        parts.check_options(root, dialect, roots, policy, mode, rules, approve, journal, settings)
+        check_options(root, dialect, roots, policy, mode, rules, approve, journal, settings)
         if settings is None:
             user = config_file.load(os.environ)
             settings, roots = user.settings, (*user.roots, *roots)
         self.settings = settings
         self.dialect = dialect if isinstance(dialect, Dialect) else dialects.load(dialect)
-        state = state_directory(settings.state)
-        artefacts = Artefacts(os.path.join(state, "artefacts"), settings.artefact_bytes)
-        kept = Root(artefacts.directory, writable=False, alias=ALIAS)
-        self.workspace = Workspace([Root(os.fspath(root)), *roots, kept])
+        self._state = state = state_directory(settings.state)
+        self._artefacts = Artefacts(os.path.join(state, "artefacts"), settings.artefact_bytes)
+        artefacts = Root(self._artefacts.directory, writable=False, alias=ALIAS)
+        self.workspace = Workspace([Root(os.fspath(root)), *roots, artefacts])
         self.tracker = Tracker()
-        self._voice = Voice(self.dialect, settings)
-        self._given_policy = policy is not None
-        self._rules = () if policy is not None else (*parts.rules(root, state), *rules)
-        mode = DEFAULT_MODE if mode is None else mode
-        self.policy = parts.policy(self.workspace, mode, self._rules, self.terminal) if policy is None else policy
-        self._redaction = redaction.load(settings, os.environ)
+        self._has_own_policy = policy is not None
+        self._rules = () if policy is not None else (*_load_rules(root, state), *rules)
+        self.policy = self._rule_policy(DEFAULT_MODE if mode is None else mode) if policy is None else policy
+        hidden = redaction.load(settings, os.environ)
         home = os.path.realpath(self.workspace.home)
-        self.origin = Origin(os.urandom(4).hex(), self.dialect.name, home, self._redaction.hide)
-        self._journal = parts.JournalChoice(journal, state, settings)
-        self._approvals = Approvals(
-            self.policy, approve, self.origin, lambda accesses: self._own.judge(accesses, self._hides_own)
+        self.origin = Origin(os.urandom(4).hex(), self.dialect.name, home, hidden.hide)
+        self._journal = SessionJournal(journal, state, settings)
+        self._services = Services(
+            settings=settings,
+            dialect=self.dialect,
+            workspace=self.workspace,
+            tracker=self.tracker,
+            redaction=hidden,
+            approvals=Approvals(self.policy, approve, self.origin, self._judge_own_files),
+            recorder=Recorder(self._journal, self.origin, self.dialect),
+            locks=Locks(os.path.join(state, "locks"), recover, settings.lock_seconds),
+            indexes=Indexes(),
+            search=SearchView(self.workspace, self.policy, lambda: self._own_files),
+            terminal=self.terminal,
         )
-        self._indexes = Indexes()
-        self._eyes = parts.Eyes(self.workspace, self.policy, lambda: self._own)
-        self._locks = Locks(os.path.join(state, "locks"), recover, self.settings.lock_seconds)
-        self._artefacts = artefacts
-        self._state = state
+        self._voice = Voice(self.dialect, settings)
         self._terminal: Terminal | None = None
         self._opening = threading.Lock()
         self._closed = False
@@ -136,7 +138,7 @@ class Session:
     @property
     def journal(self) -> Journal:
         """Where calls are recorded; the user's journal is opened when it is first needed."""
-        return self._journal.get()
+        return self._journal.open()
 
     def warm(self) -> None:
         """Import now what the first call would wait for: pydantic, and the tool that the dialect names first."""
@@ -160,33 +162,21 @@ class Session:
         Who sets ``cancel`` from another thread gets an answer soon; a command is ended.
         """
         tool = str(tool)  # a host may pass on anything; a tool that does not exist is answered, not raised
-        trail = Trail(Call(tool, {}, id), cancel)
+        progress = Progress(Received(Call(tool, {}, id), time.perf_counter(), cancel))
         try:
-            trail.call = Call(tool, self._redaction.given(as_mapping(arguments)), id)
-            prepared, outcome = self._made(trail)
-            result = self._voice.outcome(prepared.tool, outcome, trail)
+            result = self._voice.outcome(self._perform(self._receive(arguments, progress), progress))
         except ToolError as error:
-            result = self._voice.failure(error, trail)
+            result = self._voice.failure(error, progress)
         except OSError as error:
-            result = self._voice.failure(from_os(error, path=error.filename or tool), trail)
+            result = self._voice.failure(from_os(error, path=error.filename or tool), progress)
         except Exception as error:
             if self.settings.raise_bugs:
                 raise
             import traceback  # slow to import, and only needed for faults of this program
 
-            trail.traceback = traceback.format_exc()
-            result = self._voice.failure(Bug(what=f"{type(error).__name__}: {error}"), trail)
-        result = self._redaction.result(result)
-        data = result.data
-        result = self.dialect.rendered(result, trail.call, self.workspace.home)
-        made, trace = tuple(trail.changes), trail.traceback
-        failed = self.journal.record(
-            Record(trail.call, trail.accesses, trail.verdict, result, made, trace, self.origin, trail.token, data)
-        )
-        if failed and all(note.code != "journal" for note in result.notes):
-            note = Note("journal", self.dialect.words.say("notes.journal", why=failed))
-            result = replace(result, notes=(*result.notes, note), status="partial" if result.ok else result.status)
-        return result
+            result = self._voice.failure(Bug(what=f"{type(error).__name__}: {error}"), progress)
+            return self._finish(result, progress, traceback.format_exc())
+        return self._finish(result, progress)
 
     def undo(
         self,
@@ -207,214 +197,117 @@ class Session:
         if not isinstance(self.journal, SqliteJournal):
             raise CannotUndo("this session keeps no journal")
         saving = Saving(self.settings.durable, self.settings.hard_links)
-        hands = Hands(self.workspace, self._locks, saving, self.settings.most_edit_bytes, self.origin)
+        hands = Hands(self.workspace, self._services.locks, saving, self.settings.most_edit_bytes, self.origin)
         return undo(self.journal, hands, call=call, since=since, session=session, dry_run=dry_run)
 
-    def prepare(self, tool: str, arguments: Mapping[str, Any] | str | None = None) -> Prepared:
+    def prepare(self, tool: str, arguments: Mapping[str, Any] | str | None = None) -> Judged:
         """A call as far as it goes without changing anything; raises `ToolError`."""
-        return self._prepare(Trail(Call(tool, as_mapping(arguments))))
+        received = Received(Call(tool, read_arguments(arguments)), time.perf_counter())
+        return self._prepare(received, Progress(received))
 
     def set_mode(self, mode: Mode) -> None:
         """Go on in another mode under the same rules; what a person has allowed for the session still holds."""
-        if self._given_policy:
+        if self._has_own_policy:
             raise TypeError("this session's policy was given by the host, and knows no modes")
-        self.policy = parts.policy(self.workspace, mode, self._rules, self.terminal)
-        self._approvals.follow(self.policy)
-        self._eyes.follow(self.policy)
+        self.policy = self._rule_policy(mode)
+        self._services.approvals.follow(self.policy)
+        self._services.search.follow(self.policy)
 
-    # The corridor, step by step.
+    # The pipeline, step by step.
 
-    def _made(self, trail: Trail) -> tuple[Prepared, Outcome]:
-        """Prepared, approved and run; again from the start if what the person saw is not what would be done."""
-        for _ in range(_ATTEMPTS):
-            prepared = self._prepare(trail)
-            trail.consent = consent = self._approvals.consent(prepared, trail.rewritten)
+    def _receive(self, arguments: Mapping[str, Any] | str | None, progress: Progress) -> Received:
+        received = progress.received
+        given = self._services.redaction.given(read_arguments(arguments))
+        return progress.reach(replace(received, call=replace(received.call, arguments=given)))
+
+    def _perform(self, received: Received, progress: Progress) -> Done:
+        """Prepare, approve and run a call; start again if it would no longer do what the person was shown."""
+        services = self._services
+        for _ in range(ATTEMPTS):
+            judged = self._prepare(received, progress)
+            approved = progress.reach(services.approvals.approve(judged))
+            consent = approved.consent
             if consent and consent.answer.arguments is not None:
-                trail.call = replace(trail.call, arguments=self._redaction.given(consent.answer.arguments))
-                trail.rewritten = consent.answer
+                rewritten = replace(received.call, arguments=services.redaction.given(consent.answer.arguments))
+                received = progress.reach(replace(received, call=rewritten, rewritten=consent.answer))
                 continue
-            if trail.cancel and trail.cancel.is_set():  # perhaps while somebody was thinking
+            if received.cancel and received.cancel.is_set():  # perhaps while the person was thinking
                 raise Cancelled
-            # While somebody was asked, a link, a directory, the mode may have become another one.
-            if consent and not self._approvals.still_holds(prepared, self._prepare(trail)):
+            # Meanwhile a link, a directory or the mode may have changed.
+            if consent and not judged.still_holds(self._prepare(received, progress)):
                 continue
             try:
-                outcome = self._run(prepared, trail)
-            except Unlike:
+                done = run_and_commit(approved, services, progress)
+            except NotAsShown:
                 continue
             if consent:
-                trail.remarks += self._approvals.remember(prepared, consent)
-            return prepared, outcome
-        raise ChangedSince(path=trail.accesses[0].target if trail.accesses else "", moved="")
+                done = progress.reach(replace(done, remarks=services.approvals.remember(judged, consent)))
+            return done
+        raise ChangedSince(path=progress.accesses[0].target if progress.accesses else "", moved="")
 
-    def _prepare(self, trail: Trail) -> Prepared:
-        call = trail.call
+    def _prepare(self, received: Received, progress: Progress) -> Judged:
+        """Take a call as far as it goes without changing anything."""
+        services = self._services
         self._require_open()
         if not self._swept.is_set():
-            self._locks.sweep()
+            services.locks.sweep()
             self._swept.set()
-        entry, ours, unknown = self.dialect.undress(call.tool, self._redaction.restore(call.arguments))
-        tool = tools.load(entry.id)
-        trail.tool_id = entry.id
-        args = parse(tool.args, ours, unknown, self.dialect.spec(call.tool), entry)
-        prepared = self._judged(trail, tool, args, tool.declare(args))
-        if tool.seek and prepared.verdict.decision != "deny":
-            guard = self._guard(prepared, dry=True)
-            try:
-                found = tool.seek(args, guard)
-            finally:
-                guard.close()
-            prepared = self._judged(trail, tool, args, [*prepared.accesses, *found])
-        return prepared
+        declared = declare(progress.reach(parse(received, services.dialect, services.redaction)))
+        judged = self._judge(declared, progress)
+        more = seek(judged, services)
+        return self._judge(more, progress) if more else judged
 
-    def _judged(self, trail: Trail, tool: Tool, args: Arguments, declared: Sequence[Access]) -> Prepared:
-        """What the touches stand for, and whether they may be."""
-        trail.accesses = tuple(declared)
-        ours = [t for t in declared if t.action in ON_FILES and not t.by_command]
-        paths = {access.target: self.workspace.resolve(access.target) for access in ours}
-        trail.accesses = tuple(locate(access, paths, self.workspace) for access in declared)
-        for access in ours:
-            if access.action in ("write", "delete") and not paths[access.target].root.writable:
-                raise ReadOnlyRoot(path=access.target, root=paths[access.target].root.path)
-        trail.verdict = self._approvals.verdict(trail.accesses)
-        limits = self.dialect.limits(trail.call.tool)
-        prepared = Prepared(
-            trail.call,
-            tool,
-            args,
-            limits,
-            trail.accesses,
-            paths,
-            trail.verdict,
-            lambda: self._preview(prepared, once),
-            lambda: () if command_of(prepared) else once().proposed,
-            trail.cancel,
-        )
-        once = cache(lambda: self._proposed(prepared))  # what is shown is what the answer binds to
-        return prepared
+    def _judge(self, declared: Declared, progress: Progress) -> Judged:
+        resolved = progress.reach(resolve(progress.reach(declared), self.workspace))
+        return progress.reach(judge(resolved, self._services))
+
+    def _finish(self, result: Result, progress: Progress, traceback: str = "") -> Result:
+        """Hide secrets in a result, give it the dialect's shape, and record it."""
+        result = self._services.redaction.result(result)
+        shaped = self.dialect.rendered(result, progress.received.call, self.workspace.home)
+        return self._services.recorder.record(Rendered(progress, shaped, result.data, traceback))
+
+    # Services that are made when they are first needed.
 
     def terminal(self) -> Terminal:
-        """Where commands run; made when the first one does."""
+        """The terminal that runs commands; opened for the first one."""
         with self._opening:
             self._require_open()
             if self._terminal is None:
-                self._terminal = parts.terminal(self.settings, self.workspace, self._artefacts, self._own, self.policy)
+                self._terminal = open_terminal(
+                    self.settings, self.workspace, self._artefacts, self._own_files, self.policy
+                )
             return self._terminal
 
     @cached_property
-    def _own(self) -> OwnFiles:
-        return parts.own(self.workspace, self._artefacts, self._state)
+    def _own_files(self) -> OwnFiles:
+        from handrail.policy.own_files import OwnFiles
 
-    def _hides_own(self) -> bool:
-        return self.terminal().hides_own
+        roots = [root.path for root in self.workspace.roots if not root.alias]
+        return OwnFiles.found(self._state, self._artefacts.directory, roots, os.environ)
+
+    def _judge_own_files(self, accesses: Sequence[Access]) -> Verdict | None:
+        return self._own_files.judge(accesses, lambda: self.terminal().hides_own)
+
+    def _rule_policy(self, mode: Mode) -> Policy:
+        """The rules of files and the built-in ones, in a mode."""
+        from handrail.policy.judge import RulePolicy
+
+        return RulePolicy(
+            self.workspace.roots,
+            mode,
+            self._rules,
+            lambda: self.terminal().confined,
+            masked=lambda: self.terminal().hides,
+        )
 
     def _require_open(self) -> None:
         if self._closed:
             raise SessionOver
 
-    def _held(self, prepared: Prepared, work: Callable[[], T]) -> T:
-        """Do ``work`` on files inside the boundary that holds commands, where that is asked for."""
-        if not self.settings.confine_files:
-            return work()
-        actions = {access.action for access in prepared.accesses}
-        if "run" in actions or actions.isdisjoint(ON_FILES):
-            return work()
-        return self.terminal().boundary.run(work)
 
-    def _preview(self, prepared: Prepared, proposed: Callable[[], ToolContext]) -> str:
-        command = command_of(prepared)
-        if command is not None:  # what a command changes is known when it is done
-            return f"$ {escape_lines(command)}\n"
-        return diff_of(proposed())
+def _load_rules(root: str | os.PathLike[str], state: str) -> tuple[PolicyFile, ...]:
+    """The rules of the system, of the user and of the project; raises `PolicyError` for a mistake in one."""
+    from handrail.policy.files import load
 
-    def _proposed(self, prepared: Prepared) -> ToolContext:
-        """What a call would do to files, without doing it."""
-        guard = self._guard(prepared, dry=True)
-        try:
-            prepared.tool.run(prepared.args, guard)
-        finally:
-            guard.close()
-        return guard
-
-    def _run(self, prepared: Prepared, trail: Trail) -> Outcome:
-        changed = [t for t in prepared.accesses if t.action in ("write", "delete") and not t.by_command]
-        writes = [prepared.paths[access.target].real for access in changed]
-        if not writes:
-            return self._once(prepared, trail)
-        for attempt in range(_ATTEMPTS):
-            # Computed without the lock, unless others were faster again and again, or files are written in place.
-            first = attempt >= _OVERTAKEN or self.settings.hard_links == "through"
-            try:
-                return self._once(prepared, trail, writes, first)
-            except ChangedSince as error:
-                # Another call, or a program that knows nothing of our locks, wrote meanwhile: judge by what is there.
-                if error.facts.get("moment") != "commit" or attempt == _ATTEMPTS - 1:
-                    raise
-        raise AssertionError("unreachable")
-
-    def _once(self, prepared: Prepared, trail: Trail, writes: Sequence[str] = (), lock_first: bool = False) -> Outcome:
-        consent = trail.consent
-        network = self._approvals.opens_network(prepared.accesses, consent)
-        guard = self._guard(prepared, trail.cancel, False, consent.choice if consent else None, network)
-        with contextlib.ExitStack() as stack:
-            stack.callback(guard.close)
-            if not writes:
-                keep(trail, self.journal, self.workspace, self.origin)
-                outcome = self._held(prepared, lambda: prepared.tool.run(prepared.args, guard))
-                require_declared(guard.changes, writes)
-                return outcome
-            held = stack.enter_context(self._locks.hold(writes)) if lock_first else None
-            before = stamps(writes)
-            try:
-                outcome = self._held(prepared, lambda: prepared.tool.run(prepared.args, guard))
-            except ToolError:
-                # Perhaps it saw half of what another call was doing.
-                if held or (stamps(writes) == before and self._locks.free(writes)):
-                    raise
-                raise ChangedSince(path=trail.accesses[0].target, moment="commit") from None
-            require_declared(guard.changes, writes)
-            if not held and guard.changes:
-                held = stack.enter_context(self._locks.hold(writes))
-            if not lock_first and (stamps(writes) != before or not (held or self._locks.free(writes))):
-                raise ChangedSince(path=trail.accesses[0].target, moment="commit")
-            if consent:
-                consent.require_same(guard)
-            if held and guard.changes:
-                saving = Saving(self.settings.durable, self.settings.hard_links)
-                opening = Opening(trail.call, trail.accesses, trail.verdict, guard.changes, self.origin)
-                trail.token = self.journal.begin(opening, trail.token)
-                versions = self._held(prepared, lambda: commit(self.workspace, guard.changes, held, saving))
-                trail.changes = guard.changes
-                for change, hunks, version in zip(guard.changes, guard.hunks, versions, strict=True):
-                    self.tracker.wrote(change.path.real, version, hunks, change.after)
-                    outcome.data.setdefault("mtime_ms", version.mtime_ns // 1_000_000)
-            if self.dialect.entry(prepared.call.tool).forgets:
-                self.tracker.forget(*writes)
-            outcome.data["diff"] = diff_of(guard)
-            outcome.data.setdefault("applied", bool(guard.changes))
-            return outcome
-
-    def _guard(
-        self,
-        prepared: Prepared,
-        cancel: threading.Event | None = None,
-        dry: bool = False,
-        choice: Choice | None = None,
-        network: bool = False,
-    ) -> ToolContext:
-        return ToolContext(
-            self.workspace,
-            self.tracker,
-            self._indexes,
-            self.settings,
-            self.dialect.rules,
-            prepared.limits,
-            prepared.paths,
-            self._eyes.tree,
-            self.terminal,
-            prepared.call.id,
-            cancel,
-            dry,
-            choice,
-            network,
-        )
+    return load(os.path.realpath(root), os.environ, state)

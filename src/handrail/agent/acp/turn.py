@@ -12,7 +12,7 @@ from handrail.errors import ToolError
 from handrail.extras import needs
 from handrail.model import Answer, Question, Result
 from handrail.pipeline.async_calls import AsyncCalls
-from handrail.pipeline.prepared import Prepared
+from handrail.pipeline.call_state import Judged
 from handrail.pipeline.question import file_diff
 from handrail.wire.images import images_of
 
@@ -87,7 +87,7 @@ class Conversation:
             await self._update(acp.update_tool_call(question.call.id, status="in_progress"))
         return answer
 
-    def _prepare(self, tool: str, arguments: Mapping[str, Any] | str | None) -> tuple[Prepared | None, Content]:
+    def _prepare(self, tool: str, arguments: Mapping[str, Any] | str | None) -> tuple[Judged | None, Content]:
         """The call and the changes that it would make, as far as they are known before it runs."""
         try:
             prepared = self.session.session.prepare(tool, arguments)

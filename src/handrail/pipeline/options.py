@@ -1,0 +1,62 @@
+"""Check the options that a host gives to `Session`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from handrail.dialects import Dialect, names
+from handrail.settings import Settings
+from handrail.workspace import Root
+
+
+def check_options(
+    root: object,
+    dialect: object,
+    roots: object,
+    policy: object,
+    mode: object,
+    rules: object,
+    approve: object,
+    journal: object,
+    settings: object,
+) -> None:
+    """Check what a host gives to `Session` before anything is opened; raises `ValueError` that says what would do.
+
+    A wrong type is found here and not in the first call: there it would look like a fault of Handrail's.
+    """
+    if policy is not None and (mode is not None or rules):
+        raise ValueError("give either a policy, or a mode and rules: a policy of your own knows neither")
+    if policy is not None and (isinstance(policy, type) or not callable(getattr(policy, "judge", None))):
+        raise _wrong(
+            "policy", "an object with a method judge(touches) that returns a Verdict, such as AllowAll()", policy
+        )
+    if approve is not None and not callable(approve):
+        raise _wrong("approve", "a function that takes a Question and returns True, False or an Answer", approve)
+    if settings is not None and not isinstance(settings, Settings):
+        raise _wrong("settings", "a Settings object", settings)
+    if not (journal is None or journal in ("auto", "require") or callable(getattr(journal, "record", None))):
+        raise _wrong("journal", '"auto", "require", None or a Journal', journal)
+    if not isinstance(dialect, str | Dialect):
+        raise _wrong("dialect", f"a Dialect, the path of a folder, or one of {', '.join(names())}", dialect)
+    if not isinstance(root, str | os.PathLike) or not os.path.isdir(root):
+        raise _wrong("root", "the path of an existing directory", root)
+    for one in _listed("roots", roots, "Root objects, such as Root('path', writable=False)"):
+        if not isinstance(one, Root):
+            raise _wrong("roots", "Root objects, such as Root('path', writable=False)", one)
+    for one in _listed("rules", rules, "PolicyFile objects, as parse_rules(text) returns them"):
+        from handrail.policy.files import PolicyFile
+
+        if not isinstance(one, PolicyFile):
+            raise _wrong("rules", "PolicyFile objects, as parse_rules(text) returns them", one)
+
+
+def _listed(name: str, value: object, what: str) -> Iterable[object]:
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+        raise _wrong(name, f"a list of {what}", value)
+    return value
+
+
+def _wrong(name: str, valid: str, value: object) -> ValueError:
+    shown = repr(value)
+    return ValueError(f"{name} must be {valid}, not {shown if len(shown) <= 300 else shown[:300] + '...'}")

@@ -1,0 +1,59 @@
+"""Directories as a search may see them: without files that the policy or Handrail itself keeps from the model."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from handrail.model import Access
+from handrail.policy import Policy
+from handrail.workspace import WorkPath, Workspace
+
+if TYPE_CHECKING:
+    from handrail.policy.own_files import OwnFiles
+    from handrail.search.tree import Sight, Tree
+    from handrail.search.walk import Listings
+
+
+def make_sight(policy: Policy, own: OwnFiles | None = None) -> Sight:
+    """The files that a search may see: those that the policy lets be read, without Handrail's ``own``."""
+    from handrail.search.tree import Sight
+
+    if own and own.is_within:
+        seen = make_sight(policy).readable
+        return Sight(lambda real: own.shows(real) and (seen is None or seen(real)), None)
+    hides = getattr(policy, "hides", None)
+    if hides is not None and not hides:
+        return Sight()
+
+    def readable(real: str) -> bool:
+        return policy.judge((Access("read", real, real),)).decision != "deny"
+
+    return Sight(getattr(policy, "readable", readable), hides)
+
+
+class SearchView:
+    """The trees that the calls of one session search. The search package is imported when the first call needs it."""
+
+    def __init__(self, workspace: Workspace, policy: Policy, own: Callable[[], OwnFiles]) -> None:
+        self._workspace = workspace
+        self._policy = policy
+        self._own = own
+        self._listings: Listings | None = None
+        self._sight: Sight | None = None
+        self._lock = threading.Lock()
+
+    def follow(self, policy: Policy) -> None:
+        """Use another policy from now on."""
+        with self._lock:
+            self._policy, self._sight = policy, None
+
+    def tree(self, path: WorkPath) -> Tree:
+        from handrail.search.tree import Tree
+        from handrail.search.walk import Listings
+
+        with self._lock:
+            self._listings = self._listings or Listings()
+            self._sight = self._sight or make_sight(self._policy, self._own())
+            return Tree(self._workspace, path, self._listings, self._sight)

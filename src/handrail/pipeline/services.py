@@ -1,0 +1,64 @@
+"""The services that all calls of a session share, and the terminal that runs their commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from handrail.dialects import Dialect
+from handrail.files.artefacts import Artefacts
+from handrail.files.locks import Locks
+from handrail.files.pages import Indexes
+from handrail.pipeline.approve import Approvals
+from handrail.pipeline.record import Recorder
+from handrail.pipeline.search_view import SearchView
+from handrail.policy import Policy
+from handrail.secrets.redaction import Redaction
+from handrail.settings import Settings
+from handrail.tracker import Tracker
+from handrail.workspace import Workspace
+
+if TYPE_CHECKING:
+    from handrail.policy.own_files import OwnFiles
+    from handrail.shell.terminal import Terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the steps of a call need besides its state."""
+
+    settings: Settings
+    dialect: Dialect
+    workspace: Workspace
+    tracker: Tracker
+    redaction: Redaction
+    approvals: Approvals
+    recorder: Recorder
+    locks: Locks
+    indexes: Indexes
+    search: SearchView
+    terminal: Callable[[], Terminal]
+    """Opens the terminal when the first command runs."""
+
+
+def open_terminal(
+    settings: Settings, workspace: Workspace, artefacts: Artefacts, own: OwnFiles, policy: Policy
+) -> Terminal:
+    """The terminal of a session. Commands cannot see Handrail's own files, nor files that the policy hides."""
+    from handrail.shell.sandbox.confinement import MOST_MASKED, Limits  # slow to import, and only needed for commands
+    from handrail.shell.terminal import Options, Terminal
+
+    unreadable = getattr(policy, "unreadable", None)
+    options = Options(
+        settings.sandbox,
+        settings.sandbox_required,
+        settings.network,
+        settings.keep_env,
+        hidden=(lambda: unreadable(MOST_MASKED)) if unreadable else None,
+        denied=getattr(policy, "denied_by_name", None),
+        own=own.state,
+        config=own.config,
+        limits=Limits(processes=settings.most_processes),
+    )
+    return Terminal(tuple(root.path for root in workspace.roots if root.writable), artefacts, options)
