@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,17 @@ from handrail.journal.undo import Hands, UndoReport, undo
 
 
 class _Both:
-    """The journal as the session sees it: adds what the session does not say itself."""
+    """The journal as the session sees it; records get the session name that the test chose."""
 
     def __init__(self, session: Wired, journal: SqliteJournal) -> None:
         self.session, self.real = session, journal
         self.warning = ""
 
     def begin(self, opening: Opening, token: Token | None = None) -> Token:
-        return self.real.begin(opening, token)
+        return self.real.begin(replace(opening, origin=self.session.origin), token)
 
     def record(self, record: Record) -> str:
-        self.warning = self.real.record(record)
+        self.warning = self.real.record(replace(record, origin=self.session.origin))
         return self.warning
 
     def close(self) -> None:
