@@ -30,7 +30,7 @@ def test_help_names_every_verb_and_gives_examples(tmp_path: Path) -> None:
     for words in (["--help"], ["-h"], ["help"]):
         found = handrail(*words, cwd=tmp_path)
         assert found.returncode == 0 and found.stderr == b""
-        assert all(f"\n  {verb} ".encode() in found.stdout for verb in ("call", "batch", "tools", "doctor", "demo"))
+        assert all(f"\n  {name} ".encode() in found.stdout for name in ("call", "batch", "tools", "doctor", "demo"))
         assert b"examples:" in found.stdout
 
 
@@ -63,8 +63,8 @@ def test_version_is_the_package_version_under_every_name_of_the_command(tmp_path
     ("words", "said"),
     [
         (["cal"], "did you mean call?"),
-        (["-w", ".", "call"], "the verb comes first"),
-        (["x\ny"], "no verb x\\ny"),
+        (["-w", ".", "call"], "the command comes first"),
+        (["x\ny"], "no command x\\ny"),
         (["call"], "required: TOOL"),
         (["call", "read", "file_path=a.txt"], "did you mean Read?"),
         (["call", "Fly"], "the tools are Read, Write"),
@@ -359,4 +359,4 @@ def test_doctor_exits_1_and_names_the_mend_when_something_needed_is_missing(proj
     found = handrail("doctor", cwd=project, variables={"HANDRAIL_CONFIG": "config.toml"})
     assert found.returncode == 1
     line = next(line for line in found.stdout.decode("utf-8").splitlines() if line.startswith("missing configuration"))
-    assert "settings.durable: must be true or false, not 1; mend: correct or remove that file" in line
+    assert "settings.durable: must be true or false, not 1; fix: correct or remove that file" in line

@@ -56,7 +56,7 @@ def test_mistakes_are_told_with_file_and_line_and_exit_code_1(mine: Path, tmp_pa
     first, second, count = done.stderr.decode("utf-8").splitlines()
     assert first.startswith(f"{mine / 'messages.toml'}:2: ") and "did you mean errors.not_found?" in first
     assert second.startswith(f"{mine / 'tools.toml'}:3: ") and "did you mean read?" in second
-    assert count == "2 to mend"
+    assert count == "2 to fix"
     told = json.loads(handrail("dialects", "check", str(mine), "--json", cwd=tmp_path).stdout)
     assert [(Path(one["file"]).name, one["line"]) for one in told] == [("messages.toml", 2), ("tools.toml", 3)]
 

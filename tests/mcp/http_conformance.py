@@ -12,7 +12,7 @@ from pathlib import Path
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from handrail.mcp.http import command
+from handrail.cli import mcp_http as command
 from tests.mcp.http_server import TOKEN
 
 

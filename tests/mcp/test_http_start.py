@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from handrail.mcp.http import command
+from handrail.cli import mcp_http as command
 from handrail.mcp.http import serve as serving_module
 from handrail.mcp.http.principals import Principals
 from tests.mcp.http_server import TOKEN, call, envelope, serving

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.mcp.http.command import door, parser
+from handrail.cli.mcp_http import door, parser
 from handrail.mcp.http.principals import apart
 from tests.command import TIMEOUT
 
@@ -19,7 +19,7 @@ TOKEN = "secret-token-0123456789"
 @pytest.mark.parametrize("form", [["--token", TOKEN], [f"--token={TOKEN}"]])
 def test_a_token_of_the_command_line_is_not_left_in_the_process_list(form: list[str]) -> None:
     code = (
-        "import sys; from handrail.mcp.http.command import door, parser; "
+        "import sys; from handrail.cli.mcp_http import door, parser; "
         "door(parser().parse_args(['--http', '127.0.0.1:0', *sys.argv[1:]])); print(1, flush=True); input()"
     )
     with subprocess.Popen(

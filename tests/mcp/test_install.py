@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from handrail.mcp.install import command, json_file
+from handrail.cli import mcp_install as command
+from handrail.mcp.install import json_file
 
 CLAUDE = (
     '{\n  "numStartups": 41,\n  "tipsHistory": {"new-user-warmup": 3},\n  "projects": {\n    "/srv/a/app": {\n'
@@ -74,7 +75,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def ask(client: str, *words: str) -> command.Told:
+def ask(client: str, *words: str) -> command.Report:
     return command.run(command.parser().parse_intermixed_args([client, *words]))
 
 

@@ -269,9 +269,9 @@ def test_help_names_every_option_that_is_read_quickly(tmp_path: Path) -> None:
     for option in ("--dialect", "--mode", "--tools", "--root", "--read-root", "--structured"):
         assert option in done.stdout.decode("utf-8")
     for mode in MODES:
-        quick = mcp.quickly_read([".", "--mode", mode, "--root", "x", "--root=y"])
+        quick = mcp.parse_quickly([".", "--mode", mode, "--root", "x", "--root=y"])
         assert quick and quick.mode == mode and quick.root == ["x", "y"]
-    assert mcp.quickly_read(["--mode", "brave"]) is None
+    assert mcp.parse_quickly(["--mode", "brave"]) is None
 
 
 def test_a_session_that_cannot_be_opened_is_said_to_the_model_and_on_stderr(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ class History:
         self._keeper = keeper
         self._more = 0
         """Tokens that a request has besides its turns, by the model's own count: the tools above all."""
-        self.mend()
+        self.repair()
 
     def add(self, turn: Turn) -> None:
         self.turns.append(turn)
@@ -64,13 +64,13 @@ class History:
         """About how many of these tokens no shorter conversation would save."""
         return len(self.system) // _CHARS_A_TOKEN
 
-    def mend(self) -> None:
-        """A conversation that was cut off while calls were made, or written by two at once, is made whole."""
-        mended = whole(self.turns)
-        if len(mended) == len(self.turns) + 1 and mended[:-1] == self.turns:
-            self.add(mended[-1])
-        elif mended != self.turns:
-            self.replace(mended)
+    def repair(self) -> None:
+        """Complete a conversation that was cut off during calls, or that two processes wrote at once."""
+        repaired = whole(self.turns)
+        if len(repaired) == len(self.turns) + 1 and repaired[:-1] == self.turns:
+            self.add(repaired[-1])
+        elif repaired != self.turns:
+            self.replace(repaired)
 
 
 INTERRUPTED = "The program ended while this call was made: it may have been made or not. Look before you go on."

@@ -72,7 +72,7 @@ class Agent:
         """Work on a task until the model is done, has to stop, or ``cancel`` is set, be it before this has begun."""
         self._cancel, self._spent = cancel or threading.Event(), 0
         try:
-            self.history.mend()
+            self.history.repair()
             self.history.add(Turn("user", task))
             for _ in range(self.limits.steps):
                 reply = self._ask()

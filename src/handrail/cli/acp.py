@@ -12,7 +12,7 @@ from concurrent.futures import TimeoutError as NotYet
 from typing import TYPE_CHECKING, Any
 
 from handrail.cli.chat.plan import Plan, add_options, make_plan
-from handrail.cli.common import open_config, verb_parser
+from handrail.cli.common import CommandParser, open_config
 from handrail.cli.output import UsageError
 from handrail.extras import MissingExtra
 
@@ -40,7 +40,7 @@ _STOPS = {"done": "end_turn", "failed": "end_turn", "steps": "max_turn_requests"
 
 
 def parser() -> argparse.ArgumentParser:
-    made = verb_parser("acp", _ABOUT, _EXAMPLES)
+    made = CommandParser("acp", _ABOUT, _EXAMPLES)
     add_options(made)
     return made
 

@@ -9,7 +9,7 @@ import select
 from typing import TYPE_CHECKING
 
 from handrail.approval.tty import Tty
-from handrail.cli.common import open_config, require_directory, verb_parser
+from handrail.cli.common import CommandParser, open_config, require_directory
 from handrail.cli.output import Screen, Stop, UsageError
 from handrail.model import Answer
 from handrail.text.display import escape
@@ -57,7 +57,7 @@ class _Terminal(Tty):
 
 
 def parser() -> argparse.ArgumentParser:
-    made = verb_parser("approve", _ABOUT, _EXAMPLES)
+    made = CommandParser("approve", _ABOUT, _EXAMPLES)
     about = "the project whose questions are asked here, with all below it (default: this directory)"
     made.add_argument("-w", "--workspace", metavar="DIR", default=".", help=about)
     made.add_argument("--all", action="store_true", help="questions about all workspaces, not just DIR")

@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from handrail.cli.common import (
     MOST_INPUT,
+    CommandParser,
     add_dialect,
     add_mode,
     add_workspace,
@@ -21,7 +22,6 @@ from handrail.cli.common import (
     open_session,
     parse_json,
     person,
-    verb_parser,
     written_json,
 )
 from handrail.cli.output import Stop, UsageError, as_line, on_terminal, warn, write
@@ -63,7 +63,7 @@ class Malformed(Exception):
 
 
 def parser() -> argparse.ArgumentParser:
-    made = verb_parser("batch", _ABOUT, _EXAMPLES)
+    made = CommandParser("batch", _ABOUT, _EXAMPLES)
     made.add_argument("file", metavar="FILE", nargs="?", default="-", help="JSON lines; - or nothing is stdin")
     add_workspace(made)
     add_mode(made)

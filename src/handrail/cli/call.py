@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import (
     MOST_INPUT,
+    CommandParser,
     add_dialect,
     add_mode,
     add_workspace,
@@ -17,7 +18,6 @@ from handrail.cli.common import (
     open_session,
     parse_json,
     person,
-    verb_parser,
 )
 from handrail.cli.output import UsageError, as_document, on_terminal, safe, show_diff, warn, write
 from handrail.text.display import escape
@@ -51,7 +51,7 @@ exit codes: 0 done (or partly: a note says what is left out), 1 the tool could n
 
 
 def parser() -> argparse.ArgumentParser:
-    made = verb_parser("call", _ABOUT, _EXAMPLES)
+    made = CommandParser("call", _ABOUT, _EXAMPLES)
     made.add_argument("tool", metavar="TOOL", help="the tool's name in the dialect; `handrail tools` lists them")
     made.add_argument(
         "words",
@@ -100,8 +100,8 @@ def _require_tool(dialect: Dialect, tool: str) -> None:
 
     folded = {name.casefold(): name for name in dialect.entries}
     near = get_close_matches(tool.casefold(), folded, n=1)
-    mend = f"did you mean {folded[near[0]]}?" if near else f"the tools are {', '.join(dialect.entries)}"
-    raise UsageError(f"the dialect {escape(dialect.name)} has no tool {escape(tool)}; {mend}")
+    hint = f"did you mean {folded[near[0]]}?" if near else f"the tools are {', '.join(dialect.entries)}"
+    raise UsageError(f"the dialect {escape(dialect.name)} has no tool {escape(tool)}; {hint}")
 
 
 def _arguments(words: Sequence[str], dialect: Dialect, tool: str) -> Mapping[str, Any]:

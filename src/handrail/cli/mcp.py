@@ -1,7 +1,7 @@
-"""`handrail mcp`: the tools for any client that speaks MCP.
+"""`handrail mcp`: serve the tools over MCP on stdin and stdout.
 
-A client waits for the tool list, some not for long, so the usual command line is read here without argparse; only help
-and what is not understood go the long way. `handrail mcp install` and `--http` are doors of their own.
+Clients wait for the tool list, and some give up soon. So the usual command line is parsed here without argparse, which
+is imported only for help and for options that are not understood. `install` and `--http` are in their own modules.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ class Options:
 
 
 def main(words: Sequence[str]) -> int:
-    """Run the verb with the words after it; returns the exit code."""
+    """Run `handrail mcp` with the words after it; returns the exit code."""
     if words and words[0] == "install":
-        from handrail.mcp.install.command import main as install
+        from handrail.cli.mcp_install import main as install
 
         return install(list(words[1:]))
     if any(word == "--http" or word.startswith("--http=") for word in words):
-        from handrail.mcp.http.command import main as serve
+        from handrail.cli.mcp_http import main as serve
 
         return serve(list(words))
-    return run(quickly_read(words) or _read(words))
+    return run(parse_quickly(words) or _parse(words))
 
 
-def quickly_read(words: Sequence[str]) -> Options | None:
+def parse_quickly(words: Sequence[str]) -> Options | None:
     """The options of a command line without surprises; None if there is any doubt."""
     options, given, rest = Options(), False, list(words)
     while rest:
@@ -98,16 +98,16 @@ def _is_mode(mode: str) -> bool:
     return mode in ("read-only", "ask", "full", "deny-asks")
 
 
-def _read(words: Sequence[str]) -> Options:
+def _parse(words: Sequence[str]) -> Options:
     options = Options()
     parser().parse_args(list(words), namespace=options)
     return options
 
 
 def parser() -> argparse.ArgumentParser:
-    from handrail.cli.common import add_dialect, add_mode, verb_parser
+    from handrail.cli.common import CommandParser, add_dialect, add_mode
 
-    made = verb_parser("mcp", _ABOUT, _EXAMPLES)
+    made = CommandParser("mcp", _ABOUT, _EXAMPLES)
     made.add_argument("workspace", metavar="ROOT", nargs="?", default=".", help="the project (default: this directory)")
     add_dialect(made)
     add_mode(made)

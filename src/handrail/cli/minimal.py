@@ -1,4 +1,4 @@
-"""The least that a verb needs to end: its answer on stdout, or why not. Imports next to nothing: help is quick."""
+"""Write the answer of a command to stdout, or stop with a message. It imports almost nothing, to keep help fast."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import sys
 
 
 class Stop(Exception):
-    """The command cannot go on; the text says why."""
+    """The command cannot continue; the text says why."""
 
     code = 1
 
 
 class UsageError(Stop):
-    """The command was not typed right, or the configuration is not; nothing was done."""
+    """The command line or the configuration is wrong; nothing was done."""
 
     code = 2
 
 
 def write(text: str) -> bool:
-    """Text to stdout, at once, in UTF-8; False if nobody reads it any more."""
+    """Write text to stdout in UTF-8 and flush; returns False if the reader has gone."""
     if sys.stdout is None:
         return False
     if not text.isascii():

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from handrail.cli.common import add_dialect, add_workspace, open_session, parse_json, require_directory, verb_parser
+from handrail.cli.common import CommandParser, add_dialect, add_workspace, open_session, parse_json, require_directory
 from handrail.cli.output import Stop, UsageError, as_document, on_terminal, safe, warn, write
 from handrail.policy.secrets import MODES
 from handrail.text.display import escape
@@ -43,7 +43,7 @@ exit codes: 0 allowed or asked (or all is well), 1 rules that never decide, 2 wr
 
 
 def parser() -> argparse.ArgumentParser:
-    made = verb_parser("policy", _ABOUT, _EXAMPLES)
+    made = CommandParser("policy", _ABOUT, _EXAMPLES)
     made.add_argument("what", metavar="WHAT", choices=["explain", "test", "trust"], help="explain, test or trust")
     made.add_argument("words", metavar="ARGUMENT", nargs="*", default=[], help="explain: the tool, and its arguments")
     add_workspace(made)
@@ -59,8 +59,8 @@ def run(options: argparse.Namespace) -> int:
     wanted = {"explain": "TOOL and one JSON object", "test": "nothing more", "trust": "nothing more"}[options.what]
     if len(options.words) != (2 if options.what == "explain" else 0):
         raise UsageError(f"policy {options.what} takes {wanted}; see `handrail policy --help`")
-    verbs = {"explain": _explain, "test": _test, "trust": _trust}
-    return verbs[options.what](options)
+    actions = {"explain": _explain, "test": _test, "trust": _trust}
+    return actions[options.what](options)
 
 
 def _files(options: argparse.Namespace) -> tuple[PolicyFile, ...]:

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from handrail.cli.chat.plan import add_options, make_plan
-from handrail.cli.common import MOST_INPUT, verb_parser
+from handrail.cli.common import MOST_INPUT, CommandParser
 from handrail.cli.output import UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ CODES = {"done": 0, "failed": 1, "steps": 3, "tokens": 3, "cancelled": 130}
 
 
 def parser() -> argparse.ArgumentParser:
-    made = verb_parser("run", _ABOUT, _EXAMPLES)
+    made = CommandParser("run", _ABOUT, _EXAMPLES)
     made.add_argument("task", metavar="TASK", help="what to do; - reads it from stdin")
     made.add_argument("--json", action="store_true", help="print events as JSON lines, and nothing else")
     add_options(made)

@@ -7,7 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from handrail.cli.common import verb_parser
+from handrail.cli.common import CommandParser
 from handrail.cli.log import STYLES, add_journal, open_reader, plain, said, when
 from handrail.cli.output import Screen, UsageError, as_document, painted, write
 from handrail.text.display import escape
@@ -27,7 +27,7 @@ examples:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = verb_parser("show", _ABOUT, _EXAMPLES)
+    made = CommandParser("show", _ABOUT, _EXAMPLES)
     made.add_argument("call", metavar="CALL", help="the number of the call in `handrail log`, or its id")
     made.add_argument("--json", action="store_true", help="print it as JSON")
     add_journal(made)

@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from handrail.cli.common import verb_parser
+from handrail.cli.common import CommandParser
 from handrail.cli.log import add_journal, open_reader, said
 from handrail.cli.output import Screen, as_document, write
 
@@ -28,7 +28,7 @@ examples:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = verb_parser("stats", _ABOUT, _EXAMPLES)
+    made = CommandParser("stats", _ABOUT, _EXAMPLES)
     made.add_argument("--session", metavar="S", default="", help="only the calls of this session")
     made.add_argument("--json", action="store_true", help="print it as JSON")
     add_journal(made)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from handrail.cli.common import add_dialect, open_dialect, verb_parser
+from handrail.cli.common import CommandParser, add_dialect, open_dialect
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
 from handrail.text.display import escape
 from handrail.wire import anthropic, openai
@@ -54,7 +54,7 @@ _FORMATS: dict[str, Callable[[Spec], dict[str, Any]]] = {
 
 
 def parser() -> argparse.ArgumentParser:
-    made = verb_parser("tools", _ABOUT, _EXAMPLES)
+    made = CommandParser("tools", _ABOUT, _EXAMPLES)
     add_dialect(made)
     made.set_defaults(dialect=None)  # so that --tokens can tell whether one was asked for
     made.add_argument(

@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from handrail.cli.common import add_workspace, open_config, require_directory, verb_parser
+from handrail.cli.common import CommandParser, add_workspace, open_config, require_directory
 from handrail.cli.log import add_journal, journal_path, said
 from handrail.cli.output import Screen, Stop, UsageError, as_document, write
 from handrail.text.display import escape
@@ -35,7 +35,7 @@ exit codes: 0 all is as it was, 1 something could not be taken back, 2 wrong usa
 
 
 def parser() -> argparse.ArgumentParser:
-    made = verb_parser("undo", _ABOUT, _EXAMPLES)
+    made = CommandParser("undo", _ABOUT, _EXAMPLES)
     made.add_argument("call", metavar="CALL", nargs="?", help="the number of the call in `handrail log`, or its id")
     made.add_argument("--since", metavar="CALL", help="this call and all after it")
     made.add_argument("--session", metavar="S", help="all calls of a session")

@@ -24,7 +24,7 @@ WINDOW = 128_000
 
 
 class ModelError(Exception):
-    """The model could not be asked, in a sentence with the mend."""
+    """A request to a model failed; the text says why and what to do."""
 
     def __init__(self, text: str, kind: Kind, *, retry: bool = False, after: float | None = None) -> None:
         super().__init__(text)

@@ -18,15 +18,15 @@ _SHORTEST_KEY = 6
 
 
 def from_status(status: int, message: str, headers: Mapping[str, str], model: str, where: str) -> ModelError:
-    """The failure as a sentence with the mend."""
+    """Describe an HTTP failure, with the fix where there is one."""
     said = " ".join(message.split())[:500]
     if status in (401, 403):
         return ModelError(f"{where} does not accept the key ({status}): {said}; check the API key", "auth")
     if status == 404:
         return ModelError(f"{where} does not know {model} (404): {said}; check --model and the address", "refused")
     if status == 413 or (status == 400 and any(word in said.casefold() for word in _TOO_LONG)):
-        mend = "make it shorter, or set --window to what the model takes"
-        return ModelError(f"the conversation is too long for {model}: {said}; {mend}", "too_long")
+        fix = "make it shorter, or set --window to what the model takes"
+        return ModelError(f"the conversation is too long for {model}: {said}; {fix}", "too_long")
     if status < 400:  # it had begun to answer
         return ModelError(f"{where} broke off: {said}", "server", retry=True, after=_after(headers))
     if status == 429:

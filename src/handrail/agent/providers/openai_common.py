@@ -18,8 +18,8 @@ def client(environ: Mapping[str, str]) -> OpenAI:
     """A client; a server of one's own needs no key."""
     base, key = environ.get("OPENAI_BASE_URL"), environ.get("OPENAI_API_KEY")
     if not key and not base:
-        mend = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own (a local one needs no key)"
-        raise ModelError(f"there is no key for OpenAI: {mend}", "auth")
+        fix = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own (a local one needs no key)"
+        raise ModelError(f"there is no key for OpenAI: {fix}", "auth")
     try:
         with needs("agent"):
             from openai import OpenAI

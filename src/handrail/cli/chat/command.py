@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from handrail.cli.chat.plan import add_options, make_plan
-from handrail.cli.common import open_config, verb_parser
+from handrail.cli.common import CommandParser, open_config
 from handrail.cli.output import safe, write
 
 _ABOUT = """\
@@ -25,7 +25,7 @@ exit codes: 0 left, 2 wrong usage"""
 
 
 def parser() -> argparse.ArgumentParser:
-    made = verb_parser("chat", _ABOUT, _EXAMPLES)
+    made = CommandParser("chat", _ABOUT, _EXAMPLES)
     add_options(made)
     made.add_argument("--list", action="store_true", help="list the conversations that are kept, the newest first")
     return made

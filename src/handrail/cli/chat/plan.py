@@ -81,7 +81,7 @@ def _count(word: str) -> int:
 
 
 def make_plan(options: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Plan:
-    """The plan; raises `UsageError` with the mend."""
+    """Check the options and return the plan; raises `UsageError` with the fix."""
     from handrail.agent.store import Store
     from handrail.files.locks import state_directory
 
@@ -150,7 +150,7 @@ def require_reachable(model: str, api: Api, environ: Mapping[str, str]) -> None:
     from handrail.agent.providers import ModelError, open_model
 
     try:
-        open_model(model, environ, api)  # says what is missing, and the mend
+        open_model(model, environ, api)  # says what is missing, and how to fix it
     except ModelError as error:
         raise UsageError(str(error)) from None
 
@@ -177,8 +177,8 @@ def _resumed(
             raise NoConversation("--resume needs the id of a conversation")
         conversation, kept, turns = store.load(wanted)
     except NoConversation as error:
-        mend = "leave out --continue to begin one" if options.go_on else "`handrail chat --list` shows their ids"
-        raise UsageError(f"{escape(str(error))}; {mend}") from None
+        hint = "leave out --continue to begin one" if options.go_on else "`handrail chat --list` shows their ids"
+        raise UsageError(f"{escape(str(error))}; {hint}") from None
     if kept.workspace != workspace:
         raise UsageError(f"conversation {kept.id} is about {escape(kept.workspace)}; give -w {escape(kept.workspace)}")
     return conversation, kept.model, kept.dialect, turns

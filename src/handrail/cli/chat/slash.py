@@ -56,8 +56,8 @@ class Slash:
             return False
         if name not in self._commands:
             near = get_close_matches(name, COMMANDS, n=1)
-            mend = f"did you mean /{near[0]}?" if near else "/help lists them"
-            self._say(f"there is no command /{escape(name)}; {mend}", "red")
+            hint = f"did you mean /{near[0]}?" if near else "/help lists them"
+            self._say(f"there is no command /{escape(name)}; {hint}", "red")
             return True
         try:
             self._commands[name](rest.strip())

@@ -1,1 +1,1 @@
-"""The HTTP door: the official SDK behind a gate of ours."""
+"""The HTTP server: the official SDK behind our own check of tokens, hosts and origins."""

@@ -9,12 +9,12 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from handrail import __version__
-from handrail.mcp.command_line import say
 from handrail.mcp.http import principals
 from handrail.mcp.http.principals import Principal, Principals
 from handrail.text.display import escape
@@ -110,7 +110,7 @@ async def _serve(asked: Door, sock: socket.socket, wrapped: Callable[[ASGIApp], 
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
-            say(f"handrail mcp: serving MCP at http://{host}:{port}/mcp")  # from now on a signal ends it in order
+            _log(f"handrail mcp: serving MCP at http://{host}:{port}/mcp")  # from now on a signal ends it in order
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             for server in self.servers:
@@ -253,3 +253,9 @@ def _handling(handler: Callable[[int, Any], None]) -> Iterator[None]:
     finally:
         for one, before in old.items():
             signal.signal(one, before)
+
+
+def _log(line: str) -> None:
+    if sys.stderr is not None:
+        sys.stderr.buffer.write(line.encode("utf-8", "replace") + b"\n")
+        sys.stderr.buffer.flush()

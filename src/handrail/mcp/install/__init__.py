@@ -1,1 +1,1 @@
-"""`handrail mcp install`: the entry of the server in the configuration of other programs."""
+"""The entry of the server in the configuration files of MCP clients."""

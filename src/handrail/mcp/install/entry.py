@@ -1,18 +1,15 @@
-"""`handrail mcp install`: writes the server into a client's own configuration, and takes it out again.
+"""Write the server's entry into the configuration file of an MCP client, or remove it again.
 
-What is known of each client is data (`clients.toml`). Only the entry is put in or taken out; every other byte
-stays. What was put in is remembered in the state directory (not the file's contents), so that `--undo` gives the same
-bytes back, and the file is gone if it had been made for this. If the client has rewritten its file since, the entry is
-looked up and taken out where it stands now.
+The clients are described in `clients.toml`. Only the entry is added or removed; every other byte stays. A record in the
+state directory (without the file's contents) allows undo to restore the exact bytes, and to delete a file that was
+created for the entry. If the client has rewritten its file since, the entry is found and removed where it is now.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
-import shutil
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -20,8 +17,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from handrail.errors import ToolError
-from handrail.mcp.command_line import Parser, WrongUsage, say
 from handrail.mcp.install import json_file, toml_file
 from handrail.mcp.install.files import Config, Records, undoing
 from handrail.mcp.install.json_file import Broken
@@ -30,28 +25,14 @@ from handrail.text.document import Splice
 
 NAME = "handrail"
 
-_ABOUT = """\
-Write Handrail's MCP server into the configuration of a client. Every byte outside the entry stays; an older entry of
-Handrail's is replaced; --undo gives the file back as it was."""
-
-_EXAMPLES = """\
-examples:
-  handrail mcp install claude                        for all your projects
-  handrail mcp install vscode --scope project        into .vscode/mcp.json of this directory
-  handrail mcp install codex path/to/project --mode read-only
-  handrail mcp install opencode --print              show the entry, change nothing
-  handrail mcp install claude --undo
-
-exit codes: 0 done, 1 the file is left as it is, 2 wrong usage"""
-
 
 class InstallError(Exception):
     """Nothing was changed; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What the person is told: `out` for programs too, `aside` beside it."""
+class Report:
+    """The outcome in words: `out` goes to stdout, `aside` to stderr."""
 
     out: str
     aside: str = ""
@@ -59,7 +40,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What is known of one client; see `clients.toml`."""
+    """One client, as described in `clients.toml`."""
 
     name: str
     user: Sequence[str]
@@ -75,7 +56,7 @@ class Client:
     note: Mapping[str, str] = field(default_factory=dict)
 
     def places(self, scope: str, project: str, environ: Mapping[str, str]) -> list[str]:
-        """Where the file may be."""
+        """The paths where the client may keep its file."""
         if scope == "project":
             return [os.path.join(project, one) for one in self.project]
         for variable, names in self.within.items():
@@ -91,85 +72,9 @@ def clients() -> dict[str, Client]:
     return {name: Client(**facts) for name, facts in tomllib.loads(table).items()}
 
 
-def main(words: Sequence[str]) -> int:
-    """Run `handrail mcp install` with the words after it; returns the exit code."""
-    try:
-        told = run(parser().parse_intermixed_args(list(words)))
-    except (InstallError, WrongUsage) as error:
-        say(f"handrail mcp install: {error}")
-        return 2 if isinstance(error, WrongUsage) else 1
-    sys.stdout.write(told.out)
-    sys.stdout.flush()
-    if told.aside:
-        say(told.aside)
-    return 0
-
-
-def parser() -> argparse.ArgumentParser:
-    from handrail.policy.secrets import MODES
-
-    parser = Parser("handrail mcp install", _ABOUT, _EXAMPLES)
-    parser.add_argument("client", choices=list(clients()), help="whose configuration to write")
-    parser.add_argument(
-        "root", metavar="ROOT", nargs="?", help="the project; by default the one that the client works in"
-    )
-    parser.add_argument("--dialect", metavar="D", help="names, schemas and wording of the tools (default: native)")
-    parser.add_argument("--mode", choices=MODES, help="what may be done without asking (default: accept-edits)")
-    parser.add_argument("--scope", choices=["user", "project"], help="for all your projects, or for this one")
-    either = parser.add_mutually_exclusive_group()
-    either.add_argument("--print", dest="show", action="store_true", help="show the entry, and change nothing")
-    either.add_argument("--undo", action="store_true", help="take out again what was put in")
-    return parser
-
-
-def run(options: argparse.Namespace, environ: Mapping[str, str] | None = None) -> Told:
-    """Install, show or undo; raises `InstallError`."""
-    environ = os.environ if environ is None else environ
-    if options.root is not None and not os.path.isdir(options.root):
-        raise InstallError(f"ROOT {escape(options.root) or repr('')} is not a directory")
-    client = clients()[options.client]
-    scope = options.scope or client.default
-    places = client.places(scope, os.path.abspath(options.root or "."), environ)
-    path = next((place for place in places if os.path.exists(place)), places[0])
-    wanted = _Wanted(client, scope, path, _command(options, client))
-    if options.show:
-        return wanted.shown()
-    try:
-        return wanted.taken_out() if options.undo else wanted.put_in()
-    except Broken as error:
-        raise InstallError(f"{escape(path)} is left as it is: {error}") from None
-    except OSError as error:
-        raise InstallError(f"{escape(error.filename or path)}: {error.strerror}") from None
-    except ToolError as error:
-        from handrail import dialects
-
-        raise InstallError(dialects.load("native").wording(error)) from None
-
-
-def _command(options: argparse.Namespace, client: Client) -> list[str]:
-    """What the client has to run."""
-    words = [*_executable(), "mcp"]
-    if options.root is not None:
-        words.append(os.path.abspath(options.root))
-    elif client.root:
-        words.append(client.root)
-    for option in ("dialect", "mode"):
-        if value := getattr(options, option):
-            words += [f"--{option}", value]
-    return words
-
-
-def _executable() -> list[str]:
-    """This very program, found again from any directory and with any PATH."""
-    if os.path.basename(sys.argv[0]) in (NAME, f"{NAME}.exe") and (found := shutil.which(sys.argv[0])):
-        return [os.path.abspath(found)]
-    # -P: the client starts this inside a project, and a folder `handrail` there must not be taken for the program.
-    return [sys.executable, "-P", "-m", NAME]
-
-
 @dataclass(slots=True)
-class _Wanted:
-    """An entry of a client's file."""
+class ServerEntry:
+    """The entry of this server in a client's file."""
 
     client: Client
     scope: str
@@ -190,26 +95,26 @@ class _Wanted:
     def _is_toml(self) -> bool:
         return self.path.endswith(".toml")
 
-    def shown(self) -> Told:
+    def show(self) -> Report:
         keys, entry = self._layout("")
         with contextlib.suppress(OSError, ValueError):  # the usual layout, if the file does not say
             keys, entry = self._layout(Path(self.path).read_text(encoding="utf-8"))
-        room: Any = toml_file if self._is_toml else json_file
-        (splice,) = room.put("", keys, entry)
-        return Told(splice.new, f"this goes into {escape(self.path)} ({self.client.name})")
+        file_format: Any = toml_file if self._is_toml else json_file
+        (splice,) = file_format.put("", keys, entry)
+        return Report(splice.new, f"this goes into {escape(self.path)} ({self.client.name})")
 
-    def put_in(self) -> Told:
+    def install(self) -> Report:
         with Config(self.path) as config, Records() as records:
             known = records.get(config.real)
             text = config.text
             base = undoing(text, known) if known else None
-            start = text if base is None else base  # an older entry of ours makes room for the new one
+            start = text if base is None else base  # an older entry of ours is replaced
             keys, entry = self._layout(start)
             self._require_ours(start, keys)
             splices = self._put(start, keys, entry)
-            new = _applied(start, splices)
+            new = _apply(start, splices)
             if new == text:
-                return Told(f"{self.client.name} has it already: {escape(self.path)}\n")
+                return Report(f"{self.client.name} has it already: {escape(self.path)}\n")
             self._check(start, new, keys, entry)
             made = _levels_made(self._data(start), keys)
             directories = config.write(new)
@@ -223,9 +128,9 @@ class _Wanted:
             }
             records.put(config.real, record)
         note = self.client.note.get(self.scope, "")
-        return Told(f"{self.client.name} can use Handrail now: {escape(self.path)}\n", note)
+        return Report(f"{self.client.name} can use Handrail now: {escape(self.path)}\n", note)
 
-    def taken_out(self) -> Told:
+    def remove(self) -> Report:
         with Config(self.path) as config, Records() as records:
             known = records.get(config.real)
             text = config.text
@@ -234,10 +139,10 @@ class _Wanted:
             if new is None:
                 keys, _ = self._layout(text)
                 self._require_ours(text, keys)
-                new = _applied(text, self._take(text, keys, known["made"] if known else 0))
+                new = _apply(text, self._take(text, keys, known["made"] if known else 0))
                 if new == text:
                     records.forget(config.real)
-                    return Told(f"{self.client.name} has nothing of Handrail: {escape(self.path)}\n")
+                    return Report(f"{self.client.name} has nothing of Handrail: {escape(self.path)}\n")
                 self._check(text, new, keys, None)
             if created and new.strip().strip("\ufeff") in ("", "{}"):
                 config.delete(known["directories"] if known else ())
@@ -246,7 +151,7 @@ class _Wanted:
                 config.write(new)
                 said = f"taken out of {escape(self.path)}\n"
             records.forget(config.real)
-        return Told(said)
+        return Report(said)
 
     def _put(self, text: str, keys: list[str], entry: dict[str, Any]) -> list[Splice]:
         return toml_file.put(text, keys, entry) if self._is_toml else json_file.put(text, keys, entry)
@@ -267,7 +172,7 @@ class _Wanted:
             raise Broken(f"it has a server named {NAME} that starts something else; rename or remove that one first")
 
     def _check(self, before: str, after: str, keys: list[str], entry: dict[str, Any] | None) -> None:
-        """What comes out says the same as before, but for the entry."""
+        """Require that the new file equals the old one except for the entry."""
         try:
             new = self._data(after)
         except Broken:
@@ -276,7 +181,7 @@ class _Wanted:
             raise Broken(f"{'.'.join(keys)} cannot be changed there without touching other things; do it by hand")
 
 
-def _applied(text: str, splices: Sequence[Splice]) -> str:
+def _apply(text: str, splices: Sequence[Splice]) -> str:
     for one in sorted(splices, key=lambda splice: splice.start, reverse=True):
         text = text[: one.start] + one.new + text[one.end :]
     return text
@@ -289,7 +194,7 @@ def _at(data: Any, keys: Sequence[str]) -> Any:
 
 
 def _without(data: Any, keys: Sequence[str]) -> Any:
-    """The data without what stands at the keys, nor objects that are empty then."""
+    """The data without the value at these keys, and without objects that are empty then."""
     if not isinstance(data, dict) or not keys:
         return data
     left = {key: one for key, one in data.items() if key != keys[0]}
@@ -298,7 +203,7 @@ def _without(data: Any, keys: Sequence[str]) -> Any:
 
 
 def _levels_made(data: Any, keys: Sequence[str]) -> int:
-    """How many of the objects around the entry have to be made."""
+    """How many of the objects around the entry have to be created."""
     return sum(1 for count in range(1, len(keys)) if _at(data, keys[:count]) is None)
 
 

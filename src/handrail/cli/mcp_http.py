@@ -1,8 +1,4 @@
-"""`handrail mcp --http`: the tools over streamable HTTP, by the official SDK (the extra `mcp`), in both eras.
-
-This is the command line. `gate.py` decides who comes in, `principals.py` knows them, `calls.py` has a desk for each
-with its own sessions on its own root, and `serving.py` puts these together.
-"""
+"""`handrail mcp --http`: parse the options of the HTTP server and start it. Needs the extra `mcp`."""
 
 from __future__ import annotations
 
@@ -12,8 +8,9 @@ import ipaddress
 import os
 from collections.abc import Sequence
 
+from handrail.cli.common import CommandParser
+from handrail.cli.output import UsageError, warn
 from handrail.extras import MissingExtra, needs
-from handrail.mcp.command_line import Parser, WrongUsage, say
 from handrail.mcp.http import principals
 from handrail.mcp.http.principals import OWNER, BadPrincipals, Principal, Principals
 from handrail.mcp.http.serve import Door, HttpError, listening, serve
@@ -38,15 +35,15 @@ def main(words: Sequence[str]) -> int:
     """Run `handrail mcp` with these words; returns the exit code."""
     try:
         return run(parser().parse_intermixed_args(list(words)))
-    except (HttpError, WrongUsage) as error:
-        say(f"handrail mcp: {error}")
+    except (HttpError, UsageError) as error:
+        warn(f"handrail mcp: {error}")
         return 2
 
 
 def parser() -> argparse.ArgumentParser:
     from handrail.policy.secrets import MODES
 
-    made = Parser("handrail mcp --http", _ABOUT, _EXAMPLES)
+    made = CommandParser("mcp --http", _ABOUT, _EXAMPLES)
     made.add_argument("workspace", metavar="ROOT", nargs="?", help="the project (default: this directory)")
     made.add_argument("--http", metavar="HOST:PORT", required=True, help="where to listen; port 0 means any free one")
     made.add_argument("--dialect", metavar="D", help="names, schemas and wording of the tools (default: native)")
@@ -131,7 +128,7 @@ def run(options: argparse.Namespace) -> int:
         raise HttpError(str(error)) from None
     asked = door(options)
     for line in asked.said:
-        say(f"handrail mcp: {line}")
+        warn(f"handrail mcp: {line}")
     return serve(asked, listening(asked))
 
 
