@@ -289,12 +289,12 @@ def test_a_session_that_cannot_be_opened_is_said_to_the_model_and_on_stderr(tmp_
 def test_nothing_heavy_is_imported_before_the_tool_list_is_answered(tmp_path: Path) -> None:
     script = """
 import sys, os, json
-from handrail.mcp import offer
+from handrail.mcp import tool_list
 from handrail.mcp.stdio import channel, server
 def opened(approve): raise SystemExit
 source, feed = os.pipe()
 drain, sink = os.pipe()
-door = server.Server(channel.Channel(source, sink), offer.specs("native"), ".", opened)
+door = server.Server(channel.Channel(source, sink), tool_list.specs("native"), ".", opened)
 door._made_work = lambda: None
 for name, params in (("initialize", {"protocolVersion": "2025-06-18"}), ("tools/list", {})):
     os.write(feed, json.dumps({"jsonrpc": "2.0", "id": name, "method": name, "params": params}).encode() + b"\\n")
