@@ -47,11 +47,12 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The extra `all` names the package itself, which is installed from here and not locked.
 lock:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet pip-tools
 	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-header --no-annotate --all-extras --upgrade \
-		--output-file requirements-dev.txt requirements-dev.in pyproject.toml
+		--unsafe-package handrail --output-file requirements-dev.txt requirements-dev.in pyproject.toml
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis

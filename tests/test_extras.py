@@ -12,7 +12,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from handrail import extras
+from handrail.errors import extras
 from tests.command import TIMEOUT, surroundings
 
 ROOT = Path(__file__).parents[1]
@@ -20,6 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 DECLARED = {
     extra: sorted(re.split(r"[<>=~]", line)[0] for line in lines)
     for extra, lines in PROJECT["optional-dependencies"].items()
+    if extra != "all"
 }
 
 # What is hidden is found neither by an import nor by whoever asks whether it could be imported.
@@ -53,6 +54,11 @@ USED: list[tuple[str, str, str]] = [  # the extra, the package that is hidden, w
     ("anthropic", "anthropic", RUNNABLE.format(name="runnable_tools")),
     ("anthropic", "anthropic", RUNNABLE.format(name="async_runnable_tools")),
     ("outline", "tree-sitter-go", "from handrail.text.outlines.outline import outline; outline('x', 'a.go')"),
+    ("outline", "tree-sitter", "from handrail.text.outlines.outline import outline; outline('x', 'a.go')"),
+    ("images", "pillow", "from handrail.media import Limits, images; images.decoded(b'', Limits())"),
+    ("pdf", "pypdfium2", "from handrail.media import Limits, pdf; list(pdf.answers(0, 0, 1, 1, Limits()))"),
+    ("pdf", "pillow", "from handrail.media import Limits, pdf; list(pdf.answers(0, 0, 1, 1, Limits()))"),
+    ("notebooks", "nbformat", "from handrail.tools.notebook_edit import _faults; _faults(None)"),
     *(
         (extra, package, f"import handrail.integrations.{extra.replace('-', '_')}")
         for extra, names in DECLARED.items()
@@ -65,6 +71,11 @@ USED: list[tuple[str, str, str]] = [  # the extra, the package that is hidden, w
 
 def test_every_extra_is_known_and_no_other() -> None:
     assert set(extras.USES) == set(DECLARED)
+
+
+def test_the_extra_all_names_every_other_extra() -> None:
+    named = re.findall(r"[\w-]+", " ".join(PROJECT["optional-dependencies"]["all"]).replace("handrail[", ""))
+    assert sorted(named) == sorted(DECLARED)
 
 
 def test_the_metadata_of_the_package_names_the_packages_of_each_extra() -> None:

@@ -35,7 +35,7 @@ class Report:
         write(self.screen.worded((text + "\n", style)).removesuffix("\n"))
 
     def diff(self, text: str) -> None:
-        write(self.screen.worded(painted(text)))
+        write(self.screen.worded(*painted(text)))
 
     def finish(self) -> bool:
         """Print the total; return whether every check passed."""

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handrail import Session
-from handrail.errors import NoOutline
+from handrail.errors import MissingExtra, NoOutline
 from handrail.text.outlines.grammars import GRAMMARS
 from handrail.text.outlines.outline import Symbol, outline
 
@@ -137,9 +137,9 @@ def test_a_file_of_no_known_language_is_refused_with_a_way_to_go_on() -> None:
 
 def test_without_its_grammar_a_language_is_refused_with_the_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(GRAMMARS, "js", ("tree_sitter_there_is_none", "language"))
-    with pytest.raises(NoOutline) as caught:
+    with pytest.raises(MissingExtra) as caught:
         outline("x", "a.js")
-    assert "pip install 'handrail[outline]'" in caught.value.facts["why"]
+    assert "pip install 'handrail[outline]'" in str(caught.value) and "Grep" in caught.value.facts["instead"]
 
 
 SOURCES = {

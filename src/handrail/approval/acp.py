@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from handrail.extras import needs
+from handrail.errors.extras import needs
 from handrail.model import Access, Answer, FileDiff, Lasting, Question
 
 with needs("acp"):

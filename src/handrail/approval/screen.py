@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
+import os
 import re
-from typing import TYPE_CHECKING, TextIO
-
-if TYPE_CHECKING:
-    from rich.text import Text
+from typing import TextIO
 
 # What would move the cursor, recolour the screen or turn the reading direction if a terminal got it raw.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -23,41 +20,32 @@ def on_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
+_STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "blue": 34, "magenta": 35, "cyan": 36}
+
+
 class Screen:
     """Gives text the colours that a stream can show, if any; writing it is up to the caller."""
 
     def __init__(self, stream: TextIO | None) -> None:
-        from rich.console import Console
+        capable = os.environ.get("TERM", "") not in ("dumb", "unknown") and not os.environ.get("NO_COLOR")
+        self._coloured = capable and on_terminal(stream)
 
-        self._written = io.StringIO()  # rich only renders: what becomes of an answer is decided in `write`
-        self._console = Console(
-            file=self._written,
-            force_terminal=on_terminal(stream),
-            highlight=False,
-            markup=False,
-            emoji=False,
-            soft_wrap=True,
-        )
+    def worded(self, *parts: tuple[str, str]) -> str:
+        """One line, or several, of pairs of text and style; a style is one of the names above, or some of them."""
+        text = "".join(self._paint(safe(piece), style) for piece, style in parts)
+        return text if text.endswith("\n") else text + "\n"
 
-    def worded(self, *parts: Text | tuple[str, str]) -> str:
-        """One line, or several, of parts that are texts or pairs of text and style."""
-        from rich.text import Text
-
-        text = Text()
-        for part in parts:
-            text.append_text(part if isinstance(part, Text) else Text(safe(part[0]), part[1]))
-        self._console.print(text, end="" if text.plain.endswith("\n") else "\n")
-        rendered = self._written.getvalue()
-        self._written.seek(0)
-        self._written.truncate()
-        return rendered
+    def _paint(self, text: str, style: str) -> str:
+        if not (self._coloured and style):
+            return text
+        begin = f"\x1b[{';'.join(str(_STYLES[name]) for name in style.split())}m"
+        # Line by line, so that a line that is taken out of the answer has its own colours.
+        return "\n".join(f"{begin}{line}\x1b[0m" if line else "" for line in text.split("\n"))
 
 
-def painted(diff: str) -> Text:
-    """A unified diff in colours."""
-    from rich.text import Text
-
-    text = Text()
+def painted(diff: str) -> list[tuple[str, str]]:
+    """A unified diff in colours, safe for a terminal."""
+    pieces: list[tuple[str, str]] = []
     rows = diff.removesuffix("\n").split("\n")
     for number, row in enumerate(rows):
         if row.startswith("@@"):
@@ -67,11 +55,11 @@ def painted(diff: str) -> Text:
         else:
             style = {"+": "green", "-": "red", "\\": "dim"}.get(row[:1], "")
         body = row.removesuffix("\r")
-        text.append(safe(body), style)
+        pieces.append((safe(body), style))
         if body != row:
-            text.append("\\r", "dim")
-        text.append("\n")
-    return text
+            pieces.append(("\\r", "dim"))
+        pieces.append(("\n", ""))
+    return pieces
 
 
 def _heads(rows: list[str], number: int) -> bool:

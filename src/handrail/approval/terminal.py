@@ -43,7 +43,7 @@ class Display:
         self._write(self._screen.worded((text, style)))
 
     def print_diff(self, text: str) -> None:
-        self._write(self._screen.worded(painted(text)))
+        self._write(self._screen.worded(*painted(text)))
 
     def show(self, question: Question, whole: bool = False) -> None:
         verdict = question.verdict

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from handrail.cli.chat.plan import Plan, add_options, make_plan
 from handrail.cli.common import CommandParser, open_config
 from handrail.cli.output import UsageError
-from handrail.extras import MissingExtra
+from handrail.errors.extras import MissingExtra
 
 if TYPE_CHECKING:
     from handrail.agent.acp import Conversation

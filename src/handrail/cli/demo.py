@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser
 from handrail.cli.output import Screen, Stop, UsageError, on_terminal
-from handrail.extras import MissingExtra, needs
+from handrail.errors.extras import MissingExtra, needs
 
 if TYPE_CHECKING:
     from handrail.model import Approve

@@ -33,16 +33,10 @@ examples:
 exit codes: 0 if nothing that is needed is missing, else 1; 2 wrong usage"""
 
 _NEEDED = {
-    "nbformat": "nbformat",
     "pathspec": "pathspec",
-    "pillow": "PIL",
     "pydantic": "pydantic",
-    "pypdfium2": "pypdfium2",
     "rapidfuzz": "rapidfuzz",
     "regex": "regex",
-    "rich": "rich",
-    "tree-sitter": "tree_sitter",
-    "tree-sitter-bash": "tree_sitter_bash",
 }
 _MOST_NAMED = 4
 
@@ -147,7 +141,7 @@ def _version(name: str, module: str) -> str | None:
 
 def _extras() -> Iterator[Check]:
     """Each extra: what needs it, and which of its packages are installed."""
-    from handrail.extras import USES, install, module_of, packages
+    from handrail.errors.extras import USES, install_command, module_of, packages
 
     known = packages()
     for extra, use in USES.items():
@@ -158,7 +152,7 @@ def _extras() -> Iterator[Check]:
         parts = [f"for {use}", f"not installed: {', '.join(missing)}" if missing else there]
         if not versions:
             parts[1] = "not known: Handrail runs from its source, without the metadata of a package"
-        yield Check(f"extra {extra}", bool(versions) and not missing, "; ".join(parts), install(extra))
+        yield Check(f"extra {extra}", bool(versions) and not missing, "; ".join(parts), install_command(extra))
 
 
 def _exchange(workspace: str) -> Check:

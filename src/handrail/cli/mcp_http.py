@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from handrail.cli.common import CommandParser
 from handrail.cli.output import UsageError, warn
-from handrail.extras import MissingExtra, needs
+from handrail.errors.extras import MissingExtra, needs
 from handrail.mcp.http import principals
 from handrail.mcp.http.principals import OWNER, BadPrincipals, Principal, Principals
 from handrail.mcp.http.serve import Door, HttpError, listening, serve

@@ -44,7 +44,7 @@ def show_diff(diff: str) -> None:
     """A diff for the person, on stderr: in colours on a terminal, as it is elsewhere."""
     if not diff or sys.stderr is None:
         return
-    text = Screen(sys.stderr).worded(painted(diff)) if on_terminal(sys.stderr) else diff
+    text = Screen(sys.stderr).worded(*painted(diff)) if on_terminal(sys.stderr) else diff
     with contextlib.suppress(OSError):
         sys.stderr.buffer.write(text.encode("utf-8"))
         sys.stderr.buffer.flush()

@@ -67,7 +67,7 @@ def _worded(row: CallRow, reader: Reader) -> str:
     files = reader.files(row.seq)
     parts.append(_section(screen, "files", "\n".join(map(_file, files))))
     if row.diff:
-        parts.append(screen.worded(("\ndiff\n", "bold")) + screen.worded(painted(row.diff)))
+        parts.append(screen.worded(("\ndiff\n", "bold")) + screen.worded(*painted(row.diff)))
     parts.append(_section(screen, "answer", row.output or ""))
     parts.append(_section(screen, "traceback", row.traceback or ""))
     return "".join(parts)

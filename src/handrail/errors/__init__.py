@@ -20,7 +20,7 @@
       |- Running      commands:             bad_command  timeout_too_long  no_such_job  too_many_jobs
       |                                      stdin_closed  bad_filter  slow_filter  no_sandbox
       |- System       the machine:          permission_denied  disk_full  read_only_disk  io_error  busy
-      |                                     journal_failed
+      |                                     journal_failed  missing_extra
       `- Bug          ours:                 internal_error
 
 An exception carries facts, never a sentence: the sentences are in `dialects/*/messages.toml`, under the same codes.
@@ -86,6 +86,7 @@ from handrail.errors.files import (
     HardLinked,
     IoError,
     IsDirectory,
+    MissingExtra,
     NoOutline,
     NotDirectory,
     NotFound,
@@ -159,6 +160,7 @@ __all__ = [
     "IsDirectory",
     "ManyLoose",
     "ManyMatches",
+    "MissingExtra",
     "NeedsApproval",
     "NoChange",
     "NoMatch",

@@ -136,6 +136,15 @@ class Busy(System):
     code = "busy"
 
 
+class MissingExtra(System, ImportError):
+    """An optional package is not installed, or is not a version that works."""
+
+    code = "missing_extra"
+
+    def __str__(self) -> str:
+        return "the extra {extra} is needed for {use} ({problem}): {install}".format(**self.facts)
+
+
 _FROM_ERRNO: dict[int, type[ToolError]] = {
     errno.ENOENT: NotFound,
     errno.ENOTDIR: NotFound,

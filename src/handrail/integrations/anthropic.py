@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from handrail.extras import needs
+from handrail.errors.extras import needs
 from handrail.integrations.common import (
     AnySession,
     CallOrder,

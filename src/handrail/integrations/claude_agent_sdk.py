@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from handrail.dialects import Spec
-from handrail.extras import needs
+from handrail.errors.extras import needs
 from handrail.integrations.common import AnySession, CallOrder, async_session, sync_session
 from handrail.model import Result
 from handrail.wire import mcp

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Unpack
 
 from handrail.errors import ToolError
-from handrail.extras import needs
+from handrail.errors.extras import needs
 from handrail.files.artefacts import ALIAS
 from handrail.files.versions import load
 from handrail.model import Approve, Result

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import PrivateAttr
 
 from handrail.dialects import Spec
-from handrail.extras import needs
+from handrail.errors.extras import needs
 from handrail.integrations.common import AnySession, CallOrder, async_session, sync_session
 from handrail.model import Result, as_json
 from handrail.wire.images import images_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from handrail.dialects import Spec
-from handrail.extras import needs
+from handrail.errors.extras import needs
 from handrail.integrations.common import AnySession, CallOrder, async_session, sync_session
 from handrail.model import Result
 from handrail.wire.images import data_url, images_of

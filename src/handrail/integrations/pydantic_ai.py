@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from handrail.extras import needs
+from handrail.errors.extras import needs
 from handrail.integrations.common import AnySession, async_session, sync_session
 from handrail.wire.images import data_url, images_of
 

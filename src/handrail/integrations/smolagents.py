@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from handrail.dialects import Spec
-from handrail.extras import needs
+from handrail.errors.extras import needs
 from handrail.integrations.common import AnySession, sync_session
 from handrail.wire.images import images_of
 

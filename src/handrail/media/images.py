@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from handrail.errors import ToolError
+from handrail.errors.extras import needs
 from handrail.media import BadImage, Limits, kind, separate_process
 from handrail.text.display import escape
 
@@ -112,7 +113,8 @@ def _all(fd: int, size: int) -> bytes:
 
 def decoded(raw: bytes, limits: Limits) -> Picture:
     """The picture in a file's bytes. Does the work in this process: for the child, and for tests."""
-    from PIL.Image import DecompressionBombError
+    with needs("images"):
+        from PIL.Image import DecompressionBombError
 
     try:
         with warnings.catch_warnings():  # Pillow warns of what is corrupt, and decodes it all the same

@@ -24,8 +24,6 @@ def symbols(text: str, name: str, start: int = 1, most: int = MOST) -> list[Symb
             else "its grammar ran out of memory or crashed."
         )
         raise NoOutline(path=name, why=f"{why} Use Grep to find your way.")
-    if "why" in frames[0].head:
-        raise NoOutline(path=name, why=frames[0].head["why"])
     return [Symbol(*symbol) for symbol in frames[0].head["symbols"]]
 
 
@@ -33,7 +31,4 @@ def answers(fd: int, name: str, start: int, most: int) -> Iterator[tuple[dict[st
     """In the child process: the one frame for an outline."""
     with os.fdopen(os.dup(fd), "rb") as given:
         text = given.read().decode("utf-8")
-    try:
-        yield {"symbols": outline(text, name, start, most)}, b""
-    except NoOutline as error:
-        yield {"why": error.facts["why"]}, b""
+    yield {"symbols": outline(text, name, start, most)}, b""

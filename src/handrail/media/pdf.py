@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from handrail.errors.extras import needs
 from handrail.media import BadPages, BadPdf, Limits, separate_process
 from handrail.media.images import Picture, encoded, from_frame, to_frame
 from handrail.text.display import escape
@@ -138,6 +139,10 @@ def answers(
     fd: int, size: int, first: int, last: int | None, limits: Limits, only_count: bool = False
 ) -> Iterator[tuple[dict[str, Any], bytes]]:
     """In the child process: a frame with the number of pages, and one for each page that was asked for."""
+    with needs("pdf"):
+        import PIL.Image  # noqa: F401 - pages are drawn with both: fail before any work is done
+        import pypdfium2  # noqa: F401
+
     document = _opened(fd, size)
     total = len(document)
     if not only_count and max(first, last or 0) > total:

@@ -19,7 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from handrail.errors import IoError, ToolError, from_os
+from handrail.errors import IoError, MissingExtra, NoOutline, ToolError, from_os
 from handrail.media import BadImage, BadPages, BadPdf, Limits
 
 _SIZES = struct.Struct(">QQ")
@@ -29,7 +29,9 @@ _BOOT = (
 )
 _BUSY = 6
 """How many times as long as it computes a child may take by the clock, on a machine that is busy with other things."""
-_ERRORS: dict[str, type[ToolError]] = {kind.code: kind for kind in (BadImage, BadPdf, BadPages, IoError)}
+_ERRORS: dict[str, type[ToolError]] = {
+    kind.code: kind for kind in (BadImage, BadPdf, BadPages, IoError, MissingExtra, NoOutline)
+}
 
 
 class Frame(NamedTuple):

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from handrail.errors import BadNotebook, ChangedSince, NoSuchCell
+from handrail.errors.extras import needs
 from handrail.text import lines
 from handrail.text.codec import UTF8
 from handrail.text.display import escape
@@ -225,9 +226,9 @@ def _validated(book: Notebook, splices: Sequence[Splice]) -> list[Remark]:
 
 def _faults(book: Notebook) -> list[str]:
     """What the schema of the notebook's version says against it."""
-    # Slow to import, and needed by this tool alone.
-    from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
-    from nbformat.validator import get_validator
+    with needs("notebooks"):  # slow to import
+        from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
+        from nbformat.validator import get_validator
 
     # Not nbformat.validate: it gives ids to cells that have none, and warns through process-wide filters.
     quick = get_validator(notebook.FORMAT, book.minor)  # type: ignore[no-untyped-call]

@@ -20,7 +20,7 @@ from concurrent.futures import TimeoutError as TooLate
 from typing import Any, TypeVar, Unpack
 
 from handrail.errors import BinaryFile, Busy, CannotEncode
-from handrail.extras import needs
+from handrail.errors.extras import needs
 from handrail.files.versions import read_all
 from handrail.model import Approve
 from handrail.pipeline.session import Session

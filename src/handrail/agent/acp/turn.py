@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from handrail.errors import ToolError
-from handrail.extras import needs
+from handrail.errors.extras import needs
 from handrail.model import Answer, Question, Result
 from handrail.pipeline.async_calls import AsyncCalls
 from handrail.pipeline.call_state import Judged

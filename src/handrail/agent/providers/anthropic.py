@@ -10,7 +10,7 @@ from handrail.agent.messages import Given, Reply, Turn, Usage, Use
 from handrail.agent.providers import ModelError, Request, cut_off
 from handrail.agent.providers.clean_reply import count, distinct, sent_arguments, sent_name
 from handrail.agent.providers.failures import translated
-from handrail.extras import MissingExtra, needs
+from handrail.errors.extras import MissingExtra, needs
 from handrail.wire.anthropic import result_content, tool
 
 if TYPE_CHECKING:

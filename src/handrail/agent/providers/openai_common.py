@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from handrail.agent.providers import ModelError
 from handrail.agent.providers.failures import translated
-from handrail.extras import MissingExtra, needs
+from handrail.errors.extras import MissingExtra, needs
 
 if TYPE_CHECKING:
     from openai import OpenAI

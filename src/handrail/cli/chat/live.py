@@ -55,7 +55,9 @@ class LiveScreen:
         self._print(Text(safe(replace_surrogates(text)).rstrip("\n"), style))
 
     def diff(self, text: str) -> None:
-        self._print(painted(replace_surrogates(text)))
+        from rich.text import Text
+
+        self._print(Text.assemble(*painted(replace_surrogates(text))))
 
     def _print(self, what: RenderableType, *, fitted: bool = False) -> None:
         console, written = self._console()

@@ -14,7 +14,7 @@ from handrail.cli.chat.opening import Work
 from handrail.cli.chat.screen import lively, open_screen
 from handrail.cli.chat.slash import COMMANDS, Slash, is_command
 from handrail.cli.output import UsageError, on_terminal
-from handrail.extras import MissingExtra, needs
+from handrail.errors.extras import MissingExtra, needs
 from handrail.text.display import escape, replace_surrogates
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from typing import Protocol
 
 from handrail.agent.messages import Asked, Ended, Event, Said, Waiting
 from handrail.cli.chat.summary import event_lines
-from handrail.cli.output import on_terminal, safe, warn, write
+from handrail.cli.output import UsageError, on_terminal, safe, warn, write
+from handrail.errors.extras import MissingExtra, needs
 
 
 class Screen(Protocol):
@@ -104,6 +105,11 @@ def open_screen() -> Screen:
     """The screen for where stdout goes."""
     if not lively():
         return PlainScreen()
+    try:
+        with needs("agent"):
+            import rich.console  # noqa: F401 - the live screen imports it where it draws
+    except MissingExtra as error:
+        raise UsageError(str(error)) from None
     from handrail.cli.chat.live import LiveScreen
 
     return LiveScreen(sys.stdout)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from handrail.errors import NoOutline
-from handrail.extras import MissingExtra, needs
+from handrail.errors.extras import MissingExtra, needs
 from handrail.text.outlines.grammars import GRAMMARS
 
 MOST = 2000
@@ -65,7 +65,8 @@ def outline(text: str, name: str, start: int = 1, most: int = MOST) -> list[Symb
             with needs("outline"):
                 found = (Symbol(*symbol) for symbol in symbols(text, ending, start, most + 1))
         except MissingExtra as error:
-            raise NoOutline(path=name, why=f"{error}. Or use Grep to find your way.") from None
+            error.facts.update(path=name, instead="Or use Grep to find your way.")
+            raise
     else:
         raise NoOutline(path=name, why="no language is known for a file of that name. Use Grep to find your way.")
     return [symbol._replace(label=cut(symbol.label)) for symbol in found]

@@ -1,4 +1,4 @@
-"""Optional packages: which extra of Handrail brings them, what each is for, and the one error if it is missing."""
+"""Optional packages: which extra of Handrail installs them, what each is for, and the one error if it is missing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from handrail.errors.files import MissingExtra as MissingExtra
+
 USES: Mapping[str, str] = {
     "mcp": "`handrail mcp --http`",
+    "notebooks": "editing Jupyter notebooks",
+    "images": "showing images",
+    "pdf": "showing PDF files",
+    "outline": "outlines of source files, other than Python and Markdown",
     "agent": "`handrail chat`, `handrail run`, `handrail acp` and `handrail demo`",
     "openai": "models of the OpenAI APIs",
     "anthropic": "models of the Anthropic API",
@@ -18,26 +24,19 @@ USES: Mapping[str, str] = {
     "claude-agent-sdk": "handrail.integrations.claude_agent_sdk",
     "smolagents": "handrail.integrations.smolagents",
     "acp": "`handrail acp`",
-    "outline": "outlines of source files, other than Python and Markdown",
 }
 """What each extra of `pyproject.toml` is for."""
 
-_MODULES = {"agent-client-protocol": "acp", "openai-agents": "agents", "pydantic-ai-slim": "pydantic_ai"}
+_MODULES = {
+    "agent-client-protocol": "acp",
+    "openai-agents": "agents",
+    "pillow": "PIL",
+    "pydantic-ai-slim": "pydantic_ai",
+}
 """Packages that are imported under another name."""
 
 
-class MissingExtra(ImportError):
-    """A package of an extra is not installed, or is not a version that works; the text names the extra."""
-
-    def __init__(self, extra: str, error: ImportError) -> None:
-        package = (error.name or "").partition(".")[0]
-        missing = isinstance(error, ModuleNotFoundError) and package
-        found = f"{package} is not installed" if missing else f"it cannot be imported: {error!r}"
-        super().__init__(f"the extra {extra} is needed for {USES[extra]} ({found}): {install(extra)}", name=error.name)
-        self.extra = extra
-
-
-def install(extra: str) -> str:
+def install_command(extra: str) -> str:
     """The command that installs an extra."""
     assert extra in USES, extra
     return f"pip install 'handrail[{extra}]'"
@@ -45,30 +44,33 @@ def install(extra: str) -> str:
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
-    """Put around the import of an optional package: if that fails, `MissingExtra` says what to install."""
+    """Put around the import of an optional package: if it fails, `MissingExtra` says what to install."""
     try:
         yield
     except MissingExtra:
         raise
     except ImportError as error:
-        raise MissingExtra(extra, error) from error
+        package = (error.name or "").partition(".")[0]
+        missing = isinstance(error, ModuleNotFoundError) and package
+        problem = f"{package} is not installed" if missing else f"it cannot be imported: {error!r}"
+        raise MissingExtra(extra=extra, use=USES[extra], problem=problem, install=install_command(extra)) from error
 
 
 def packages() -> dict[str, list[str]]:
     """The packages of each extra, by the metadata of the installed Handrail; empty if it is not installed."""
     from importlib import metadata
 
-    found: dict[str, list[str]] = {}
+    by_extra: dict[str, list[str]] = {}
     try:
-        wanted = metadata.requires("handrail") or []
+        requirements = metadata.requires("handrail") or []
     except metadata.PackageNotFoundError:
         return {}
-    for line in wanted:
+    for line in requirements:
         name = re.match(r"[\w.-]+", line)
         for extra in re.findall(r"""extra\s*==\s*["']([\w.-]+)["']""", line):
-            if name:
-                found.setdefault(extra, []).append(name[0])
-    return {extra: sorted(names) for extra, names in found.items()}
+            if name and extra in USES:  # `all` repeats the others
+                by_extra.setdefault(extra, []).append(name[0])
+    return {extra: sorted(names) for extra, names in by_extra.items()}
 
 
 def module_of(package: str) -> str:
