@@ -1,10 +1,10 @@
-# Two commands: `make run` shows an agent at work on a throwaway project, `make test` runs every check.
+# `make run` shows an agent at work on a throwaway project; `make quick` and `make test` run the checks.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test check test-conformance test-clients scoreboard bench specs format lock clean
+.PHONY: run quick test test-long check hooks test-conformance test-clients scoreboard bench specs format lock clean
 
 $(READY): pyproject.toml requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
@@ -15,14 +15,31 @@ $(READY): pyproject.toml requirements-dev.txt
 run: $(READY)
 	$(BIN)/handrail demo
 
+# About a minute: lint, types, and the tests that start no process of ours.
+QUICK := tests/text tests/patches tests/scenarios tests/tools tests/dialects tests/seeds tests/pipeline tests/policy \
+	tests/settings tests/secrets tests/test_tracker.py tests/test_workspace.py tests/test_public_names.py
+quick: $(READY) check
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(QUICK)
+
+# Everything, with bounded samples (tests/sizes.py).
 test: $(READY) check
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+	@echo "Samples were bounded, and tests marked long were left out: make test-long runs them all."
+
+# Everything, with full samples: fuzzing, every kill point, soaks.
+test-long: $(READY) check
+	HANDRAIL_LONG=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The hooks of .pre-commit-config.yaml: format, lint and types before each commit.
+hooks: $(READY)
+	$(BIN)/python -m pip install --quiet pre-commit
+	$(BIN)/pre-commit install
 
 # Not in `make test`: needs npm, and installs the protocol's suite (and the Node.js it asks for) into a temporary folder.
 CONFORMANCE := @modelcontextprotocol/conformance@0.2.0-alpha.12 node@22

@@ -16,6 +16,7 @@ import pytest
 
 from handrail import Session, Settings
 from handrail.policy import AllowAll
+from tests import sizes
 
 # The same examples in every run, so that a change and not chance decides; HANDRAIL_RANDOM=1 looks for new ones.
 hypothesis.settings.register_profile("same", derandomize=True)
@@ -37,6 +38,14 @@ if not re.fullmatch(r"[\w./-]{1,20}", tempfile.gettempdir(), re.ASCII):
         if os.access(place, os.W_OK | os.X_OK):
             os.environ["TMPDIR"] = tempfile.tempdir = place
             break
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests marked `long`, except in `make test-long`."""
+    if not sizes.LONG:
+        long = [item for item in items if item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
 
 
 @pytest.fixture(autouse=True)

@@ -137,7 +137,7 @@ def test_an_answer_that_cannot_be_written_is_not_reported_as_success(project: Pa
         (["tools", "--format", "json"], 0),
         (["doctor"], 0),
         (["dialects"], 0),
-        (["policy", "explain", "Read", "file_path=a.txt"], 0),
+        (["policy", "explain", "Read", '{"file_path": "a.txt"}'], 0),
         (["log"], 1),
     ],
 )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo import UndoReport
+from tests import sizes
 from tests.journal.wired import Wired, tree
 
 NAMES = st.sampled_from(["a", "b.txt", "d/c", "d/e/f", "g", "g/h", "new", "d/new", "to", "d/to", "[x]"])
@@ -67,7 +68,7 @@ def fill(root: Path) -> None:
 
 # Without shrinking, which would take minutes here: an example is a whole session.
 @settings(
-    max_examples=150,
+    max_examples=sizes.pick(40, 150),
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from handrail.journal.queries import Reader
 from handrail.journal.store import SqliteJournal
+from tests import sizes
 from tests.journal.wired import Wired, tree
 
 NAMES = st.sampled_from(["a", "b.sh", "d/c", "d/e/f", "g", "g/h"])
@@ -65,7 +66,7 @@ UNDOS = st.lists(st.integers(0, 11), max_size=2)
 
 # Without shrinking, which would take minutes here: an example is a whole session.
 @settings(
-    max_examples=150,
+    max_examples=sizes.pick(40, 150),
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -1,6 +1,6 @@
-"""A thousand calls of every kind over each door: descriptors, threads and memory of the server do not grow.
+"""A thousand calls of every kind over each transport: descriptors, threads and memory of the server do not grow.
 
-Takes a minute or two, and is not in the default run: `HANDRAIL_SOAK=1 python -m pytest -s tests/mcp/test_soak.py`.
+Takes a minute or two: `make test-long` runs it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.mcp.stdio_client import RawClient
 CALLS = 1000
 AT_ONCE = 12
 pytestmark = [
-    pytest.mark.skipif(not os.environ.get("HANDRAIL_SOAK"), reason="takes long; HANDRAIL_SOAK=1 runs it"),
+    pytest.mark.long,
     pytest.mark.skipif(sys.platform != "linux", reason="counts descriptors and threads in /proc"),
 ]
 KINDS: list[tuple[str, dict[str, Any]]] = [

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from handrail.errors import ToolError
 from handrail.media import BadPages, BadPdf, Limits
 from handrail.media.pdf import Excerpt, count, page_range, pages
+from tests import sizes
 from tests.command import TIMEOUT
 from tests.media.test_images import damaged, reopened
 
@@ -275,7 +276,9 @@ def test_threads_can_read_pdfs_at_the_same_time(opened: Open) -> None:
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    max_examples=sizes.pick(15, 40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(
     cut=st.none() | st.integers(0, 10_000),

@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from tests import sizes
+
 pytestmark = pytest.mark.slow
 
 DRIVER = Path(__file__).with_name("bounded_driver.py")
@@ -133,19 +135,20 @@ def test_a_file_that_grows_while_it_is_read_is_left_behind(tmp_path: Path, run: 
     assert {answer["code"] for answer in answers} <= {"", "past_end", "timed_out"}
 
 
-def test_any_page_of_ten_million_lines_is_found(tmp_path: Path, run: Callable[..., Any]) -> None:
+def test_any_page_of_millions_of_lines_is_found(tmp_path: Path, run: Callable[..., Any]) -> None:
+    lines = sizes.pick(3_000_000, 10_000_000)  # more than 100 MB, and more line numbers than the limit would hold
     with open(tmp_path / "f", "wb") as file:
-        for block in range(100):
-            file.write(
-                b"".join(b"line %d\n" % number for number in range(block * 100_000 + 1, block * 100_000 + 100_001))
-            )
+        for start in range(1, lines, 100_000):
+            file.write(b"".join(b"line %d, which is not short\n" % number for number in range(start, start + 100_000)))
+    assert (tmp_path / "f").stat().st_size > 1.5 * MOST
+    half = lines // 2
     middle, next_page, tail, past = run(
-        ("Read", {"file_path": "f", "offset": 5_000_000, "limit": 2}),
-        ("Read", {"file_path": "f", "offset": 5_000_002, "limit": 2}),
+        ("Read", {"file_path": "f", "offset": half, "limit": 2}),
+        ("Read", {"file_path": "f", "offset": half + 2, "limit": 2}),
         ("Read", {"file_path": "f", "offset": -2}),
-        ("Read", {"file_path": "f", "offset": 10_000_001}),
+        ("Read", {"file_path": "f", "offset": lines + 1}),
     )
-    assert "line 5000000\n" in middle["text"] and "line 5000001" in middle["text"]
-    assert middle["data"]["next_offset"] == 5_000_002 and "line 5000002\n" in next_page["text"]
-    assert "line 9999999\n" in tail["text"] and "line 10000000" in tail["text"]
+    assert f"line {half}," in middle["text"] and f"line {half + 1}," in middle["text"]
+    assert middle["data"]["next_offset"] == half + 2 and f"line {half + 2}," in next_page["text"]
+    assert f"line {lines - 1}," in tail["text"] and f"line {lines}," in tail["text"]
     assert past["code"] == "past_end"

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from handrail import Session, Settings, dialects
 from handrail.model import Access, Verdict, as_json
 from handrail.policy import AllowAll
+from tests import sizes
 
 CALLS = [(tool, dialect) for dialect in ("native", "claude") for tool in dialects.load(dialect).entries]
 NAMES = {tool for tool, _ in CALLS}
@@ -56,7 +57,7 @@ ARGUMENTS = st.one_of(
     st.dictionaries(st.sampled_from([*KNOWN, "other", "file path"]), st.one_of(VALUE, EDITS), max_size=6),
 )
 FILES = {"a.txt": b"one\ntwo\n", "b.ipynb": b'{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'}
-profile = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+profile = settings(max_examples=sizes.pick(30, 150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def tree(root: Path) -> dict[str, bytes]:
@@ -135,7 +136,7 @@ def test_no_arguments_make_a_call_raise(tool: str, dialect: str) -> None:
 def test_an_unknown_argument_is_refused_and_nothing_is_written(tool: str, dialect: str) -> None:
     known = set(dialects.load(dialect).spec(tool).schema["properties"])
 
-    @settings(profile, max_examples=40)
+    @settings(profile, max_examples=sizes.pick(12, 40))
     @given(name=TEXT.filter(lambda name: name not in known), value=VALUE)
     def check(name: str, value: Any) -> None:
         def act(session: Session, root: Path) -> None:
@@ -167,7 +168,7 @@ def test_a_missing_argument_is_refused_by_name(tool: str, dialect: str) -> None:
     in_session(dialect, act)
 
 
-@settings(profile, max_examples=200)
+@settings(profile, max_examples=sizes.pick(60, 200))
 @given(text=st.one_of(st.text(max_size=40), VALUE.map(repr)))
 def test_arguments_that_are_no_json_are_refused(text: str) -> None:
     def act(session: Session, root: Path) -> None:
@@ -178,7 +179,7 @@ def test_arguments_that_are_no_json_are_refused(text: str) -> None:
     in_session("native", act)
 
 
-@settings(profile, max_examples=200)
+@settings(profile, max_examples=sizes.pick(60, 200))
 @given(tool=st.one_of(st.text(max_size=20).filter(lambda name: name not in NAMES)), arguments=ARGUMENTS)
 def test_an_unknown_tool_is_refused(tool: str, arguments: Any) -> None:
     def act(session: Session, root: Path) -> None:

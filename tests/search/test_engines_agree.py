@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from handrail import Session, Settings
 from handrail.search.ripgrep import find
+from tests import sizes
 
 NAMES = ["a", "b.py", "c.txt", ".hid", "d", "é.txt", "new\nline", "build", "x.log", "E", "a-b", "[x]", "sp ace.py"]
 LINES = [
@@ -127,7 +128,7 @@ def answers(root: Path, query: Mapping[str, Any], state: str) -> tuple[Any, Any]
 
 @pytest.mark.skipif(find() is None, reason="ripgrep is not there")
 @settings(
-    max_examples=int(os.environ.get("HANDRAIL_EXAMPLES", "120")),
+    max_examples=sizes.pick(60, 400),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from handrail.text.globs import BadGlob, Glob, compile_filter, expand_braces, fixed_part
+from tests import sizes
 
 RG = shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
 
@@ -120,7 +121,7 @@ def test_a_glob_matches_what_trying_everything_matches(pattern: Sequence[object]
 
 
 @pytest.mark.skipif(RG is None, reason="ripgrep is not installed: the comparison with it is left out")
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=sizes.pick(25, 60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PATTERN)
 def test_ripgrep_finds_the_same_files(tmp_path: Path, pattern: Sequence[object]) -> None:
     if any(not names or [".", "."] in names for names in alternatives(pattern)) or "//" in (text := written(pattern)):

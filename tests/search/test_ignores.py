@@ -18,6 +18,7 @@ from handrail.search.receipt import Budget
 from handrail.search.tree import Sight, Tree
 from handrail.search.walk import Listings
 from handrail.workspace import Root, Workspace
+from tests import sizes
 from tests.command import TIMEOUT
 
 GIT = shutil.which("git")
@@ -71,7 +72,7 @@ def asked(words: list[str], top: Path) -> list[str]:
 
 
 @pytest.mark.skipif(GIT is None, reason="git is not installed: the comparison with it is left out")
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=sizes.pick(30, 80), deadline=None, suppress_health_check=list(HealthCheck))
 @given(PLACES, st.sampled_from([".", "a", "a/b", "b"]))
 def test_git_leaves_out_the_same_files(rules: Mapping[str, str], start: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -88,7 +89,7 @@ def test_git_leaves_out_the_same_files(rules: Mapping[str, str], start: str) -> 
 
 
 @pytest.mark.skipif(RG is None, reason="ripgrep is not installed: the comparison with it is left out")
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=sizes.pick(30, 80), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.dictionaries(
         st.sampled_from(DIRECTORIES),

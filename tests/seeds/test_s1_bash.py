@@ -111,7 +111,7 @@ def test_s1_13_a_timeout_is_a_warning_behind_the_output_and_no_error(hasty: Sess
     assert result.error is None and result.data["timed_out"] is True
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_s1_13_after_thirty_seconds_the_warning_is_that_of_the_document(claw: Session) -> None:
     result = _bash(claw, "echo first; sleep 600")
     assert (result.text, result.status) == ("first\n" + TIMEOUT.format(seconds=30), "ok")

@@ -289,7 +289,7 @@ print(ended.output_bytes, len(seen.head), len(seen.tail), grown // (1 if sys.pla
     [
         ("yes | head -c 300000000", 300_000_000),
         ("head -c 300000000 /dev/zero", 300_000_000),
-        pytest.param("yes | head -c 2000000000", 2_000_000_000, marks=pytest.mark.slow),
+        pytest.param("yes | head -c 2000000000", 2_000_000_000, marks=pytest.mark.long),
     ],
 )
 def test_memory_stays_flat_whatever_is_printed(tmp_path: Path, command: str, size: int) -> None:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.shell.parser.script import Simple, Word, checked, read
+from tests import sizes
 from tests.command import TIMEOUT
 from tests.shell.script_rows import ROWS
 
@@ -227,7 +228,7 @@ pieces_of_words = st.sampled_from(
 
 
 @needs_bash
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sizes.pick(60, 150), deadline=None)
 @given(st.lists(pieces_of_words, min_size=1, max_size=12).map("".join))
 def test_quotes_and_braces_come_to_the_same_words_as_in_bash(arguments: str) -> None:
     seen = read(f"run {arguments}")
