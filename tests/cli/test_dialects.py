@@ -15,7 +15,7 @@ from tests.command import handrail, in_terminal
 def mine(tmp_path: Path) -> Path:
     folder = tmp_path / "mine"
     folder.mkdir()
-    (folder / "tools.toml").write_text('extends = "native"\n[tools.cat]\nid = "read"\n', encoding="utf-8")
+    (folder / "tools.toml").write_text('[tools.cat]\nid = "read"\n', encoding="utf-8")
     (folder / "messages.toml").write_text("", encoding="utf-8")
     return folder
 
@@ -49,16 +49,16 @@ def test_one_that_comes_along_can_be_checked_by_name(tmp_path: Path) -> None:
 
 
 def test_mistakes_are_told_with_file_and_line_and_exit_code_1(mine: Path, tmp_path: Path) -> None:
-    (mine / "tools.toml").write_text('extends = "native"\n[tools.cat]\nid = "reed"\n', encoding="utf-8")
+    (mine / "tools.toml").write_text('[tools.cat]\nid = "reed"\n', encoding="utf-8")
     (mine / "messages.toml").write_text('[errors]\nnot_fond = "x"\n', encoding="utf-8")
     done = handrail("dialects", "check", str(mine), cwd=tmp_path)
     assert done.returncode == 1 and done.stdout == b""
     first, second, count = done.stderr.decode("utf-8").splitlines()
     assert first.startswith(f"{mine / 'messages.toml'}:2: ") and "did you mean errors.not_found?" in first
-    assert second.startswith(f"{mine / 'tools.toml'}:3: ") and "did you mean read?" in second
+    assert second.startswith(f"{mine / 'tools.toml'}:2: ") and "did you mean read?" in second
     assert count == "2 to fix"
     told = json.loads(handrail("dialects", "check", str(mine), "--json", cwd=tmp_path).stdout)
-    assert [(Path(one["file"]).name, one["line"]) for one in told] == [("messages.toml", 2), ("tools.toml", 3)]
+    assert [(Path(one["file"]).name, one["line"]) for one in told] == [("messages.toml", 2), ("tools.toml", 2)]
 
 
 @pytest.mark.parametrize("words", [["check"], ["check", "no-such-folder"], ["list", "more"], ["chek", "x"]])

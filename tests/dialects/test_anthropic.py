@@ -109,7 +109,7 @@ def test_a_limit_of_characters_is_data_of_the_dialect(
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "tools.toml").write_text(
-        'extends = "anthropic"\n[tools.edit]\nid = "text_editor"\nlimits = { max_characters = 10 }\n', encoding="utf-8"
+        'words = "anthropic"\n[tools.edit]\nid = "text_editor"\nlimits = { max_characters = 10 }\n', encoding="utf-8"
     )
     (mine / "messages.toml").write_text("", encoding="utf-8")
     result = make_session(root, str(mine)).call("edit", {"command": "view", "path": "poem.txt"})

@@ -11,9 +11,10 @@ import pytest
 
 from handrail import dialects
 from handrail.dialects import check as checking
+from handrail.dialects import folder
 from handrail.dialects.check import check
 
-SOUND = 'extends = "native"\n[tools.cat]\nid = "read"\nrename = { path = "file_path" }\n'
+SOUND = '[tools.cat]\nid = "read"\nrename = { path = "file_path" }\n'
 
 Made = Callable[..., list[tuple[str, int, str]]]
 
@@ -23,13 +24,13 @@ def found(tmp_path: Path) -> Made:
     """`found(tools, messages, **files)`: what is wrong, as (file name, line, text)."""
 
     def look(tools: str = SOUND, messages: str = "", **files: str) -> list[tuple[str, int, str]]:
-        folder = tmp_path / "mine"
-        folder.mkdir()
-        (folder / "tools.toml").write_text(tools, encoding="utf-8")
-        (folder / "messages.toml").write_text(messages, encoding="utf-8")
+        mine = tmp_path / "mine"
+        mine.mkdir()
+        (mine / "tools.toml").write_text(tools, encoding="utf-8")
+        (mine / "messages.toml").write_text(messages, encoding="utf-8")
         for name, text in files.items():
-            (folder / name.replace("__", ".")).write_text(text, encoding="utf-8")
-        return [(problem.file.name, problem.line, problem.text) for problem in check(folder)]
+            (mine / name.replace("__", ".")).write_text(text, encoding="utf-8")
+        return [(problem.file.name, problem.line, problem.text) for problem in check(mine)]
 
     return look
 
@@ -45,7 +46,7 @@ def test_a_sound_folder_has_no_problem(found: Made) -> None:
 
 def test_all_mistakes_are_told_at_once_each_with_its_line_and_mend(found: Made) -> None:
     tools = """\
-extends = "native"
+about = "wrong"
 colour = "red"
 core = ["cat", "dgo"]
 quiet_notes = ["more_line"]
@@ -165,21 +166,23 @@ def test_words_for_a_tool_that_does_not_exist_are_told(found: Made) -> None:
     assert file == "cta.md" and "did you mean cat?" in text
 
 
-def test_without_extends_every_sentence_is_needed(found: Made) -> None:
-    ((file, _, text),) = found(SOUND.replace('extends = "native"\n', ""))
-    assert file == "messages.toml" and "read.page" in text and 'extends = "native"' in text
+def test_messages_may_be_left_out(tmp_path: Path) -> None:
+    (tmp_path / "tools.toml").write_text(SOUND, encoding="utf-8")
+    assert check(tmp_path) == []
 
 
 @pytest.mark.parametrize(
     ("tools", "line"),
     [
-        ('extends = "native"\n', 1),
-        ('extends = "native"\ntools = 3\n', 2),
-        ('extends = "native"\n[tools]\ncat = 3\n', 3),
-        ('extends = "native"\n[tools.cat]\nlimits = {}\n', 2),
-        ('extends = "native"\n[tools.cat]\nid = "read"\nrename = ["path"]\n', 4),
-        ('extends = "native"\n[tools.cat]\nid = "read"\ninvert = "outline"\n', 4),
+        ('about = "empty"\n', 1),
+        ('about = "three"\ntools = 3\n', 2),
+        ("[tools]\ncat = 3\n", 2),
+        ("[tools.cat]\nlimits = {}\n", 1),
+        ('[tools.cat]\nid = "read"\nrename = ["path"]\n', 3),
+        ('[tools.cat]\nid = "read"\ninvert = "outline"\n', 3),
         ('extends = "nativ"\n[tools.cat]\nid = "read"\n', 1),
+        ('words = "nativ"\n[tools.cat]\nid = "read"\n', 1),
+        ('extends = "native"\n[tools.Read]\nlimits = { lins = 3 }\n', 3),
     ],
 )
 def test_values_of_the_wrong_kind_are_told_and_never_a_crash(found: Made, tools: str, line: int) -> None:
@@ -188,21 +191,21 @@ def test_values_of_the_wrong_kind_are_told_and_never_a_crash(found: Made, tools:
     assert line in [at for _, at, _ in told]
 
 
-def test_a_folder_without_its_files_is_told(tmp_path: Path) -> None:
-    told = check(tmp_path)
-    assert [problem.file.name for problem in told] == ["messages.toml", "tools.toml"]
-    assert all("No such file" in problem.text for problem in told)
+def test_a_folder_without_tools_toml_is_reported(tmp_path: Path) -> None:
+    (problem,) = check(tmp_path)
+    assert problem.file.name == "tools.toml" and "No such file" in problem.text
 
 
 def test_the_checker_knows_every_key_that_a_dialect_reads() -> None:
     read = set()
-    for node in ast.walk(ast.parse(inspect.getsource(dialects))):
-        if (
-            isinstance(node, ast.Call)
-            and ast.unparse(node.func) == "table.get"
-            and isinstance(node.args[0], ast.Constant)
-        ):
-            read.add(node.args[0].value)
-        elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "table":
-            read.add(ast.literal_eval(node.slice))
+    for module, table in ((dialects, "table"), (folder, "own")):
+        for node in ast.walk(ast.parse(inspect.getsource(module))):
+            if (
+                isinstance(node, ast.Call)
+                and ast.unparse(node.func) == f"{table}.get"
+                and isinstance(node.args[0], ast.Constant)
+            ):
+                read.add(node.args[0].value)
+            elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == table:
+                read.add(ast.literal_eval(node.slice))
     assert read == set(checking.KEYS)

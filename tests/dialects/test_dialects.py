@@ -16,7 +16,6 @@ from handrail.dialects import DialectError
 Make = Callable[..., Session]
 
 OWN = """
-extends = "native"
 gutter = "{number}|"
 [tools.cat]
 id = "read"
@@ -199,7 +198,7 @@ def test_a_dialect_that_cannot_work_is_refused_when_it_is_loaded(own: Callable[.
 def test_a_dialect_that_does_not_fit_its_tools_is_refused_when_they_are_listed(
     own: Callable[..., str], make_session: Make, line: str
 ) -> None:
-    session = make_session(dialect=own(f'extends = "native"\n[tools.cat]\nid = "read"\n{line}'))
+    session = make_session(dialect=own(f'[tools.cat]\nid = "read"\n{line}'))
     with pytest.raises(DialectError):
         session.specs()
 

@@ -12,6 +12,7 @@ import pytest
 
 from handrail import Session, dialects
 from handrail.dialects import DialectError, Entry, Rules
+from handrail.dialects.check import KEYS, check
 from handrail.dialects.templates import DialectWords
 
 ROOT = Path(__file__).parents[2]
@@ -59,11 +60,20 @@ def test_a_dialect_is_chosen_by_name_as_the_page_says(tmp_path: Path, monkeypatc
 
 def test_the_example_shows_every_key_of_a_tools_file() -> None:
     table = tomllib.loads(block("toml tools.toml"))
-    read = (ROOT / "src" / "handrail" / "dialects" / "__init__.py").read_text(encoding="utf-8")
-    known = set(re.findall(r'table(?:\.get\(|\[)"(\w+)"', read))
-    assert set(table) == known
+    assert {*table, "extends"} == set(KEYS)
     assert {key for entry in table["tools"].values() for key in entry} == set(Entry.__dataclass_fields__) - {"name"}
     assert set(table["rules"]) == set(Rules.__dataclass_fields__)
+
+
+def test_the_short_recipe_extends_a_dialect_and_passes_the_check(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "tools.toml").write_text(block("toml extends.toml"), encoding="utf-8")
+    assert check(folder) == []
+    mine, claude = dialects.load(str(folder)), dialects.load("claude")
+    assert list(mine.entries) == [*claude.entries, "Replace"]
+    assert (mine.limits("Read").lines, mine.limits("Read").line_chars) == (500, claude.limits("Read").line_chars)
+    assert (mine.spec("Edit"), mine.rules) == (claude.spec("Edit"), claude.rules)
 
 
 def test_the_example_describes_its_tools_with_its_own_limits(example: Path) -> None:

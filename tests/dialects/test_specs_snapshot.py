@@ -74,9 +74,7 @@ def test_the_default_set_of_native_fits_in_its_budget() -> None:
 
 
 def test_a_core_that_names_no_tool_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "tools.toml").write_text(
-        'extends = "native"\ncore = ["cta"]\n[tools.cat]\nid = "read"\n', encoding="utf-8"
-    )
+    (tmp_path / "tools.toml").write_text('core = ["cta"]\n[tools.cat]\nid = "read"\n', encoding="utf-8")
     (tmp_path / "messages.toml").write_text("", encoding="utf-8")
     with pytest.raises(dialects.DialectError, match="cta"):
         dialects.load(str(tmp_path))

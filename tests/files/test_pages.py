@@ -42,7 +42,7 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A dialect whose pages are so small that every limit is met."""
     folder = tmp_path_factory.mktemp("narrow")
     limits = f"{{ lines = {LINES}, line_chars = {WIDTH}, page_chars = {BUDGET} }}"
-    tools = f'extends = "native"\ngutter = "{{number}}:"\n[tools.Read]\nid = "read"\nlimits = {limits}\n'
+    tools = f'gutter = "{{number}}:"\n[tools.Read]\nid = "read"\nlimits = {limits}\n'
     (folder / "tools.toml").write_text(tools, encoding="utf-8")
     (folder / "messages.toml").write_text("", encoding="utf-8")
     return str(folder)

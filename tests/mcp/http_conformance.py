@@ -30,9 +30,7 @@ ASKED = (
     "test_streaming_elicitation",
     "test_logging_tool",
 )
-DIALECT = 'extends = "native"\n[tools.test_error_handling]\nid = "read"\n' + "".join(
-    f'[tools.{name}]\nid = "ls"\n' for name in ASKED
-)
+DIALECT = '[tools.test_error_handling]\nid = "read"\n' + "".join(f'[tools.{name}]\nid = "ls"\n' for name in ASKED)
 
 
 def main() -> int:

@@ -110,7 +110,7 @@ def test_all_tools_of_a_dialect_are_offered_when_asked_for(tmp_path: Path) -> No
 def test_the_folder_of_a_users_dialect_is_served(tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
-    table = 'extends = "native"\ncore = ["Look"]\n[tools.Look]\nid = "read"\n[tools.Ls]\nid = "ls"\n'
+    table = 'core = ["Look"]\n[tools.Look]\nid = "read"\n[tools.Ls]\nid = "ls"\n'
     (own / "tools.toml").write_text(table, encoding="utf-8")
     (own / "messages.toml").write_text("", encoding="utf-8")
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")

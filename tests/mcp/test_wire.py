@@ -128,7 +128,7 @@ def test_a_users_file_that_is_older_than_the_rest_is_not_believed(tmp_path: Path
 
     table = '[tools.Look]\nid = "read"\n'
     (tmp_path / "specs.json").write_text('{"tools": [{"name": "Old", "core": true}]}', encoding="utf-8")
-    (tmp_path / "tools.toml").write_text(f'extends = "native"\n{table}', encoding="utf-8")
+    (tmp_path / "tools.toml").write_text(table, encoding="utf-8")
     (tmp_path / "messages.toml").write_text("", encoding="utf-8")
     os.utime(tmp_path / "specs.json", ns=(1, 1))
     assert [spec["name"] for spec in tool_list.specs(str(tmp_path))] == ["Look"]

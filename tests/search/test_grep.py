@@ -381,9 +381,7 @@ def test_a_catastrophic_pattern_ends_within_the_budget(
 def short(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A dialect whose Grep has little time."""
     folder = tmp_path_factory.mktemp("dialect")
-    (folder / "tools.toml").write_text(
-        'extends = "native"\n[tools.Grep]\nid = "grep"\nlimits = { seconds = 0.5 }\n', encoding="utf-8"
-    )
+    (folder / "tools.toml").write_text('[tools.Grep]\nid = "grep"\nlimits = { seconds = 0.5 }\n', encoding="utf-8")
     (folder / "messages.toml").write_text("", encoding="utf-8")
     return str(folder)
 

@@ -112,7 +112,7 @@ def test_a_slow_ripgrep_is_ended_when_time_is_up_and_what_it_found_is_shown(
     monkeypatch.setenv("HANDRAIL_RG", fake(tmp_path, body))
     folder = tmp_path / "dialect"
     folder.mkdir()
-    limits = 'extends = "native"\n[tools.Grep]\nid = "grep"\nlimits = { seconds = 1.5 }\n'
+    limits = '[tools.Grep]\nid = "grep"\nlimits = { seconds = 1.5 }\n'
     (folder / "tools.toml").write_text(limits, encoding="utf-8")
     (folder / "messages.toml").write_text("", encoding="utf-8")
     result = make_session(tmp_path / "work", dialect=str(folder), durable=False).call("Grep", {"pattern": "needle"})

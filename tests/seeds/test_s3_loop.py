@@ -63,9 +63,8 @@ def one_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.delitem(sys.modules, MODULE, raising=False)
     dialect = tmp_path / "more"
     dialect.mkdir()
-    table = 'extends = "hello"\n[tools.read_file]\nid = "read"\n[tools.uppercase]\nid = "golden_uppercase"\n'
+    table = 'extends = "hello"\n[tools.uppercase]\nid = "golden_uppercase"\n'
     (dialect / "tools.toml").write_text(table, encoding="utf-8")
-    (dialect / "messages.toml").write_text("", encoding="utf-8")
     return str(dialect)
 
 
@@ -77,7 +76,9 @@ def test_s3_1_a_tool_that_is_added_is_offered_and_dispatched_by_the_same_loop(st
     script = [Line("", [("uppercase", {"text": "groß"})], ids=["call-1"]), Line("It says GROSS.")]
     at = stage(script, dialect=one_more)
     assert at.agent.run("shout").text == "It says GROSS."
-    assert all(_offered(seen) == ["read_file", "uppercase"] for seen in at.server.requests)
+    assert all(
+        _offered(seen) == ["bash", "read_file", "write_file", "edit_file", "uppercase"] for seen in at.server.requests
+    )
     assert at.server.requests[1].results == ["GROSS"]
     (tool,) = [one["function"] for one in at.server.requests[0].body["tools"] if one["function"]["name"] == "uppercase"]
     assert tool["description"] == "把文本转为大写。"

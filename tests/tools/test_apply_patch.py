@@ -190,7 +190,7 @@ def test_a_dialect_may_do_without_reading(make_session: Make, tmp_path: Path) ->
     folder.mkdir()
     (folder / "messages.toml").touch()
     limits = "limits = { needs_reading = false, add_overwrites = true }"
-    table = f'extends = "native"\n[tools.patch]\nid = "apply_patch"\n{limits}\n'
+    table = f'[tools.patch]\nid = "apply_patch"\n{limits}\n'
     (folder / "tools.toml").write_text(table, encoding="utf-8")
     root = tmp_path / "root"
     root.mkdir()
@@ -253,7 +253,7 @@ def test_a_binary_file_is_moved_and_deleted_but_not_changed(make_session: Make, 
     folder = tmp_path / "dialect"
     folder.mkdir()
     (folder / "messages.toml").touch()
-    table = 'extends = "native"\n[tools.patch]\nid = "apply_patch"\nlimits = { needs_reading = false }\n'
+    table = '[tools.patch]\nid = "apply_patch"\nlimits = { needs_reading = false }\n'
     (folder / "tools.toml").write_text(table, encoding="utf-8")
     session = make_session(dialect=str(folder))
     text = patch("*** Update File: a.bin\n*** Move to: c.bin", "*** Delete File: b.bin")

@@ -61,9 +61,7 @@ def own(tmp_path: Path, **limits: int | float) -> str:
     folder.mkdir()
     (folder / "messages.toml").touch()
     table = ", ".join(f"{name} = {value}" for name, value in limits.items())
-    (folder / "tools.toml").write_text(
-        f'extends = "native"\n[tools.Replace]\nid = "replace"\nlimits = {{ {table} }}\n', encoding="utf-8"
-    )
+    (folder / "tools.toml").write_text(f'[tools.Replace]\nid = "replace"\nlimits = {{ {table} }}\n', encoding="utf-8")
     return str(folder)
 
 

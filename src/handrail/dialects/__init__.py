@@ -1,15 +1,13 @@
-"""Dialects: the names, schemas, words, limits and rules that one family of models knows, as data.
+"""Dialects: the names, schemas, messages, limits and rules that one family of models knows, as data.
 
-A dialect is a folder: `tools.toml` (which tools, under which names, with which limits), `messages.toml` (every
-sentence, by code), and beside them, where the words of a tool are the dialect's own, `NAME.md` and `NAME.json`.
-Nothing in the house asks which dialect is in force.
+A dialect is a folder: `tools.toml` (the tools with their names and limits), `messages.toml` (sentences by code), and
+`NAME.md` and `NAME.json` where a tool has a description or schema of the dialect's own. `extends` inherits all of it.
+No other package asks which dialect is in use.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
@@ -18,17 +16,15 @@ from typing import Any, Literal
 
 from handrail import tools
 from handrail.dialects.entries import Entry as Entry
+from handrail.dialects.folder import HERE as HERE
+from handrail.dialects.folder import DialectError as DialectError
+from handrail.dialects.folder import find_folder, read_folder
+from handrail.dialects.folder import names as names
 from handrail.dialects.renderers import RENDERERS, Frame, Renderer
 from handrail.dialects.templates import DialectWords
 from handrail.errors import ToolError, UnknownTool
 from handrail.model import Call, Result
 from handrail.tools.tool import Hints, Tool
-
-HERE = Path(__file__).parent
-
-
-class DialectError(ValueError):
-    """A dialect folder that cannot be used, and what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +53,8 @@ class Dialect:
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
-        self._folder = folder
-        table = _toml(folder / "tools.toml")
+        self._folder = read_folder(folder)
+        table = self._folder.table
         self.about: str = table.get("about", "")
         self.quiet: Sequence[str] = table.get("quiet_notes", ())
         """Notes that go with a result, but are not said in its text: the text says the same in another way."""
@@ -91,18 +87,15 @@ class Dialect:
         if table.get("renderer", "text") not in RENDERERS:
             raise DialectError(f"{folder / 'tools.toml'}: renderer is one of {sorted(RENDERERS)}")
         self.render: Renderer = RENDERERS[table.get("renderer", "text")]
-        base: Mapping[str, str] = load(table["extends"]).words.messages if "extends" in table else {}
-        self.words: DialectWords = DialectWords(
-            {**base, **_flat(_toml(folder / "messages.toml"))},
-            table.get("gutter", "{number:>6}\t"),
-            table.get("said_add", {}),
+        self.words = DialectWords(
+            self._folder.messages, table.get("gutter", "{number:>6}\t"), table.get("said_add", {})
         )
 
     @cached_property
     def prompt(self) -> str:
-        """What an agent of this family is told to be, if the dialect has words of its own for that."""
-        own = self._folder / "prompt.md"
-        return own.read_text(encoding="utf-8").strip() if own.exists() else ""
+        """The system prompt of an agent of this family; empty if the dialect has none."""
+        own = self._folder.prompt()
+        return own.read_text(encoding="utf-8").strip() if own else ""
 
     def entry(self, name: str) -> Entry:
         """The tool that a model calls ``name``."""
@@ -140,11 +133,16 @@ class Dialect:
                     f"dialect {self.name}: {name} has no argument {ours!r}, only {[*tool.args.model_fields]}"
                 )
         limits = self.limits(name)
-        own = self._folder / f"{entry.name}.md"
-        if own.exists():
+        own = self._folder.file(entry.name, ".md")
+        if own:
             words = own.read_text(encoding="utf-8").removesuffix("\n")
         else:
-            words = tools.words(entry.id)
+            try:
+                words = tools.words(entry.id)
+            except OSError:
+                raise DialectError(
+                    f"dialect {self.name}: {name} has no description; write {name}.md beside tools.toml"
+                ) from None
             for limit in fields(limits):
                 value = getattr(limits, limit.name)
                 words = words.replace("{" + limit.name + "}", f"{value:g}" if isinstance(value, float) else str(value))
@@ -155,10 +153,10 @@ class Dialect:
         return Spec(entry.name, words, schema, tool.hints)
 
     def _schema(self, entry: Entry, tool: Tool) -> Mapping[str, Any]:
-        own = self._folder / f"{entry.name}.json"
-        if own.exists():
-            found: Mapping[str, Any] = json.loads(own.read_text(encoding="utf-8"))
-            return found
+        own = self._folder.file(entry.name, ".json")
+        if own:
+            schema: Mapping[str, Any] = json.loads(own.read_text(encoding="utf-8"))
+            return schema
         from handrail.dialects.schema import schema_of
 
         return schema_of(tool.args, {ours: theirs for theirs, ours in entry.rename.items()})
@@ -186,42 +184,7 @@ class Dialect:
         return self.words.say(error.wrap, **error.facts, error=text) if error.wrap else text
 
 
-def names() -> list[str]:
-    """The dialects that come with Handrail."""
-    return sorted(path.parent.name for path in HERE.glob("*/tools.toml"))
-
-
 @cache
 def load(name: str) -> Dialect:
-    """The dialect of that name; a path to a folder, or one that another package registers, will do too."""
-    folder = HERE / name
-    if name not in names():
-        folder = _outside(name)
-    return Dialect(name, folder)
-
-
-def _outside(name: str) -> Path:
-    if os.path.isfile(os.path.join(name, "tools.toml")):
-        return Path(name)
-    from importlib.metadata import entry_points
-
-    for entry in entry_points(group="handrail.dialects", name=name):
-        return Path(entry.load())
-    raise DialectError(f"there is no dialect {name!r}; known are {', '.join(names())}, or give the path of a folder")
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise DialectError(f"{path}: {error}") from None
-
-
-def _flat(table: Mapping[str, Any], above: str = "") -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name, value in table.items():
-        if isinstance(value, dict):
-            found |= _flat(value, f"{above}{name}.")
-        else:
-            found[above + name] = value
-    return found
+    """The dialect of that name, in the folder of that path, or registered by another package under that name."""
+    return Dialect(name, find_folder(name))

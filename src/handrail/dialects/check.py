@@ -1,4 +1,4 @@
-"""Whether a dialect folder can be used: everything that is wrong in it, at once, each with its file, line and mend."""
+"""Check a dialect folder and report every problem at once, each with file, line and correction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 
 from handrail import dialects, tools
 from handrail.dialects import DialectError, Rules, template_facts
-from handrail.dialects.check_entry import Place, Problem, ToolEntry, listed, near
+from handrail.dialects.check_tool import Problem, Reporter, ToolCheck, list_names, suggest
+from handrail.dialects.folder import find_folder, merge_tables, read_folder
 from handrail.dialects.renderers import RENDERERS
 from handrail.dialects.snapshot import FILE
 from handrail.dialects.templates import facts_in
@@ -30,61 +31,80 @@ KEYS = (
     "rules",
     "said_add",
     "tools",
+    "words",
 )
-"""What may stand at the top of `tools.toml`."""
+"""The keys at the top of `tools.toml`."""
 _TABLES = ("codes", "data", "limits", "rules", "said_add", "tools")
 _NO_TOOL = ("README.md", "prompt.md")
 
 
 def check(folder: Path) -> list[Problem]:
-    """All that is wrong with a dialect, by file and line."""
-    found = _Folder(folder)
-    found.look()
-    if not found.problems:  # a net below: what loading alone would find
+    """Every problem of a dialect, by file and line."""
+    run = _FolderCheck(folder)
+    run.check()
+    if not run.problems:  # loading may still refuse it
         try:
             loaded = dialects.Dialect(str(folder), folder)
             for name in loaded.entries:
                 loaded.spec(name)
         except DialectError as error:
-            found.problems.append(Problem(folder / "tools.toml", 1, str(error)))
-    return sorted(found.problems, key=lambda problem: (problem.file, problem.line))
+            run.problems.append(Problem(folder / "tools.toml", 1, str(error)))
+    return sorted(run.problems, key=lambda problem: (problem.file, problem.line))
 
 
-class _Folder:
-    """One folder, and what was found wrong in it so far."""
+class _FolderCheck:
+    """The check of one folder; `problems` grows as it goes on."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.problems: list[Problem] = []
         self._native = dialects.load("native").words.messages
+        self._outside: set[str] = set()
+        """Ids of the tools that come from other packages."""
 
-    def look(self) -> None:
-        table, lines = self._read("tools.toml")
-        messages, places = self._read("messages.toml")
-        if table is None:
+    def check(self) -> None:
+        own, lines = self._read("tools.toml")
+        messages, places = self._read("messages.toml", optional=True)
+        if own is None:
             return
-        at = Place(self.folder / "tools.toml", lines, self.problems)
-        self._top(table, at)
+        report = Reporter(self.folder / "tools.toml", lines, self.problems)
+        self._check_top(own, report)
+        table = self._inherit(own)
         entries = table.get("tools")
         if not isinstance(entries, dict) or not entries:
-            at.wrong((), "a dialect has tools: write [tools.NAME] with id = one of " + listed(tools.ids()))
+            report.add((), "a dialect has tools: write [tools.NAME] with id = one of " + list_names(tools.ids()))
             return
-        for name, entry in entries.items():
-            ToolEntry(name, entry, at).look()
-        self._shared(table, entries, at)
+        ids = {str(entry.get("id")) for entry in entries.values() if isinstance(entry, dict)}
+        self._outside = {one for one in ids if one not in tools.ids() and tools.outside(one)}
+        for name in own.get("tools", {}):
+            ToolCheck(name, entries[name], report).check()
+        self._check_shared(own, entries, report)
         for path in sorted(self.folder.iterdir()):
             if path.suffix in (".md", ".json") and path.stem not in entries and path.name not in (FILE, *_NO_TOOL):
-                self.problems.append(Problem(path, 1, f"no tool is called {path.stem}: {near(path.stem, entries)}"))
+                text = f"there is no tool {path.stem}: {suggest(path.stem, entries)}"
+                self.problems.append(Problem(path, 1, text))
         if messages is not None:
-            self._messages(messages, Place(self.folder / "messages.toml", places, self.problems), "extends" in table)
+            self._check_messages(messages, Reporter(self.folder / "messages.toml", places, self.problems))
 
-    def _read(self, name: str) -> tuple[dict[str, Any] | None, Mapping[Key, int]]:
+    def _inherit(self, own: dict[str, Any]) -> Mapping[str, Any]:
+        """The table with what it inherits; as it is if that cannot be read, which is reported already."""
+        if "extends" not in own:
+            return own
+        try:
+            base = read_folder(find_folder(str(own["extends"]), self.folder), (self.folder.resolve(),))
+        except DialectError:
+            return own
+        return merge_tables(base.table, own)
+
+    def _read(self, name: str, *, optional: bool = False) -> tuple[dict[str, Any] | None, Mapping[Key, int]]:
         path = self.folder / name
+        if optional and not path.exists():
+            return {}, {}
         try:
             text = path.read_text(encoding="utf-8")
             return tomllib.loads(text), lines_of(text)
         except OSError as error:
-            self.problems.append(Problem(path, 1, f"cannot be read: {error.strerror}; a dialect has this file"))
+            self.problems.append(Problem(path, 1, f"cannot be read: {error.strerror}; every dialect has this file"))
         except UnicodeDecodeError as error:
             self.problems.append(Problem(path, 1, f"is not UTF-8: {error.reason}"))
         except tomllib.TOMLDecodeError as error:
@@ -92,35 +112,38 @@ class _Folder:
             self.problems.append(Problem(path, int(line[1]) if line else 1, f"is not valid TOML: {error}"))
         return None, {}
 
-    def _top(self, table: Mapping[str, Any], at: Place) -> None:
+    def _check_top(self, table: Mapping[str, Any], report: Reporter) -> None:
         for key, value in table.items():
             if key not in KEYS:
-                at.wrong((key,), f"there is no key {key}: {near(key, KEYS)}")
+                report.add((key,), f"there is no key {key}: {suggest(key, KEYS)}")
             elif (key in _TABLES) != isinstance(value, dict):
-                at.wrong((key,), f"{key} is {'a' if key in _TABLES else 'not a'} table")
+                report.add((key,), f"{key} is {'a' if key in _TABLES else 'not a'} table")
         rules = table.get("rules", {})
         for key, value in rules.items() if isinstance(rules, dict) else ():
             known = {rule.name: rule.default for rule in fields(Rules)}
             if key not in known:
-                at.wrong(("rules", key), f"there is no rule {key}: {near(key, known)}")
+                report.add(("rules", key), f"there is no rule {key}: {suggest(key, known)}")
             elif key == "stale" and value not in ("content", "mtime"):
-                at.wrong(("rules", key), f"stale is 'content' or 'mtime', not {value!r}")
+                report.add(("rules", key), f"stale is 'content' or 'mtime', not {value!r}")
             elif key != "stale" and not isinstance(value, bool):
-                at.wrong(("rules", key), f"{key} is true or false, not {value!r}")
+                report.add(("rules", key), f"{key} is true or false, not {value!r}")
         if table.get("renderer", "text") not in RENDERERS:
-            at.wrong(("renderer",), f"there is no renderer {table['renderer']!r}: {near(table['renderer'], RENDERERS)}")
+            report.add(
+                ("renderer",), f"there is no renderer {table['renderer']!r}: {suggest(table['renderer'], RENDERERS)}"
+            )
         try:
             str(table.get("gutter", "")).format(number=1)
         except (LookupError, ValueError) as error:
-            at.wrong(("gutter",), f"the gutter knows {{number}} alone: {error}")
-        if "extends" in table:
-            try:
-                dialects.load(str(table["extends"]))
-            except DialectError as error:
-                at.wrong(("extends",), str(error))
+            report.add(("gutter",), f"the gutter knows {{number}} alone: {error}")
+        for key in ("extends", "words"):
+            if key in table:
+                try:
+                    read_folder(find_folder(str(table[key]), self.folder), (self.folder.resolve(),))
+                except DialectError as error:
+                    report.add((key,), str(error))
 
-    def _shared(self, table: Mapping[str, Any], entries: Mapping[str, Any], at: Place) -> None:
-        """What the top says about all tools."""
+    def _check_shared(self, table: Mapping[str, Any], entries: Mapping[str, Any], report: Reporter) -> None:
+        """Check the lists and tables at the top that concern all tools."""
         ids = [entry.get("id") for entry in entries.values() if isinstance(entry, dict)]
         loaded = [tools.load(one) for one in ids if one in tools.ids()]
         limits = {limit.name for tool in loaded for limit in fields(tool.limits)}
@@ -135,61 +158,59 @@ class _Folder:
             for number, name in enumerate(table.get(key, ())):
                 if name not in known:
                     way: Key = (key, name) if isinstance(table[key], dict) else (key, number)
-                    at.wrong(way, f"{key}: there is no {what} {name}: {near(str(name), known)}")
+                    report.add(way, f"{key}: there is no {what} {name}: {suggest(str(name), known)}")
 
-    def _messages(self, table: Mapping[str, Any], at: Place, extends: bool) -> None:
-        said = dict(_flat(table))
-        for way, template in said.items():
+    def _check_messages(self, table: Mapping[str, Any], report: Reporter) -> None:
+        for way, template in _flatten(table):
             key = ".".join(way)
-            told = self._facts(key)
-            if told is None:
+            facts = self._facts(key)
+            if facts is None:
                 known = [
                     *self._native,
-                    *(f"{room}.errors.{way[-1]}" for room in tools.ids() if way[-1] in template_facts.codes()),
+                    *(f"{tool}.errors.{way[-1]}" for tool in tools.ids() if way[-1] in template_facts.codes()),
                 ]
-                at.wrong(way, f"nothing says {key}: {near(key, known)}")
+                report.add(way, f"there is no message {key}: {suggest(key, known)}")
                 continue
             if not isinstance(template, str):
-                at.wrong(way, f"{key} is a text, not {template!r}")
+                report.add(way, f"{key} is a text, not {template!r}")
                 continue
             try:
                 named = facts_in(template)
             except ValueError as error:
-                at.wrong(way, f"{key}: {error}")
+                report.add(way, f"{key}: {error}")
                 continue
-            for fact in sorted({fact for fact, _ in named}.difference(told)):
-                at.wrong(way, f"{key}: nobody tells the fact {{{fact}}}: {near(fact, told)}")
+            for fact in sorted({fact for fact, _ in named}.difference(facts)) if way[0] not in self._outside else ():
+                report.add(way, f"{key}: there is no fact {{{fact}}} here: {suggest(fact, facts)}")
             for fact, form in named:
-                if not _format(form):
-                    at.wrong(way, f"{key}: {{{fact}:{form}}} is no format; such as {{{fact}:n line}} or {{{fact}:g}}")
-        missing = [] if extends else [key for key in self._native if tuple(key.split(".")) not in said]
-        if missing:
-            at.wrong((), f'no words for {listed(missing)}: write them, or extends = "native" in tools.toml')
+                if not _is_format(form):
+                    report.add(way, f"{key}: {{{fact}:{form}}} is not a format; use {{{fact}:n line}} or {{{fact}:g}}")
 
     def _facts(self, key: str) -> Collection[str] | None:
-        """What a sentence may name; None if there is no such sentence."""
+        """The facts that a message may name; None if there is no such message."""
         native = self._native.get(key)
         own = {fact for fact, _ in facts_in(native)} if native is not None else set()
-        room, _, rest = key.partition(".")
+        tool, _, rest = key.partition(".")
         code = rest.removeprefix("errors.")
-        if room == "errors":
+        if tool in self._outside and not rest.startswith("errors."):
+            return own  # only the package that brings the tool knows its messages
+        if tool == "errors":
             return own | template_facts.of_error(rest) if rest in template_facts.codes() else None
-        if room in tools.ids() and rest.startswith("errors."):
+        if rest.startswith("errors.") and (tool in tools.ids() or tool in self._outside):
             return template_facts.of_error(code) | {"error"} if code in template_facts.codes() else None
-        if native is None and not (room in tools.ids() and rest == "summary"):
+        if native is None and not (tool in tools.ids() and rest == "summary"):
             return None
-        return own | (template_facts.of_note(rest) if room == "notes" else template_facts.of_tool(room))
+        return own | (template_facts.of_note(rest) if tool == "notes" else template_facts.of_tool(tool))
 
 
-def _flat(table: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _flatten(table: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     for name, value in table.items():
         if isinstance(value, dict):
-            yield from _flat(value, (*above, name))
+            yield from _flatten(value, (*above, name))
         else:
             yield (*above, name), value
 
 
-def _format(form: str) -> bool:
+def _is_format(form: str) -> bool:
     if form.startswith("n "):
         return True
     for value in (1, 1.5, "x"):

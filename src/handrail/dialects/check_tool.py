@@ -1,0 +1,153 @@
+"""Check one tool of a dialect: its entry in `tools.toml` and its schema in `NAME.json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from handrail import tools
+from handrail.dialects import template_facts
+from handrail.dialects.entries import Entry
+from handrail.text.toml_lines import Key
+
+_ITS_NAMES = ("add", "scale", "invert", "values", "whole", "filled", "differ")
+"""Keys of an entry that name arguments as the dialect calls them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A mistake in a dialect, and its correction."""
+
+    file: Path
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.text}"
+
+
+class Reporter:
+    """Adds problems of one TOML file, at the line of a key."""
+
+    def __init__(self, path: Path, lines: Mapping[Key, int], problems: list[Problem]) -> None:
+        self.path, self.problems = path, problems
+        self._lines = lines
+
+    def add(self, way: Key, text: str) -> None:
+        """Add a problem at the line of that key, or of the nearest table around it that has a line."""
+        while way and way not in self._lines:
+            way = way[:-1]
+        self.problems.append(Problem(self.path, self._lines.get(way, 1), text))
+
+
+class ToolCheck:
+    """The check of one `[tools.NAME]`, with what it inherits."""
+
+    def __init__(self, name: str, entry: Any, report: Reporter) -> None:
+        self._name, self._entry, self._report = name, entry, report
+
+    def check(self) -> None:
+        """Report every problem of the tool."""
+        entry, name = self._entry, self._name
+        if not isinstance(entry, dict):
+            self._report.add(("tools", name), f"tools.{name} is a table: [tools.{name}]")
+            return
+        known = {one.name: one for one in fields(Entry) if one.name != "name"}
+        for key, value in entry.items():
+            if key not in known:
+                self._add((key,), f"there is no key {key}: {suggest(key, known)}")
+            elif not isinstance(value, _toml_type(str(known[key].type))):
+                self._add((key,), f"{key} is {_TYPE_NAMES[_toml_type(str(known[key].type))]}, not {value!r}")
+                return
+        if entry.get("id") not in tools.ids() and not tools.outside(str(entry.get("id"))):
+            self._add(("id",), f"there is no tool id {entry.get('id')!r}: {suggest(str(entry.get('id')), tools.ids())}")
+            return
+        try:
+            tool = tools.load(entry["id"])
+        except (ImportError, AttributeError) as error:  # a package that registers what it does not have
+            self._add(("id",), f"the tool {entry['id']} cannot be loaded: {error}")
+            return
+        ours = tool.args.model_fields
+        for key in ("rename", "also"):
+            for theirs, inner in entry.get(key, {}).items():
+                if inner not in ours:
+                    self._add((key, theirs), f"{entry['id']} has no parameter {inner}: {suggest(str(inner), ours)}")
+        for inner in entry.get("preset", {}):
+            if inner not in ours:
+                self._add(("preset", inner), f"{entry['id']} has no parameter {inner}: {suggest(inner, ours)}")
+        renamed = {**entry.get("also", {}), **entry.get("rename", {})}
+        theirs_known = {*renamed, *(set(ours) - set(entry.get("rename", {}).values()))}
+        for key in _ITS_NAMES:
+            for number, theirs in enumerate(entry.get(key, ())):
+                if theirs not in theirs_known:
+                    way: Key = (key, theirs) if isinstance(entry[key], dict) else (key, number)
+                    self._add(way, f"{name} has no parameter {theirs}: {suggest(str(theirs), theirs_known)}")
+        for theirs, inner in entry.get("data", {}).items():
+            if inner not in template_facts.of_tool(entry["id"]) and entry["id"] in tools.ids():
+                data = template_facts.of_tool(entry["id"])
+                self._add(("data", theirs), f"{entry['id']} has no data {inner}: {suggest(str(inner), data)}")
+        self._check_limits(tool.limits, entry.get("limits", {}))
+        self._check_schema({*theirs_known, *entry.get("unused", ()), *entry.get("spread", ())})
+
+    def _add(self, way: Key, text: str) -> None:
+        self._report.add(("tools", self._name, *way), text)
+
+    def _check_limits(self, kind: type[Any], given: Mapping[str, Any]) -> None:
+        known = {limit.name: str(limit.type) for limit in fields(kind)}
+        for name, value in given.items():
+            if name not in known:
+                self._add(("limits", name), f"{self._entry['id']} has no limit {name}: {suggest(name, known)}")
+            elif type(value).__name__ not in [one.split("[")[0] for one in known[name].split(" | ")]:
+                self._add(("limits", name), f"the limit {name} is {known[name]}, not {value!r}")
+
+    def _check_schema(self, known: Collection[str]) -> None:
+        path = self._report.path.parent / f"{self._name}.json"
+        if not path.exists():
+            return
+        try:
+            text = path.read_text(encoding="utf-8")
+            schema = json.loads(text)
+            properties, required = schema["properties"], schema.get("required", [])
+            _ = (properties.items(), [*required])
+        except OSError as error:
+            self._report.problems.append(Problem(path, 1, f"cannot be read: {error.strerror}"))
+        except json.JSONDecodeError as error:
+            self._report.problems.append(Problem(path, error.lineno, f"is not valid JSON: {error.msg}"))
+        except (UnicodeDecodeError, AttributeError, KeyError, TypeError):
+            text = 'is not a schema of arguments: write an object with "type": "object" and "properties"'
+            self._report.problems.append(Problem(path, 1, text))
+        else:
+            wrong = [(one, f"{self._name} has no parameter {one}", known) for one in properties if one not in known]
+            wrong += [
+                (one, f"{one} is required, but not in properties", properties)
+                for one in required
+                if one not in properties
+            ]
+            for one, what, others in wrong:
+                line = text[: max(0, text.find(json.dumps(one)))].count("\n") + 1
+                self._report.problems.append(Problem(path, line, f"{what}: {suggest(str(one), others)}"))
+
+
+_TYPE_NAMES: dict[Any, str] = {dict: "a table", list: "a list", str: "a text", bool: "true or false"}
+
+
+def _toml_type(annotation: str) -> type[Any]:
+    """The type of TOML value that a field of an entry takes."""
+    starts = {"Mapping": dict, "Sequence": list, "bool": bool}
+    return next((kind for start, kind in starts.items() if annotation.startswith(start)), str)
+
+
+def suggest(name: str, known: Collection[str]) -> str:
+    """The correction for a name that does not exist."""
+    close = get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]}?" if close else f"there are {list_names(sorted(known))}"
+
+
+def list_names(names: Collection[str]) -> str:
+    """The first twenty names, and how many more there are."""
+    shown = list(names)[:20]
+    return ", ".join(shown) + (f" and {len(names) - len(shown)} more" if len(names) > len(shown) else "")

@@ -1,0 +1,142 @@
+"""Read a dialect folder together with the folders that it extends.
+
+`extends` inherits everything. Tables are merged key by key, any other value replaces the inherited one, and a tool
+whose `id` changes starts from nothing. Descriptions, schemas and the prompt are looked up along the same chain.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+
+
+class DialectError(ValueError):
+    """A dialect that cannot be used; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class DialectFolder:
+    """The contents of a dialect folder, with everything that it inherits."""
+
+    path: Path
+    table: Mapping[str, Any]
+    """`tools.toml`, merged with that of the dialects below."""
+    messages: Mapping[str, str]
+    """Every sentence by its key, such as `errors.not_found`."""
+    chain: tuple[Path, ...]
+    """This folder and those it extends, nearest first."""
+    sources: Mapping[str, tuple[Path, ...]]
+    """For each tool, the folders that may hold its `NAME.md` and `NAME.json`, nearest first."""
+
+    def file(self, tool: str, suffix: str) -> Path | None:
+        """The description or schema of a tool: the nearest one on the chain."""
+        return _first_file(self.sources.get(tool, ()), tool + suffix)
+
+    def prompt(self) -> Path | None:
+        """The file with the words for an agent, if there is one on the chain."""
+        return _first_file(self.chain, "prompt.md")
+
+
+def names() -> list[str]:
+    """The dialects that come with Handrail."""
+    return sorted(path.parent.name for path in HERE.glob("*/tools.toml"))
+
+
+def find_folder(name: str, beside: Path | None = None) -> Path:
+    """The folder of a dialect: a shipped one by name, a path (also relative to ``beside``), or an entry point."""
+    if name in names():
+        return HERE / name
+    for path in (Path(name), *([beside / name] if beside else [])):
+        if os.path.isfile(path / "tools.toml"):
+            return path
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group="handrail.dialects", name=name):
+        return Path(entry.load())
+    raise DialectError(f"there is no dialect {name!r}; known are {', '.join(names())}, or give the path of a folder")
+
+
+def read_folder(path: Path, above: tuple[Path, ...] = ()) -> DialectFolder:
+    """The dialect in ``path``, with everything it inherits; ``above`` are the folders that extend it."""
+    if path.resolve() in above:
+        raise DialectError(f"{path / 'tools.toml'}: the dialect extends itself")
+    above = (*above, path.resolve())
+    own = read_toml(path / "tools.toml")
+    file = path / "messages.toml"
+    sentences = flatten(read_toml(file)) if file.exists() else {}
+    base = read_folder(find_folder(str(own["extends"]), path), above) if "extends" in own else None
+    if "words" in own or (base is None and path.resolve() != (HERE / "native").resolve()):
+        words = read_folder(find_folder(str(own.get("words", "native")), path), above).messages
+    else:
+        words = base.messages if base else {}
+    table = merge_tables(base.table, own) if base else own
+    inherited = _tools(base.table) if base else {}
+    sources: dict[str, tuple[Path, ...]] = dict.fromkeys(_tools(table), (path,))
+    for tool, folders in base.sources.items() if base else ():
+        if tool not in _tools(own) or _extends_tool(inherited[tool], _tools(own)[tool]):
+            sources[tool] = (path, *folders)
+    return DialectFolder(path, table, {**words, **sentences}, (path, *(base.chain if base else ())), sources)
+
+
+def merge_tables(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """A `tools.toml` over the one that it extends. Tools that it adds are offered, unless it has a `core` itself."""
+    merged = _merge(base, {key: value for key, value in own.items() if key != "tools"})
+    if "tools" in own and not isinstance(own["tools"], Mapping):
+        return {**merged, "tools": own["tools"]}
+    tools = dict(_tools(base))
+    for name, entry in _tools(own).items():
+        inherited = tools.get(name)
+        tools[name] = _merge(inherited, entry) if inherited and _extends_tool(inherited, entry) else entry
+    if "core" in base and "core" not in own:
+        merged["core"] = [*base["core"], *(name for name in tools if name not in _tools(base))]
+    return {**merged, "tools": tools}
+
+
+def _extends_tool(inherited: object, entry: object) -> bool:
+    """Whether an entry changes an inherited tool; one with another `id` is a tool of its own."""
+    if not isinstance(inherited, Mapping) or not isinstance(entry, Mapping):
+        return False
+    return bool(entry.get("id", inherited.get("id")) == inherited.get("id"))
+
+
+def _tools(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    tools = table.get("tools", {})
+    return tools if isinstance(tools, Mapping) else {}
+
+
+def _merge(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in own.items():
+        inherited = merged.get(key)
+        both = isinstance(inherited, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merge(inherited, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A file of TOML; raises `DialectError`."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise DialectError(f"{path}: {error}") from None
+
+
+def flatten(table: Mapping[str, Any], above: str = "") -> dict[str, str]:
+    """Nested tables as one: `[errors] not_found` becomes `errors.not_found`."""
+    flat: dict[str, str] = {}
+    for name, value in table.items():
+        if isinstance(value, dict):
+            flat |= flatten(value, f"{above}{name}.")
+        else:
+            flat[above + name] = value
+    return flat
+
+
+def _first_file(folders: tuple[Path, ...], name: str) -> Path | None:
+    return next((folder / name for folder in folders if (folder / name).exists()), None)
