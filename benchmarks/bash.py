@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from benchmarks.measure import Line, Scale, Times, contest, size, slower
@@ -56,7 +57,7 @@ def _starts(folder: Path, scale: Scale) -> Iterator[Line]:
             session = opened(root, folder / "state", sandbox)
             if session is not None:
                 stack.enter_context(session)
-                contestants[sandbox] = lambda session=session: call(session, "true")
+                contestants[sandbox] = partial(call, session, "true")
                 if sandbox == "bwrap":
                     contestants["bare bwrap"] = bare(shutil.which("bwrap") or "bwrap", *BWRAP.split())
         times = contest(scale.rounds, contestants, each=max(5, scale.calls // 30))
@@ -83,7 +84,7 @@ def _tree(folder: Path, scale: Scale) -> Line:
         for root in (small, large):
             settings = Settings(state=str(folder / "state"), sandbox="off")
             session = stack.enter_context(Session(root, mode="full", settings=settings))
-            contestants[root.name] = lambda session=session: call(session, "true")
+            contestants[root.name] = partial(call, session, "true")
         times: dict[str, Times] = contest(scale.rounds, contestants, each=max(5, scale.calls // 30))
     what = f"`true` through Bash in a tree of {files:,} files, against a tree of 10"
     return slower(what, times[large.name], times[small.name], 1.15)

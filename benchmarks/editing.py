@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 
@@ -64,7 +65,7 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
                     rounds,
                     {
                         "ours": editor(session, "ours.txt", length),
-                        "bare": lambda data=data, durable=durable, bare=bare: bare_write(bare, data, durable),
+                        "bare": partial(bare_write, bare, data, durable),
                     },
                 )
             assert len(data) == ours.stat().st_size

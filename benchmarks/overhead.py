@@ -7,6 +7,7 @@ import pstats
 from collections.abc import Callable, Iterator
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 from benchmarks.editing import bare_write, contents, editor
 from benchmarks.measure import Line, Scale, contest, slower
@@ -75,7 +76,7 @@ def breakdown(run: Callable[[], object], calls: int) -> list[tuple[str, float]]:
     return sorted(((room, part / total) for room, part in spent.items()), key=lambda item: -item[1])
 
 
-def _above(function: tuple[str, int, str], stats: dict) -> str:
+def _above(function: tuple[str, int, str], stats: dict[Any, Any]) -> str:
     """The room that a function of the library works for: of all that call it, the one that calls it most."""
     seen = {function}
     while function in stats:

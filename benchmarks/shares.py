@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from benchmarks.editing import ONE_MB, contents, editor
@@ -20,13 +21,13 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
         (folder / "shares.txt").write_bytes(data)
         with Session(folder, settings=Settings(state=str(folder / "state"))) as session:
             session.call("Read", {"file_path": "shares.txt", "limit": 5})
-            contestants = {
+            contestants: dict[str, Callable[[], object]] = {
                 "edit": editor(session, "shares.txt", length),
-                "hash": lambda data=data: hashlib.sha256(data),
-                "ascii": lambda data=data: detect_encoding(data),
-                "utf-8": lambda accented=accented: detect_encoding(accented),
-                "gbk": lambda chinese=chinese: detect_encoding(chinese),
-                "decode": lambda accented=accented: accented.decode("utf-8"),
+                "hash": partial(hashlib.sha256, data),
+                "ascii": partial(detect_encoding, data),
+                "utf-8": partial(detect_encoding, accented),
+                "gbk": partial(detect_encoding, chinese),
+                "decode": partial(accented.decode, "utf-8"),
             }
             times = contest(scale.rounds if length <= ONE_MB else scale.few, contestants)
         about = size(length)

@@ -252,7 +252,7 @@ def test_every_note_template_can_be_filled_wherever_the_note_is_made(name: str) 
     found = 0
     for path, call in calls("Remark"):
         code, facts = call.args
-        if isinstance(code, ast.Constant) and isinstance(facts, ast.Dict):
+        if isinstance(code, ast.Constant) and isinstance(code.value, str) and isinstance(facts, ast.Dict):
             told = {key.value for key in facts.keys if isinstance(key, ast.Constant)}
             assert needed(messages[f"notes.{code.value}"]) <= told, f"{path.name}:{call.lineno}"
             found += 1
@@ -264,7 +264,9 @@ def test_every_sentence_that_the_code_asks_for_by_name_is_there(name: str) -> No
     messages = dialects.load(name).words.messages
     for path, call in calls("say"):
         key = call.args[0] if call.args else None
-        if isinstance(key, ast.Constant) and "cli" not in path.parts:  # the command line has words of its own
+        if (
+            isinstance(key, ast.Constant) and isinstance(key.value, str) and "cli" not in path.parts
+        ):  # the command line has words of its own
             assert key.value in messages, f"{path.name}:{call.lineno}"
             facts = given(call)
             assert facts is None or needed(messages[key.value]) <= facts, f"{path.name}:{call.lineno}"

@@ -20,8 +20,16 @@ from handrail.shell.start_process import start_process
 from tests.command import HANDRAIL, TIMEOUT, surroundings
 
 NEVER = {signal.SIGKILL, signal.SIGSTOP}
-ALL = sorted(signal.valid_signals() - NEVER)
-NAMED = [signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE, signal.SIGTSTP, signal.SIGCHLD]
+ALL: list[int] = sorted(signal.valid_signals() - NEVER)
+NAMED: list[int] = [
+    signal.SIGINT,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGPIPE,
+    signal.SIGTSTP,
+    signal.SIGCHLD,
+]
 OF_CHILD = "grep -E '^Sig(Blk|Ign):' /proc/self/status"
 
 needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="no /proc to see the signals in")
@@ -48,7 +56,7 @@ def set_signals(text: str) -> list[int]:
 
     The C library keeps 32 and 33 to itself: what a parent did to them by a bare system call stays.
     """
-    found = []
+    found: list[int] = []
     masks = [line.split()[1] for line in text.splitlines() if line.startswith("Sig")]
     assert len(masks) == 2, text
     for mask in masks:

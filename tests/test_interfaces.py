@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from agents import FunctionTool
 
 from handrail import Session
 from handrail.aio import AsyncSession
@@ -140,7 +141,7 @@ def langchain_tools(project: Path) -> str:
     with Session(project) as session:
         known = {tool.name: tool for tool in langchain.tools(session)}
         wanted = [{"type": "tool_call", "id": "1", "name": tool, "args": arguments} for tool, arguments in CALLS]
-        return "".join(str(known[one["name"]].invoke(one).content) for one in wanted)  # type: ignore[index, arg-type]
+        return "".join(str(known[one["name"]].invoke(one).content) for one in wanted)  # type: ignore[index]
 
 
 def deepagents_backend(project: Path) -> str:
@@ -154,7 +155,7 @@ def openai_agents_tools(project: Path) -> str:
     from agents.tool_context import ToolContext
 
     async def main(session: Session) -> str:
-        known = {tool.name: tool for tool in openai_agents.tools(session)}
+        known = {tool.name: tool for tool in openai_agents.tools(session) if isinstance(tool, FunctionTool)}
         parts = []
         for tool, arguments in CALLS:
             raw = json.dumps(arguments)

@@ -110,7 +110,14 @@ def messages(stop: str, *pieces: str) -> Protocol:
     """Anthropic Messages: one call of Write whose arguments come in these pieces, then the text `done`."""
 
     def protocol(seen: Seen, _: Line) -> Iterator[str]:
-        start = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": None}
+        start: dict[str, Any] = {
+            "id": "m",
+            "type": "message",
+            "role": "assistant",
+            "model": "m",
+            "content": [],
+            "stop_reason": None,
+        }
         first = seen.number == 0
         block = {"type": "tool_use", "id": "t", "name": "Write", "input": {}} if first else {"type": "text", "text": ""}
         deltas: list[dict[str, Any]] = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
@@ -164,7 +171,7 @@ def test_items_that_are_not_repeated_at_the_end_of_a_response_count(stage: Setti
     def protocol(seen: Seen, _: Line) -> Iterator[str]:
         one = {"type": "function_call", "id": "f", "call_id": "c", "name": "Write", "arguments": json.dumps(A)}
         text = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "ok"}]}
-        response = {"id": "r", "object": "response", "output": [], "status": "completed", "usage": None}
+        response: dict[str, Any] = {"id": "r", "object": "response", "output": [], "status": "completed", "usage": None}
         yield f"data: {json.dumps({'type': 'response.output_item.done', 'item': text if seen.number else one})}\n\n"
         yield f"data: {json.dumps({'type': 'response.completed', 'response': response})}\n\n"
 
@@ -267,7 +274,7 @@ def test_a_cancel_from_before_the_run_has_begun_counts(stage: Setting) -> None:
 
 
 def test_a_budget_holds_also_where_the_server_does_not_count(stage: Setting) -> None:
-    chunks = [called(call("{}", "LS", id="x", index=0))]
+    chunks: list[Mapping[str, Any] | str] = [called(call("{}", "LS", id="x", index=0))]
     at = stage([], protocols=chat(chunks), limits=Limits(tokens=5_000))
     ending = at.agent.run("for ever")
     assert ending.how == "tokens"

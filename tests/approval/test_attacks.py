@@ -365,7 +365,7 @@ def test_what_was_approved_for_the_session_is_refused_where_the_mode_refuses(
     with opened(lambda _: Answer(True, lasting="session")) as session:
         assert session.call("Bash", {"command": "touch x"}).ok
         for mode in ("read-only", "deny-asks"):
-            session.set_mode(mode)  # type: ignore[arg-type]
+            session.set_mode(mode)
             assert session.call("Bash", {"command": "touch x"}).status == "denied"
         session.set_mode("ask")
         assert session.call("Bash", {"command": "touch x"}).ok

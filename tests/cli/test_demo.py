@@ -13,6 +13,7 @@ import pexpect
 import pytest
 
 from handrail.cli import demo
+from handrail.cli.output import Stop
 from handrail_demo import script as demo_script
 from handrail_demo import tools_story
 from handrail_demo.scripted_server import Line, Script, ScriptedServer, in_order
@@ -198,7 +199,7 @@ def test_a_model_that_cannot_be_asked_ends_the_story_with_a_sentence(
     monkeypatch: pytest.MonkeyPatch, temporary: Path
 ) -> None:
     monkeypatch.setattr(demo_script, "script", lambda _: in_order([Line("no entry", status=401)]))
-    with pytest.raises(demo.Stop, match="does not accept the key"):
+    with pytest.raises(Stop, match="does not accept the key"):
         demo.run(demo.parser().parse_args([]))
     assert os.listdir(temporary) == []
 

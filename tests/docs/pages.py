@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -83,13 +84,13 @@ class Place:
         return {**kept, "HOME": str(self.home), "PATH": path, "HANDRAIL_STATE": state, **more}
 
     def run(
-        self, *words: str, cwd: Path | None = None, stdin: str = "", **more: str
+        self, *words: str, cwd: Path | None = None, stdin: str = "", more: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run a program in the project, in a session of its own: there is no terminal to ask anybody at."""
         return subprocess.run(
             words,
             cwd=cwd or self.project,
-            env=self.environ(**more),
+            env=self.environ(**(more or {})),
             input=stdin,
             capture_output=True,
             encoding="utf-8",
@@ -100,6 +101,6 @@ class Place:
 
     def python(self, code: str, cwd: Path | None = None, stdin: str = "", **more: str) -> str:
         """What a program prints."""
-        done = self.run(sys.executable, "-P", "-W", "error", "-c", code, cwd=cwd, stdin=stdin, **more)
+        done = self.run(sys.executable, "-P", "-W", "error", "-c", code, cwd=cwd, stdin=stdin, more=more)
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -91,7 +91,7 @@ class Typist:
         urls = {"OPENAI_BASE_URL": self._server.url, "ANTHROPIC_BASE_URL": self._server.url}
         keys = {"OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none", "HANDRAIL_MODEL": "scripted"}
         talks = "handrail chat" in command and "--list" not in command
-        return self.place.run("bash", "-c", command, stdin="hello\n" if talks else "", **urls, **keys)
+        return self.place.run("bash", "-c", command, stdin="hello\n" if talks else "", more={**urls, **keys})
 
     def _conversation(self) -> str:
         """The id of a conversation that there is; the one on the page is an example."""

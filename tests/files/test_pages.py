@@ -71,7 +71,8 @@ def rows_of(result: Result) -> dict[int, str]:
 
 
 def expected(found: list[str], first: int, limit: int, column: int) -> list[str]:
-    shown, spent = [], 0
+    shown: list[str] = []
+    spent = 0
     for place, line in enumerate(found[first - 1 : first - 1 + limit]):
         start = column - 1 if place == 0 else 0
         text = line[start : start + WIDTH]

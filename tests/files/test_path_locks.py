@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -32,7 +33,7 @@ KINDS = [pytest.param(kind, id=kind.__name__) for kind in (Ranges, KeyFiles)]
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[Keys]:
     """Either kind of lock, as if the system had no other."""
     found: type[Keys] = request.param
-    if found is Ranges and not hasattr(key_locks.fcntl, "F_OFD_SETLK"):
+    if found is Ranges and not hasattr(fcntl, "F_OFD_SETLK"):
         pytest.skip("this system has no locks on ranges that belong to a descriptor")
     monkeypatch.setattr("handrail.files.locks.open_keys", found)
     return found
@@ -101,7 +102,7 @@ def test_nothing_stays_open_and_no_file_stays_for_a_path(tmp_path: Path, kind: t
     assert set(os.listdir(tmp_path / "path-locks")) <= {"ranges"}
 
 
-@pytest.mark.skipif(not hasattr(key_locks.fcntl, "F_OFD_SETLK"), reason="no locks on ranges here")
+@pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="no locks on ranges here")
 def test_many_files_are_held_with_two_descriptors(tmp_path: Path) -> None:
     before = len(os.listdir("/dev/fd"))
     with locks(tmp_path).hold(f"/some/file{number}" for number in range(2000)):
@@ -115,7 +116,7 @@ def test_a_system_without_locks_on_ranges_gets_a_file_for_each(
     def refuse(*_: Any) -> Any:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(key_locks.fcntl, "fcntl", refuse)
+    monkeypatch.setattr(fcntl, "fcntl", refuse)
     before = len(os.listdir("/dev/fd"))
     assert isinstance(key_locks.open_keys(str(tmp_path)), KeyFiles)
     assert len(os.listdir("/dev/fd")) == before
@@ -169,7 +170,7 @@ def test_what_a_dead_process_had_begun_is_ended_by_who_takes_any_of_its_files(
     temp = ".handrail-0123456789abcdef"
     (tmp_path / temp).write_bytes(b"half")
     place = tmp_path.stat()
-    intent = {"directory": str(tmp_path), "place": [place.st_dev, place.st_ino]}
+    intent: dict[str, Any] = {"directory": str(tmp_path), "place": [place.st_dev, place.st_ino]}
     intent |= {"temp": temp, "name": "a", "new_ino": 0, "old": None}
     paths = [str(tmp_path / name) for name in ("a", "b")]
     with holder(tmp_path, kind, *paths, intents=json.dumps([intent])) as process:

@@ -126,3 +126,9 @@ async def prompted(connection: acp.Agent, root: Path, text: str = "go") -> str:
 
 def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(asyncio.wait_for(test(), 30))
+
+
+def content(asked: ToolCallUpdate) -> list[Any]:
+    """What a question shows; it always shows something."""
+    assert asked.content
+    return list(asked.content)

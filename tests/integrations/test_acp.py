@@ -14,7 +14,7 @@ from PIL import Image
 
 from handrail import Result
 from handrail.agent.acp import Conversation
-from tests.integrations.acp_editor import Recorded, ScriptedEditor, calls, connected, prompted, run
+from tests.integrations.acp_editor import Recorded, ScriptedEditor, calls, connected, content, prompted, run
 from tests.integrations.examples import example
 
 EDIT = {"file_path": "a.txt", "old_string": "two", "new_string": "2"}
@@ -90,8 +90,8 @@ def test_what_needs_a_person_is_asked_with_the_diff_and_done_after_a_yes(tmp_pat
         async with connected(driver, editor, mode="ask") as connection:
             assert await prompted(connection, tmp_path) == "end_turn"
         edit, command = (asked for asked, _ in editor.asked)
-        assert (edit.kind, edit.status, edit.content[0].new_text) == ("edit", "pending", "one\n2\n")
-        assert command.content[0].content.text == "$ touch made\n"
+        assert (edit.kind, edit.status, content(edit)[0].new_text) == ("edit", "pending", "one\n2\n")
+        assert content(command)[0].content.text == "$ touch made\n"
         assert [option.kind for option in editor.asked[0][1]] == [
             "allow_once",
             "allow_always",
@@ -150,9 +150,7 @@ def test_a_cancelled_turn_ends_its_command_and_says_so_before_it_answers(tmp_pat
         driver = calls(("Bash", {"command": "touch begun; sleep 600"}), into=[])
         async with connected(driver, editor, journal=journal) as connection:
             made = await connection.new_session(cwd=str(tmp_path), mcp_servers=[])
-            turn = asyncio.create_task(
-                connection.prompt(session_id=made.session_id, prompt=[acp.text_block("go")])  # type: ignore[arg-type]
-            )
+            turn = asyncio.create_task(connection.prompt(session_id=made.session_id, prompt=[acp.text_block("go")]))
             while not (tmp_path / "begun").exists():
                 await asyncio.sleep(0.01)
             await connection.cancel(session_id=made.session_id)
@@ -169,9 +167,7 @@ def test_a_turn_can_be_cancelled_while_the_editor_is_asked(tmp_path: Path) -> No
         driver = calls(("Write", {"file_path": "n.txt", "content": "x"}), into=[])
         async with connected(driver, editor, mode="ask") as connection:
             made = await connection.new_session(cwd=str(tmp_path), mcp_servers=[])
-            turn = asyncio.create_task(
-                connection.prompt(session_id=made.session_id, prompt=[acp.text_block("go")])  # type: ignore[arg-type]
-            )
+            turn = asyncio.create_task(connection.prompt(session_id=made.session_id, prompt=[acp.text_block("go")]))
             await editor.wakes.wait()
             await connection.cancel(session_id=made.session_id)
             assert (await turn).stop_reason == "cancelled"
@@ -200,9 +196,7 @@ def test_bad_requests_get_the_proper_error_and_the_agent_lives_on(tmp_path: Path
                 await connection.load_session(cwd=str(tmp_path), session_id="x", mcp_servers=[])
             assert wrong.value.code == -32601
             made = await connection.new_session(cwd=str(tmp_path), mcp_servers=[])
-            first = asyncio.create_task(
-                connection.prompt(session_id=made.session_id, prompt=[acp.text_block("go")])  # type: ignore[arg-type]
-            )
+            first = asyncio.create_task(connection.prompt(session_id=made.session_id, prompt=[acp.text_block("go")]))
             await started.wait()
             with pytest.raises(acp.RequestError) as wrong:
                 await connection.prompt(session_id=made.session_id, prompt=[acp.text_block("go")])
@@ -220,9 +214,7 @@ def test_an_editor_that_hangs_up_ends_what_runs(tmp_path: Path) -> None:
         driver = calls(("Bash", {"command": "touch begun; sleep 600"}), into=[])
         async with connected(driver, ScriptedEditor(), journal=journal) as connection:
             made = await connection.new_session(cwd=str(tmp_path), mcp_servers=[])
-            turn = asyncio.create_task(
-                connection.prompt(session_id=made.session_id, prompt=[acp.text_block("go")])  # type: ignore[arg-type]
-            )
+            turn = asyncio.create_task(connection.prompt(session_id=made.session_id, prompt=[acp.text_block("go")]))
             while not (tmp_path / "begun").exists():
                 await asyncio.sleep(0.01)
         with suppress(ConnectionError, asyncio.CancelledError):

@@ -14,7 +14,7 @@ from handrail import Result, Session, Settings
 from handrail.agent.acp import Conversation
 from handrail.agent.acp.files import Editor, EditorSession
 from handrail.journal.store import SqliteJournal
-from tests.integrations.acp_editor import ScriptedEditor, calls, connected, prompted, run
+from tests.integrations.acp_editor import ScriptedEditor, calls, connected, content, prompted, run
 
 READ = {"file_path": "a.txt"}
 
@@ -85,7 +85,7 @@ def test_what_the_person_rejects_is_not_saved_either(path: Path) -> None:
     editor.buffers[str(path)] = "one\ntyped\n"
     _, refused = played(path.parent, editor, ("Read", READ), ("Edit", edit("typed", "x")), mode="ask")
     assert refused.status == "denied"
-    assert editor.asked[0][0].content[0].old_text == "one\ntyped\n"
+    assert content(editor.asked[0][0])[0].old_text == "one\ntyped\n"
     assert path.read_bytes() == b"one\ntwo\n" and not editor.writes
 
 

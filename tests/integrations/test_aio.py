@@ -187,7 +187,7 @@ def test_a_fault_of_this_program_reaches_the_caller_as_without_a_thread(tmp_path
         raise ZeroDivisionError
 
     async def main() -> None:
-        options = {"mode": "ask", "settings": Settings(raise_bugs=True)}
+        options: dict[str, Any] = {"mode": "ask", "settings": Settings(raise_bugs=True)}
         async with AsyncSession.open(tmp_path, approve=approve, **options) as session:
             with pytest.raises(ZeroDivisionError):
                 await session.call("Write", {"file_path": "a.txt", "content": "a"})

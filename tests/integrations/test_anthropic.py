@@ -10,6 +10,7 @@ from typing import Any
 
 import anthropic
 import pytest
+from anthropic.lib.tools import ToolError
 
 from handrail import Session
 from handrail.integrations import anthropic as export
@@ -163,7 +164,7 @@ def test_the_tools_of_the_agent_toolset_take_the_inputs_that_the_sdk_knows(make_
         await tools["edit"].call({"file_path": "a.txt", "old_string": "two", "new_string": "2"})
         await tools["write"].call({"file_path": "b.txt", "content": "b\n"})
         ran = await tools["bash"].call({"command": "cat b.txt", "timeout_ms": 60000})
-        with pytest.raises(anthropic.lib.tools.ToolError, match="nowhere"):
+        with pytest.raises(ToolError, match="nowhere"):
             await tools["read"].call({"file_path": "nowhere"})
         return [*read, *ran]
 

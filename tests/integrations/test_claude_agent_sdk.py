@@ -73,11 +73,13 @@ def talk(session: Session, *calls: tuple[str, dict[str, Any]], at_once: bool = F
         options = ClaudeAgentOptions(mcp_servers={"handrail": export.server(session)})
         async with ClaudeSDKClient(options, transport=program):
             await program.greet()
-            listed = (await program.ask("tools/list", {}))["tools"]
+            listed: list[Any] = (await program.ask("tools/list", {}))["tools"]
             steps = [{"name": name, "arguments": arguments} for name, arguments in calls]
             if at_once:
-                return listed, await asyncio.gather(*(program.ask("tools/call", step) for step in steps))
-            return listed, [await program.ask("tools/call", step) for step in steps]
+                answers = await asyncio.gather(*(program.ask("tools/call", step) for step in steps))
+            else:
+                answers = [await program.ask("tools/call", step) for step in steps]
+        return listed, answers
 
     return asyncio.run(main())
 

@@ -13,7 +13,7 @@ from deepagents import create_deep_agent
 from deepagents.backends import StateBackend
 from deepagents.backends.protocol import SandboxBackendProtocol
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from PIL import Image
 
 from handrail import Session, Settings
@@ -64,7 +64,7 @@ def wants(name: str, **args: Any) -> AIMessage:
 def run(on: Any, *said: AIMessage) -> list[ToolMessage]:
     """What the tools of a deep agent answered."""
     agent = create_deep_agent(Scripted(messages=iter([*said, AIMessage("done")])), backend=on)
-    state = agent.invoke({"messages": [("user", "go")]})
+    state = agent.invoke({"messages": [HumanMessage("go")]})
     assert state["messages"][-1].content == "done"
     return [message for message in state["messages"] if isinstance(message, ToolMessage)]
 
@@ -98,7 +98,7 @@ def test_the_file_tools_of_a_deep_agent_go_through_the_session(opened: Open, tmp
 def test_an_async_deep_agent_runs_commands_and_learns_their_exit_code(opened: Open, tmp_path: Path) -> None:
     said = [wants("execute", command="echo hi > made; exit 3"), AIMessage("done")]
     agent = create_deep_agent(Scripted(messages=iter(said)), backend=opened())
-    state = asyncio.run(agent.ainvoke({"messages": [("user", "go")]}))
+    state = asyncio.run(agent.ainvoke({"messages": [HumanMessage("go")]}))
     answer = next(message for message in state["messages"] if isinstance(message, ToolMessage))
     assert answer.artifact["exit_code"] == 3
     assert (tmp_path / "made").read_text(encoding="utf-8") == "hi\n"

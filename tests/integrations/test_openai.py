@@ -49,7 +49,13 @@ def outputs(items: list[Any]) -> list[Any]:
 def test_chat_completions_get_our_schemas_and_our_texts(make_session: Make, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
     session, twin = make_session(), make_session()
-    seen = [("Edit", EDIT), ("Read", {"file_path": "a.txt"}), ("Edit", EDIT), ("Read", BAD_JSON), ("Nope", {})]
+    seen: list[tuple[str, Any]] = [
+        ("Edit", EDIT),
+        ("Read", {"file_path": "a.txt"}),
+        ("Edit", EDIT),
+        ("Read", BAD_JSON),
+        ("Nope", {}),
+    ]
     expected = [twin.call(name, arguments).text for name, arguments in seen[:2]]
     said: list[Any] = [{"role": "user", "content": "go"}]
     with model(*(chat(one) for one in seen), chat(text="done")) as (client, script):
@@ -103,7 +109,13 @@ def test_the_responses_api_gets_our_schemas_texts_and_pictures(make_session: Mak
     draw(tmp_path / "red.png")
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
     session, twin = make_session(), make_session()
-    steps = [("Edit", EDIT), ("Read", {"file_path": "a.txt"}), ("Edit", EDIT), ("Read", BAD_JSON), ("Nope", {})]
+    steps: list[tuple[str, Any]] = [
+        ("Edit", EDIT),
+        ("Read", {"file_path": "a.txt"}),
+        ("Edit", EDIT),
+        ("Read", BAD_JSON),
+        ("Nope", {}),
+    ]
     first = [twin.call(name, arguments).text for name, arguments in steps[:2]]
     picture = twin.call("Read", {"file_path": "red.png"})
     asked = [function(name, arguments, f"c{n}") for n, (name, arguments) in enumerate(steps)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from handrail.journal import Opening, Record, Token
@@ -63,4 +64,5 @@ def dies(root: str, path: str, when: str) -> None:
 
 
 if __name__ == "__main__":
-    {"writer": writer, "endless": endless, "dies": dies}[sys.argv[1]](*sys.argv[2:])
+    roles: dict[str, Callable[..., None]] = {"writer": writer, "endless": endless, "dies": dies}
+    roles[sys.argv[1]](*sys.argv[2:])

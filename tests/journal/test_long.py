@@ -9,7 +9,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -155,7 +155,7 @@ def test_a_log_of_everything_holds_one_page_at_a_time(
     class Paged(Reader):
         def __init__(self, path: str) -> None:
             super().__init__(path)
-            self.db = Counted(self.db)
+            self.db = cast("sqlite3.Connection", Counted(self.db))
 
     class Counted:
         def __init__(self, db: sqlite3.Connection) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,8 +15,9 @@ import pytest
 
 from handrail import Session, Settings
 from handrail.files import locks
-from handrail.journal import JournalFailed, Opening, Record, database, shared
+from handrail.journal import JournalFailed, Opening, Record, shared
 from handrail.journal import writer as writing
+from handrail.journal.chain import Anchor
 from handrail.journal.queries import Reader
 from handrail.journal.shared import open_journal
 from handrail.journal.store import SqliteJournal
@@ -43,9 +45,10 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def connect(path: str, *rest: Any, **more: Any) -> sqlite3.Connection:
         opened.append(path)
-        return real(path, *rest, **more)
+        database: sqlite3.Connection = real(path, *rest, **more)
+        return database
 
-    monkeypatch.setattr(database.sqlite3, "connect", connect)
+    monkeypatch.setattr(sqlite3, "connect", connect)
     return opened
 
 
@@ -223,12 +226,10 @@ def refusing(error: Exception) -> Callable[[pytest.MonkeyPatch], None]:
 
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
         if isinstance(error, OSError):
-            monkeypatch.setattr(database.Anchor, "read", refuse)
+            monkeypatch.setattr(Anchor, "read", refuse)
             return
         real = sqlite3.connect
-        monkeypatch.setattr(
-            database.sqlite3, "connect", lambda path, **more: real(path, **{**more, "factory": Refusing})
-        )
+        monkeypatch.setattr(sqlite3, "connect", lambda path, **more: real(path, **{**more, "factory": Refusing}))
 
     return patch
 
@@ -372,8 +373,8 @@ def test_without_a_home_directory_nothing_is_kept_in_the_working_directory(
     temp.mkdir()
     monkeypatch.chdir(work)
     monkeypatch.delenv("HANDRAIL_STATE")
-    monkeypatch.setattr(locks.tempfile, "tempdir", str(temp))
-    monkeypatch.setattr("pwd.getpwuid", lambda _: {}["no entry"])
+    monkeypatch.setattr(tempfile, "tempdir", str(temp))
+    monkeypatch.setattr("pwd.getpwuid", lambda _: dict[str, str]()["no entry"])
     for name, value in (("HOME", home), ("XDG_STATE_HOME", state)):
         if value is None:
             monkeypatch.delenv(name, raising=False)

@@ -47,6 +47,9 @@ class Wired(Session):
         super().__init__(root, dialect=dialect, policy=AllowAll(), journal=self.both, settings=settings)
         self.origin = Origin(name, dialect, os.path.realpath(root))
 
+    def __enter__(self) -> Wired:
+        return self
+
     def undo(self, **asked: Any) -> UndoReport:
         plain = Locks(os.path.join(self._state, "locks"), recover, self.settings.lock_seconds)
         hands = Hands(self.workspace, plain, Saving(durable=False), origin=self.origin)

@@ -13,6 +13,7 @@ from pathlib import Path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from handrail.cli import mcp_http as command
+from handrail.mcp.http.serve import listening, serve
 from tests.mcp.http_server import TOKEN
 
 
@@ -43,7 +44,7 @@ def main() -> int:
     words = ["--token", TOKEN, "--dialect", str(dialect), "--tools", "all", str(root)]
     options = command.parser().parse_args(["--http", "127.0.0.1:0", *words])
     asked = command.door(options)
-    return command.serve(asked, command.listening(asked), with_token)
+    return serve(asked, listening(asked), with_token)
 
 
 if __name__ == "__main__":

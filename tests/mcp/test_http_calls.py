@@ -217,8 +217,8 @@ def test_a_long_command_tells_that_it_still_runs(free: Served, shared: Path, era
     heard: list[float] = []
     sign = f"go-{era}"
 
-    async def progress(done: float, total: float | None, message: str | None) -> None:
-        heard.append(done)
+    async def progress(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(progress)
         (shared / sign).touch()
 
     async def use() -> Any:

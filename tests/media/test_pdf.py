@@ -7,6 +7,7 @@ import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,7 @@ def test_an_open_range_gives_as_many_pages_as_one_request_may_have(opened: Open)
 def test_pages_beyond_the_end_are_refused_with_their_number(opened: Open) -> None:
     file = opened(made("one", "two"))
     for first, last, named, part in [(3, 3, "3", "1-2"), (2, 4, "2-4", "2"), (9, None, "9-", "1-2")]:
-        said = facts(BadPages, lambda first=first, last=last: pages(*file, first, last))
+        said = facts(BadPages, partial(pages, *file, first, last))
         assert said == {"pages": named, "total": 2, "part": part}
     assert "count" in facts(BadPages, lambda: pages(*file, 1, 21))
     assert "zero" in facts(BadPages, lambda: pages(*file, 0, 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -20,8 +21,13 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Session]]:
     other.mkdir()
     made: list[Session] = []
 
-    def make(**settings: object) -> Session:
-        base = {"state": str(tmp_path / "state"), "durable": False, "raise_bugs": True, "confine_files": True}
+    def make(**settings: Any) -> Session:
+        base: dict[str, Any] = {
+            "state": str(tmp_path / "state"),
+            "durable": False,
+            "raise_bugs": True,
+            "confine_files": True,
+        }
         made.append(
             Session(
                 project,
@@ -29,7 +35,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Session]]:
                 policy=AllowAll(),
                 settings=Settings(**{**base, **settings}),
             )
-        )  # type: ignore[arg-type]
+        )
         session = made[-1]
         if "landlock" not in session.terminal().boundary.name:
             pytest.skip(f"Landlock is not in force here: {session.terminal().boundary.description}")
@@ -47,7 +53,7 @@ def test_every_file_tool_works_inside(opened: Callable[..., Session], tmp_path: 
     (tmp_path / "other/o.txt").write_text("other\n", encoding="utf-8")
     (project / ".gitignore").write_text("hidden.txt\n", encoding="utf-8")
     Image.new("RGB", (4, 4), "red").save(project / "a.png")
-    calls = [
+    calls: list[tuple[str, dict[str, Any]]] = [
         ("Write", {"file_path": "deep/down/a.txt", "content": "one\ntwo\n"}),
         ("Read", {"file_path": "deep/down/a.txt"}),
         ("Edit", {"file_path": "deep/down/a.txt", "old_string": "two", "new_string": "three"}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -174,7 +174,7 @@ def test_a_policy_that_returns_no_verdict_lets_nothing_through(value: Any, tmp_p
     class Wrong:
         hides = None
 
-        def judge(self, accesses: tuple[Access, ...]) -> Any:
+        def judge(self, accesses: Sequence[Access]) -> Any:
             return value
 
     with Session(tmp_path, policy=Wrong()) as session:

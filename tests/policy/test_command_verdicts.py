@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def say(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], st
     settings = Settings(raise_bugs=True, sandbox="off", state=str(top / "state"))
     sessions = []
     for mode, held in COLUMNS:
-        policy = RulePolicy([Root(str(root))], mode, (), lambda held=held: held, str(top / "home"))
+        policy = RulePolicy([Root(str(root))], mode, (), partial(bool, held), str(top / "home"))
         sessions.append(Session(root, policy=policy, settings=settings))
 
     def verdicts(command: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from handrail.model import Access
+from handrail.model import Access, Action
 from handrail.policy.secrets import MODES
 from tests.policy.tables import access, policy, rules
 
@@ -97,8 +97,9 @@ def test_the_boundary_is_only_asked_for_when_it_decides(tmp_path: Path) -> None:
 
     asked: list[int] = []
     judge = RulePolicy([Root(str(tmp_path))], "accept-edits", confined=lambda: bool(asked.append(1)) or True)
-    for action, target in (("read", "a"), ("write", "a"), ("delete", "a")):
-        judge.judge([access(tmp_path, action, target)])
+    actions: tuple[Action, ...] = ("read", "write", "delete")
+    for action in actions:
+        judge.judge([access(tmp_path, action, "a")])
     assert asked == []
     assert judge.judge([access(tmp_path, "run", "make", tier="ordinary")]).decision == "allow" and asked == [1]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -83,7 +84,7 @@ def say(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], li
     settings = Settings(raise_bugs=True, sandbox="off", state=str(top / "state"))
     sessions = []
     for mode, held in PLACES:
-        policy = RulePolicy([Root(str(root))], mode, (), lambda held=held: held, str(top / "home"))
+        policy = RulePolicy([Root(str(root))], mode, (), partial(bool, held), str(top / "home"))
         sessions.append(Session(root, policy=policy, settings=settings))
 
     def strictness(command: str) -> list[int]:
@@ -143,9 +144,7 @@ def test_a_secret_is_not_read_by_a_computed_name_unless_it_is_hidden(tmp_path: P
     (tmp_path / "project").mkdir()
     for masked in (False, True):
         roots = [Root(str(tmp_path / "project"))]
-        policy = RulePolicy(
-            roots, "accept-edits", (), lambda: True, str(tmp_path / "home"), lambda masked=masked: masked
-        )
+        policy = RulePolicy(roots, "accept-edits", (), lambda: True, str(tmp_path / "home"), partial(bool, masked))
         with Session(tmp_path / "project", policy=policy, settings=settings) as session:
             verdict = session.prepare("Bash", {"command": "cat $(echo .env)"}).verdict
         assert verdict.decision == ("allow" if masked else "ask")

@@ -66,7 +66,7 @@ def attach(pid: int, options: list[str]) -> subprocess.Popen[bytes]:
     strace = subprocess.Popen(["strace", "-f", "-p", str(pid), *options], stderr=subprocess.DEVNULL)
     while Path(f"/proc/{pid}/status").read_text(encoding="ascii").split("TracerPid:\t")[1].startswith("0\n"):
         if strace.poll() is not None:
-            raise SystemExit(f"strace could not attach: {strace.args}")
+            raise SystemExit(f"strace could not attach: {strace.args!r}")
         time.sleep(0.0005)
     return strace
 

@@ -12,6 +12,7 @@ import os
 import random
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from handrail import Session, Settings
@@ -49,7 +50,7 @@ def replaced(path: Path, old: str, new: str) -> bool:
 
 
 def appender(path: str, stop: str) -> None:
-    tokens = []
+    tokens: list[str] = []
     while not os.path.exists(stop):
         token = f"appended {os.getpid()} {len(tokens)}\n"
         fd = os.open(path, os.O_WRONLY | os.O_APPEND)
@@ -61,7 +62,7 @@ def appender(path: str, stop: str) -> None:
 
 
 def renamer(path: str, stop: str) -> None:
-    tokens = []
+    tokens: list[str] = []
     temp = f"{path}.formatter"
     while not os.path.exists(stop):
         token = f"renamed {os.getpid()} {len(tokens)}\n"
@@ -74,4 +75,5 @@ def renamer(path: str, stop: str) -> None:
 
 
 if __name__ == "__main__":
-    {"writer": writer, "appender": appender, "renamer": renamer}[sys.argv[1]](*sys.argv[2:])
+    roles: dict[str, Callable[..., None]] = {"writer": writer, "appender": appender, "renamer": renamer}
+    roles[sys.argv[1]](*sys.argv[2:])

@@ -9,6 +9,7 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -160,13 +161,14 @@ def test_every_tool_says_that_a_path_outside_is_denied(
     root, outside = place
     session = make_session(root)
     path = f"{outside}/secret.txt"
-    arguments = {
+    by_tool: dict[str, dict[str, Any]] = {
         "Read": {"file_path": path},
         "Write": {"file_path": path, "content": "x"},
         "Edit": {"file_path": path, "old_string": "a", "new_string": "b"},
         "MultiEdit": {"file_path": path, "edits": [{"old_string": "a", "new_string": "b"}]},
         "NotebookEdit": {"notebook_path": path, "new_source": "x", "cell_id": "a"},
-    }[tool]
+    }
+    arguments = by_tool[tool]
     if tool not in session.dialect.entries:
         pytest.fail(f"the dialect has no {tool}")
     result = session.call(tool, arguments)

@@ -131,7 +131,7 @@ def build(root: Path, scene: Scene) -> Path:
     """A workspace with an old file that has an owner, a mode and an attribute to be kept."""
     root.mkdir()
     (root / "other.txt").write_bytes(b"untouched\n")
-    target = root / scene.arguments["file_path"]
+    target: Path = root / scene.arguments["file_path"]
     if not scene.creates:
         target.write_bytes(OLD)
         target.chmod(0o640)

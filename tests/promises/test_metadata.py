@@ -7,12 +7,13 @@ import stat
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from handrail import Session
 
-CALLS = {
+CALLS: dict[str, dict[str, Any]] = {
     "Write": {"content": "one\nTWO\n"},
     "Edit": {"old_string": "two", "new_string": "TWO"},
     "MultiEdit": {"edits": [{"old_string": "two", "new_string": "TWO"}]},

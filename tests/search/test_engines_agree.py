@@ -105,7 +105,7 @@ def grow(root: Path, tree: Mapping[str, Any], moment: list[int]) -> None:
 
 
 def answers(root: Path, query: Mapping[str, Any], state: str) -> tuple[Any, Any]:
-    found = []
+    found: list[Any] = []
     for program in (None, ""):
         with pytest.MonkeyPatch.context() as patch:
             if program is not None:

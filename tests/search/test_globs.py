@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -34,7 +35,7 @@ NAMES = ["a", "b", "ab", "ba", "a.b", ".a", ".ab", "abb", "b.a"]
 PATHS = ["/".join(names) for count in (1, 2, 3) for names in product(NAMES[:6], repeat=count)] + NAMES
 
 
-def written(pattern: Sequence[object]) -> str:
+def written(pattern: Sequence[Any]) -> str:
     return "/".join("**" if name == "**" else "".join(map(_atom, name)) for name in pattern)
 
 
@@ -82,7 +83,7 @@ def _tried(atoms: Sequence[Atom], name: str) -> bool:
     return fits and _tried(atoms[1:], name[1:])
 
 
-def by_force(pattern: Sequence[object], names: Sequence[str], hidden: bool) -> bool:
+def by_force(pattern: Sequence[Any], names: Sequence[str], hidden: bool) -> bool:
     if not pattern:
         return not names
     if pattern[0] == "**":
@@ -94,7 +95,7 @@ def by_force(pattern: Sequence[object], names: Sequence[str], hidden: bool) -> b
     return bool(names) and tried(pattern[0], names[0], hidden) and by_force(pattern[1:], names[1:], hidden)
 
 
-def alternatives(pattern: Sequence[object]) -> Iterator[list[object]]:
+def alternatives(pattern: Sequence[Any]) -> Iterator[list[object]]:
     choices = [["**"] if name == "**" else [_squeezed(atoms) for atoms in spelled_out(name)] for name in pattern]
     for found in product(*choices):
         yield [name for name in found if name not in ([], ["."])]  # as in `a//b` and `a/./b`
@@ -106,7 +107,7 @@ def _squeezed(atoms: list[Atom]) -> list[Atom] | str:
 
 @settings(max_examples=400, deadline=None)
 @given(PATTERN, st.booleans())
-def test_a_glob_matches_what_trying_everything_matches(pattern: Sequence[object], hidden: bool) -> None:
+def test_a_glob_matches_what_trying_everything_matches(pattern: Sequence[Any], hidden: bool) -> None:
     text = written(pattern)
     meant = list(alternatives(pattern))
     assume(len(meant) < 500)  # more of them are refused
@@ -123,7 +124,7 @@ def test_a_glob_matches_what_trying_everything_matches(pattern: Sequence[object]
 @pytest.mark.skipif(RG is None, reason="ripgrep is not installed: the comparison with it is left out")
 @settings(max_examples=sizes.pick(25, 60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(PATTERN)
-def test_ripgrep_finds_the_same_files(tmp_path: Path, pattern: Sequence[object]) -> None:
+def test_ripgrep_finds_the_same_files(tmp_path: Path, pattern: Sequence[Any]) -> None:
     if any(not names or [".", "."] in names for names in alternatives(pattern)) or "//" in (text := written(pattern)):
         return
     if "/./" in f"/{text}/" or "{," in text or ",," in text or ",}" in text or "[!" in text:

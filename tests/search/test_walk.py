@@ -6,8 +6,9 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -191,7 +192,7 @@ def test_no_descriptor_is_left_open(tmp_path: Path, tree: MakeTree) -> None:
     walk = found.walk(Budget(9)).directories(Look())
     next(walk)
     next(walk)
-    walk.close()
+    cast("Generator[object, None, None]", walk).close()
     seen(found.walk(Budget(9)))
     assert len(os.listdir("/proc/self/fd" if os.path.exists("/proc/self/fd") else "/dev/fd")) == before
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -202,7 +203,7 @@ def test_s0_45_tools_that_bound_themselves_are_never_evicted(agent: Session, tmp
     put(tmp_path, "long.txt", long)
     for number in range(1_500):
         put(tmp_path, f"deep/a-rather-long-name-for-a-file-that-is-only-counted-{number}.txt", "line\n")
-    calls = [
+    calls: list[tuple[str, dict[str, Any]]] = [
         ("ls", {"path": str(tmp_path / "deep")}),
         ("glob", {"pattern": "**/*.txt"}),
         ("grep", {"pattern": "line", "output_mode": "content"}),

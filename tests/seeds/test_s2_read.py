@@ -84,10 +84,16 @@ def test_s2_10_a_final_newline_is_not_a_line(claude: Session, file: Callable[...
 
 def test_s2_11_every_page_ends_with_the_reminder_and_no_error_does(claude: Session, file: Callable[..., str]) -> None:
     long, wide = file("long.txt", "x\n" * 2100), file("wide.txt", "y" * 3000)
-    for arguments in [{"file_path": long}, {"file_path": long, "offset": 5, "limit": 1}, {"file_path": wide}]:
+    pages: list[dict[str, Any]] = [
+        {"file_path": long},
+        {"file_path": long, "offset": 5, "limit": 1},
+        {"file_path": wide},
+    ]
+    for arguments in pages:
         text = claude.call("Read", arguments).text
         assert text.endswith(REMINDER) and text.count("<system-reminder>") == 1
-    for arguments in [{"file_path": long + "x"}, {"file_path": long, "offset": 2101}]:
+    failures: list[dict[str, Any]] = [{"file_path": long + "x"}, {"file_path": long, "offset": 2101}]
+    for arguments in failures:
         assert "malicious" not in claude.call("Read", arguments).text
 
 

@@ -57,11 +57,12 @@ def test_s2_1_offset_and_limit_are_numbers(claude: Session, file: Callable[..., 
 def test_s2_1_arguments_that_the_schema_does_not_name_are_refused(claude: Session, seen: Callable[..., str]) -> None:
     path = seen("a.txt", "one\n")
     edit = {"old_string": "one", "new_string": "two"}
-    for tool, arguments in [
+    calls: list[tuple[str, dict[str, Any]]] = [
         ("Read", {"file_path": path, "column": 1}),
         ("Edit", {"file_path": path, **edit, "count": 1}),
         ("MultiEdit", {"file_path": path, "edits": [{**edit, "count": 1}]}),
-    ]:
+    ]
+    for tool, arguments in calls:
         result = claude.call(tool, arguments)
         assert (result.status, result.error and result.error.code) == ("error", "bad_arguments"), tool
         assert ("column" if tool == "Read" else "count") in result.text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -62,7 +62,7 @@ def test_the_message_lists_every_valid_value(kind: type[Settings | AgentSettings
         for one in parts(hint):
             if get_origin(one) is Literal:
                 with pytest.raises(ValueError, match=f"^{name}") as refused:
-                    kind(**{name: "nope"})
+                    kind(**cast("Any", {name: "nope"}))
                 assert all(repr(choice) in str(refused.value) for choice in get_args(one))
                 assert all(getattr(kind(**{name: choice}), name) == choice for choice in get_args(one))
                 checked += 1

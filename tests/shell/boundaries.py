@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from handrail.shell.sandbox.choose import Boundary, Mode, NoSandbox, choose
-from handrail.shell.sandbox.confinement import Confinement
+from handrail.errors import NoSandbox
+from handrail.shell.sandbox.choose import Boundary, choose
+from handrail.shell.sandbox.confinement import Confinement, Mode
 from tests.command import TIMEOUT
 
 LAYERS = ("bwrap", "landlock")

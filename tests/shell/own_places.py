@@ -33,12 +33,12 @@ class User:
     state: Path
     config: Path
 
-    def session(self, sandbox: str, **options: Any) -> Session:
+    def session(self, sandbox: Any, **options: Any) -> Session:
         names = Settings.__dataclass_fields__
         given = {name: options.pop(name) for name in list(options) if name in names}
         settings = Settings(
             state=str(self.state), sandbox=sandbox, sandbox_required=sandbox != "off", raise_bugs=True, **given
-        )  # type: ignore[arg-type]
+        )
         journal = SqliteJournal(default_path(str(self.state)), required=True, budget=1 << 20)
         return Session(self.work, settings=settings, journal=journal, **options)
 

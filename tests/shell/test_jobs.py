@@ -213,8 +213,8 @@ def test_the_number_of_jobs_is_bounded(jobs: Jobs, order: Make, monkeypatch: pyt
     for job in first:
         jobs.kill(job.id)
     for _ in range(5):
-        job = jobs.start(order("true"))
-        until(lambda job=job: not job.running)
+        jobs.start(order("true"))
+        until(lambda: not jobs.list()[-1].running)
     assert len(jobs.list()) == 3
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from handrail.shell.sandbox.choose import Boundary, NoSandbox, choose, probe
+from handrail.errors import NoSandbox
+from handrail.shell.sandbox.choose import Boundary, choose, probe
 from handrail.shell.sandbox.confinement import Confinement, Limits
 from tests.command import TIMEOUT
 from tests.shell.boundaries import MakeBoundary, World, bash, boundary_or_skip, python

@@ -141,7 +141,7 @@ def test_asking_bash_runs_nothing(tmp_path: Path) -> None:
 
 # -- quotes
 
-letters = st.characters(exclude_characters="\0", exclude_categories=("Cs",))
+letters = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 plain_words = st.lists(st.text(letters, max_size=12), min_size=1, max_size=5)
 
 

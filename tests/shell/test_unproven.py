@@ -8,10 +8,10 @@ import subprocess
 import pytest
 
 from handrail import Session, Settings
-from handrail.errors import ToolError
+from handrail.errors import NoSandbox, ToolError
 from handrail.policy.secrets import Mode
 from handrail.shell.effects.effects import effects
-from handrail.shell.sandbox.choose import NoSandbox, choose
+from handrail.shell.sandbox.choose import choose
 from tests.shell.boundaries import World
 from tests.shell.variants import evaluated, steering, steering_others
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.text import diff, lines
+from handrail.text.align import get_opcodes
 from handrail.text.diff import Hunk, compute_hunks, format_unified, number_new_lines
 from handrail.text.document import Splice, apply_splices
 from handrail.text.matching.literal import find_spans
@@ -84,7 +85,7 @@ def test_a_missing_final_newline_is_marked() -> None:
 
 def test_one_line_of_a_long_file_is_compared_with_its_neighbours_only(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[int] = []
-    real = diff.get_opcodes
+    real = get_opcodes
 
     def counting(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
         compared.append(len(before) + len(after))

@@ -20,7 +20,7 @@ from handrail.text.outlines.outline import Symbol, outline
 Node = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-def listed(text: str, name: str = "a.py") -> list[tuple[int, int, str, int]]:
+def listed(text: str, name: str = "a.py") -> list[tuple[object, ...]]:
     return [tuple(symbol) for symbol in outline(text, name)]
 
 

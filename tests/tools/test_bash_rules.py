@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -34,7 +34,7 @@ def session(make_session: Make) -> Session:
 
 
 @pytest.fixture(params=["landlock", "bwrap"])
-def held(request: pytest.FixtureRequest, make_session: Make, tmp_path: Path) -> Iterator[Session]:
+def held(request: pytest.FixtureRequest, make_session: Make, tmp_path: Path) -> Session:
     """A session on `work`, whose commands a kernel boundary holds."""
     work = tmp_path / "work"
     work.mkdir()

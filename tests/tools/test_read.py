@@ -95,7 +95,8 @@ def test_a_long_line_is_read_to_its_end_by_following_the_named_column(make_sessi
     line = "".join(chr(0x4E00 + n) for n in range(5000))
     (tmp_path / "a.txt").write_text(f"short\n{line}\nlast\n", encoding="utf-8")
     session = make_session()
-    result, parts = read(session, "a.txt"), []
+    parts: list[str] = []
+    result = read(session, "a.txt")
     for _ in range(9):
         row = bodies(result)[1] if not parts else bodies(result)[0]
         parts.append(re.sub(r" \[cut here.*", "", row))

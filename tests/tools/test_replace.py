@@ -506,7 +506,7 @@ def test_a_search_without_time_is_an_error(make_session: Make, root: Path, tmp_p
 class Meddles:
     """A policy through which another program writes once the files to change are known, before they are locked."""
 
-    def __init__(self, meddle: Callable[[], None]) -> None:
+    def __init__(self, meddle: Callable[[], object]) -> None:
         self.meddle = meddle
 
     def judge(self, accesses: Sequence[Access]) -> Verdict:
@@ -516,13 +516,13 @@ class Meddles:
 
 
 def test_an_occurrence_that_comes_in_between_breaks_the_count(make_session: Make, root: Path) -> None:
-    session = make_session(root, policy=Meddles(lambda: (root / "a.py").write_bytes(b"foo foo foo\n") and None))
+    session = make_session(root, policy=Meddles(lambda: (root / "a.py").write_bytes(b"foo foo foo\n")))
     assert code(swap(session, expected=5)) == "other_count"
     assert tree(root) == FILES | {"a.py": b"foo foo foo\n"}
 
 
 def test_a_file_that_changes_in_between_loses_nothing_if_the_count_holds(make_session: Make, root: Path) -> None:
-    session = make_session(root, policy=Meddles(lambda: (root / "a.py").write_bytes(b"new\nfoo, foo\n") and None))
+    session = make_session(root, policy=Meddles(lambda: (root / "a.py").write_bytes(b"new\nfoo, foo\n")))
     assert swap(session, expected=5).status == "ok"
     assert (root / "a.py").read_bytes() == b"new\nquux, quux\n"
 
@@ -534,14 +534,14 @@ def test_a_file_that_vanishes_in_between_breaks_the_count(make_session: Make, ro
 
 
 def test_a_new_file_with_occurrences_is_not_touched(make_session: Make, root: Path) -> None:
-    session = make_session(root, policy=Meddles(lambda: (root / "late.py").write_bytes(b"foo\n") and None))
+    session = make_session(root, policy=Meddles(lambda: (root / "late.py").write_bytes(b"foo\n")))
     assert swap(session, expected=5).data["replaced"] == 5
     assert (root / "late.py").read_bytes() == b"foo\n"
 
 
 def test_a_chosen_file_that_changes_in_between_is_not_touched(make_session: Make, root: Path) -> None:
     listed = ids(swap(make_session(root), dry_run=True))
-    session = make_session(root, policy=Meddles(lambda: (root / "a.py").write_bytes(b"# foo\nfoo\n") and None))
+    session = make_session(root, policy=Meddles(lambda: (root / "a.py").write_bytes(b"# foo\nfoo\n")))
     assert code(swap(session, only=[listed[0], listed[2]])) == "unknown_occurrence"
     assert tree(root) == FILES | {"a.py": b"# foo\nfoo\n"}
 
