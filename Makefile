@@ -34,6 +34,7 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests
 	$(BIN)/lint-imports
 
 # The hooks of .pre-commit-config.yaml: format, lint and types before each commit.
