@@ -10,7 +10,7 @@ from handrail.text.matching.indentation import IndentMap, Unsure, has_lost_inden
 def depth(
     theirs: list[str], ours: list[str], wanted: str, file: list[str] | None = None, new: list[str] | None = None
 ) -> str:
-    return IndentMap(theirs, ours, new or [*theirs, wanted + "new"], file or ours).depth(wanted)
+    return IndentMap(theirs, ours, new or [*theirs, wanted + "new"], file or ours).map_indent(wanted)
 
 
 def test_the_unit_is_the_most_common_step() -> None:
@@ -48,7 +48,7 @@ def test_lines_that_lost_all_depths_prove_nothing() -> None:
     frame = IndentMap(["a", "b"], ["a", "    b"], ["a", "c", "b"], ["a", "    b"])
     assert frame.flat
     with pytest.raises(Unsure):
-        frame.depth("  ")
+        frame.map_indent("  ")
 
 
 def test_a_line_that_would_leave_the_grid_of_the_file_for_no_reason_is_not_placed() -> None:
@@ -58,8 +58,8 @@ def test_a_line_that_would_leave_the_grid_of_the_file_for_no_reason_is_not_place
 
 def test_new_text_in_the_indentation_of_the_file_is_recognised() -> None:
     frame = IndentMap(["a", "b"], ["    a", "    b"], ["    a", "    c"], ["x:", "    a", "    b"])
-    assert frame.as_file(["    a", "    c"], [(0, 0)]) is True
-    assert frame.as_file(["a", "c"], [(0, 0)]) is False
+    assert frame.is_indented_as_file(["    a", "    c"], [(0, 0)]) is True
+    assert frame.is_indented_as_file(["a", "c"], [(0, 0)]) is False
 
 
 def test_indentation_that_is_gone_shows_below_a_line_that_opens() -> None:
