@@ -15,6 +15,7 @@ import pytest
 
 from handrail.cli import mcp_install as command
 from handrail.mcp.install import json_file
+from handrail.mcp.install.entry import InstallError, Report, clients
 
 CLAUDE = (
     '{\n  "numStartups": 41,\n  "tipsHistory": {"new-user-warmup": 3},\n  "projects": {\n    "/srv/a/app": {\n'
@@ -75,7 +76,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def ask(client: str, *words: str) -> command.Report:
+def ask(client: str, *words: str) -> Report:
     return command.run(command.parser().parse_intermixed_args([client, *words]))
 
 
@@ -146,7 +147,7 @@ def test_a_file_that_the_client_has_rewritten_loses_only_the_entry(
     assert "nothing of Handrail" in ask(client, "--scope", scope, "--undo").out
 
 
-@pytest.mark.parametrize("client", list(command.clients()))
+@pytest.mark.parametrize("client", list(clients()))
 @pytest.mark.parametrize("scope", ["user", "project"])
 def test_a_file_made_for_it_is_gone_afterwards_with_its_directories(home: Path, client: str, scope: str) -> None:
     before = sorted(home.rglob("*"))
@@ -176,7 +177,7 @@ def test_the_entries_are_what_each_client_reads(home: Path) -> None:
         "cursor": (".cursor/mcp.json", ["mcpServers"], stdio),
         "vscode": ("app/.vscode/mcp.json", ["servers"], stdio),
     }
-    assert set(wanted) == set(command.clients())
+    assert set(wanted) == set(clients())
     for client, (name, keys, entry) in wanted.items():
         ask(client, root)
         assert entry_of(home / name) == (keys, entry), client
@@ -218,7 +219,7 @@ def test_a_file_that_cannot_be_understood_is_refused_and_left_alone(
     path = home / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(command.InstallError, match=why.replace("}", r"\}")) as failure:
+    with pytest.raises(InstallError, match=why.replace("}", r"\}")) as failure:
         ask(client)
     assert name.split("/")[-1] in str(failure.value)
     assert path.read_text(encoding="utf-8") == text
@@ -237,7 +238,7 @@ def test_a_memory_that_is_lost_does_not_stop_it(home: Path, memory: str) -> None
 
 def test_bytes_that_are_no_text_are_refused(home: Path) -> None:
     (home / ".claude.json").write_bytes(b'{"a": "\xff"}')
-    with pytest.raises(command.InstallError, match="not UTF-8"):
+    with pytest.raises(InstallError, match="not UTF-8"):
         ask("claude")
 
 
@@ -281,7 +282,7 @@ def test_a_link_to_the_file_stays_a_link_and_the_mode_stays(home: Path) -> None:
 
 def test_print_shows_the_entry_and_changes_nothing(home: Path) -> None:
     before = sorted(home.rglob("*"))
-    for client in command.clients():
+    for client in clients():
         told = ask(client, "--print", "--dialect", "codex")
         data = tomllib.loads(told.out) if client == "codex" else json.loads(told.out)
         assert "handrail" in json.dumps(data) and str(home) in told.aside
@@ -353,5 +354,5 @@ def test_the_commands_of_the_docs_run(home: Path) -> None:
 
 def test_the_table_of_the_docs_is_what_is_done(home: Path) -> None:
     text = DOCS.read_text(encoding="utf-8")
-    for name, client in command.clients().items():
+    for name, client in clients().items():
         assert f"| `{name}` | `{client.user[0]}` | `{client.project[0]}` |" in text
