@@ -59,7 +59,7 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks
 
 specs: $(READY)
-	$(BIN)/python -m handrail.dialects.snapshot
+	$(BIN)/python -m handrail.mcp.build_specs
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -219,3 +219,8 @@ def test_claude_says_each_sentence_of_its_document(make_session: Make, root: Pat
 def test_claude_does_not_know_arguments_of_native(make_session: Make, root: Path) -> None:
     result = make_session(root, "claude").call("Read", {"file_path": str(root / "a.txt"), "column": 2})
     assert (result.error and result.error.code, "column" in result.text) == ("bad_arguments", True)
+
+
+def test_a_core_that_names_no_tool_is_refused(own: Callable[..., str]) -> None:
+    with pytest.raises(DialectError, match="cta"):
+        dialects.load(own('core = ["cta"]\n[tools.cat]\nid = "read"\n'))

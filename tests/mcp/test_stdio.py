@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from handrail import dialects
+from handrail.mcp import build_specs
 from tests.command import handrail, surroundings
 from tests.mcp.stdio_client import CAPABILITIES_KEY, VERSION_KEY, RawClient, envelope, said
 
@@ -309,6 +310,7 @@ heavy = ["pydantic", "typing", "dataclasses", "argparse", "threading", "logging"
 found = [name for name in heavy if name in sys.modules]
 assert not found, found
 """
+    build_specs.main([])  # as `make` does
     # -S leaves out what the environment's own start-up imports, such as an editable install.
     env = {**surroundings(), "PYTHONPATH": str(Path(dialects.HERE).parent.parent)}
     subprocess.run([sys.executable, "-S", "-c", script], cwd=tmp_path, check=True, env=env)

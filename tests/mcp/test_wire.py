@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from handrail import dialects
 from handrail.approval.answer_tokens import AnswerTokens
-from handrail.mcp import protocol, tool_list
+from handrail.mcp import build_specs, protocol, tool_list
 from handrail.mcp.stdio.channel import Channel
 from handrail.model import Failure, Note, Result
 from handrail.wire import mcp
@@ -70,8 +69,9 @@ def test_every_definition_of_every_dialect_is_one_by_the_sdks_types(dialect: str
 
 
 def test_the_file_and_the_loaded_dialect_offer_the_same() -> None:
+    build_specs.main([])
     for dialect in dialects.names():
-        assert tool_list.specs(dialect, ["all"]) == tool_list._loaded(dialect), f"specs.json of {dialect} is stale"
+        assert tool_list.specs(dialect, ["all"]) == tool_list._loaded(dialect)
 
 
 def test_a_result_keeps_the_text_for_the_model_apart_from_the_data() -> None:
@@ -121,20 +121,6 @@ def test_the_tool_that_does_not_exist_is_named_with_those_that_do() -> None:
         tool_list.specs("klingon")
     with pytest.raises(tool_list.NoSuchOffer):
         tool_list.specs("../native")
-
-
-def test_a_users_file_that_is_older_than_the_rest_is_not_believed(tmp_path: Path) -> None:
-    import os
-
-    table = '[tools.Look]\nid = "read"\n'
-    (tmp_path / "specs.json").write_text('{"tools": [{"name": "Old", "core": true}]}', encoding="utf-8")
-    (tmp_path / "tools.toml").write_text(table, encoding="utf-8")
-    (tmp_path / "messages.toml").write_text("", encoding="utf-8")
-    os.utime(tmp_path / "specs.json", ns=(1, 1))
-    assert [spec["name"] for spec in tool_list.specs(str(tmp_path))] == ["Look"]
-    for name in ("tools.toml", "messages.toml"):
-        os.utime(tmp_path / name, ns=(1, 1))
-    assert [spec["name"] for spec in tool_list.specs(str(tmp_path))] == ["Old"]
 
 
 def test_a_frame_is_one_line_of_ascii_and_well_formed() -> None:

@@ -14,7 +14,6 @@ from handrail.dialects import DialectError, Rules, template_facts
 from handrail.dialects.check_tool import Problem, Reporter, ToolCheck, list_names, suggest
 from handrail.dialects.folder import find_folder, merge_tables, read_folder
 from handrail.dialects.renderers import RENDERERS
-from handrail.dialects.snapshot import FILE
 from handrail.dialects.templates import facts_in
 from handrail.text.toml_lines import Key, lines_of
 
@@ -35,7 +34,7 @@ KEYS = (
 )
 """The keys at the top of `tools.toml`."""
 _TABLES = ("codes", "data", "limits", "rules", "said_add", "tools")
-_NO_TOOL = ("README.md", "prompt.md")
+_NO_TOOL = ("README.md", "prompt.md", "specs.json")
 
 
 def check(folder: Path) -> list[Problem]:
@@ -80,7 +79,7 @@ class _FolderCheck:
             ToolCheck(name, entries[name], report).check()
         self._check_shared(own, entries, report)
         for path in sorted(self.folder.iterdir()):
-            if path.suffix in (".md", ".json") and path.stem not in entries and path.name not in (FILE, *_NO_TOOL):
+            if path.suffix in (".md", ".json") and path.stem not in entries and path.name not in _NO_TOOL:
                 text = f"there is no tool {path.stem}: {suggest(path.stem, entries)}"
                 self.problems.append(Problem(path, 1, text))
         if messages is not None:

@@ -1,7 +1,8 @@
-"""Which tools are offered: read from the file that comes with the dialect, so that nothing heavy is imported.
+"""Read the tools that are offered from a built file, so that nothing heavy is imported.
 
-`specs.json` is what `python -m handrail.dialects.snapshot` writes. A dialect without it is loaded instead, which is
-slower and says the same.
+`handrail.mcp.build_specs` builds `specs.json` for each shipped dialect. In a wheel it is final; beside the sources it
+notes the time of its newest source. Where it is missing or out of date, and for dialects of users, the dialect is
+loaded instead: slower, with the same answer.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-_SHIPPED = os.path.join(os.path.dirname(os.path.dirname(__file__)), "dialects")
-_FILE = "specs.json"
+
+FILE = "specs.json"
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+_DIALECTS = os.path.join(_PACKAGE, "dialects")
+_TOOLS = os.path.join(_PACKAGE, "tools")
+_SOURCES = (".py", ".md", ".toml", ".json")
 
 
 class NoSuchOffer(ValueError):
@@ -24,7 +29,7 @@ class NoSuchOffer(ValueError):
 
 def specs(dialect: str, wanted: Sequence[str] = ()) -> list[dict[str, Any]]:
     """The tools of a dialect that a client is offered: its core, or those that are ``wanted``; `all` means all."""
-    known = _known(dialect)
+    known = _built(dialect) or _loaded(dialect)
     if not wanted:
         return [spec for spec in known if spec["core"]]
     if "all" in wanted:
@@ -35,30 +40,37 @@ def specs(dialect: str, wanted: Sequence[str] = ()) -> list[dict[str, Any]]:
     return [spec for spec in known if spec["name"] in wanted]
 
 
-def _known(dialect: str) -> list[dict[str, Any]]:
-    shipped = os.path.basename(dialect) == dialect and os.path.isdir(os.path.join(_SHIPPED, dialect))
-    folder = os.path.join(_SHIPPED, dialect) if shipped else dialect
-    path = os.path.join(folder, _FILE)
-    if os.path.isfile(path) and (shipped or not _outdated(folder)):
-        with open(path, encoding="utf-8") as file:
-            tools: list[dict[str, Any]] = json.load(file)["tools"]
-            return tools
-    return _loaded(dialect)
+def _built(dialect: str) -> list[dict[str, Any]] | None:
+    """The tools of a shipped dialect; None if there is no file, or it is older than its sources."""
+    if os.path.basename(dialect) != dialect or not os.path.isdir(os.path.join(_DIALECTS, dialect)):
+        return None
+    try:
+        with open(os.path.join(_DIALECTS, dialect, FILE), encoding="utf-8") as file:
+            built = json.load(file)
+        newest = built.get("newest_source")
+        tools: list[dict[str, Any]] = built["tools"]
+        return tools if newest is None or newest == newest_source(dialect) else None
+    except (OSError, ValueError, KeyError, AttributeError):  # not built, as in a fresh checkout
+        return None
 
 
-def _outdated(folder: str) -> bool:
-    """Whether something in a user's folder was changed after the file was written."""
-    with os.scandir(folder) as entries:
-        times = {entry.name: entry.stat().st_mtime_ns for entry in entries}
-    return any(time > times[_FILE] for time in times.values())
+def newest_source(dialect: str) -> int:
+    """When the newest file was changed that the specs of a shipped dialect are made from."""
+    newest = 0
+    for folder in (_TOOLS, os.path.join(_TOOLS, "shared"), _DIALECTS, os.path.join(_DIALECTS, dialect)):
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(_SOURCES) and entry.name != FILE:
+                    newest = max(newest, entry.stat().st_mtime_ns)
+    return newest
 
 
 def _loaded(dialect: str) -> list[dict[str, Any]]:
     from handrail import dialects
-    from handrail.dialects import snapshot
+    from handrail.mcp import build_specs
 
     try:
-        tools: list[dict[str, Any]] = snapshot.specs(dialects.load(dialect))["tools"]
+        tools: list[dict[str, Any]] = build_specs.specs(dialects.load(dialect))["tools"]
     except dialects.DialectError as error:
         raise NoSuchOffer(str(error)) from None
     except OSError as error:
