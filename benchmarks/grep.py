@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.measure import Line, Scale, contest, size, slower
 from handrail import Session, Settings
-from handrail.search.ripgrep import find
+from handrail.search.ripgrep import find_program
 
 FILES = 50_000
 MEMORY_MB = 100
@@ -48,7 +48,7 @@ def call(session: Session, pattern: str, **arguments: object) -> str:
 
 
 def lines(folder: Path, scale: Scale) -> Iterator[Line]:
-    program = find()
+    program = find_program()
     if program is None:
         return
     root, files = folder / "tree", FILES if scale.lines >= 10_000_000 else FILES // 10

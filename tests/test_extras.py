@@ -55,9 +55,9 @@ USED: list[tuple[str, str, str]] = [  # the extra, the package that is hidden, w
     ("anthropic", "anthropic", RUNNABLE.format(name="async_runnable_tools")),
     ("outline", "tree-sitter-go", "from handrail.text.outlines.outline import outline; outline('x', 'a.go')"),
     ("outline", "tree-sitter", "from handrail.text.outlines.outline import outline; outline('x', 'a.go')"),
-    ("images", "pillow", "from handrail.media import Limits, images; images.decoded(b'', Limits())"),
-    ("pdf", "pypdfium2", "from handrail.media import Limits, pdf; list(pdf.answers(0, 0, 1, 1, Limits()))"),
-    ("pdf", "pillow", "from handrail.media import Limits, pdf; list(pdf.answers(0, 0, 1, 1, Limits()))"),
+    ("images", "pillow", "from handrail.media import MediaLimits, images; images.decoded(b'', MediaLimits())"),
+    ("pdf", "pypdfium2", "from handrail.media import MediaLimits, pdf; list(pdf.answers(0, 0, 1, 1, MediaLimits()))"),
+    ("pdf", "pillow", "from handrail.media import MediaLimits, pdf; list(pdf.answers(0, 0, 1, 1, MediaLimits()))"),
     ("notebooks", "nbformat", "from handrail.tools.notebook_edit import _faults; _faults(None)"),
     *(
         (extra, package, f"import handrail.integrations.{extra.replace('-', '_')}")

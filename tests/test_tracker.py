@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from handrail import Result, Session
-from handrail.tracker import Seen
+from handrail.tracker import SeenFile
 
 Make = Callable[..., Session]
 
@@ -31,7 +31,7 @@ def code(result: Result) -> str | None:
     return result.error.code if result.error else None
 
 
-def seen_of(session: Session, path: Path) -> Seen:
+def seen_of(session: Session, path: Path) -> SeenFile:
     """What the session remembers of a file."""
     found = session.tracker._paths.get(str(path))
     assert found is not None

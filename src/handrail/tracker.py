@@ -25,7 +25,7 @@ _WATCHED = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenFile:
     """A version of a file, and the lines of it that were shown."""
 
     version: Version
@@ -37,12 +37,12 @@ class Tracker:
     """The files of one session. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._paths: OrderedDict[str, Seen] = OrderedDict()
+        self._paths: OrderedDict[str, SeenFile] = OrderedDict()
         self._inodes: dict[tuple[int, int], str] = {}
         self._held = 0
         self._lock = threading.Lock()
 
-    def look(self, path: str, now: Version) -> Seen | None:
+    def look(self, path: str, now: Version) -> SeenFile | None:
         """What was seen of the file at ``path``, or of the same file under another name."""
         with self._lock:
             known = self._paths.get(path)
@@ -59,7 +59,7 @@ class Tracker:
             ranges = known.ranges if known and known.version.same_bytes(version) else ()
             if 0 < first <= last:
                 ranges = _merged([*ranges, (first, last)])
-            self._put(path, Seen(version, ranges, raw))
+            self._put(path, SeenFile(version, ranges, raw))
 
     def wrote(self, path: str, version: Version, hunks: Sequence[Hunk], raw: bytes | None) -> None:
         """The model's own change: what it saw moved along with it. Without ``raw`` the file is gone."""
@@ -68,7 +68,7 @@ class Tracker:
             if raw is None:
                 self._drop(path)
                 return
-            self._put(path, Seen(version, _shifted(known.ranges if known else (), hunks), raw))
+            self._put(path, SeenFile(version, _shifted(known.ranges if known else (), hunks), raw))
 
     def stamps(self) -> dict[str, tuple[int, ...] | None]:
         """What the file system says now of the files that were seen last."""
@@ -87,10 +87,10 @@ class Tracker:
             for path in paths:
                 self._drop(path)
 
-    def _put(self, path: str, seen: Seen) -> None:
+    def _put(self, path: str, seen: SeenFile) -> None:
         self._drop(path)
         raw = seen.raw if seen.raw is not None and len(seen.raw) <= _REMEMBERED else None
-        self._paths[path] = Seen(seen.version, seen.ranges, raw)
+        self._paths[path] = SeenFile(seen.version, seen.ranges, raw)
         self._inodes[seen.version.dev, seen.version.ino] = path
         self._held += len(raw or b"")
         if len(self._paths) > _FILES:
@@ -98,7 +98,7 @@ class Tracker:
         for older in self._paths if self._held > _BUDGET else ():
             found = self._paths[older]
             self._held -= len(found.raw or b"")
-            self._paths[older] = Seen(found.version, found.ranges)
+            self._paths[older] = SeenFile(found.version, found.ranges)
             if self._held <= _BUDGET:
                 break
 

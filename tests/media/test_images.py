@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from handrail.media import BadImage, Limits, kind
+from handrail.media import BadImage, MediaLimits, kind
 from handrail.media.images import Picture, decoded, picture
 from tests import sizes
 from tests.command import TIMEOUT
@@ -74,7 +74,7 @@ def opened(tmp_path: Path) -> Iterator[Callable[[bytes], tuple[int, int]]]:
 
 @pytest.fixture
 def shown(opened: Callable[[bytes], tuple[int, int]]) -> Shown:
-    return lambda raw, **limits: picture(*opened(raw), Limits(**limits))
+    return lambda raw, **limits: picture(*opened(raw), MediaLimits(**limits))
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def damaged(raw: bytes, cut: int | None, flips: list[tuple[int, int]]) -> bytes:
 @given(st.sampled_from(_SOURCES), st.none() | st.integers(0, 10_000), _DAMAGE)
 def test_a_damaged_image_is_a_picture_or_a_bad_image(raw: bytes, cut: int | None, flips: list[tuple[int, int]]) -> None:
     try:
-        shot = decoded(damaged(raw, cut, flips), Limits(pixels=1_000_000))
+        shot = decoded(damaged(raw, cut, flips), MediaLimits(pixels=1_000_000))
     except BadImage:
         return
     reopened(shot)

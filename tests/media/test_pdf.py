@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handrail.errors import ToolError
-from handrail.media import BadPages, BadPdf, Limits
+from handrail.media import BadPages, BadPdf, MediaLimits
 from handrail.media.pdf import Excerpt, count, page_range, pages
 from tests import sizes
 from tests.command import TIMEOUT
@@ -129,7 +129,7 @@ def test_each_page_comes_as_text_and_as_a_picture(opened: Open) -> None:
 def test_an_open_range_gives_as_many_pages_as_one_request_may_have(opened: Open) -> None:
     file = opened(made(*"abcdefg"))
     assert [page.number for page in pages(*file, 3, None).pages] == [3, 4, 5, 6, 7]
-    found = pages(*file, 3, None, Limits(pages=2))
+    found = pages(*file, 3, None, MediaLimits(pages=2))
     assert ([page.number for page in found.pages], found.total) == ([3, 4], 7)
     assert count(*file) == 7
 
@@ -156,13 +156,13 @@ def test_a_page_of_any_size_is_drawn_within_bounds(opened: Open, box: bytes) -> 
 
 
 def test_a_small_page_is_not_blown_up(opened: Open) -> None:
-    (page,) = pages(*opened(made("x", box=b"0 0 36 72")), 1, 1, Limits(dots_per_inch=100)).pages
+    (page,) = pages(*opened(made("x", box=b"0 0 36 72")), 1, 1, MediaLimits(dots_per_inch=100)).pages
     assert page.picture
     assert (page.picture.width, page.picture.height) == (50, 100)
 
 
 def test_text_beyond_the_limit_is_cut_and_counted(opened: Open) -> None:
-    (page,) = pages(*opened(made("abcdefghij")), 1, 1, Limits(page_chars=4)).pages
+    (page,) = pages(*opened(made("abcdefghij")), 1, 1, MediaLimits(page_chars=4)).pages
     assert (page.text, page.left) == ("abcd", 6)
 
 
@@ -207,7 +207,7 @@ def test_a_pdf_that_cannot_be_opened_is_a_bad_pdf(opened: Open, raw: bytes, fact
 
 def test_a_pdf_over_the_limit_is_not_opened(opened: Open) -> None:
     file = opened(made("one"))
-    said = facts(BadPdf, lambda: count(*file, Limits(pdf_bytes=100)))
+    said = facts(BadPdf, lambda: count(*file, MediaLimits(pdf_bytes=100)))
     assert said == {"size": file[1], "most_bytes": 100}
 
 
@@ -229,13 +229,13 @@ def laughing(levels: int, before: int = 0) -> bytes:
 
 def test_a_page_that_would_take_years_is_given_up(opened: Open) -> None:
     assert pages(*opened(laughing(2)), 1, 1).pages[0].picture
-    said = facts(BadPdf, lambda: pages(*opened(laughing(30)), 1, 1, Limits(seconds=2)))
+    said = facts(BadPdf, lambda: pages(*opened(laughing(30)), 1, 1, MediaLimits(seconds=2)))
     # Its time or its memory ends it, whichever this machine comes to first.
     assert said in ({"page": 1, "seconds": 2}, {"page": 1, "crashed": True})
 
 
 def test_pages_that_were_finished_before_that_are_kept(opened: Open) -> None:
-    found = pages(*opened(laughing(30, before=2)), 1, 3, Limits(seconds=4))
+    found = pages(*opened(laughing(30, before=2)), 1, 3, MediaLimits(seconds=4))
     assert [page.number for page in found.pages] == [1, 2]
     assert found.stopped in ("late", "crashed")  # its time or its memory was up, whichever came first
 
@@ -290,7 +290,7 @@ def test_a_damaged_pdf_is_pages_or_a_bad_pdf(tmp_path: Path, cut: int | None, fl
     (tmp_path / "damaged.pdf").write_bytes(raw)
     fd = os.open(tmp_path / "damaged.pdf", os.O_RDONLY)
     try:
-        found = pages(fd, len(raw), 1, 1, Limits(seconds=10))
+        found = pages(fd, len(raw), 1, 1, MediaLimits(seconds=10))
     except (BadPdf, BadPages):
         return
     finally:

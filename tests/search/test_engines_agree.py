@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
 from handrail import Session, Settings
-from handrail.search.ripgrep import find
+from handrail.search.ripgrep import find_program
 from tests import sizes
 
 NAMES = ["a", "b.py", "c.txt", ".hid", "d", "é.txt", "new\nline", "build", "x.log", "E", "a-b", "[x]", "sp ace.py"]
@@ -126,7 +126,7 @@ def answers(root: Path, query: Mapping[str, Any], state: str) -> tuple[Any, Any]
     return found[0], found[1]
 
 
-@pytest.mark.skipif(find() is None, reason="ripgrep is not there")
+@pytest.mark.skipif(find_program() is None, reason="ripgrep is not there")
 @settings(
     max_examples=sizes.pick(60, 400),
     deadline=None,

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from handrail.search.ignores import Rules, above, read
+from handrail.search.ignores import IgnoreFile, list_lines_above, read_lines
 from handrail.search.receipt import Budget
-from handrail.search.tree import Sight, Tree
+from handrail.search.tree import SearchTree, Visibility
 from handrail.search.walk import Listings
 from handrail.workspace import Root, Workspace
 from tests import sizes
@@ -52,7 +52,7 @@ def grown(top: Path, rules: Mapping[str, Mapping[str, str]]) -> None:
 def walked(top: Path, start: str = ".", hidden: bool = True) -> list[str]:
     workspace = Workspace([Root(str(top))])
     try:
-        tree = Tree(workspace, workspace.resolve(start), Listings(), Sight())
+        tree = SearchTree(workspace, workspace.resolve(start), Listings(), Visibility())
         walk = tree.walk(Budget(60))
         prefix = "" if start == "." else start.rstrip("/") + "/"
         return sorted(
@@ -120,36 +120,36 @@ def test_rules_above_the_workspace_count_up_to_the_repository(tmp_path: Path) ->
     (inner / "tmp").mkdir()
     (inner / "tmp/x").write_bytes(b"")
     assert walked(inner) == ["keep.log", "ok"]
-    assert above(str(inner), str(inner))[0] == "private"
+    assert list_lines_above(str(inner), str(inner))[0] == "private"
 
 
 def test_of_several_lines_the_last_one_counts() -> None:
-    rules = Rules(["*.log", "!keep.log", "keep.log/"])
-    assert rules.verdict("a.log") is True
-    assert rules.verdict("keep.log") is False
-    assert rules.verdict("keep.log/") is True
-    assert rules.verdict("other") is None
+    rules = IgnoreFile(["*.log", "!keep.log", "keep.log/"])
+    assert rules.is_ignored("a.log") is True
+    assert rules.is_ignored("keep.log") is False
+    assert rules.is_ignored("keep.log/") is True
+    assert rules.is_ignored("other") is None
 
 
 @pytest.mark.parametrize("line", ["", "#x", "!", "/", "   ", "\\", "[", "a[", "***", "!!a", "\udcff"])
 def test_a_line_that_means_little_breaks_nothing(line: str) -> None:
-    Rules([line, "real"]).verdict("x")
-    assert Rules([line, "real"]).verdict("real") is True
+    IgnoreFile([line, "real"]).is_ignored("x")
+    assert IgnoreFile([line, "real"]).is_ignored("real") is True
 
 
 def test_what_is_no_file_holds_no_rules(tmp_path: Path) -> None:
-    assert read(str(tmp_path)) == ()
-    assert read(str(tmp_path / "missing")) == ()
+    assert read_lines(str(tmp_path)) == ()
+    assert read_lines(str(tmp_path / "missing")) == ()
     (tmp_path / "bom").write_bytes(b"\xef\xbb\xbfa\n\xff\n")
-    assert read(str(tmp_path / "bom")) == ("a", "\udcff", "")
+    assert read_lines(str(tmp_path / "bom")) == ("a", "\udcff", "")
 
 
 @pytest.mark.parametrize("line", ["*a" * 14 + "b", "**/a/" * 14 + "b", "[!b]*" * 14 + "c"])
 def test_a_hostile_line_does_not_hang_a_walk(line: str) -> None:
     """In a process of its own, since what hangs in a regular expression can only be ended from outside."""
     code = (
-        "import sys; from handrail.search.ignores import Rules; rules = Rules([sys.argv[1]]); "
-        "print(rules.verdict('a' * 200), rules.verdict('/'.join('a' * 60)))"
+        "import sys; from handrail.search.ignores import IgnoreFile; rules = IgnoreFile([sys.argv[1]]); "
+        "print(rules.is_ignored('a' * 200), rules.is_ignored('/'.join('a' * 60)))"
     )
     run = subprocess.run(
         [sys.executable, "-c", code, line], capture_output=True, text=True, timeout=TIMEOUT, check=True

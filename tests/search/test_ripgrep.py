@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 
 from handrail import Session
 from handrail.search import ripgrep
-from handrail.search.query import Found, types
-from handrail.search.regex import translated
-from handrail.search.ripgrep_output import KEPT, Contents, Counts, Paths, Reader
+from handrail.search.query import FileMatches, load_types
+from handrail.search.regex import translate
+from handrail.search.ripgrep_output import KEPT, Contents, Counts, OutputReader, Paths
 from handrail.text.globs import compile_filter
 
 Make = Callable[..., Session]
 STATS = b"\n7 matches\n7 matched lines\n2 files contained matches\n11 files searched\n0 bytes printed\n"
 
 
-def read(reader: Reader, output: bytes, cuts: Sequence[int] = ()) -> list[Found]:
-    found: list[Found] = []
+def read(reader: OutputReader, output: bytes, cuts: Sequence[int] = ()) -> list[FileMatches]:
+    found: list[FileMatches] = []
     at = 0
     for cut in (*sorted(cut % (len(output) + 1) for cut in cuts), len(output)):
         found += reader.read(output[at:cut])
@@ -83,15 +83,15 @@ def test_ripgrep_is_on_the_path_or_beside_python_or_hidden(tmp_path: Path, monke
     own.write_text("#!/bin/sh\n", encoding="utf-8")
     own.chmod(own.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert ripgrep.find() == str(own)
+    assert ripgrep.find_program() == str(own)
     monkeypatch.setenv("PATH", "")
-    beside = ripgrep.find()
+    beside = ripgrep.find_program()
     assert beside is None or os.path.dirname(beside) != str(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", ".")
-    assert ripgrep.find() == beside
+    assert ripgrep.find_program() == beside
     monkeypatch.setenv("HANDRAIL_RG", "")
-    assert ripgrep.find() is None
+    assert ripgrep.find_program() is None
 
 
 def fake(folder: Path, body: str) -> str:
@@ -185,10 +185,10 @@ def test_a_pattern_means_in_python_what_it_means_to_ripgrep(
 
 def test_ordinary_patterns_are_left_as_they_are() -> None:
     for pattern in (r"def \w+\(", "a|b", r"^\s*import (os|sys)$", "[^a-z]+?", r"x{2,}"):
-        assert re.compile(translated(pattern, multiline=False).text).pattern == pattern
+        assert re.compile(translate(pattern, multiline=False).text).pattern == pattern
 
 
 def test_every_type_has_globs_that_are_understood() -> None:
-    assert len(types()) > 50
-    for globs in types().values():
+    assert len(load_types()) > 50
+    for globs in load_types().values():
         assert all(compile_filter(glob)[0] and "/" not in glob for glob in globs)

@@ -14,19 +14,19 @@ import pytest
 
 from handrail.errors import NotDirectory, NotFound
 from handrail.search.receipt import Budget, Receipt
-from handrail.search.tree import Sight, Tree
-from handrail.search.walk import Directory, Listings, Look, Walk
+from handrail.search.tree import SearchTree, Visibility
+from handrail.search.walk import Directory, Listings, Walk, WalkOptions
 from handrail.text.globs import Glob
 from handrail.workspace import Root, Workspace
 
-MakeTree = Callable[..., Tree]
+MakeTree = Callable[..., SearchTree]
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Iterator[MakeTree]:
     workspace = Workspace([Root(str(tmp_path))])
-    yield lambda start=".", listings=None, sight=None: Tree(
-        workspace, workspace.resolve(start), listings or Listings(), sight or Sight()
+    yield lambda start=".", listings=None, sight=None: SearchTree(
+        workspace, workspace.resolve(start), listings or Listings(), sight or Visibility()
     )
     workspace.close()
 
@@ -37,18 +37,18 @@ def put(top: Path, *paths: str) -> None:
         (top / path).write_bytes(b"")
 
 
-def seen(walk: Walk, look: Look | None = None, glob: Glob | None = None, depth: int | None = None) -> list[str]:
+def seen(walk: Walk, look: WalkOptions | None = None, glob: Glob | None = None, depth: int | None = None) -> list[str]:
     found: list[str] = []
-    for here in walk.directories(look or Look(), glob, depth):
+    for here in walk.directories(look or WalkOptions(), glob, depth):
         found += [here.prefix + name for name in (*here.files, *here.links, *here.others)]
     return found
 
 
 def test_directories_come_in_the_order_of_their_names_each_before_those_in_it(tmp_path: Path, tree: MakeTree) -> None:
     put(tmp_path, "b/x", "a/c/z", "a/b/y", "a/w", "c", "a-b/v")
-    prefixes = [here.prefix for here in tree().walk(Budget(9)).directories(Look())]
+    prefixes = [here.prefix for here in tree().walk(Budget(9)).directories(WalkOptions())]
     assert prefixes == ["", "a/", "a/b/", "a/c/", "a-b/", "b/"]
-    assert [here.prefix for here in tree("a").walk(Budget(9)).directories(Look())] == ["", "b/", "c/"]
+    assert [here.prefix for here in tree("a").walk(Budget(9)).directories(WalkOptions())] == ["", "b/", "c/"]
 
 
 def test_links_are_listed_and_never_entered(tmp_path: Path, tree: MakeTree) -> None:
@@ -59,7 +59,7 @@ def test_links_are_listed_and_never_entered(tmp_path: Path, tree: MakeTree) -> N
     (tmp_path / "broken").symlink_to("missing")
     (tmp_path / "file").symlink_to("real/f")
     found = tree()
-    top, real = list(found.walk(Budget(9)).directories(Look()))
+    top, real = list(found.walk(Budget(9)).directories(WalkOptions()))
     assert list(top.dirs) == ["real"]
     assert list(top.links) == ["broken", "file", "loop", "out"]
     assert [found.behind(name) for name in top.links] == ["link", "file", "dir", "link"]
@@ -68,7 +68,7 @@ def test_links_are_listed_and_never_entered(tmp_path: Path, tree: MakeTree) -> N
 
 def test_pipes_are_told_apart_and_not_opened(tmp_path: Path, tree: MakeTree) -> None:
     os.mkfifo(tmp_path / "pipe")
-    (here,) = tree().walk(Budget(9)).directories(Look())
+    (here,) = tree().walk(Budget(9)).directories(WalkOptions())
     assert (list(here.files), list(here.others)) == ([], ["pipe"])
 
 
@@ -76,15 +76,21 @@ def test_what_is_left_out_is_counted_by_its_reason(tmp_path: Path, tree: MakeTre
     put(tmp_path, ".gitignore", ".env", ".git/config", "x.log", "build/a", "build/b", "src/a.py", "skipped/a")
     (tmp_path / ".gitignore").write_text("*.log\nbuild/\n", encoding="utf-8")
     walk = tree().walk(Budget(9))
-    assert seen(walk, Look(skip=frozenset(["skipped"]))) == ["src/a.py"]
+    assert seen(walk, WalkOptions(skip=frozenset(["skipped"]))) == ["src/a.py"]
     assert (walk.receipt.ignored, walk.receipt.hidden) == (3, 2)
     walk = tree().walk(Budget(9))
-    assert seen(walk, Look(hidden=True, ignored=True)) == [
+    assert seen(walk, WalkOptions(hidden=True, ignored=True)) == [
         ".env", ".gitignore", "x.log", "build/a", "build/b", "skipped/a", "src/a.py"
     ]  # fmt: skip
     assert (walk.receipt.ignored, walk.receipt.hidden) == (0, 0)
     assert walk.receipt.complete
-    assert seen(tree().walk(Budget(9)), Look(obey=False)) == ["x.log", "build/a", "build/b", "skipped/a", "src/a.py"]
+    assert seen(tree().walk(Budget(9)), WalkOptions(obey=False)) == [
+        "x.log",
+        "build/a",
+        "build/b",
+        "skipped/a",
+        "src/a.py",
+    ]
 
 
 def test_git_is_not_entered_whatever_an_ignore_file_says(tmp_path: Path, tree: MakeTree) -> None:
@@ -112,7 +118,7 @@ def test_a_directory_that_vanishes_on_the_way_is_passed_over(tmp_path: Path, tre
     put(tmp_path, "a/x", "b/y", "c/z")
     walk = tree().walk(Budget(9))
     found = []
-    for here in walk.directories(Look()):
+    for here in walk.directories(WalkOptions()):
         if not here.prefix:
             shutil.rmtree(tmp_path / "b")
         found += [here.prefix + name for name in here.files]
@@ -126,7 +132,7 @@ def test_a_directory_swapped_for_a_link_on_the_way_leads_nowhere(tmp_path: Path,
     put(tmp_path, "a/x", "b/deep/y")
     walk = tree().walk(Budget(9))
     found = []
-    for here in walk.directories(Look()):
+    for here in walk.directories(WalkOptions()):
         if here.prefix == "a/":
             (tmp_path / "b").rename(tmp_path.parent / f"{tmp_path.name}-gone")
             (tmp_path / "b").symlink_to(outside)
@@ -144,18 +150,18 @@ def test_policy_hides_files_and_whole_directories_without_a_trace(tmp_path: Path
         asked.append(os.path.relpath(real, top))
         return "secret" not in real.removeprefix(top)
 
-    walk = tree(sight=Sight(readable, None)).walk(Budget(9))
+    walk = tree(sight=Visibility(readable, None)).walk(Budget(9))
     assert seen(walk) == ["src/a", "src/b"]
     assert "secret/key" not in asked
     assert walk.receipt == Receipt()
-    walk = tree("src", sight=Sight(readable, None)).walk(Budget(9))
+    walk = tree("src", sight=Visibility(readable, None)).walk(Budget(9))
     assert seen(walk) == ["a", "b"]
 
 
 def test_a_glob_enters_only_where_something_can_match(tmp_path: Path, tree: MakeTree) -> None:
     put(tmp_path, "a/b/x.py", "a/c/x.py", "d/b/x.py", "a/x.py", "a/b/.y.py")
     walk = tree().walk(Budget(9))
-    prefixes = [here.prefix for here in walk.directories(Look(), Glob("a/b/*.py"))]
+    prefixes = [here.prefix for here in walk.directories(WalkOptions(), Glob("a/b/*.py"))]
     assert prefixes == ["", "a/", "a/b/"]
     assert seen(tree().walk(Budget(9)), glob=Glob("a/**/*.py")) == ["a/x.py", "a/b/x.py", "a/c/x.py"]
     assert seen(tree().walk(Budget(9)), glob=Glob("**/.y.py")) == ["a/b/.y.py"]
@@ -180,7 +186,7 @@ def test_a_budget_of_visits_or_time_ends_a_walk_and_says_so(tmp_path: Path, tree
 def test_times_of_what_is_gone_are_zero(tmp_path: Path, tree: MakeTree) -> None:
     put(tmp_path, "a", "b")
     os.utime(tmp_path / "a", ns=(5, 7))
-    for here in tree().walk(Budget(9)).directories(Look()):
+    for here in tree().walk(Budget(9)).directories(WalkOptions()):
         (tmp_path / "b").unlink()
         assert here.mtimes(here.files) == [7, 0]
 
@@ -189,7 +195,7 @@ def test_no_descriptor_is_left_open(tmp_path: Path, tree: MakeTree) -> None:
     put(tmp_path, *(f"d{number}/x" for number in range(20)))
     found = tree()
     before = len(os.listdir("/proc/self/fd" if os.path.exists("/proc/self/fd") else "/dev/fd"))
-    walk = found.walk(Budget(9)).directories(Look())
+    walk = found.walk(Budget(9)).directories(WalkOptions())
     next(walk)
     next(walk)
     cast("Generator[object, None, None]", walk).close()
@@ -258,9 +264,9 @@ def test_a_kept_listing_is_never_stale(tmp_path: Path, tree: MakeTree, seed: int
             _change(tmp_path, dice)
         if dice.random() < 0.15:
             time.sleep(0.055)  # now listings are kept
-        look = Look(hidden=dice.random() < 0.5, ignored=dice.random() < 0.3)
+        look = WalkOptions(hidden=dice.random() < 0.5, ignored=dice.random() < 0.3)
 
-        def all_of(listings: Listings | None, look: Look = look) -> list[tuple[str, ...]]:
+        def all_of(listings: Listings | None, look: WalkOptions = look) -> list[tuple[str, ...]]:
             walk = tree(listings=listings).walk(Budget(30))
             return [_row(here) for here in walk.directories(look)]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from handrail.errors import ManyLoose, ManyMatches, NoChange, NoMatch, Placeholder, ToolError, UnsureIndent
+from handrail.errors import ManyLoose, ManyMatches, NoMatch, NothingToChange, Placeholder, ToolError, UnsureIndent
 from handrail.text.matching.find import plan_edit
 from tests.text.mangle import MISTAKES, make_case, outcome, spliced
 
@@ -184,7 +184,7 @@ def test_blank_edges_that_the_file_has_too_are_a_change() -> None:
 
 
 def test_nothing_to_change_is_said() -> None:
-    with pytest.raises(NoChange):
+    with pytest.raises(NothingToChange):
         plan_edit("  a\n  b\n", "a \nb", "a\nb")
 
 

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.text.notebooks.view import Limits, View, rows, view
+from handrail.text.notebooks.view import NotebookLimits, NotebookView, rows, view
 from tests.notebooks import RAN, Bench, Make, book, code, prose
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 
-def seen(content: Any, **limits: int) -> View:
-    found = view(json.dumps(content), Limits(**limits))
+def seen(content: Any, **limits: int) -> NotebookView:
+    found = view(json.dumps(content), NotebookLimits(**limits))
     assert found
     return found
 

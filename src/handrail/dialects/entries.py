@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from handrail.errors import BadPath, NoChange
+from handrail.errors import BadPath, NothingToChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Entry:
                 raise BadPath(path=value if isinstance(value, str) else "", why="it is empty", blank=True)
         texts = [given.get(name) for name in self.differ]
         if texts and isinstance(texts[0], str) and all(text == texts[0] for text in texts):
-            raise NoChange(old=texts[0])
+            raise NothingToChange(old=texts[0])
 
     def _value(self, theirs: str, value: Any) -> Any:
         if theirs in self.whole:

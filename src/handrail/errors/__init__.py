@@ -1,29 +1,29 @@
-"""Every failure that a call can end in: one class a code, raised with facts, worded by a dialect.
+"""The failures of a call: one class for each error code, raised with facts. Dialects render them as sentences.
 
     ToolError
-      |- Usage        the call itself:      bad_json  unknown_tool  bad_arguments  session_over  cancelled
+      |- UsageError   the call itself:      bad_json  unknown_tool  bad_arguments  session_over  cancelled
       |- Refusal      not allowed here:     outside_workspace  read_only_root  denied  needs_approval
       |                                     dangerous
-      |- Place        the path or the file: bad_path  tilde_path  root_missing  not_found  is_directory  not_directory
+      |- PathError    the path or the file: bad_path  tilde_path  root_missing  not_found  is_directory  not_directory
       |                                     not_regular  binary_file  hard_linked  already_exists  file_too_large
       |                                     too_large_to_change
-      |- Reading      the part asked for:   past_end  past_column  page_too_large  timed_out  bad_image  bad_pdf
+      |- ReadError    the part asked for:   past_end  past_column  page_too_large  timed_out  bad_image  bad_pdf
       |                                     bad_pages  no_outline
-      |- Searching    what to look for:     bad_pattern  bad_glob  unknown_type  search_timed_out
-      |- Seen         read before write:    not_seen  changed_since
-      |- Editing      the change itself:    no_match  many_matches  many_loose  too_many_places  no_change
+      |- SearchError  what to look for:     bad_pattern  bad_glob  unknown_type  search_timed_out
+      |- StaleRead    read before write:    not_seen  changed_since
+      |- EditError    the change itself:    no_match  many_matches  many_loose  too_many_places  no_change
       |                                     empty_old  placeholder  unsure_indent  inside_word  cannot_encode
       |                                     bad_notebook  no_such_cell
-      |- Patching     a patch:              bad_patch  bad_hunk  ambiguous_hunk  same_file  would_overwrite
-      |- Replacing    search and replace:   not_counted  other_count  unknown_occurrence  too_many_occurrences
+      |- PatchError   a patch:              bad_patch  bad_hunk  ambiguous_hunk  same_file  would_overwrite
+      |- ReplaceError search and replace:   not_counted  other_count  unknown_occurrence  too_many_occurrences
       |                                     empty_match  bad_replacement
-      |- Running      commands:             bad_command  timeout_too_long  no_such_job  too_many_jobs
+      |- CommandError commands:             bad_command  timeout_too_long  no_such_job  too_many_jobs
       |                                      stdin_closed  bad_filter  slow_filter  no_sandbox
-      |- System       the machine:          permission_denied  disk_full  read_only_disk  io_error  busy
+      |- MachineError the machine:          permission_denied  disk_full  read_only_disk  io_error  busy
       |                                     journal_failed  missing_extra
       `- Bug          ours:                 internal_error
 
-An exception carries facts, never a sentence: the sentences are in `dialects/*/messages.toml`, under the same codes.
+An exception carries facts, never a sentence: `dialects/*/messages.toml` has a sentence for each code.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from handrail.errors.calls import (
     BadArguments,
     BadJson,
     Bug,
-    Cancelled,
+    CallCancelled,
     Dangerous,
     Denied,
     NeedsApproval,
@@ -42,7 +42,7 @@ from handrail.errors.calls import (
     SessionOver,
     ToolError,
     UnknownTool,
-    Usage,
+    UsageError,
 )
 from handrail.errors.changes import (
     AmbiguousHunk,
@@ -51,20 +51,20 @@ from handrail.errors.changes import (
     BadPatch,
     BadReplacement,
     CannotEncode,
-    Editing,
+    EditError,
     EmptyMatch,
     EmptyOld,
     InsideWord,
     ManyLoose,
     ManyMatches,
-    NoChange,
     NoMatch,
     NoSuchCell,
     NotCounted,
+    NothingToChange,
     OtherCount,
-    Patching,
+    PatchError,
     Placeholder,
-    Replacing,
+    ReplaceError,
     SameFile,
     TooManyOccurrences,
     TooManyPlaces,
@@ -86,6 +86,7 @@ from handrail.errors.files import (
     HardLinked,
     IoError,
     IsDirectory,
+    MachineError,
     MissingExtra,
     NoOutline,
     NotDirectory,
@@ -95,13 +96,12 @@ from handrail.errors.files import (
     PageTooLarge,
     PastColumn,
     PastEnd,
+    PathError,
     PermissionDenied,
-    Place,
-    Reading,
+    ReadError,
     ReadOnlyDisk,
     RootMissing,
-    Seen,
-    System,
+    StaleRead,
     TildePath,
     TimedOut,
     TooLargeToChange,
@@ -112,10 +112,10 @@ from handrail.errors.work import (
     BadFilter,
     BadGlobPattern,
     BadPattern,
+    CommandError,
     NoSandbox,
     NoSuchJob,
-    Running,
-    Searching,
+    SearchError,
     SearchTimedOut,
     SlowFilter,
     StdinClosed,
@@ -144,13 +144,14 @@ __all__ = [
     "BinaryFile",
     "Bug",
     "Busy",
-    "Cancelled",
+    "CallCancelled",
     "CannotEncode",
     "ChangedSince",
+    "CommandError",
     "Dangerous",
     "Denied",
     "DiskFull",
-    "Editing",
+    "EditError",
     "EmptyMatch",
     "EmptyOld",
     "FileTooLarge",
@@ -158,11 +159,11 @@ __all__ = [
     "InsideWord",
     "IoError",
     "IsDirectory",
+    "MachineError",
     "ManyLoose",
     "ManyMatches",
     "MissingExtra",
     "NeedsApproval",
-    "NoChange",
     "NoMatch",
     "NoOutline",
     "NoSandbox",
@@ -173,30 +174,29 @@ __all__ = [
     "NotFound",
     "NotRegular",
     "NotSeen",
+    "NothingToChange",
     "OtherCount",
     "OutsideWorkspace",
     "PageTooLarge",
     "PastColumn",
     "PastEnd",
-    "Patching",
+    "PatchError",
+    "PathError",
     "PermissionDenied",
-    "Place",
     "Placeholder",
+    "ReadError",
     "ReadOnlyDisk",
     "ReadOnlyRoot",
-    "Reading",
     "Refusal",
-    "Replacing",
+    "ReplaceError",
     "RootMissing",
-    "Running",
     "SameFile",
+    "SearchError",
     "SearchTimedOut",
-    "Searching",
-    "Seen",
     "SessionOver",
     "SlowFilter",
+    "StaleRead",
     "StdinClosed",
-    "System",
     "TildePath",
     "TimedOut",
     "TimeoutTooLong",
@@ -209,7 +209,7 @@ __all__ = [
     "UnknownTool",
     "UnknownType",
     "UnsureIndent",
-    "Usage",
+    "UsageError",
     "WouldOverwrite",
     "from_os",
 ]

@@ -1,4 +1,4 @@
-"""Failures of a call itself, and what is not allowed."""
+"""Failures of a call itself, and refusals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 
 class ToolError(Exception):
-    """A call that could not be done, and why."""
+    """A call failed; ``facts`` say why."""
 
     code: ClassVar[str] = "internal_error"
 
@@ -14,42 +14,42 @@ class ToolError(Exception):
         super().__init__(self.code, facts)
         self.facts: dict[str, Any] = facts
         self.wrap: str | None = None
-        """The message that encloses this one, for a failure inside a larger call."""
+        """The message around this one, for a failure inside a larger call."""
 
     def __str__(self) -> str:
         return f"{self.code}: " + ", ".join(f"{name}={value!r}" for name, value in self.facts.items())
 
 
-class Usage(ToolError):
+class UsageError(ToolError):
     """The call itself is wrong."""
 
 
-class BadJson(Usage):
+class BadJson(UsageError):
     code = "bad_json"
 
 
-class UnknownTool(Usage):
+class UnknownTool(UsageError):
     code = "unknown_tool"
 
 
-class BadArguments(Usage):
+class BadArguments(UsageError):
     code = "bad_arguments"
 
 
-class SessionOver(Usage):
+class SessionOver(UsageError):
     """The session was closed."""
 
     code = "session_over"
 
 
-class Cancelled(Usage):
-    """Nobody wants the answer any more."""
+class CallCancelled(UsageError):
+    """The caller cancelled the call."""
 
     code = "cancelled"
 
 
 class Refusal(ToolError):
-    """The call is understood and not allowed; the result is `denied`."""
+    """The call is not allowed; the result is `denied`."""
 
 
 class OutsideWorkspace(Refusal):

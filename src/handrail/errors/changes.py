@@ -1,113 +1,113 @@
-"""Failures of changes: edits, patches, replacements."""
+"""Failures of edits, patches and replacements."""
 
 from __future__ import annotations
 
 from handrail.errors.calls import ToolError
 
 
-class Editing(ToolError):
+class EditError(ToolError):
     """The change cannot be made as described."""
 
 
-class NoMatch(Editing):
+class NoMatch(EditError):
     code = "no_match"
 
 
-class ManyMatches(Editing):
+class ManyMatches(EditError):
     code = "many_matches"
 
 
-class TooManyPlaces(Editing):
+class TooManyPlaces(EditError):
     code = "too_many_places"
 
 
-class NoChange(Editing):
+class NothingToChange(EditError):
     code = "no_change"
 
 
-class ManyLoose(Editing):
+class ManyLoose(EditError):
     code = "many_loose"
 
 
-class Placeholder(Editing):
+class Placeholder(EditError):
     code = "placeholder"
 
 
-class UnsureIndent(Editing):
+class UnsureIndent(EditError):
     code = "unsure_indent"
 
 
-class InsideWord(Editing):
+class InsideWord(EditError):
     code = "inside_word"
 
 
-class EmptyOld(Editing):
+class EmptyOld(EditError):
     code = "empty_old"
 
 
-class CannotEncode(Editing):
+class CannotEncode(EditError):
     code = "cannot_encode"
 
 
-class BadNotebook(Editing):
+class BadNotebook(EditError):
     code = "bad_notebook"
 
 
-class NoSuchCell(Editing):
+class NoSuchCell(EditError):
     code = "no_such_cell"
 
 
-class Patching(ToolError):
+class PatchError(ToolError):
     """The patch, or a part of it, cannot be applied as it is written."""
 
 
-class BadPatch(Patching):
+class BadPatch(PatchError):
     code = "bad_patch"
 
 
-class BadHunk(Patching):
+class BadHunk(PatchError):
     code = "bad_hunk"
 
 
-class AmbiguousHunk(Patching):
+class AmbiguousHunk(PatchError):
     code = "ambiguous_hunk"
 
 
-class SameFile(Patching):
+class SameFile(PatchError):
     code = "same_file"
 
 
-class WouldOverwrite(Patching):
+class WouldOverwrite(PatchError):
     code = "would_overwrite"
 
 
-class Replacing(ToolError):
-    """Occurrences over files cannot be replaced as asked."""
+class ReplaceError(ToolError):
+    """The occurrences cannot be replaced as asked."""
 
 
-class NotCounted(Replacing):
-    """Nobody has said how many or which occurrences are meant."""
+class NotCounted(ReplaceError):
+    """The call names neither the number of occurrences nor their ids."""
 
     code = "not_counted"
 
 
-class OtherCount(Replacing):
+class OtherCount(ReplaceError):
     code = "other_count"
 
 
-class UnknownOccurrence(Replacing):
-    """An id that no occurrence has, or no longer."""
+class UnknownOccurrence(ReplaceError):
+    """No occurrence has this id, or no longer."""
 
     code = "unknown_occurrence"
 
 
-class TooManyOccurrences(Replacing):
+class TooManyOccurrences(ReplaceError):
     code = "too_many_occurrences"
 
 
-class EmptyMatch(Replacing):
+class EmptyMatch(ReplaceError):
     code = "empty_match"
 
 
-class BadReplacement(Replacing):
+class BadReplacement(ReplaceError):
     code = "bad_replacement"

@@ -8,135 +8,135 @@ from typing import Any
 from handrail.errors.calls import ToolError
 
 
-class Place(ToolError):
-    """The path, or what stands there, is not what the tool can work on."""
+class PathError(ToolError):
+    """The tool cannot work on this path."""
 
 
-class BadPath(Place):
+class BadPath(PathError):
     code = "bad_path"
 
 
-class TildePath(Place):
+class TildePath(PathError):
     code = "tilde_path"
 
 
-class RootMissing(Place):
+class RootMissing(PathError):
     code = "root_missing"
 
 
-class NotFound(Place):
+class NotFound(PathError):
     code = "not_found"
 
 
-class IsDirectory(Place):
+class IsDirectory(PathError):
     code = "is_directory"
 
 
-class NotDirectory(Place):
+class NotDirectory(PathError):
     code = "not_directory"
 
 
-class NotRegular(Place):
+class NotRegular(PathError):
     code = "not_regular"
 
 
-class BinaryFile(Place):
+class BinaryFile(PathError):
     code = "binary_file"
 
 
-class HardLinked(Place):
+class HardLinked(PathError):
     code = "hard_linked"
 
 
-class AlreadyExists(Place):
+class AlreadyExists(PathError):
     code = "already_exists"
 
 
-class FileTooLarge(Place):
+class FileTooLarge(PathError):
     code = "file_too_large"
 
 
-class TooLargeToChange(Place):
+class TooLargeToChange(PathError):
     code = "too_large_to_change"
 
 
-class Reading(ToolError):
-    """The part of the file that was asked for cannot be given."""
+class ReadError(ToolError):
+    """The requested part of the file cannot be read."""
 
 
-class PastEnd(Reading):
+class PastEnd(ReadError):
     code = "past_end"
 
 
-class PastColumn(Reading):
+class PastColumn(ReadError):
     code = "past_column"
 
 
-class PageTooLarge(Reading):
+class PageTooLarge(ReadError):
     code = "page_too_large"
 
 
-class TimedOut(Reading):
+class TimedOut(ReadError):
     code = "timed_out"
 
 
-class BadImage(Reading):
+class BadImage(ReadError):
     code = "bad_image"
 
 
-class BadPdf(Reading):
+class BadPdf(ReadError):
     code = "bad_pdf"
 
 
-class BadPages(Reading):
-    """Pages of a PDF that cannot be asked for."""
+class BadPages(ReadError):
+    """The PDF has no such pages."""
 
     code = "bad_pages"
 
 
-class NoOutline(Reading):
-    """A file whose symbols cannot be listed."""
+class NoOutline(ReadError):
+    """The symbols of this file cannot be listed."""
 
     code = "no_outline"
 
 
-class Seen(ToolError):
-    """The file was not read, or is no longer what was read."""
+class StaleRead(ToolError):
+    """The file was not read before, or has changed since."""
 
 
-class NotSeen(Seen):
+class NotSeen(StaleRead):
     code = "not_seen"
 
 
-class ChangedSince(Seen):
+class ChangedSince(StaleRead):
     code = "changed_since"
 
 
-class System(ToolError):
-    """The machine said no."""
+class MachineError(ToolError):
+    """The operating system refused."""
 
 
-class PermissionDenied(System):
+class PermissionDenied(MachineError):
     code = "permission_denied"
 
 
-class DiskFull(System):
+class DiskFull(MachineError):
     code = "disk_full"
 
 
-class ReadOnlyDisk(System):
+class ReadOnlyDisk(MachineError):
     code = "read_only_disk"
 
 
-class IoError(System):
+class IoError(MachineError):
     code = "io_error"
 
 
-class Busy(System):
+class Busy(MachineError):
     code = "busy"
 
 
-class MissingExtra(System, ImportError):
+class MissingExtra(MachineError, ImportError):
     """An optional package is not installed, or is not a version that works."""
 
     code = "missing_extra"
@@ -163,6 +163,6 @@ _FROM_ERRNO: dict[int, type[ToolError]] = {
 
 
 def from_os(error: OSError, **facts: Any) -> ToolError:
-    """The failure that an `OSError` stands for; the reason in the system's words goes along."""
+    """Convert an `OSError`; its message becomes the fact `why`."""
     kind = _FROM_ERRNO.get(error.errno or 0, IoError)
     return kind(**{"why": error.strerror or type(error).__name__, **facts})

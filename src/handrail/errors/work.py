@@ -5,65 +5,65 @@ from __future__ import annotations
 from handrail.errors.calls import ToolError
 
 
-class Searching(ToolError):
-    """What was asked for cannot be looked for."""
+class SearchError(ToolError):
+    """The search cannot be made."""
 
 
-class BadPattern(Searching):
-    """A regular expression that cannot be understood."""
+class BadPattern(SearchError):
+    """The regular expression is not valid."""
 
     code = "bad_pattern"
 
 
-class BadGlobPattern(Searching):
+class BadGlobPattern(SearchError):
     code = "bad_glob"
 
 
-class UnknownType(Searching):
-    """A kind of file that there is no name for."""
+class UnknownType(SearchError):
+    """The file type is not known."""
 
     code = "unknown_type"
 
 
-class SearchTimedOut(Searching):
+class SearchTimedOut(SearchError):
     code = "search_timed_out"
 
 
-class Running(ToolError):
-    """A command that is not run, or that failed."""
+class CommandError(ToolError):
+    """The command was not run, or failed."""
 
 
-class BadCommand(Running):
-    """No valid command at all."""
+class BadCommand(CommandError):
+    """The command is not valid."""
 
     code = "bad_command"
 
 
-class TimeoutTooLong(Running):
+class TimeoutTooLong(CommandError):
     code = "timeout_too_long"
 
 
-class NoSuchJob(Running):
+class NoSuchJob(CommandError):
     code = "no_such_job"
 
 
-class TooManyJobs(Running):
+class TooManyJobs(CommandError):
     code = "too_many_jobs"
 
 
-class StdinClosed(Running):
+class StdinClosed(CommandError):
     code = "stdin_closed"
 
 
-class BadFilter(Running):
+class BadFilter(CommandError):
     code = "bad_filter"
 
 
-class SlowFilter(Running):
+class SlowFilter(CommandError):
     code = "slow_filter"
 
 
-class NoSandbox(Running):
-    """A boundary is required, and none can be had; `why` says what each layer lacks."""
+class NoSandbox(CommandError):
+    """A sandbox is required and not available; `why` says what each layer lacks."""
 
     code = "no_sandbox"

@@ -21,7 +21,7 @@ from handrail.files.changes import Change, Saving
 from handrail.files.exchange import READ, Exchange, holds, keep, write_all
 from handrail.files.locks import Held
 from handrail.files.metadata import keep_metadata, keep_times
-from handrail.files.recovery import Doing, Kind, Part, intents, part
+from handrail.files.recovery import Doing, IntentPart, Kind, intents, part
 from handrail.files.subtrees import commit_subtree
 from handrail.files.versions import Stored, Version, hash_bytes, version_of
 from handrail.text.display import escape
@@ -119,7 +119,7 @@ class _Slot:
     def kind(self) -> Kind:
         return "through" if self.in_place else "exchange" if self.change.before else "new"
 
-    def part(self) -> Part:
+    def part(self) -> IntentPart:
         """What `recover` needs to know if we die on the way."""
         before = self.change.before
         old = before.version.digest if before else None

@@ -33,7 +33,7 @@ _KEPT = 256
 _ENDLESS = 64 << 20
 
 
-class Row(NamedTuple):
+class PageLine(NamedTuple):
     """One line, or the part of it that is shown."""
 
     number: int
@@ -46,10 +46,10 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class TextPage:
     """Some lines in a row."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[PageLine, ...]
     total: int | None
     """The number of lines of the file, where it is known."""
     more: bool
@@ -154,7 +154,7 @@ class TextFile:
         last = self.raw[-unit:] if self.raw is not None else os.pread(self._fd, unit, self.size - unit)
         return self._unit(last) in (10, 13)
 
-    def page(self, first: int, most: int, width: int, budget: int, column: int = 1, patient: bool = False) -> Page:
+    def page(self, first: int, most: int, width: int, budget: int, column: int = 1, patient: bool = False) -> TextPage:
         """Lines from ``first`` on (negative: counted from the end), at most ``most``, each cut at ``width`` characters.
 
         ``budget`` bounds the characters of the page; ``column`` is where the first line begins to be shown;
@@ -164,7 +164,7 @@ class TextFile:
             self._counted()
         offset, number = self._tail(-first) if first < 0 else (self._seek(first), first)
         codec = self._page_codec(offset)
-        rows: list[Row] = []
+        rows: list[PageLine] = []
         spent = 0
         more = False
         lines_of_page = self._rows(offset, number, most, width, column, UTF8 if codec.unit > 1 else codec, patient)
@@ -179,7 +179,7 @@ class TextFile:
                 break
         if not rows:  # there was such a line a moment ago: the file was cut short
             raise PastEnd(path=self.path.named, offset=first, total=max(0, number - 1))
-        return Page(tuple(rows), self._index.total, more, codec)
+        return TextPage(tuple(rows), self._index.total, more, codec)
 
     def count(self) -> int | None:
         """The number of lines of the whole file; None if counting them takes too long."""
@@ -280,7 +280,7 @@ class TextFile:
 
     def _rows(
         self, offset: int, number: int, most: int, width: int, column: int, codec: Codec, patient: bool
-    ) -> Iterator[tuple[Row, bool]]:
+    ) -> Iterator[tuple[PageLine, bool]]:
         """The lines from a byte offset on, each with whether more follows; only what is shown of a line is kept."""
         line = _Line(codec, column - 1, width) if column > 1 else None
         last = number + most
@@ -302,7 +302,11 @@ class TextFile:
                     row, line = line.row(number), None
                 else:  # nearly always: the whole line lies in this block
                     text = piece.decode(codec.name, "replace")
-                    row = Row(number, text) if len(text) <= width else Row(number, text[:width], len(text) - width)
+                    row = (
+                        PageLine(number, text)
+                        if len(text) <= width
+                        else PageLine(number, text[:width], len(text) - width)
+                    )
                 yield row, at != final
                 number += 1
             if rest:
@@ -363,6 +367,6 @@ class _Line:
             self._length += min(room, len(text))
         self.left += max(0, len(text) - room)
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> PageLine:
         self.feed(b"", final=True)
-        return Row(number, "".join(self._kept), self.left)
+        return PageLine(number, "".join(self._kept), self.left)

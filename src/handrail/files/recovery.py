@@ -32,7 +32,7 @@ _TEMP = re.compile(r"\.handrail-[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class IntentPart:
     """One file of a set: where it is, under which temporary name, and what is old and new about it."""
 
     directory: str
@@ -48,13 +48,13 @@ class Part:
     """Digests."""
 
 
-def part(directory: int, real: str, kind: Kind, temp: str, name: str, new_ino: int, *digests: str | None) -> Part:
+def part(directory: int, real: str, kind: Kind, temp: str, name: str, new_ino: int, *digests: str | None) -> IntentPart:
     place = os.fstat(directory)
     at = os.path.dirname(real)
-    return Part(at, place.st_dev, place.st_ino, f"{kind:8}", temp, name, f"{new_ino:016x}", *digests)
+    return IntentPart(at, place.st_dev, place.st_ino, f"{kind:8}", temp, name, f"{new_ino:016x}", *digests)
 
 
-def intents(doing: Doing, parts: Sequence[Part]) -> list[Intent]:
+def intents(doing: Doing, parts: Sequence[IntentPart]) -> list[Intent]:
     """What to write down before going on."""
     one = parts[0]
     if len(parts) == 1 and one.kind.strip() not in ("delete", "tree"):
@@ -77,15 +77,15 @@ def recover(intent: Intent) -> None:
     # Also a record that another version of this program left, or that is none at all, must not stop a call.
     with contextlib.suppress(OSError, KeyError, TypeError, ValueError):
         if "doing" in intent:
-            _recover_set(intent["doing"], [Part(*values) for values in intent["parts"]])
+            _recover_set(intent["doing"], [IntentPart(*values) for values in intent["parts"]])
             return
         dev, ino = intent["place"]
-        one = Part(intent["directory"], dev, ino, "exchange", intent["temp"], intent["name"], "0", None, None)
+        one = IntentPart(intent["directory"], dev, ino, "exchange", intent["temp"], intent["name"], "0", None, None)
         with _opened(one) as directory:
             _settle(directory, one.temp, one.name, intent["new_ino"], intent["old"])
 
 
-def _recover_set(doing: Doing, parts: Sequence[Part]) -> None:
+def _recover_set(doing: Doing, parts: Sequence[IntentPart]) -> None:
     # Names are changed only when all new files are known: a record that lacks one was cut off before that.
     known = all(int(one.new_ino, 16) for one in parts if one.kind.strip() in ("exchange", "new"))
     begun = doing != "write" and known
@@ -98,7 +98,7 @@ def _recover_set(doing: Doing, parts: Sequence[Part]) -> None:
 
 
 @contextlib.contextmanager
-def _opened(one: Part) -> Iterator[int]:
+def _opened(one: IntentPart) -> Iterator[int]:
     """The directory of a file, if it is still the same one and the names are such as we give."""
     if not _TEMP.fullmatch(one.temp) or "/" in one.name:
         raise ValueError(one.temp)
@@ -112,7 +112,7 @@ def _opened(one: Part) -> Iterator[int]:
         os.close(directory)
 
 
-def _finish(directory: int, one: Part) -> None:
+def _finish(directory: int, one: IntentPart) -> None:
     """All names are changed: what is left under the temporary name goes, unless a stranger wrote it."""
     if one.kind.strip() == "tree":  # compared before the record said `ready`: what it holds is kept
         shutil.rmtree(one.temp, dir_fd=directory)
@@ -125,7 +125,7 @@ def _finish(directory: int, one: Part) -> None:
         _settle(directory, one.temp, one.name, int(one.new_ino, 16), one.old)
 
 
-def _undo(directory: int, one: Part, begun: bool) -> None:
+def _undo(directory: int, one: IntentPart, begun: bool) -> None:
     """The file as it was, unless a stranger has made the new one his own."""
     kind, new_ino = one.kind.strip(), int(one.new_ino, 16)
     if kind in ("delete", "tree") and begun:
@@ -142,7 +142,7 @@ def _undo(directory: int, one: Part, begun: bool) -> None:
             os.unlink(one.temp, dir_fd=directory)
 
 
-def _put_back(directory: int, one: Part) -> None:
+def _put_back(directory: int, one: IntentPart) -> None:
     """A file that was to be deleted gets its name again; if that is taken, one that people see."""
     left = _ino(directory, one.temp)
     if left is None:
@@ -171,7 +171,7 @@ def _settle(directory: int, temp: str, name: str, new_ino: int, old: str | None)
     os.unlink(temp, dir_fd=directory)
 
 
-def _is_ours(directory: int, one: Part) -> bool:
+def _is_ours(directory: int, one: IntentPart) -> bool:
     """Whether the new file stands under the name, as we wrote it."""
     return _ino(directory, one.name) == int(one.new_ino, 16) and _digest_at(directory, one.name) == one.new
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from handrail.errors import System
+from handrail.errors import MachineError
 from handrail.files.changes import Change, SubtreeEntry
 from handrail.model import Access, Call, Result, Verdict
 
 
-class JournalFailed(System):
+class JournalFailed(MachineError):
     """The journal cannot be written, and nothing may be changed without it; `journal` is its path."""
 
     code = "journal_failed"

@@ -15,7 +15,7 @@ __all__ = ["BadImage", "BadPages", "BadPdf", "Limits", "kind"]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class MediaLimits:
     """What may be taken in, and what may come out. The defaults are what every model API of today accepts."""
 
     side: int = 1568

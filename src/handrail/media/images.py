@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.errors import ToolError
 from handrail.errors.extras import needs
-from handrail.media import BadImage, Limits, kind, separate_process
+from handrail.media import BadImage, MediaLimits, kind, separate_process
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ class Picture:
     """Whether something is lost that can be seen: size, or the frames behind the first."""
 
 
-def picture(source: int | bytes, size: int, limits: Limits | None = None) -> Picture:
+def picture(source: int | bytes, size: int, limits: MediaLimits | None = None) -> Picture:
     """The picture that an open file holds, or some bytes; raises `BadImage`."""
-    limits = limits or Limits()
+    limits = limits or MediaLimits()
     if size > limits.image_bytes:
         raise BadImage(size=size, most_bytes=limits.image_bytes)
     frames, end = separate_process.ask("image", source, size, limits)
@@ -76,7 +76,7 @@ def picture(source: int | bytes, size: int, limits: Limits | None = None) -> Pic
     return from_frame(frames[0])
 
 
-def from_frame(frame: separate_process.Frame) -> Picture:
+def from_frame(frame: separate_process.WorkerFrame) -> Picture:
     """The picture that the child process sent."""
     return Picture(raw=frame.raw, **frame.head["picture"])
 
@@ -87,7 +87,7 @@ def to_frame(shot: Picture) -> tuple[dict[str, Any], bytes]:
     return facts, facts.pop("raw")
 
 
-def answers(fd: int, size: int, limits: Limits) -> Iterator[tuple[dict[str, Any], bytes]]:
+def answers(fd: int, size: int, limits: MediaLimits) -> Iterator[tuple[dict[str, Any], bytes]]:
     """In the child process: the one frame for an image."""
     facts, raw = to_frame(decoded(_all(fd, size), limits))
     yield {"picture": facts}, raw
@@ -111,7 +111,7 @@ def _all(fd: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def decoded(raw: bytes, limits: Limits) -> Picture:
+def decoded(raw: bytes, limits: MediaLimits) -> Picture:
     """The picture in a file's bytes. Does the work in this process: for the child, and for tests."""
     with needs("images"):
         from PIL.Image import DecompressionBombError
@@ -128,7 +128,7 @@ def decoded(raw: bytes, limits: Limits) -> Picture:
         raise BadImage(broken=escape(str(error)[:200]) or type(error).__name__) from None
 
 
-def _decoded(raw: bytes, limits: Limits) -> Picture:
+def _decoded(raw: bytes, limits: MediaLimits) -> Picture:
     image = _opened(raw)
     width, height = image.size
     if width < 1 or height < 1:
@@ -235,7 +235,7 @@ def _fitted(image: Image, side: int) -> Image:
     return image if size == image.size else image.resize(size, Resampling.LANCZOS, reducing_gap=3.0)
 
 
-def encoded(image: Image, limits: Limits, own: str = "") -> tuple[str, bytes, tuple[int, int]]:
+def encoded(image: Image, limits: MediaLimits, own: str = "") -> tuple[str, bytes, tuple[int, int]]:
     """A picture as a file: its type, its bytes and its size. In its ``own`` format if that is short enough.
 
     Otherwise in the one that suits it, made smaller until it is short enough.

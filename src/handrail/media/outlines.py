@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from handrail.errors import NoOutline
-from handrail.media import Limits, separate_process
+from handrail.media import MediaLimits, separate_process
 from handrail.text.outlines.outline import MOST, Symbol, outline
 
-LIMITS = Limits(seconds=5.0)
+LIMITS = MediaLimits(seconds=5.0)
 
 
 def symbols(text: str, name: str, start: int = 1, most: int = MOST) -> list[Symbol]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from handrail.errors.extras import needs
-from handrail.media import BadPages, BadPdf, Limits, separate_process
+from handrail.media import BadPages, BadPdf, MediaLimits, separate_process
 from handrail.media.images import Picture, encoded, from_frame, to_frame
 from handrail.text.display import escape
 
@@ -71,14 +71,14 @@ def page_range(named: str, most: int = 20) -> tuple[int, int | None]:
     return first, last
 
 
-def count(fd: int, size: int, limits: Limits | None = None) -> int:
+def count(fd: int, size: int, limits: MediaLimits | None = None) -> int:
     """How many pages there are; raises `BadPdf`."""
-    return _ask("count", fd, size, limits or Limits(), 1).total
+    return _ask("count", fd, size, limits or MediaLimits(), 1).total
 
 
-def pages(fd: int, size: int, first: int, last: int | None, limits: Limits | None = None) -> Excerpt:
+def pages(fd: int, size: int, first: int, last: int | None, limits: MediaLimits | None = None) -> Excerpt:
     """Pages ``first`` to ``last`` of an open file; raises `BadPdf`, or `BadPages` if it does not have them."""
-    limits = limits or Limits()
+    limits = limits or MediaLimits()
     named = f"{first}-{last or ''}"
     if first < 1 or (last or first) < first or (last or first) - first >= limits.pages:
         page_range(named, limits.pages)  # says what is wrong with it
@@ -90,7 +90,7 @@ def pages(fd: int, size: int, first: int, last: int | None, limits: Limits | Non
     return found
 
 
-def _ask(task: str, fd: int, size: int, limits: Limits, first: int, **more: Any) -> Excerpt:
+def _ask(task: str, fd: int, size: int, limits: MediaLimits, first: int, **more: Any) -> Excerpt:
     if size > limits.pdf_bytes:
         raise BadPdf(size=size, most_bytes=limits.pdf_bytes)
     frames, end = separate_process.ask(task, fd, size, limits, first=first, **more)
@@ -104,7 +104,7 @@ def _ask(task: str, fd: int, size: int, limits: Limits, first: int, **more: Any)
     return Excerpt(frames[0].head["total"], found, end)
 
 
-def _page(frame: separate_process.Frame) -> PdfPage:
+def _page(frame: separate_process.WorkerFrame) -> PdfPage:
     shot = from_frame(frame) if frame.head["picture"] else None
     return PdfPage(picture=shot, **frame.head["page"])
 
@@ -136,7 +136,7 @@ class _Descriptor(io.RawIOBase):
 
 
 def answers(
-    fd: int, size: int, first: int, last: int | None, limits: Limits, only_count: bool = False
+    fd: int, size: int, first: int, last: int | None, limits: MediaLimits, only_count: bool = False
 ) -> Iterator[tuple[dict[str, Any], bytes]]:
     """In the child process: a frame with the number of pages, and one for each page that was asked for."""
     with needs("pdf"):
@@ -179,7 +179,7 @@ def _opened(fd: int, size: int) -> PdfDocument:
     return document
 
 
-def _drawn(document: PdfDocument, number: int, limits: Limits) -> tuple[dict[str, Any], bytes]:
+def _drawn(document: PdfDocument, number: int, limits: MediaLimits) -> tuple[dict[str, Any], bytes]:
     """The frame for a page; a page that is broken does not take the others with it."""
     import pypdfium2
 
@@ -202,7 +202,7 @@ def _clean(text: str) -> str:
     return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n").replace("\x02", "-"))
 
 
-def _shot(page: Any, limits: Limits) -> Picture:
+def _shot(page: Any, limits: MediaLimits) -> Picture:
     width, height = page.get_size()
     if not (math.isfinite(width) and math.isfinite(height) and width > 0 and height > 0):
         raise ValueError(f"a page of {width:g} x {height:g} points")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from handrail.errors import IoError, MissingExtra, NoOutline, ToolError, from_os
-from handrail.media import BadImage, BadPages, BadPdf, Limits
+from handrail.media import BadImage, BadPages, BadPdf, MediaLimits
 
 _SIZES = struct.Struct(">QQ")
 _BOOT = (
@@ -34,22 +34,22 @@ _ERRORS: dict[str, type[ToolError]] = {
 }
 
 
-class Frame(NamedTuple):
+class WorkerFrame(NamedTuple):
     """A piece of the answer."""
 
     head: dict[str, Any]
     raw: bytes
 
 
-class Answer(NamedTuple):
+class WorkerAnswer(NamedTuple):
     """What the child said, and how it ended."""
 
-    frames: list[Frame]
+    frames: list[WorkerFrame]
     end: str
     """Empty if it came to its end, else `late` or `crashed`."""
 
 
-def ask(task: str, source: int | bytes, size: int, limits: Limits, **more: Any) -> Answer:
+def ask(task: str, source: int | bytes, size: int, limits: MediaLimits, **more: Any) -> WorkerAnswer:
     """Have a task done on an open file, or on some bytes; raises the `ToolError` that it ended in."""
     if not sys.executable or getattr(sys, "frozen", False):
         raise IoError(why="there is no Python interpreter beside this program to decode it with")
@@ -75,7 +75,7 @@ def ask(task: str, source: int | bytes, size: int, limits: Limits, **more: Any) 
     if frames and "error" in frames[-1].head:
         raise _ERRORS[frames[-1].head["error"]](**frames[-1].head["facts"])
     late = late or child.returncode == -signal.SIGXCPU  # its time may also be up by the kernel's clock
-    return Answer(frames, "late" if late else "crashed" if child.returncode else "")
+    return WorkerAnswer(frames, "late" if late else "crashed" if child.returncode else "")
 
 
 def _listen(child: subprocess.Popen[bytes], given: bytes | None, seconds: float) -> tuple[bytes, bool]:
@@ -92,7 +92,7 @@ def _search_path() -> list[str]:
     return [ours, *(place for place in sys.path if os.path.isabs(place) and place != ours)]
 
 
-def _frames(said: bytes) -> Iterator[Frame]:
+def _frames(said: bytes) -> Iterator[WorkerFrame]:
     """The whole frames of an answer; the last one may have been cut off."""
     at = 0
     while at + _SIZES.size <= len(said):
@@ -101,7 +101,7 @@ def _frames(said: bytes) -> Iterator[Frame]:
         at = start + head + raw
         if at > len(said):
             return
-        yield Frame(json.loads(said[start : start + head]), said[start + head : at])
+        yield WorkerFrame(json.loads(said[start : start + head]), said[start + head : at])
 
 
 def say(out: BinaryIO, head: dict[str, Any], raw: bytes = b"") -> None:
@@ -111,7 +111,7 @@ def say(out: BinaryIO, head: dict[str, Any], raw: bytes = b"") -> None:
     out.flush()
 
 
-def confine(limits: Limits) -> None:
+def confine(limits: MediaLimits) -> None:
     """In the child: give up what a decoder does not need."""
     try:
         import resource

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from handrail.errors import ToolError
-from handrail.media import Limits
+from handrail.media import MediaLimits
 from handrail.media.separate_process import confine, say
 
 _INPUT, _OUTPUT, _ERRORS = 0, 1, 2
@@ -15,7 +15,7 @@ _INPUT, _OUTPUT, _ERRORS = 0, 1, 2
 
 def main(task: dict[str, Any]) -> None:
     """Do the task on standard input and answer in frames."""
-    limits = Limits(**task["limits"])
+    limits = MediaLimits(**task["limits"])
     confine(limits)
     with os.fdopen(os.dup(_OUTPUT), "wb") as out:
         os.dup2(_ERRORS, _OUTPUT)  # a library that prints must not get between the frames
@@ -27,7 +27,7 @@ def main(task: dict[str, Any]) -> None:
     os._exit(0)  # the answer is out: what a library does while it is taken down must not spoil it
 
 
-def _answers(task: dict[str, Any], limits: Limits) -> Iterable[tuple[dict[str, Any], bytes]]:
+def _answers(task: dict[str, Any], limits: MediaLimits) -> Iterable[tuple[dict[str, Any], bytes]]:
     if task["name"] == "image":
         from handrail.media import images
 

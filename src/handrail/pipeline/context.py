@@ -38,7 +38,7 @@ from handrail.tracker import moved_lines, stamp_of
 from handrail.workspace import WorkPath
 
 if TYPE_CHECKING:
-    from handrail.search.tree import Tree
+    from handrail.search.tree import SearchTree
     from handrail.shell.terminal import Terminal
 
 
@@ -108,7 +108,7 @@ class ToolContext:
 
         return changed
 
-    def tree(self, named: str) -> Tree:
+    def tree(self, named: str) -> SearchTree:
         return self._services.search.tree(self._paths[named])
 
     def saw(self, file: TextFile, first: int = 0, last: int = 0) -> None:

@@ -12,25 +12,25 @@ from handrail.workspace import WorkPath, Workspace
 
 if TYPE_CHECKING:
     from handrail.policy.own_files import OwnFiles
-    from handrail.search.tree import Sight, Tree
+    from handrail.search.tree import SearchTree, Visibility
     from handrail.search.walk import Listings
 
 
-def make_sight(policy: Policy, own: OwnFiles | None = None) -> Sight:
+def make_sight(policy: Policy, own: OwnFiles | None = None) -> Visibility:
     """The files that a search may see: those that the policy lets be read, without Handrail's ``own``."""
-    from handrail.search.tree import Sight
+    from handrail.search.tree import Visibility
 
     if own and own.is_within:
         seen = make_sight(policy).readable
-        return Sight(lambda real: own.shows(real) and (seen is None or seen(real)), None)
+        return Visibility(lambda real: own.shows(real) and (seen is None or seen(real)), None)
     hides = getattr(policy, "hides", None)
     if hides is not None and not hides:
-        return Sight()
+        return Visibility()
 
     def readable(real: str) -> bool:
         return policy.judge((Access("read", real, real),)).decision != "deny"
 
-    return Sight(getattr(policy, "readable", readable), hides)
+    return Visibility(getattr(policy, "readable", readable), hides)
 
 
 class SearchView:
@@ -41,7 +41,7 @@ class SearchView:
         self._policy = policy
         self._own = own
         self._listings: Listings | None = None
-        self._sight: Sight | None = None
+        self._sight: Visibility | None = None
         self._lock = threading.Lock()
 
     def follow(self, policy: Policy) -> None:
@@ -49,11 +49,11 @@ class SearchView:
         with self._lock:
             self._policy, self._sight = policy, None
 
-    def tree(self, path: WorkPath) -> Tree:
-        from handrail.search.tree import Tree
+    def tree(self, path: WorkPath) -> SearchTree:
+        from handrail.search.tree import SearchTree
         from handrail.search.walk import Listings
 
         with self._lock:
             self._listings = self._listings or Listings()
             self._sight = self._sight or make_sight(self._policy, self._own())
-            return Tree(self._workspace, path, self._listings, self._sight)
+            return SearchTree(self._workspace, path, self._listings, self._sight)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from handrail import dialects
 from handrail.dialects import Dialect, Spec
-from handrail.errors import Bug, Cancelled, ChangedSince, SessionOver, ToolError, from_os
+from handrail.errors import Bug, CallCancelled, ChangedSince, SessionOver, ToolError, from_os
 from handrail.files.artefacts import ALIAS, Artefacts
 from handrail.files.changes import Saving
 from handrail.files.locks import Locks, state_directory
@@ -232,7 +232,7 @@ class Session:
                 received = progress.reach(replace(received, call=rewritten, rewritten=consent.answer))
                 continue
             if received.cancel and received.cancel.is_set():  # perhaps while the person was thinking
-                raise Cancelled
+                raise CallCancelled
             # Meanwhile a link, a directory or the mode may have changed.
             if consent and not judged.still_holds(self._prepare(received, progress)):
                 continue

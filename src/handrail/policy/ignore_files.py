@@ -14,14 +14,14 @@ import stat
 from collections.abc import Sequence
 
 from handrail.policy.paths import is_at
-from handrail.search.ignores import Rules, read
+from handrail.search.ignores import IgnoreFile, read_lines
 
 NAMES = (".handrailignore", ".aiignore")
 _MOST_KEPT = 50_000
 _SIMPLE = re.compile(r"/?[\w.*?-]+(?:/[\w.*?-]+)*/?")
 _MOST_BYTES = 1 << 20
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
-_Chain = tuple[tuple[str, str, Rules], ...]
+_Chain = tuple[tuple[str, str, IgnoreFile], ...]
 """The nearest first: the directory with a slash behind it, the name of the file, its rules."""
 
 
@@ -57,7 +57,7 @@ class Ignored:
             if end:
                 why = why or self._named(chain, way)
             if not why:
-                own = ((f"{way}/", name, Rules(lines)) for name, lines in _files(way))
+                own = ((f"{way}/", name, IgnoreFile(lines)) for name, lines in _files(way))
                 chain = (*(entry for entry in own if entry[2]), *chain)
             chains[way] = chain, why
         return chain, why
@@ -65,7 +65,7 @@ class Ignored:
     def _named(self, chain: _Chain, path: str) -> str:
         for start, name, rules in chain:
             inner = path[len(start) :]
-            as_file, as_directory = rules.verdict(inner), rules.verdict(inner + "/")
+            as_file, as_directory = rules.is_ignored(inner), rules.is_ignored(inner + "/")
             if as_file if as_file == as_directory or not os.path.isdir(path) else as_directory:
                 return start + name
         return ""
@@ -93,4 +93,4 @@ def _lines(path: str) -> tuple[str, ...]:
     except OSError as error:
         return () if error.errno in _ABSENT else ("*",)
     fits = stat.S_ISREG(found.st_mode) and found.st_size <= _MOST_BYTES and os.access(path, os.R_OK)
-    return read(path) if fits else ("*",)
+    return read_lines(path) if fits else ("*",)

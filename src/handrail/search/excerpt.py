@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from handrail import system_calls
 from handrail.errors import BinaryFile
-from handrail.search.query import Found, Hit
-from handrail.search.tree import Tree
+from handrail.search.query import FileMatches, Hit
+from handrail.search.tree import SearchTree
 from handrail.text.codec import SNIFFED, detect_encoding
 from handrail.text.display import replace_surrogates
 
@@ -29,12 +29,12 @@ class Excerpt(NamedTuple):
 class Excerpts:
     """The lines of files, as text."""
 
-    def __init__(self, tree: Tree, chars: int) -> None:
+    def __init__(self, tree: SearchTree, chars: int) -> None:
         self._tree = tree
         self._chars = chars
         self._codecs: dict[str, str] = {}
 
-    def excerpt(self, found: Found, hit: Hit) -> Excerpt:
+    def excerpt(self, found: FileMatches, hit: Hit) -> Excerpt:
         """The line, or the part of it around the match."""
         raw = hit.raw if hit.after else hit.raw.rstrip(b"\r")
         column = max(0, min(hit.column, len(raw)))
@@ -65,10 +65,10 @@ class Excerpts:
             if edge:
                 return "utf-8"
         if path not in self._codecs:
-            self._codecs[path] = self._sniffed(path)
+            self._codecs[path] = self._detect_encoding(path)
         return self._codecs[path]
 
-    def _sniffed(self, path: str) -> str:
+    def _detect_encoding(self, path: str) -> str:
         tree = self._tree
         inner = tree.path.inner if not path else path if tree.path.inner == "." else f"{tree.path.inner}/{path}"
         try:

@@ -15,11 +15,11 @@ from itertools import islice
 from handrail import system_calls
 from handrail.errors import BinaryFile
 from handrail.search import ripgrep
-from handrail.search.python_engine import Plain, order
-from handrail.search.query import Found, Hit, Names, Page, Query
+from handrail.search.python_engine import PythonSearch, path_order
+from handrail.search.query import FileMatches, Hit, NameFilter, Query, ResultPage
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.ripgrep import Ripgrep, RipgrepFailed
-from handrail.search.tree import Tree
+from handrail.search.tree import SearchTree
 from handrail.text.codec import SNIFFED, Codec, detect_encoding
 
 _MOST_BYTES = 2 << 20
@@ -44,63 +44,67 @@ _LABELS = {
 """What ripgrep calls the encodings that files are found to be in."""
 
 
-def search(query: Query, tree: Tree, budget: Budget) -> Page:
+def search(query: Query, tree: SearchTree, budget: Budget) -> ResultPage:
     """The page of what is found; raises `BadPattern`, `BadGlobPattern`, `UnknownType`."""
     query.regex()  # a pattern that cannot be understood is refused before anything is opened
-    names = Names(query)
-    program, why = ripgrep.find(), "rg_not_found"
-    if program and (tree.is_file or ripgrep.able(tree)):
+    names = NameFilter(query)
+    program, why = ripgrep.find_program(), "rg_not_found"
+    if program and (tree.is_file or ripgrep.can_search(tree)):
         try:
             engine = Ripgrep(program, query, tree, names)
-            return _single(query, tree, budget, engine) if tree.is_file else _directory(query, tree, budget, engine)
+            return (
+                _search_file(query, tree, budget, engine)
+                if tree.is_file
+                else _search_directory(query, tree, budget, engine)
+            )
         except (RipgrepFailed, OSError):
             why = "rg_failed"
     elif program:
         why = "policy"
     receipt = Receipt(fallback=why)
     if tree.is_file:
-        return _single(query, tree, budget, None, receipt)
-    plain = Plain(query, tree, names, budget, receipt)
+        return _search_file(query, tree, budget, None, receipt)
+    plain = PythonSearch(query, tree, names, budget, receipt)
     found = plain.everywhere(query.mode) if query.order == "path" else plain.newest(query.mode)
-    return _streamed(query, found, receipt)
+    return _page_from_stream(query, found, receipt)
 
 
-def _directory(query: Query, tree: Tree, budget: Budget, engine: Ripgrep) -> Page:
+def _search_directory(query: Query, tree: SearchTree, budget: Budget, engine: Ripgrep) -> ResultPage:
     receipt = Receipt()
     newest_names = query.order == "newest" and query.mode != "content"
     run = engine.everywhere(query.mode, budget, receipt)
     if newest_names:  # all names are needed, but only the newest are kept
-        return _paged(query, _newest(tree, run, query.need), receipt)
-    found, all_of_it = _collected(run)
+        return _cut_page(query, _sort_newest(tree, run, query.need), receipt)
+    found, all_of_it = _collect(run)
     if all_of_it:
         if query.order == "path":
-            found.sort(key=lambda one: order(one.path))
+            found.sort(key=lambda one: path_order(one.path))
         else:
-            found = _newest(tree, found, len(found))
-        return _paged(query, found, receipt)
+            found = _sort_newest(tree, found, len(found))
+        return _cut_page(query, found, receipt)
     if query.order == "path":
         later = Receipt()
-        page = _streamed(query, engine.everywhere(query.mode, budget, later, in_order=True), later)
+        page = _page_from_stream(query, engine.everywhere(query.mode, budget, later, in_order=True), later)
         if later.stopped != "time_limit":
             return page
         receipt = later
         if not page.more and sum(one.count for one in page.found) < query.limit:
-            return _paged(query, sorted(found, key=lambda one: order(one.path)), receipt)
+            return _cut_page(query, sorted(found, key=lambda one: path_order(one.path)), receipt)
         return page
-    return _newest_lines(query, tree, budget, engine)
+    return _search_newest_lines(query, tree, budget, engine)
 
 
-def _newest_lines(query: Query, tree: Tree, budget: Budget, engine: Ripgrep) -> Page:
+def _search_newest_lines(query: Query, tree: SearchTree, budget: Budget, engine: Ripgrep) -> ResultPage:
     """The lines of the newest files, of many: their names first, then file after file until the page is full."""
     receipt = Receipt()
     names = engine.everywhere("files_with_matches", Budget(budget.left * 0.7), receipt)
-    newest = _newest(tree, names, query.need)
+    newest = _sort_newest(tree, names, query.need)
 
-    def lines() -> Iterator[Found]:
+    def lines() -> Iterator[FileMatches]:
         remaining = iter(newest)
         while chunk := [one.path for one in islice(remaining, _CHUNK)]:
-            some: dict[str, Found] = {}
-            fds = {fd: path for path in chunk if (fd := _opened(tree, path)) >= 0}
+            some: dict[str, FileMatches] = {}
+            fds = {fd: path for path in chunk if (fd := _open(tree, path)) >= 0}
             try:
                 part = Receipt()
                 some = {one.path: one for one in engine.among("content", fds, budget, part)}
@@ -113,13 +117,13 @@ def _newest_lines(query: Query, tree: Tree, budget: Budget, engine: Ripgrep) -> 
                 return
 
     stopped = receipt.stopped
-    page = _streamed(query, lines(), receipt)
+    page = _page_from_stream(query, lines(), receipt)
     if page.more and not stopped:
         receipt.stopped = ""  # every file was looked at for its name
     return page
 
 
-def _opened(tree: Tree, path: str) -> int:
+def _open(tree: SearchTree, path: str) -> int:
     """The file, opened without passing a link; -1 if it is gone."""
     inner = path if tree.path.inner == "." else f"{tree.path.inner}/{path}"
     try:
@@ -128,37 +132,39 @@ def _opened(tree: Tree, path: str) -> int:
         return -1
 
 
-def _single(query: Query, tree: Tree, budget: Budget, engine: Ripgrep | None, receipt: Receipt | None = None) -> Page:
+def _search_file(
+    query: Query, tree: SearchTree, budget: Budget, engine: Ripgrep | None, receipt: Receipt | None = None
+) -> ResultPage:
     """One file, in whatever encoding it is."""
     receipt = receipt or Receipt()
     fd = tree.workspace.open_file(tree.path)
     try:
         try:
-            codec = _sniffed(fd)
+            codec = _detect_encoding(fd)
         except BinaryFile:
             receipt.binary = 1
-            return Page((), False, receipt)
+            return ResultPage((), False, receipt)
         label = "" if codec.name == "utf-8" else _LABELS.get(codec.name, "")
         if engine and (codec.name == "utf-8" or label):
             found = list(engine.among(query.mode, {fd: ""}, budget, receipt, label))
         else:
-            plain = Plain(query, tree, Names(query), budget, receipt)
+            plain = PythonSearch(query, tree, NameFilter(query), budget, receipt)
             one = plain.file(fd, "", query.mode, None if codec.name == "utf-8" and not codec.bom else codec)
             found = [one] if one else []
     finally:
         os.close(fd)
-    return _paged(query, found, receipt)
+    return _cut_page(query, found, receipt)
 
 
-def _sniffed(fd: int) -> Codec:
+def _detect_encoding(fd: int) -> Codec:
     size = os.fstat(fd).st_size
     head = os.pread(fd, SNIFFED * 32, 0)
     return detect_encoding(head, whole=len(head) >= size)
 
 
-def _collected(run: Iterator[Found]) -> tuple[list[Found], bool]:
+def _collect(run: Iterator[FileMatches]) -> tuple[list[FileMatches], bool]:
     """All that comes, unless it is too much to be held."""
-    found: list[Found] = []
+    found: list[FileMatches] = []
     size = records = 0
     for one in run:
         found.append(one)
@@ -170,10 +176,10 @@ def _collected(run: Iterator[Found]) -> tuple[list[Found], bool]:
     return found, True
 
 
-def _newest(tree: Tree, found: Iterable[Found], most: int) -> list[Found]:
+def _sort_newest(tree: SearchTree, found: Iterable[FileMatches], most: int) -> list[FileMatches]:
     """The newest files of these, those of one age by path."""
     directory = tree.workspace.open_directory(tree.path)
-    dated: list[tuple[int, Found]] = []
+    dated: list[tuple[int, FileMatches]] = []
     try:
         for one in found:
             try:
@@ -182,13 +188,15 @@ def _newest(tree: Tree, found: Iterable[Found], most: int) -> list[Found]:
                 age = 0
             dated.append((age, one))
             if len(dated) > 2 * most + _MOST_RECORDS:
-                dated = _first(dated, most)
+                dated = _keep_newest(dated, most)
     finally:
         os.close(directory)
-    return [one for _, one in sorted(_first(dated, most), key=lambda each: (each[0], order(each[1].path)))[:most]]
+    return [
+        one for _, one in sorted(_keep_newest(dated, most), key=lambda each: (each[0], path_order(each[1].path)))[:most]
+    ]
 
 
-def _first(dated: list[tuple[int, Found]], most: int) -> list[tuple[int, Found]]:
+def _keep_newest(dated: list[tuple[int, FileMatches]], most: int) -> list[tuple[int, FileMatches]]:
     """The newest, and all that are as old as the last of them."""
     if len(dated) <= most:
         return dated
@@ -196,9 +204,9 @@ def _first(dated: list[tuple[int, Found]], most: int) -> list[tuple[int, Found]]
     return [each for each in dated if each[0] <= last]
 
 
-def _streamed(query: Query, run: Iterator[Found], receipt: Receipt) -> Page:
+def _page_from_stream(query: Query, run: Iterator[FileMatches], receipt: Receipt) -> ResultPage:
     """The page from results that come in order: no more is fetched than it takes."""
-    found: list[Found] = []
+    found: list[FileMatches] = []
     count = 0
     for one in run:
         found.append(one)
@@ -207,37 +215,37 @@ def _streamed(query: Query, run: Iterator[Found], receipt: Receipt) -> Page:
             run.close()  # type: ignore[attr-defined]
             receipt.stopped = receipt.stopped or "count_limit"
             break
-    return _paged(query, found, receipt)
+    return _cut_page(query, found, receipt)
 
 
-def _paged(query: Query, found: Iterable[Found], receipt: Receipt) -> Page:
+def _cut_page(query: Query, found: Iterable[FileMatches], receipt: Receipt) -> ResultPage:
     skip, left = query.offset, query.limit
-    page: list[Found] = []
+    page: list[FileMatches] = []
     for one in found:
         if one.count <= skip:
             skip -= one.count
             continue
         if not left:
-            return Page(page, True, receipt)
+            return ResultPage(page, True, receipt)
         taken = min(one.count - skip, left)
-        page.append(_part(one, skip, taken, query) if one.hits else one)
+        page.append(_take_part(one, skip, taken, query) if one.hits else one)
         left -= taken
         if one.count - skip > taken:
-            return Page(page, True, receipt)
+            return ResultPage(page, True, receipt)
         skip = 0
-    return Page(page, False, receipt)
+    return ResultPage(page, False, receipt)
 
 
-def _part(found: Found, skip: int, taken: int, query: Query) -> Found:
+def _take_part(found: FileMatches, skip: int, taken: int, query: Query) -> FileMatches:
     """Some of the matches of a file, with the lines around them."""
     matched = [hit for hit in found.hits if hit.matched][skip : skip + taken]
     if not query.before and not query.after:
         return replace(found, hits=matched, count=taken)
     chosen = {hit.line for hit in matched}
     near = {line for at in chosen for line in range(at - query.before, at + query.after + 1)}
-    hits = [_around(hit, chosen) for hit in found.hits if hit.line in near]
+    hits = [_as_context(hit, chosen) for hit in found.hits if hit.line in near]
     return replace(found, hits=hits, count=taken)
 
 
-def _around(hit: Hit, chosen: set[int]) -> Hit:
+def _as_context(hit: Hit, chosen: set[int]) -> Hit:
     return hit if hit.line in chosen else hit._replace(column=-1)

@@ -1,12 +1,11 @@
 """Ignore files: `.gitignore`, `.ignore` and `.rgignore`, with the meaning that git and ripgrep give them.
 
-A line is translated by pathspec. Of the lines that match an entry the last one counts, of the files the nearest; the
-three kinds beat each other in the order above, whichever directory they stand in. Only the entry itself is asked about,
-never what lies below it: who walks a tree does not enter a directory that is ignored.
+The last matching line of a file decides, and the nearest file; a later kind of the three overrides an earlier one in
+any directory. Only the entry itself is matched, never what lies below it: a walk does not enter an ignored directory.
 
-What stands above the directory that is searched counts as well: up to the top of the workspace, or of the repository
-around it. These lines become one list (`above`), written as they would be in the directory that is searched, which is
-also what ripgrep gets. It gives way to everything that stands further below.
+Ignore files above the searched directory count too, up to the top of the workspace or of its repository.
+`list_lines_above` rewrites their lines for the searched directory, and ripgrep gets the same list. Files further below
+override it.
 """
 
 from __future__ import annotations
@@ -17,105 +16,125 @@ import stat
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from handrail.text.globs import compile_glob
+from handrail.text.globs import compile_class, compile_glob, find_class_end
 
 NAMES = (".gitignore", ".ignore", ".rgignore")
 """Later ones beat earlier ones."""
 _MOST_BYTES = 1 << 20
 _MOST_NAMES = 100_000
-_DIRECTORY = "(?P<ps_d>/)"
-_ACROSS = re.compile(r"(\(\?:\.\+/\)\?|\(\?:/\.\+\)\?)")
-_STAR = re.compile(r"(\[\^/\][*+])")
-"""What pathspec writes for `**` and `*`. Both hold a slash, which nothing else in a name of a pattern can."""
 
 
-class Rule(NamedTuple):
-    """One line: matches the path of an entry, a slash behind a directory."""
+class IgnoreRule(NamedTuple):
+    """One line. It matches the path of an entry, with a slash at the end of a directory."""
 
     expression: re.Pattern[str]
     ignores: bool
     depth: int | None
-    """How many names a path must have that it matches; 0: it speaks of names at any depth; None: any number."""
+    """How many names a matching path has; 0: one name at any depth; None: any number."""
 
 
-class Rules:
+class IgnoreFile:
     """The lines of one ignore file."""
 
     def __init__(self, lines: Iterable[str]) -> None:
-        self._rules = [rule for line in lines if (rule := _rule(line))]
+        self._rules = [rule for line in lines if (rule := _parse_line(line))]
         self._any = re.compile("|".join(rule.expression.pattern for rule in self._rules) or "(?!)")
         self._depths = {rule.depth for rule in self._rules} - {0}
 
-    def verdict(self, path: str) -> bool | None:
-        """Whether the entry is ignored; None: these rules do not speak of it."""
+    def is_ignored(self, path: str) -> bool | None:
+        """Whether the entry is ignored; None: no line matches."""
         if not self._any.match(path):
             return None
         return next(rule.ignores for rule in reversed(self._rules) if rule.expression.match(path))
 
-    def by_name(self, below: str) -> bool:
-        """Whether in the directory ``below`` the name of an entry alone decides."""
+    def decides_by_name(self, below: str) -> bool:
+        """Whether the name of an entry alone decides in the directory ``below``."""
         return not self._depths or (None not in self._depths and below.count("/") + 1 not in self._depths)
 
     def __bool__(self) -> bool:
         return bool(self._rules)
 
 
-def _rule(line: str) -> Rule | None:
-    from pathspec.patterns.gitignore import GitIgnorePatternError  # slow to import, and only needed for a line
-    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
-
+def _parse_line(line: str) -> IgnoreRule | None:
+    """Translate a line of an ignore file; None for a blank line, a comment and a line that matches nothing."""
+    line = line if line.endswith("\\ ") else line.rstrip()
+    pattern = line.removeprefix("!")
+    names = pattern.removeprefix("/").removesuffix("/").split("/")
+    if line.startswith("#") or "" in names:
+        return None
+    names = [name for name, next_one in zip(names, [*names[1:], ""], strict=True) if name != "**" or next_one != "**"]
+    if "/" not in pattern.rstrip("/") and names != ["**"]:
+        names.insert(0, "**")
+    end = r"/\Z" if pattern.endswith("/") else r"/?\Z"
     try:
-        pattern = GitIgnoreSpecPattern(line)
-    except GitIgnorePatternError:  # as git does: a line that means nothing ignores nothing
+        expression = _translate(names, end)
+    except ValueError:  # as git does: a pattern that is not valid matches nothing
         return None
-    if pattern.include is None or pattern.regex is None:
-        return None
-    text = pattern.regex.pattern
-    if text == ".":  # everything
-        return Rule(re.compile("(?s:.)"), pattern.include, 0)
-    # pathspec also matches what lies below a directory that is named: here only the entry itself is meant.
-    bare = line.rstrip()
-    if text == _DIRECTORY:  # every directory
-        return Rule(re.compile(r"(?s:.+/\Z)"), pattern.include, 0)
-    if bare.endswith("/**/") and (
-        below := _rule(bare[:-1])
-    ):  # the directories below one, where pathspec takes that one
-        return below._replace(expression=re.compile(below.expression.pattern[:-2] + r".*/\Z)"))
-    direct = _bounded(text.replace(_DIRECTORY, "/") + r"\Z" if _DIRECTORY in text else text + ".")
-    names = line.strip().removeprefix("!").rstrip("/").removeprefix("**/")
-    depth = None if "**" in names else len(names.lstrip("/").split("/")) if "/" in names else 0
-    return Rule(re.compile(f"(?s:{direct})"), pattern.include, depth)
+    depth = None if "**" in names[1:] or "**" in names[:-2] else 0 if names[0] == "**" else len(names)
+    return IgnoreRule(re.compile(f"(?s:{expression})"), line == pattern, depth)
 
 
-def _bounded(text: str) -> str:
-    """The same expression, but none that tries every way to part a path: a line of many stars would take forever.
+def _translate(names: Sequence[str], end: str) -> str:
+    """Translate the names of a pattern into one expression that needs time proportional to the path.
 
-    What stands between two stars is taken where it comes first, and never elsewhere; so are the names between two `**`.
+    `**` stands for any number of directories. The names between two of them match at the first place that fits, and no
+    other place is tried; so do the characters between two stars of a name.
     """
-    first, *rest = _ACROSS.split(text)
-    parts = [_stars(first)]
-    for at in range(0, len(rest), 2):
-        across, names = rest[at].replace(".+", ".+?") + "?", _stars(rest[at + 1])
-        parts.append(f"(?>{across}{names}(?=/))" if at + 2 < len(rest) else rest[at] + names)
-    return "".join(parts)
+    last = names[-1] == "**"
+    if last:  # everything below; with a slash at the end, every directory below
+        names, end = names[:-1], r".+/\Z" if end.startswith(r"/\Z") else "."
+    parts = [""]
+    for name in names:
+        if name == "**":
+            parts.append("")
+        else:
+            parts[-1] += ("/" if parts[-1] else "") + _translate_name(name)
+    first, *rest = parts
+    expression = first
+    for number, part in enumerate(rest, start=1):
+        slash = "/" if expression else ""
+        is_last = number == len(rest)
+        expression += f"{slash}(?:.+/)?{part}" if is_last else f"{slash}(?>(?:.+?/)??{part}(?=/))"
+    return f"{expression}/{end}" if last and expression else expression + end
 
 
-def _stars(text: str) -> str:
-    first, *rest = _STAR.split(text)
-    parts = [first]
-    for at in range(0, len(rest), 2):
-        star, chars = rest[at : at + 2]
-        ends = at + 2 >= len(rest) or "/" in chars.replace("[^/]", "")  # the last star of this name
-        parts.append(star + chars if ends else f"(?>{star}?{chars})")
-    return "".join(parts)
+def _translate_name(name: str) -> str:
+    """Translate one name of a pattern; raises `ValueError` for an open bracket or a backslash at the end."""
+    parts: list[str] = [""]
+    at = 0
+    while at < len(name):
+        char = name[at]
+        at += 1
+        if char == "*":
+            parts.append("")
+        elif char == "?":
+            parts[-1] += "[^/]"
+        elif char == "[":
+            end = find_class_end(name, at - 1)
+            if end is None:
+                raise ValueError("the bracket is not closed")
+            parts[-1] += "(?!/)" + compile_class(name[at:end])
+            at = end + 1
+        elif char == "\\":
+            parts[-1] += re.escape(name[at : at + 1])
+            if at == len(name):
+                raise ValueError("nothing is escaped")
+            at += 1
+        else:
+            parts[-1] += re.escape(char)
+    first, *middle = parts
+    last = "[^/]*" + middle.pop() if middle else ""
+    return ("" if first else "(?=[^/])") + first + "".join(f"(?>[^/]*?{part})" for part in middle if part) + last
 
 
 class Ignores:
-    """The rules that hold in one directory: its own, and those of the directories above it."""
+    """The rules for one directory: its own, and those of the directories above it."""
 
     __slots__ = ("_above", "_chains", "_clean", "_every", "silent")
 
-    def __init__(self, above: Rules, chains: tuple[tuple[tuple[str, Rules], ...], ...] = ((), (), ())) -> None:
+    def __init__(
+        self, above: IgnoreFile, chains: tuple[tuple[tuple[str, IgnoreFile], ...], ...] = ((), (), ())
+    ) -> None:
         self._above = above
         self._chains = chains
         """For each kind of file, the nearest first: the directory it stands in (empty, or with a slash), its rules."""
@@ -125,7 +144,7 @@ class Ignores:
         self._clean: set[str] = set()
         """Names that no rule about names speaks of: most names come again and again."""
 
-    def below(self, prefix: str, own: tuple[Rules | None, ...]) -> Ignores:
+    def below(self, prefix: str, own: tuple[IgnoreFile | None, ...]) -> Ignores:
         """The rules in the directory ``prefix``, which has files of its own."""
         if not any(own):
             return self
@@ -134,50 +153,52 @@ class Ignores:
         )
         return Ignores(self._above, chains)
 
-    def verdicts(self, prefix: str, names: Sequence[str], mark: str = "") -> dict[str, bool]:
-        """Which of these names in the directory ``prefix`` the rules speak of, and whether they are ignored.
+    def judge(self, prefix: str, names: Sequence[str], mark: str = "") -> dict[str, bool]:
+        """Return which of these names in the directory ``prefix`` match a rule, and whether they are ignored.
 
-        A slash is the ``mark`` of directories. False: it is not ignored, and shown even if it is hidden.
+        ``mark`` is a slash for directories. False: not ignored, and shown even if hidden.
         """
-        by_name = all(rules.by_name(prefix[len(start) :]) for start, rules in self._every)
+        by_name = all(rules.decides_by_name(prefix[len(start) :]) for start, rules in self._every)
         if by_name and self._clean.issuperset(names):
             return {}
         found: dict[str, bool] = {}
         for name in names:
-            verdict = self._judged(prefix + name + mark)
+            verdict = self._judge(prefix + name + mark)
             if verdict is not None:
                 found[name] = verdict
             elif by_name and mark and len(self._clean) < _MOST_NAMES:
                 self._clean.add(name)  # not even as a directory, which more rules speak of
-            elif by_name and self._judged(prefix + name + "/") is None and len(self._clean) < _MOST_NAMES:
+            elif by_name and self._judge(prefix + name + "/") is None and len(self._clean) < _MOST_NAMES:
                 self._clean.add(name)
         return found
 
-    def _judged(self, path: str) -> bool | None:
+    def _judge(self, path: str) -> bool | None:
         for chain in reversed(self._chains):
             for prefix, rules in chain:
-                verdict = rules.verdict(path[len(prefix) :])
+                verdict = rules.is_ignored(path[len(prefix) :])
                 if verdict is not None:
                     return verdict
-        return self._above.verdict(path)
+        return self._above.is_ignored(path)
 
 
-def above(root: str, real: str) -> tuple[str, ...]:
-    """The lines that hold above the directory ``real`` in the workspace ``root``, as if they stood in ``real``."""
-    top = _repository(root) or root
+def list_lines_above(root: str, real: str) -> tuple[str, ...]:
+    """Return the lines from above the directory ``real`` in the workspace ``root``, rewritten for ``real``."""
+    top = _find_repository(root) or root
     names = [name for name in os.path.relpath(real, top).split("/") if name != "."]
     found: dict[str, list[str]] = {name: [] for name in NAMES}
     for depth in range(len(names)):
         directory = os.path.join(top, *names[:depth])
         for name in NAMES:
-            for line in read(os.path.join(directory, name)):
-                found[name] += _seen_from(line, names[depth:])
-    exclude = [line for text in read(os.path.join(top, ".git/info/exclude")) for line in _seen_from(text, names)]
+            for line in read_lines(os.path.join(directory, name)):
+                found[name] += _rewrite_line(line, names[depth:])
+    exclude = [
+        line for text in read_lines(os.path.join(top, ".git/info/exclude")) for line in _rewrite_line(text, names)
+    ]
     return (*exclude, *(line for name in NAMES for line in found[name]))
 
 
-def _repository(root: str) -> str | None:
-    """The top of the repository that ``root`` lies in."""
+def _find_repository(root: str) -> str | None:
+    """Return the top of the repository that contains ``root``; None outside of a repository."""
     here = root
     while True:
         if os.path.lexists(os.path.join(here, ".git")):
@@ -188,8 +209,8 @@ def _repository(root: str) -> str | None:
         here = parent
 
 
-def _seen_from(line: str, names: Sequence[str]) -> list[str]:
-    """What a line means below the directories ``names``: the same, or what is left of it, in one or more lines."""
+def _rewrite_line(line: str, names: Sequence[str]) -> list[str]:
+    """Rewrite a line for the directories ``names`` below: unchanged, or the rest of it, as one or more lines."""
     line = line.rstrip("\r")
     negation, bare = ("!", line[1:]) if line.startswith("!") else ("", line)
     if not bare.strip() or bare.startswith("#"):
@@ -209,8 +230,8 @@ def _seen_from(line: str, names: Sequence[str]) -> list[str]:
     return [f"{negation}/{'/'.join(rest)}" for rest in left]
 
 
-def read(path: str, opener: Callable[[], int] | None = None) -> tuple[str, ...]:
-    """The lines of an ignore file; none if there is no such file, or it is none that can be read."""
+def read_lines(path: str, opener: Callable[[], int] | None = None) -> tuple[str, ...]:
+    """Return the lines of an ignore file; none if it does not exist or cannot be read."""
     try:
         fd = opener() if opener else os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError:

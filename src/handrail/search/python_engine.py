@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import regex  # type: ignore[import-untyped]
 
 from handrail import system_calls
-from handrail.search.query import Found, Hit, Mode, Names, Query
+from handrail.search.query import FileMatches, Hit, Mode, NameFilter, Query
 from handrail.search.receipt import Budget, Receipt
-from handrail.search.regex import refusal
+from handrail.search.regex import bad_pattern
 from handrail.search.ripgrep_output import KEPT
-from handrail.search.tree import Tree
+from handrail.search.tree import SearchTree
 from handrail.search.walk import Walk
 from handrail.text.codec import Codec, detect_bom
 
@@ -33,10 +33,10 @@ class _Binary(Exception):
     """A NUL byte: this is no text."""
 
 
-class Plain:
+class PythonSearch:
     """One query, asked of one file after the other."""
 
-    def __init__(self, query: Query, tree: Tree, names: Names, budget: Budget, receipt: Receipt) -> None:
+    def __init__(self, query: Query, tree: SearchTree, names: NameFilter, budget: Budget, receipt: Receipt) -> None:
         self._query = query
         self._tree = tree
         self._names = names
@@ -45,7 +45,7 @@ class Plain:
         self._expression = _compiled(query)
         self._literal = query.pattern.encode("utf-8", "replace") if query.literal and not query.ignore_case else b""
 
-    def everywhere(self, mode: Mode) -> Iterator[Found]:
+    def everywhere(self, mode: Mode) -> Iterator[FileMatches]:
         """The files below the directory in the order of their paths; it stops when time is up."""
         walk = self._tree.walk(self._budget)
         for _, path in self._ordered(walk, False):
@@ -54,10 +54,10 @@ class Plain:
             if self._over():
                 return
 
-    def newest(self, mode: Mode) -> Iterator[Found]:
+    def newest(self, mode: Mode) -> Iterator[FileMatches]:
         """The newest files first."""
         walk = self._tree.walk(Budget(self._budget.left / 2))
-        files = sorted(self._ordered(walk, True), key=lambda file: (-file[0], order(file[1])))
+        files = sorted(self._ordered(walk, True), key=lambda file: (-file[0], path_order(file[1])))
         for _, path in files:
             if found := self._opened(path, mode):
                 yield found
@@ -95,7 +95,7 @@ class Plain:
                 setattr(self.receipt, name, getattr(self.receipt, name) + getattr(walk.receipt, name))
             self.receipt.stopped = self.receipt.stopped or walk.receipt.stopped
 
-    def _opened(self, path: str, mode: Mode) -> Found | None:
+    def _opened(self, path: str, mode: Mode) -> FileMatches | None:
         inner = path if self._tree.path.inner == "." else f"{self._tree.path.inner}/{path}"
         try:
             fd = system_calls.open_beneath(self._tree.workspace.beneath(self._tree.path), inner, _READ)
@@ -112,7 +112,7 @@ class Plain:
         finally:
             os.close(fd)
 
-    def file(self, fd: int, path: str, mode: Mode, codec: Codec | None = None) -> Found | None:
+    def file(self, fd: int, path: str, mode: Mode, codec: Codec | None = None) -> FileMatches | None:
         """What one open file holds."""
         found, size = os.fstat(fd), self._query.file_bytes
         if not stat.S_ISREG(found.st_mode):
@@ -262,12 +262,12 @@ class _Lines:
         self._number += len(lines)
         self._tail.extend(lines[-before:] if before else ())
 
-    def found(self, path: str) -> Found | None:
+    def found(self, path: str) -> FileMatches | None:
         if not self._count:
             return None
         if self._mode == "content":
-            return Found(path, self._hits, self._count)
-        return Found(path, number=self._count)
+            return FileMatches(path, self._hits, self._count)
+        return FileMatches(path, number=self._count)
 
 
 class _Across(_Lines):
@@ -329,7 +329,7 @@ def _filled(fd: int) -> bytes:
     return b"".join(parts)
 
 
-def order(path: str) -> list[bytes]:
+def path_order(path: str) -> list[bytes]:
     """What paths are sorted by: name by name, as bytes."""
     return [os.fsencode(name) for name in path.split("/")]
 
@@ -341,8 +341,8 @@ def _compiled(query: Query) -> regex.Pattern[str]:
     if checked is None:
         return regex.compile(regex.escape(query.pattern), flags)
     if checked.lacking:
-        raise refusal(query.pattern, f"{checked.lacking} need ripgrep, which is not there")
+        raise bad_pattern(query.pattern, f"{checked.lacking} need ripgrep, which is not there")
     try:
         return regex.compile("(?-f)" + checked.text, flags)
     except (regex.error, OverflowError, RecursionError) as error:
-        raise refusal(query.pattern, str(error)) from None
+        raise bad_pattern(query.pattern, str(error)) from None

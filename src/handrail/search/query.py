@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from handrail.errors import BadGlobPattern, UnknownType
 from handrail.search.receipt import Receipt
-from handrail.search.regex import LINE_BREAK, MOST_CHARS, Translated, refusal, translated
+from handrail.search.regex import LINE_BREAK, MOST_CHARS, TranslatedPattern, bad_pattern, translate
 from handrail.text.globs import BadGlob, Glob, compile_filter
 
 Mode = Literal["files_with_matches", "content", "count"]
@@ -51,16 +51,18 @@ class Query:
         """Whether a carriage return at the end of a line is not part of it: unless it is asked for."""
         return not self.multiline and "\r" not in self.pattern and "\\r" not in self.pattern
 
-    def regex(self) -> Translated | None:
+    def regex(self) -> TranslatedPattern | None:
         """The pattern, checked; None if it is plain text. Raises `BadPattern`."""
         if "\0" in self.pattern:
-            raise refusal(self.pattern, "it holds a NUL character", self.pattern.index("\0") + 1)
+            raise bad_pattern(self.pattern, "it holds a NUL character", self.pattern.index("\0") + 1)
         if len(self.pattern) > MOST_CHARS:
-            raise refusal(self.pattern, f"it has {len(self.pattern)} characters, and at most {MOST_CHARS} are searched")
+            raise bad_pattern(
+                self.pattern, f"it has {len(self.pattern)} characters, and at most {MOST_CHARS} are searched"
+            )
         if not self.literal:
-            return translated(self.pattern, self.multiline)
+            return translate(self.pattern, self.multiline)
         if "\n" in self.pattern and not self.multiline:
-            raise refusal(self.pattern, LINE_BREAK, self.pattern.index("\n") + 1)
+            raise bad_pattern(self.pattern, LINE_BREAK, self.pattern.index("\n") + 1)
         return None
 
 
@@ -82,7 +84,7 @@ class Hit(NamedTuple):
 
 
 @dataclass(slots=True)
-class Found:
+class FileMatches:
     """What one file holds of what is looked for."""
 
     path: str
@@ -94,19 +96,19 @@ class Found:
     """What is shown in the mode `count`."""
 
 
-class Page(NamedTuple):
+class ResultPage(NamedTuple):
     """The part of what was found that was asked for."""
 
-    found: Sequence[Found]
+    found: Sequence[FileMatches]
     more: bool
     receipt: Receipt
 
 
-class Names:
+class NameFilter:
     """Which files a search is for, by their names."""
 
     def __init__(self, query: Query) -> None:
-        self.globs = types()[query.type] if query.type else ()
+        self.globs = load_types()[query.type] if query.type else ()
         """Globs of the kind of file, each for a name without directories."""
         self._glob: Glob | None = None
         self._out = False
@@ -131,7 +133,7 @@ class Names:
 
 
 @cache
-def _table() -> Mapping[str, Sequence[str]]:
+def _read_types() -> Mapping[str, Sequence[str]]:
     return tomllib.loads(Path(__file__).with_name("types.toml").read_text(encoding="utf-8"))
 
 
@@ -140,6 +142,6 @@ class _Types(dict[str, Sequence[str]]):
         raise UnknownType(type=name, types=sorted(self))
 
 
-def types() -> Mapping[str, Sequence[str]]:
+def load_types() -> Mapping[str, Sequence[str]]:
     """The kinds of files that have a name, and the globs for each."""
-    return _Types(_table())
+    return _Types(_read_types())

@@ -1,4 +1,4 @@
-"""What a search looked at and what it did not, so that "nothing found" can be trusted."""
+"""Count what a search looked at and what it skipped, so that "nothing found" can be trusted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Stop = Literal["", "time_limit", "count_limit"]
 
 @dataclass(slots=True)
 class Receipt:
-    """Counts what was passed over, by the reason. What policy hides is not there, and not counted."""
+    """Counts skipped entries by reason. Files that policy hides are not counted."""
 
     searched: int = 0
     """Files looked at; for a listing, entries."""
@@ -26,8 +26,8 @@ class Receipt:
     """Why it ended before everything was looked at."""
     fallback: str = ""
     """Why the search was not made by ripgrep."""
-    told: list[str] = field(default_factory=list)
-    """What the search engine complained about."""
+    complaints: list[str] = field(default_factory=list)
+    """Error messages of the search engine."""
 
     @property
     def complete(self) -> bool:

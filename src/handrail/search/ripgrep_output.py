@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Protocol
 
-from handrail.search.query import Found, Hit
+from handrail.search.query import FileMatches, Hit
 
 _RECORD = re.compile(rb"([^\0]*)\0(\d+)(?::(\d+):|-)([^\n]*)\n")
 _BEGUN = re.compile(rb"([^\0]*)\0(\d+)(?::(\d+):|-)")
@@ -24,16 +24,16 @@ KEPT = 1 << 13
 """What is kept of such a line before and after the match."""
 
 
-class Reader(Protocol):
+class OutputReader(Protocol):
     """Takes the output piece by piece."""
 
     searched: int
     binary: int
 
-    def read(self, chunk: bytes) -> Iterator[Found]:
+    def read(self, chunk: bytes) -> Iterator[FileMatches]:
         """The files that are complete by now."""
 
-    def end(self) -> Iterator[Found]:
+    def end(self) -> Iterator[FileMatches]:
         """What was still held back."""
 
 
@@ -44,12 +44,12 @@ class Paths:
         self.searched = self.binary = 0
         self._rest = b""
 
-    def read(self, chunk: bytes) -> Iterator[Found]:
+    def read(self, chunk: bytes) -> Iterator[FileMatches]:
         whole, end, self._rest = (self._rest + chunk).rpartition(b"\0")
-        return map(Found, os.fsdecode(whole).split("\0")) if end else iter(())
+        return map(FileMatches, os.fsdecode(whole).split("\0")) if end else iter(())
 
-    def end(self) -> Iterator[Found]:
-        self.searched = _searched(self._rest)
+    def end(self) -> Iterator[FileMatches]:
+        self.searched = _parse_searched(self._rest)
         yield from ()
 
 
@@ -60,15 +60,15 @@ class Counts:
         self.searched = self.binary = 0
         self._rest = b""
 
-    def read(self, chunk: bytes) -> Iterator[Found]:
+    def read(self, chunk: bytes) -> Iterator[FileMatches]:
         text, at = self._rest + chunk, 0
         while record := _COUNT.match(text, at):
             at = record.end()
-            yield Found(os.fsdecode(record[1]), number=int(record[2]))
+            yield FileMatches(os.fsdecode(record[1]), number=int(record[2]))
         self._rest = text[at:]
 
-    def end(self) -> Iterator[Found]:
-        self.searched = _searched(self._rest)
+    def end(self) -> Iterator[FileMatches]:
+        self.searched = _parse_searched(self._rest)
         yield from ()
 
 
@@ -79,28 +79,28 @@ class Contents:
         self.searched = self.binary = 0
         self._rest = b""
         self._path: bytes | None = None
-        self._found: Found | None = None
+        self._current: FileMatches | None = None
         self._long: _LongLine | None = None
 
-    def read(self, chunk: bytes) -> Iterator[Found]:
+    def read(self, chunk: bytes) -> Iterator[FileMatches]:
         if self._long:
             hit, chunk = self._long.feed(chunk)
             if hit is None:
                 return
-            assert self._found
-            self._add(self._found, hit)
+            assert self._current
+            self._add(self._current, hit)
             self._long = None
         text, at = self._rest + chunk, 0
         while record := _RECORD.match(text, at):
             at = record.end()
-            begun = self._begun(record[1])
+            begun = self._begin_file(record[1])
             if begun:
                 yield begun
-            assert self._found
-            self._add(self._found, _hit(record[2], record[3], record[4]))
+            assert self._current
+            self._add(self._current, _parse_hit(record[2], record[3], record[4]))
         self._rest = text[at:]
         if len(self._rest) > LONG and (record := _BEGUN.match(self._rest)):
-            begun = self._begun(record[1])
+            begun = self._begin_file(record[1])
             if begun:
                 yield begun
             column = int(record[3]) - 1 if record[3] else -1
@@ -108,27 +108,27 @@ class Contents:
             self._long.feed(self._rest[record.end() :])
             self._rest = b""
 
-    def _begun(self, path: bytes) -> Found | None:
+    def _begin_file(self, path: bytes) -> FileMatches | None:
         """A record of another file begins: the file before it is complete."""
-        if self._path is not None and path.startswith(self._path) and (told := _BINARY.match(path, len(self._path))):
+        if self._path is not None and path.startswith(self._path) and (warning := _BINARY.match(path, len(self._path))):
             self.binary += 1
-            path = path[told.end() :]
+            path = path[warning.end() :]
         if path == self._path:
             return None
-        done, self._path, self._found = self._found, path, Found(os.fsdecode(path), count=0)
+        done, self._path, self._current = self._current, path, FileMatches(os.fsdecode(path), count=0)
         return done
 
     @staticmethod
-    def _add(found: Found, hit: Hit) -> None:
+    def _add(found: FileMatches, hit: Hit) -> None:
         found.hits.append(hit)
         found.count += hit.matched
 
-    def end(self) -> Iterator[Found]:
+    def end(self) -> Iterator[FileMatches]:
         if self._path is not None and self._rest.startswith(self._path):
             self.binary += _BINARY.match(self._rest, len(self._path)) is not None
-        self.searched = _searched(self._rest)
-        if self._found:
-            yield self._found
+        self.searched = _parse_searched(self._rest)
+        if self._current:
+            yield self._current
 
 
 class _LongLine:
@@ -154,7 +154,7 @@ class _LongLine:
         return Hit(self._line, column, bytes(self._kept), self._first > 0, self._seen > self._last), chunk[end + 1 :]
 
 
-def _hit(line: bytes, column: bytes | None, text: bytes) -> Hit:
+def _parse_hit(line: bytes, column: bytes | None, text: bytes) -> Hit:
     if column is None:
         cut = len(text) > KEPT
         return Hit(int(line), -1, text[:KEPT] if cut else text, after=cut)
@@ -165,6 +165,6 @@ def _hit(line: bytes, column: bytes | None, text: bytes) -> Hit:
     return Hit(int(line), at - first, text[first:last], first > 0, last < len(text))
 
 
-def _searched(tail: bytes) -> int:
+def _parse_searched(tail: bytes) -> int:
     found = _SEARCHED.search(b"\n" + tail)
     return int(found[1]) if found else 0

@@ -19,18 +19,18 @@ from types import TracebackType
 from handrail.search.receipt import Budget, Receipt
 
 _BLOCK = 1 << 18
-_MOST_SAID = 8 * 1024
-_UNHEARD = 8 << 20
+_MOST_MESSAGES = 8 * 1024
+_MOST_UNREAD = 8 << 20
 _NOW_AND_THEN = 0.2
 _PUNCH = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
-_MOST_TOLD = 3
+_MOST_COMPLAINTS = 3
 _DEBUG = re.compile(rb"^rg: DEBUG\|[^\n]*\n", re.MULTILINE)
 _LARGE = re.compile(rb"ignoring [^\n]*: \d+ bytes\n")
 _COMPLAINT = re.compile(r"^rg: (?!DEBUG\|)(.*): ([^:\n]+ \(os error (\d+)\))$", re.MULTILINE)
 _GONE = "2"  # removed while it was searched
 
 
-class Process:
+class RipgrepProcess:
     """ripgrep at work; it is ended and waited for on the way out, whatever happened."""
 
     def __init__(self, command: Sequence[str], here: str, fds: tuple[int, ...], budget: Budget, skip: str = "") -> None:
@@ -40,12 +40,12 @@ class Process:
             self._signs["ignored"] += (f'Override(Glob(Matched(Glob {{ from: None, original: "{skip}"'.encode(),)
         self._rest = b""
         self._counts: dict[str, int] = {}
-        self._told: dict[str, int] = {}
-        self._said = bytearray()
+        self._complaints: dict[str, int] = {}
+        self._messages = bytearray()
         self.expired = False
         self.code: int | None = None
-        self._heard = 0
-        self._side = os.memfd_create("handrail") if sys.platform == "linux" else _unnamed()
+        self._read_up_to = 0
+        self._side = os.memfd_create("handrail") if sys.platform == "linux" else _open_unnamed()
         environment = {name: value for name, value in os.environ.items() if name not in _UNWANTED}
         try:
             self._child = subprocess.Popen(  # noqa: S603 - a list of words, no shell
@@ -61,7 +61,7 @@ class Process:
             os.close(self._side)
             raise
 
-    def __enter__(self) -> Process:
+    def __enter__(self) -> RipgrepProcess:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -87,7 +87,7 @@ class Process:
                 if self._budget.left <= 0:
                     self.expired = True
                     return
-                self._listen(_UNHEARD)
+                self._read_messages(_MOST_UNREAD)
                 if not some:
                     continue
                 chunk = os.read(out, _BLOCK)
@@ -96,18 +96,18 @@ class Process:
                 yield chunk
         self.code = self._child.wait()
 
-    def _listen(self, at_least: int = 0) -> None:
+    def _read_messages(self, at_least: int = 0) -> None:
         """Read what was said on the side, if it is so much, and give its memory back."""
         end = os.fstat(self._side).st_size
-        if end - self._heard <= at_least:
+        if end - self._read_up_to <= at_least:
             return
-        while self._heard < end and (chunk := os.pread(self._side, _BLOCK, self._heard)):
-            self._hear(chunk)
-            self._heard += len(chunk)
+        while self._read_up_to < end and (chunk := os.pread(self._side, _BLOCK, self._read_up_to)):
+            self._count_messages(chunk)
+            self._read_up_to += len(chunk)
         if at_least and sys.platform == "linux":
-            ctypes.CDLL(None).fallocate(self._side, _PUNCH, ctypes.c_int64(0), ctypes.c_int64(self._heard))
+            ctypes.CDLL(None).fallocate(self._side, _PUNCH, ctypes.c_int64(0), ctypes.c_int64(self._read_up_to))
 
-    def _hear(self, chunk: bytes) -> None:
+    def _count_messages(self, chunk: bytes) -> None:
         """Count what was passed over; a format that is not known counts nothing."""
         whole, end, rest = (self._rest + chunk).rpartition(b"\n")
         self._rest = rest[:_BLOCK]
@@ -120,33 +120,33 @@ class Process:
             text = other.decode("utf-8", "replace")
             for found in _COMPLAINT.finditer(text):
                 if found[3] != _GONE:
-                    self._told[found[2]] = self._told.get(found[2], 0) + 1
-            self._said += other[: max(0, _MOST_SAID - len(self._said))]
+                    self._complaints[found[2]] = self._complaints.get(found[2], 0) + 1
+            self._messages += other[: max(0, _MOST_MESSAGES - len(self._messages))]
 
     @property
     def complaints(self) -> int:
         """How many places could not be read."""
-        self._listen()
-        return sum(self._told.values())
+        self._read_messages()
+        return sum(self._complaints.values())
 
     @property
-    def said(self) -> str:
+    def messages(self) -> str:
         """What it said besides, the beginning of it."""
-        self._listen()
-        return (bytes(self._said) + self._rest).decode("utf-8", "replace")
+        self._read_messages()
+        return (bytes(self._messages) + self._rest).decode("utf-8", "replace")
 
     def count(self, receipt: Receipt) -> None:
         """Into the receipt."""
-        self._listen()
+        self._read_messages()
         for name, count in self._counts.items():
             setattr(receipt, name, count)
         receipt.unreadable = self.complaints
-        receipt.told = list(self._told)[:_MOST_TOLD]
+        receipt.complaints = list(self._complaints)[:_MOST_COMPLAINTS]
         if self.expired:
             receipt.stopped = "time_limit"
 
 
-def _unnamed() -> int:
+def _open_unnamed() -> int:
     with tempfile.TemporaryFile() as file:
         return os.dup(file.fileno())
 

@@ -11,7 +11,7 @@ from typing import Literal
 from handrail.errors import NotDirectory, NotFound, ToolError
 from handrail.search import ignores
 from handrail.search.receipt import Budget
-from handrail.search.walk import Listings, Look, Walk
+from handrail.search.walk import Listings, Walk, WalkOptions
 from handrail.text.display import escape
 from handrail.workspace import WorkPath, Workspace
 
@@ -19,7 +19,7 @@ Kind = Literal["file", "dir", "link", "other"]
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Visibility:
     """What policy lets a search see."""
 
     readable: Callable[[str], bool] | None = None
@@ -28,10 +28,10 @@ class Sight:
     """Globs of what may not be read, so that no engine opens it. None: not known, each path must be asked about."""
 
 
-class Tree:
+class SearchTree:
     """What a path of the workspace holds: a directory, or a single file."""
 
-    def __init__(self, workspace: Workspace, path: WorkPath, listings: Listings, sight: Sight) -> None:
+    def __init__(self, workspace: Workspace, path: WorkPath, listings: Listings, sight: Visibility) -> None:
         self.workspace = workspace
         self.path = path
         self.sight = sight
@@ -51,7 +51,7 @@ class Tree:
 
     def above(self) -> Sequence[str]:
         """The lines of ignore files that hold here, from the directories above."""
-        return ignores.above(self._root, os.path.dirname(self.path.real) if self.is_file else self.path.real)
+        return ignores.list_lines_above(self._root, os.path.dirname(self.path.real) if self.is_file else self.path.real)
 
     @property
     def _root(self) -> str:
@@ -66,9 +66,9 @@ class Tree:
         root = self._root
         return lambda inner: readable(os.path.join(root, inner))
 
-    def look(self, *, hidden: bool, ignored: bool, obey: bool = True, skip: Sequence[str] = ()) -> Look:
+    def look(self, *, hidden: bool, ignored: bool, obey: bool = True, skip: Sequence[str] = ()) -> WalkOptions:
         """What a walk from here shows; inside `.git` it is entered."""
-        return Look(hidden, ignored, obey, frozenset(skip), ".git" in self.path.real.split("/"))
+        return WalkOptions(hidden, ignored, obey, frozenset(skip), ".git" in self.path.real.split("/"))
 
     def real(self, inner: str) -> str:
         """The real path of something below."""

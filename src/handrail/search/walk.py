@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from handrail import system_calls
-from handrail.search.ignores import NAMES, Ignores, Rules, read
+from handrail.search.ignores import NAMES, IgnoreFile, Ignores, read_lines
 from handrail.search.receipt import Budget, Receipt
 from handrail.text.globs import Glob, Places
 
@@ -30,11 +30,11 @@ _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _REGULAR = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-Names = Sequence[str]
+NameList = Sequence[str]
 _NOWHERE: Places = frozenset()
 
 
-class Listing(NamedTuple):
+class DirectoryListing(NamedTuple):
     """What one directory holds, each kind in the order of the names."""
 
     stamp: tuple[int, ...]
@@ -43,7 +43,7 @@ class Listing(NamedTuple):
     links: tuple[str, ...]
     others: tuple[str, ...]
     """Pipes, sockets, devices."""
-    rules: tuple[Rules | None, ...]
+    rules: tuple[IgnoreFile | None, ...]
     rule_stamps: tuple[tuple[int, ...], ...]
     proven: bool = False
     """Whether any later change would show in the stamps."""
@@ -59,7 +59,7 @@ class Directory:
     __slots__ = ("above", "dirs", "fd", "files", "links", "others", "prefix")
 
     def __init__(
-        self, prefix: str, fd: int, dirs: Names, files: Names, links: Names, others: Names, above: str = ""
+        self, prefix: str, fd: int, dirs: NameList, files: NameList, links: NameList, others: NameList, above: str = ""
     ) -> None:
         self.prefix = prefix
         """From the beginning of the walk: empty, or with a slash at its end."""
@@ -71,7 +71,7 @@ class Directory:
         self.links = links
         self.others = others
 
-    def mtimes(self, names: Names) -> list[int]:
+    def mtimes(self, names: NameList) -> list[int]:
         """When these were changed last; 0 for what is gone since it was listed."""
         fd, above, stat = self.fd, self.above, os.stat
         try:
@@ -81,7 +81,7 @@ class Directory:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class WalkOptions:
     """What a walk is to show."""
 
     hidden: bool = False
@@ -98,12 +98,12 @@ class Listings:
     """The listings of a session, by directory."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[int, int], Listing] = OrderedDict()
-        self._walks: OrderedDict[Hashable, Remembered] = OrderedDict()
+        self._known: OrderedDict[tuple[int, int], DirectoryListing] = OrderedDict()
+        self._walks: OrderedDict[Hashable, RememberedWalk] = OrderedDict()
         self._names = 0
         self._lock = threading.Lock()
 
-    def of(self, fd: int) -> Listing:
+    def of(self, fd: int) -> DirectoryListing:
         """What the open directory holds; raises `OSError`."""
         found = os.fstat(fd)
         number, stamp = (found.st_dev, found.st_ino), (found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
@@ -111,7 +111,7 @@ class Listings:
         if known and known.stamp == stamp and all(_stamp(fd, name) == was for name, was in _stamps(known)):
             return known
         now = time.time_ns()
-        fresh = _listed(fd, stamp)
+        fresh = _list_directory(fd, stamp)
         with self._lock:
             if old := self._known.pop(number, None):
                 self._names -= old.size
@@ -125,7 +125,7 @@ class Listings:
                 self._names -= self._known.popitem(last=False)[1].size
         return fresh
 
-    def recall(self, key: Hashable, root: int) -> Remembered | None:
+    def recall(self, key: Hashable, root: int) -> RememberedWalk | None:
         """What the same walk found before, if every directory that it passed proves to be unchanged."""
         known = self._walks.get(key)
         if known and all(
@@ -136,7 +136,7 @@ class Listings:
             return known
         return None
 
-    def remember(self, key: Hashable, walk: Remembered) -> None:
+    def remember(self, key: Hashable, walk: RememberedWalk) -> None:
         """Keep what a walk found, if it can be proven later that it still holds."""
         if all(step.listing.proven for step in walk.steps):
             with self._lock:
@@ -146,25 +146,25 @@ class Listings:
                     self._walks.popitem(last=False)
 
 
-class Step(NamedTuple):
+class WalkStep(NamedTuple):
     """One directory of a walk that is remembered."""
 
     path: str
     """Below the root."""
-    listing: Listing
+    listing: DirectoryListing
     seen: Directory
 
 
-class Remembered(NamedTuple):
+class RememberedWalk(NamedTuple):
     """A whole walk, with what it counted."""
 
-    steps: list[Step]
+    steps: list[WalkStep]
     visited: int
     ignored: int
     hidden: int
 
 
-def _listed(fd: int, stamp: tuple[int, ...]) -> Listing:
+def _list_directory(fd: int, stamp: tuple[int, ...]) -> DirectoryListing:
     dirs: list[str] = []
     files: list[str] = []
     links: list[str] = []
@@ -181,17 +181,19 @@ def _listed(fd: int, stamp: tuple[int, ...]) -> Listing:
                 others.append(entry.name)
     own = [name if name in files else "" for name in NAMES]
     stamps = tuple(_stamp(fd, name) if name else () for name in own)
-    rules = tuple(Rules(_lines(fd, name)) if name else None for name in own)
+    rules = tuple(IgnoreFile(_lines(fd, name)) if name else None for name in own)
     dirs.sort()
     files.sort()
-    return Listing(stamp, tuple(dirs), tuple(files), tuple(sorted(links)), tuple(sorted(others)), rules, stamps)
+    return DirectoryListing(
+        stamp, tuple(dirs), tuple(files), tuple(sorted(links)), tuple(sorted(others)), rules, stamps
+    )
 
 
 def _lines(fd: int, name: str) -> tuple[str, ...]:
-    return read(name, lambda: os.open(name, _REGULAR, dir_fd=fd))
+    return read_lines(name, lambda: os.open(name, _REGULAR, dir_fd=fd))
 
 
-def _stamps(listing: Listing) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _stamps(listing: DirectoryListing) -> Iterator[tuple[str, tuple[int, ...]]]:
     return ((name, was) for name, was in zip(NAMES, listing.rule_stamps, strict=True) if was)
 
 
@@ -219,34 +221,36 @@ class Walk:
         self._root = root
         self._inner = inner
         self._lines = tuple(above)
-        self._above = Rules(above)
+        self._above = IgnoreFile(above)
         self._listings = listings
         self._readable = readable
         self._budget = budget
         self.visited = 0
 
-    def directories(self, look: Look, glob: Glob | None = None, depth: int | None = None) -> Iterator[Directory]:
+    def directories(self, look: WalkOptions, glob: Glob | None = None, depth: int | None = None) -> Iterator[Directory]:
         """The directories, each before those in it, with what is to be seen; with a ``glob`` the files it matches."""
         key = (self._root, self._inner, self._lines, look, glob and (glob.pattern, glob.hidden), depth)
         known = self._listings.recall(key, self._root) if self._readable is None else None
         if known:
             self.visited, self.receipt.ignored, self.receipt.hidden = known.visited, known.ignored, known.hidden
-            self._stopped()
+            self._is_stopped()
             yield from (step.seen for step in known.steps)
             return
-        steps: list[Step] = []
-        yield from self._walked(look, glob, depth, steps)
+        steps: list[WalkStep] = []
+        yield from self._walk_fresh(look, glob, depth, steps)
         if self._readable is None and not self.receipt.stopped and not self.receipt.unreadable:
             receipt = self.receipt
-            self._listings.remember(key, Remembered(steps, self.visited, receipt.ignored, receipt.hidden))
+            self._listings.remember(key, RememberedWalk(steps, self.visited, receipt.ignored, receipt.hidden))
 
-    def _walked(self, look: Look, glob: Glob | None, depth: int | None, steps: list[Step]) -> Iterator[Directory]:
+    def _walk_fresh(
+        self, look: WalkOptions, glob: Glob | None, depth: int | None, steps: list[WalkStep]
+    ) -> Iterator[Directory]:
         hidden = look.hidden or (glob is not None and glob.says_hidden)
         places = glob.begin if glob else _NOWHERE
         waiting: list[tuple[str, Places, Ignores, int]] = [("", places, Ignores(self._above), 1)]
-        while waiting and not self._stopped():
+        while waiting and not self._is_stopped():
             prefix, places, ignores, level = waiting.pop()
-            path = _below(self._inner, prefix)
+            path = _join(self._inner, prefix)
             try:
                 fd = system_calls.open_beneath(self._root, path, _OPEN)
             except FileNotFoundError:  # gone since it was listed
@@ -260,10 +264,10 @@ class Walk:
                 if look.obey:
                     ignores = ignores.below(prefix, listing.rules)
                 judge = None if ignores.silent or look.ignored else ignores
-                dirs = self._seen(listing.dirs, prefix, look, hidden, judge, "/")
-                files = self._seen(listing.files, prefix, look, hidden, judge)
-                links = self._seen(listing.links, prefix, look, hidden, judge)
-                others = self._seen(listing.others, prefix, look, hidden, judge)
+                dirs = self._filter_names(listing.dirs, prefix, look, hidden, judge, "/")
+                files = self._filter_names(listing.files, prefix, look, hidden, judge)
+                links = self._filter_names(listing.links, prefix, look, hidden, judge)
+                others = self._filter_names(listing.others, prefix, look, hidden, judge)
                 if dirs and (depth is None or level < depth):
                     for name in reversed(dirs):
                         below = glob.enter(places, name) if glob else places
@@ -271,24 +275,24 @@ class Walk:
                             waiting.append((f"{prefix}{name}/", below, ignores, level + 1))
                 if glob:
                     dirs = others = ()
-                    match = last.match if (last := glob.last(places)) else _nothing
+                    match = last.match if (last := glob.last(places)) else _match_nothing
                     files = [name for name in files if match(name)]
                     links = [name for name in links if match(name)] if links else links
                 above = "" if path == "." else path + "/"
-                steps.append(Step(path, listing, Directory(prefix, self._root, dirs, files, links, others, above)))
+                steps.append(WalkStep(path, listing, Directory(prefix, self._root, dirs, files, links, others, above)))
                 yield Directory(prefix, fd, dirs, files, links, others)
             except OSError:
                 self.receipt.unreadable += 1
             finally:
                 os.close(fd)
 
-    def _seen(
-        self, names: Names, prefix: str, look: Look, hidden: bool, ignores: Ignores | None, mark: str = ""
-    ) -> Names:
+    def _filter_names(
+        self, names: NameList, prefix: str, look: WalkOptions, hidden: bool, ignores: Ignores | None, mark: str = ""
+    ) -> NameList:
         """The names that the walk is to see; the others are counted."""
         if not names:
             return names
-        spoken = ignores.verdicts(prefix, names, mark) if ignores else {}
+        spoken = ignores.judge(prefix, names, mark) if ignores else {}
         first, behind = bisect_left(names, "."), bisect_left(names, "/")  # the names that begin with a dot
         if spoken or first < behind or look.skip:
             out = {name for name, ignored in spoken.items() if ignored}
@@ -302,20 +306,20 @@ class Walk:
                     out.add(name)
             names = [name for name in names if name not in out]
         if self._readable:
-            names = [name for name in names if self._readable(_below(self._inner, prefix + name))]
+            names = [name for name in names if self._readable(_join(self._inner, prefix + name))]
         return names
 
-    def _stopped(self) -> bool:
+    def _is_stopped(self) -> bool:
         self.receipt.stopped = self.receipt.stopped or self._budget.spent(self.visited)
         return bool(self.receipt.stopped)
 
 
-def _below(inner: str, prefix: str) -> str:
+def _join(inner: str, prefix: str) -> str:
     path = prefix.rstrip("/")
     if inner == ".":
         return path or "."
     return f"{inner}/{path}" if path else inner
 
 
-def _nothing(_: str) -> None:
+def _match_nothing(_: str) -> None:
     return None

@@ -153,7 +153,7 @@ def _find_brace(pattern: str) -> tuple[int, int, list[int]] | None:
         if char == "\\":
             at += 1
         elif char == "[":
-            at = _find_class_end(pattern, at) or at
+            at = find_class_end(pattern, at) or at
         elif char == "{":
             opened.append((at, []))
         elif char == "," and opened:
@@ -195,8 +195,8 @@ def _compile_name(name: str, hidden: bool) -> re.Pattern[str]:
             parts.append([])
         elif char == "?":
             parts[-1].append(".")
-        elif char == "[" and (end := _find_class_end(name, at - 1)):
-            parts[-1].append(_compile_class(name[at:end]))
+        elif char == "[" and (end := find_class_end(name, at - 1)):
+            parts[-1].append(compile_class(name[at:end]))
             at = end + 1
         elif char == "\\" and at < len(name):
             parts[-1].append(re.escape(name[at]))
@@ -210,7 +210,7 @@ def _compile_name(name: str, hidden: bool) -> re.Pattern[str]:
     return re.compile(rf"(?s:(?!\.){body})\Z" if wild and not hidden else rf"(?s:{body})\Z")
 
 
-def _find_class_end(text: str, start: int) -> int | None:
+def find_class_end(text: str, start: int) -> int | None:
     """Where the `[` at ``start`` is closed; a `]` right behind it belongs to it."""
     at = start + 1
     if text[at : at + 1] in ("!", "^"):
@@ -220,7 +220,7 @@ def _find_class_end(text: str, start: int) -> int | None:
     return end if end > 0 and (slash < 0 or end < slash) else None
 
 
-def _compile_class(inner: str) -> str:
+def compile_class(inner: str) -> str:
     negated = inner[:1] in ("!", "^")
     inner = inner[1:] if negated else inner
     parts: list[str] = []

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from handrail.errors import ChangedSince, EmptyOld, NoChange, NoMatch, OtherCount, ToolError
+from handrail.errors import ChangedSince, EmptyOld, NoMatch, NothingToChange, OtherCount, ToolError
 from handrail.text.diff import number_new_lines
 from handrail.text.document import Splice, apply_splices
 from handrail.text.matching.find import plan_edit
@@ -60,7 +60,7 @@ def understood(
 ) -> EditPlan:
     """What this edit changes in ``content``; raises why it cannot be made."""
     if old_string == new_string:
-        raise NoChange(old=old_string)
+        raise NothingToChange(old=old_string)
     if not old_string:
         raise EmptyOld()
     return plan_edit(content, old_string, new_string, replace_all, matching, prose=path.endswith(_PROSE))

@@ -15,7 +15,7 @@ from pydantic.json_schema import SkipJsonSchema
 from handrail.errors import BadGlobPattern, SearchTimedOut
 from handrail.model import Access
 from handrail.search.receipt import Budget
-from handrail.search.tree import Tree
+from handrail.search.tree import SearchTree
 from handrail.search.walk import Directory
 from handrail.text.globs import BadGlob, compile_glob, fixed_part
 from handrail.tools.shared.coverage import passed_over
@@ -141,7 +141,7 @@ def run(args: Args, ctx: Context) -> Outcome:
     return Outcome("page" if page else "past" if total else "empty", facts, data, tuple(remarks))
 
 
-def _found(here: Directory, tree: Tree) -> Sequence[str]:
+def _found(here: Directory, tree: SearchTree) -> Sequence[str]:
     """The files that match, and the links that stand for one."""
     if not here.links:
         return here.files

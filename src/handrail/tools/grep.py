@@ -11,9 +11,9 @@ from pydantic.json_schema import SkipJsonSchema
 
 from handrail.search.excerpt import Excerpts
 from handrail.search.grep import search
-from handrail.search.query import Page, Query
+from handrail.search.query import Query, ResultPage
 from handrail.search.receipt import Budget, Receipt
-from handrail.search.tree import Tree
+from handrail.search.tree import SearchTree
 from handrail.tools.shared.coverage import passed_over
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Remark, Tool, Words
 
@@ -148,7 +148,7 @@ class Row:
         return self.kind not in ("context", "gap")
 
 
-def _rows(page: Page, args: Args, tree: Tree, limits: Limits) -> tuple[list[Row], bool]:
+def _rows(page: ResultPage, args: Args, tree: SearchTree, limits: Limits) -> tuple[list[Row], bool]:
     """The rows of the answer as far as there is room, and whether these are all."""
     rows: list[Row] = []
     room = limits.page_chars
@@ -162,7 +162,7 @@ def _rows(page: Page, args: Args, tree: Tree, limits: Limits) -> tuple[list[Row]
     return rows, True
 
 
-def _all_rows(page: Page, args: Args, tree: Tree, limits: Limits) -> Iterator[Row]:
+def _all_rows(page: ResultPage, args: Args, tree: SearchTree, limits: Limits) -> Iterator[Row]:
     excerpts = Excerpts(tree, limits.line_chars)
     grouped = bool(args.context or args.before or args.after)
     for number, one in enumerate(page.found):
@@ -193,7 +193,7 @@ def _remarks(receipt: Receipt, limits: Limits) -> list[Remark]:
     if receipt.stopped == "time_limit":
         remarks.append(Remark("time_limit", {"seconds": limits.seconds}))
     if receipt.unreadable or receipt.large:
-        remarks.append(Remark("not_all_searched", {"told": list(receipt.told)}))
+        remarks.append(Remark("not_all_searched", {"told": list(receipt.complaints)}))
     if receipt.fallback and limits.fallback_is_partial:
         remarks.append(Remark("fallback", {"why": receipt.fallback}))
     return remarks

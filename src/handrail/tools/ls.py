@@ -10,7 +10,7 @@ from pydantic import Field
 
 from handrail.errors import BadGlobPattern
 from handrail.search.receipt import Budget
-from handrail.search.tree import Kind, Tree
+from handrail.search.tree import Kind, SearchTree
 from handrail.search.walk import Directory
 from handrail.text.globs import BadGlob, compile_filter
 from handrail.tools.shared.coverage import passed_over
@@ -108,7 +108,7 @@ def _left_out(patterns: Sequence[str]) -> Callable[[str], bool]:
     return lambda path: any(glob.match(path) for glob in globs)
 
 
-def _rows(tree: Tree, directories: dict[str, Directory], left_out: Callable[[str], bool]) -> list[Row]:
+def _rows(tree: SearchTree, directories: dict[str, Directory], left_out: Callable[[str], bool]) -> list[Row]:
     """The entries in the order they are shown: directories first, each followed by what it holds."""
     rows: list[Row] = []
     waiting = [Row("", "dir")]

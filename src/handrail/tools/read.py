@@ -13,7 +13,7 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from handrail.errors import BadArguments, BinaryFile, FileTooLarge, PageTooLarge, PastColumn, PastEnd
-from handrail.files.pages import Page, Row, TextFile
+from handrail.files.pages import PageLine, TextFile, TextPage
 from handrail.text import lines
 from handrail.text.display import replace_surrogates
 from handrail.tools.shared import read_media
@@ -81,7 +81,7 @@ class Shown(NamedTuple):
 
     label: int | str
     text: str
-    row: Row
+    row: PageLine
     cut: int = 0
     """The column from which the rest of the line is left out; 0 if nothing is."""
 
@@ -165,7 +165,7 @@ def _about(file: TextFile, facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _page(file: TextFile, first: int, most: int, limits: Limits, column: int) -> Page:
+def _page(file: TextFile, first: int, most: int, limits: Limits, column: int) -> TextPage:
     width, budget = limits.line_chars, limits.page_chars
     if limits.page_overflow_is_error:
         budget = most * (width + 1)
@@ -176,7 +176,7 @@ def _page(file: TextFile, first: int, most: int, limits: Limits, column: int) ->
     return file.page(first, most, width, budget, column, limits.counts_long_lines)
 
 
-def _rows(page: tuple[Row, ...], column: int, size: int | None, most: int) -> list[Shown]:
+def _rows(page: tuple[PageLine, ...], column: int, size: int | None, most: int) -> list[Shown]:
     """The rows of a page; with a ``size`` longer lines are parted, and parts count as lines."""
     rows: list[Shown] = []
     for row in page[:most]:
@@ -221,7 +221,7 @@ def _by_feeds(file: TextFile, ctx: Context, facts: dict[str, Any], first: int, a
     limits: Limits = ctx.limits
     room = limits.answer_chars or limits.page_chars
     texts, more = _split(file, first, asked or limits.lines, room)
-    rows = [Shown(number, text, Row(number, text)) for number, text in enumerate(texts, start=first)]
+    rows = [Shown(number, text, PageLine(number, text)) for number, text in enumerate(texts, start=first)]
     ctx.saw(file, first if rows else 0, rows[-1].row.number if rows else 0)
     remarks = []
     if more and len(rows) != asked:
@@ -250,7 +250,7 @@ def _split(file: TextFile, first: int, most: int, room: int) -> tuple[list[str],
     return ([*texts, ""], False) if len(texts) < most else (texts, True)
 
 
-def _data(page: Page, rows: list[Shown], more: bool) -> dict[str, Any]:
+def _data(page: TextPage, rows: list[Shown], more: bool) -> dict[str, Any]:
     return {
         "truncated": more,
         "first": rows[0].row.number,

@@ -19,9 +19,9 @@ from handrail.errors import (
     BinaryFile,
     CannotEncode,
     EmptyMatch,
-    NoChange,
     NotCounted,
     NotFound,
+    NothingToChange,
     NotRegular,
     OtherCount,
     PermissionDenied,
@@ -33,7 +33,7 @@ from handrail.errors import (
 from handrail.files.versions import Stored, load
 from handrail.model import Access
 from handrail.search.receipt import Budget, Receipt
-from handrail.search.tree import Tree
+from handrail.search.tree import SearchTree
 from handrail.text.display import escape, replace_surrogates
 from handrail.text.document import decode_document
 from handrail.text.globs import BadGlob, compile_filter
@@ -127,7 +127,7 @@ class _Hunt:
 
     def __init__(self, args: Args, limits: Limits) -> None:
         if args.pattern == args.replacement and not args.regex and not args.ignore_case:
-            raise NoChange()
+            raise NothingToChange()
         self.receipt = Receipt()
         self.places: list[Place] = []
         self.real: dict[str, str] = {}
@@ -251,7 +251,7 @@ def _looked(args: Args, ctx: Context) -> _Hunt:
     return hunt
 
 
-def _files(args: Args, tree: Tree, hunt: _Hunt) -> Iterator[str]:
+def _files(args: Args, tree: SearchTree, hunt: _Hunt) -> Iterator[str]:
     """The files to look into, below the path that was given."""
     try:
         glob, out = compile_filter(args.glob) if args.glob else (None, False)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from handrail.files.changes import Subtree
     from handrail.files.pages import TextFile
     from handrail.files.versions import Stored
-    from handrail.search.tree import Tree
+    from handrail.search.tree import SearchTree
     from handrail.shell.terminal import Terminal
     from handrail.text.diff import Hunk
     from handrail.text.document import Document, Splice
@@ -123,7 +123,7 @@ class Context(Protocol):
     def open(self, named: str) -> TextFile:
         """A file to be read in pages."""
 
-    def tree(self, named: str) -> Tree:
+    def tree(self, named: str) -> SearchTree:
         """A directory to look around in, or a file to search."""
 
     def saw(self, file: TextFile, first: int = 0, last: int = 0) -> None:

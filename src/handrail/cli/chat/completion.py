@@ -84,12 +84,12 @@ def _walked(session: Session) -> Iterator[str]:
     from handrail.errors import ToolError
     from handrail.pipeline.search_view import make_sight
     from handrail.search.receipt import Budget
-    from handrail.search.tree import Tree
+    from handrail.search.tree import SearchTree
     from handrail.search.walk import Listings
 
     workspace = session.workspace
     try:
-        tree = Tree(workspace, workspace.resolve("."), Listings(), make_sight(session.policy))
+        tree = SearchTree(workspace, workspace.resolve("."), Listings(), make_sight(session.policy))
         for here in tree.walk(Budget(_SECONDS, _VISITS)).directories(tree.look(hidden=False, ignored=False)):
             for name in (*here.files, *(f"{name}/" for name in here.dirs)):
                 path = here.prefix + name

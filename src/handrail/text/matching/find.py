@@ -22,7 +22,7 @@ edges, an elided middle). No level ignores a letter, a digit or an operator of c
 
 from __future__ import annotations
 
-from handrail.errors import ManyLoose, NoChange, NoMatch, UnsureIndent
+from handrail.errors import ManyLoose, NoMatch, NothingToChange, UnsureIndent
 from handrail.text import lines
 from handrail.text.matching.indentation import Unsure
 from handrail.text.matching.literal import (
@@ -48,7 +48,7 @@ def plan_edit(
 ) -> EditPlan:
     """Compute what replacing ``old`` by ``new`` changes; raises if it applies nowhere or is ambiguous."""
     if old == new:
-        raise NoChange(old=old)
+        raise NothingToChange(old=old)
     refuse_omissions(text, old, new)
     match = find_literal(text, old, replace_all)
     plan = _plan_literal(text, match, old, new, replace_all, matching) if match else None
@@ -69,7 +69,7 @@ def plan_edit(
         longer = lines.to_feeds(old.strip()).count("\n") > lines.count_ends(text)
         raise NoMatch(old=old, longer=longer, **(find_nearest(file.bodies, file.keys, old) if file else {}))
     if not plan.splices:
-        raise NoChange(old=old)
+        raise NothingToChange(old=old)
     return plan
 
 

@@ -36,7 +36,7 @@ _OLD_NAMES = {  # how format 3 called what a later one names by its type
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class NotebookLimits:
     output_chars: int = 10_000
     """One output; its middle gives way."""
     outputs: int = 50
@@ -83,7 +83,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class NotebookView:
     """A notebook."""
 
     major: int
@@ -98,7 +98,7 @@ class View:
 class _Reader:
     """Reads one notebook; knows how many pictures may still be handed on."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: NotebookLimits) -> None:
         self.limits = limits
         self.pictures = limits.pictures
 
@@ -171,7 +171,7 @@ class _Reader:
         return Output(kind, f"{head}\n[{left} characters left out]\n{tail}", left)
 
 
-def view(text: str, limits: Limits | None = None) -> View | None:
+def view(text: str, limits: NotebookLimits | None = None) -> NotebookView | None:
     """The notebook that ``text`` is; None if it is none."""
     try:
         book = json.loads(text, parse_int=lambda digits: int(digits[:_DIGITS]))
@@ -191,16 +191,16 @@ def view(text: str, limits: Limits | None = None) -> View | None:
         ]
     else:
         return None
-    reader = _Reader(limits or Limits())
+    reader = _Reader(limits or NotebookLimits())
     names = _names(cells)
     try:
         shown_cells = tuple(reader.cell(index, cell, names[index]) for index, cell in enumerate(cells))
     except RecursionError:  # nested so deeply that it could be read, but not written
         return None
-    return View(book["nbformat"], _language(book, cells), shown_cells)
+    return NotebookView(book["nbformat"], _language(book, cells), shown_cells)
 
 
-def rows(book: View) -> Iterator[tuple[str, str]]:
+def rows(book: NotebookView) -> Iterator[tuple[str, str]]:
     """The notebook line by line, each behind a label, so that no source can pass for the head of a cell."""
     for cell in book.cells:
         run = "" if cell.run is None else f", run {cell.run}"

@@ -11,7 +11,7 @@ from handrail.errors import BadPath, IsDirectory, NotFound
 from handrail.files.changes import Subtree
 from handrail.files.pages import TextFile
 from handrail.model import Access
-from handrail.search.tree import Tree
+from handrail.search.tree import SearchTree
 from handrail.shell.patch_command import PatchCall, as_patch
 from handrail.shell.terminal import Terminal
 from handrail.text.document import Splice
@@ -104,7 +104,7 @@ class _Below:
     def open(self, named: str) -> TextFile:
         return self._ctx.open(self._long(named))
 
-    def tree(self, named: str) -> Tree:
+    def tree(self, named: str) -> SearchTree:
         return self._ctx.tree(self._long(named))
 
     def saw(self, file: TextFile, first: int = 0, last: int = 0) -> None:

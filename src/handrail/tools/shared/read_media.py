@@ -73,9 +73,9 @@ def _original(picture: Picture) -> tuple[int, int]:
 def _pdf(file: TextFile, ctx: Context, facts: dict[str, Any], pages: str | None) -> Outcome:
     from handrail.media import pdf
 
-    limits = media.Limits()
+    limits = media.MediaLimits()
     if pages is None:
-        first, last, limits = 1, None, media.Limits(pages=_FIRST_PAGES)
+        first, last, limits = 1, None, media.MediaLimits(pages=_FIRST_PAGES)
     else:
         first, last = pdf.page_range(pages, limits.pages)
     excerpt = pdf.pages(file.fd, file.size, first, last, limits)
