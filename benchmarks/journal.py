@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.editing import contents
 from benchmarks.measure import Line, Scale, Times, contest, seconds
 from handrail import Session, Settings
-from handrail.journal import Opening, Origin, Record
+from handrail.journal import Origin, PendingRecord, Record
 from handrail.journal.queries import Reader
 from handrail.journal.store import SqliteJournal
 from handrail.model import Call, Result
@@ -83,8 +83,8 @@ def both_steps(journal: SqliteJournal, data: bytes, calls: int) -> Line:
         item = Kept("/nowhere/x", f"{number}".encode("ascii") + data, 0o644)
         result = Result("Write", "ok", "done", data={"diff": "-a\n+b\n" * 50})
         started = time.perf_counter()
-        token = journal.begin(Opening(call, (), None, [item], origin))
-        failed = journal.record(Record(call, (), None, result, origin=origin, token=token))
+        token = journal.begin(PendingRecord(call, (), None, [item], origin))
+        failed = journal.record(Record(call, (), None, result=result, origin=origin, token=token))
         taken.append(time.perf_counter() - started)
         assert not failed
     taken.sort()

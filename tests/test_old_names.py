@@ -8,12 +8,18 @@ import sys
 import pytest
 
 import handrail
+from handrail.journal import PendingRecord
 from handrail.model import Access, Result
 
 
 def test_the_old_name_of_access_warns() -> None:
     with pytest.warns(DeprecationWarning, match=r"handrail\.Access"):
         assert handrail.Touch is Access
+
+
+def test_the_old_name_of_a_pending_record_warns() -> None:
+    with pytest.warns(DeprecationWarning, match=r"handrail\.PendingRecord"):
+        assert handrail.Opening is PendingRecord
 
 
 def test_the_old_name_of_the_accesses_of_a_result_warns() -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from handrail.approval.client import Approvers
     from handrail.dialects import Dialect, DialectError, Spec
     from handrail.errors import ToolError
-    from handrail.journal import Journal, JournalFailed, Opening, Record, Token
+    from handrail.journal import Journal, JournalFailed, PendingRecord, Record, Token
     from handrail.journal.selection import UnknownCall
     from handrail.journal.store import SqliteJournal
     from handrail.journal.undo import CannotUndo, UndoReport
@@ -66,7 +66,7 @@ _HOMES = {
     "Model": "agent.providers",
     "ModelError": "agent.providers",
     "Note": "model",
-    "Opening": "journal",
+    "PendingRecord": "journal",
     "Policy": "policy",
     "PolicyError": "policy.files",
     "PolicyFile": "policy.files",
@@ -119,7 +119,7 @@ __all__ = [
     "Model",
     "ModelError",
     "Note",
-    "Opening",
+    "PendingRecord",
     "Policy",
     "PolicyError",
     "PolicyFile",
@@ -144,7 +144,7 @@ __all__ = [
 ]
 
 
-_RENAMED = {"Touch": "Access"}
+_RENAMED = {"Opening": "PendingRecord", "Touch": "Access"}
 """Public names of the release before, which still work and warn."""
 
 

@@ -157,7 +157,7 @@ def test_a_value_that_the_database_keeps_otherwise_is_hashed_as_it_is_kept(tmp_p
 
     journal = SqliteJournal(str(tmp_path / "journal.db"))
     result = Result("Bash", "ok", "x", data={"exit_code": True}, time_ms=0.0)
-    assert not journal.record(Record(Call("Bash", {}), (), None, result))
+    assert not journal.record(Record(Call("Bash", {}), (), None, result=result))
     with Reader(journal.path) as reader:
         assert reader.verify() is None
     journal.close()

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from handrail.journal import Opening, Record, Token
+from handrail.journal import PendingRecord, Record, Token
 from handrail.journal.store import SqliteJournal
 from tests.journal.wired import Wired
 
@@ -43,8 +43,8 @@ def endless(root: str, path: str, name: str) -> None:
 class Dying(SqliteJournal):
     when = ""
 
-    def begin(self, opening: Opening, token: Token | None = None) -> Token:
-        made = super().begin(opening, token)
+    def begin(self, pending: PendingRecord, token: Token | None = None) -> Token:
+        made = super().begin(pending, token)
         if self.when == "begin":
             os.kill(os.getpid(), signal.SIGKILL)
         return made

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.journal import JournalFailed, Opening
+from handrail.journal import JournalFailed, PendingRecord
 from handrail.journal.queries import Reader
 from handrail.journal.store import SqliteJournal
 from handrail.model import Call
@@ -67,7 +67,7 @@ def test_an_unusable_journal_cannot_be_read_and_is_left_as_it_is(tmp_path: Path,
     bad = tmp_path / "bad.db"
     spoil(bad)
     was = bad.read_bytes() if bad.is_file() else None
-    SqliteJournal(str(bad)).begin(Opening(Call("Write", {}), (), None, []))
+    SqliteJournal(str(bad)).begin(PendingRecord(Call("Write", {}), (), None, []))
     with pytest.raises(JournalFailed) as raised:
         Reader(str(bad)).calls()
     assert raised.value.facts["journal"] == str(bad)
@@ -78,7 +78,7 @@ def test_a_journal_below_a_file_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     journal = SqliteJournal(str(tmp_path / "file" / "journal.db"), required=True)
     with pytest.raises(JournalFailed, match=r"the journal .*/file/journal\.db cannot be used: ."):
-        journal.begin(Opening(Call("Write", {}), (), None, []))
+        journal.begin(PendingRecord(Call("Write", {}), (), None, []))
 
 
 def test_a_journal_that_is_removed_under_a_running_session_is_begun_anew(

@@ -51,7 +51,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def fill(path: str, count: int, workspace: Path, files: bool) -> None:
     """Calls of another session, older than all that come later."""
     made = SqliteJournal(path)
-    assert made.record(Record(Call("Read", {}), (), None, Result("Read", "ok", ""), origin=Origin("old"))) == ""
+    assert made.record(Record(Call("Read", {}), (), None, result=Result("Read", "ok", ""), origin=Origin("old"))) == ""
     made.close()
     seqs = range(2, count + 2)
     marks = ", ".join("?" * len(_COLUMNS.split(", ")))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from handrail.files.versions import hash_bytes
-from handrail.journal import Kept, Opening, Record, images
+from handrail.journal import Kept, PendingRecord, Record, images
 from handrail.journal.queries import Reader
 from handrail.journal.store import SqliteJournal
 from handrail.model import Call, Result
@@ -157,9 +157,9 @@ def test_a_change_that_is_tried_again_has_one_row_with_what_was_tried_last(
     call, path = Call("Write", {"file_path": "f"}), tmp_path / "f"
     token = None
     for text in (b"first", b"second"):
-        token = journal.begin(Opening(call, (), None, [Kept(str(path), text, 0o644)]), token)
+        token = journal.begin(PendingRecord(call, (), None, [Kept(str(path), text, 0o644)]), token)
     path.write_bytes(b"after")
-    assert journal.record(Record(call, (), None, Result("Write", "ok", ""), token=token)) == ""
+    assert journal.record(Record(call, (), None, result=Result("Write", "ok", ""), token=token)) == ""
     with Reader(journal.path) as reader:
         (row,) = reader.calls()
         (file,) = reader.files(row.seq)
@@ -170,5 +170,5 @@ def test_a_change_that_is_tried_again_has_one_row_with_what_was_tried_last(
 def test_contents_that_are_too_big_to_keep_are_named_at_once(tmp_path: Path) -> None:
     journal = SqliteJournal(str(tmp_path / "small.db"), budget=1_000)
     items = [Kept("/a", os.urandom(2_000), 0o644), Kept("/b", b"small", 0o644)]
-    assert journal.begin(Opening(Call("Write", {}), (), None, items)).unkept == ("/a",)
+    assert journal.begin(PendingRecord(Call("Write", {}), (), None, items)).unkept == ("/a",)
     journal.close()

@@ -15,7 +15,7 @@ import pytest
 
 from handrail import Session, Settings
 from handrail.files import locks
-from handrail.journal import JournalFailed, Opening, Record, shared
+from handrail.journal import JournalFailed, PendingRecord, Record, shared
 from handrail.journal import writer as writing
 from handrail.journal.chain import Anchor
 from handrail.journal.queries import Reader
@@ -26,8 +26,8 @@ from handrail.journal.writer import Writer
 from handrail.model import Call, Result
 
 BUDGET = 1 << 20
-OPENING = Opening(Call("Write", {}), (), None, [])
-RECORD = Record(Call("Read", {}), (), None, Result("Read", "ok", ""))
+PENDING = PendingRecord(Call("Write", {}), (), None, [])
+RECORD = Record(Call("Read", {}), (), None, result=Result("Read", "ok", ""))
 
 
 @pytest.fixture(autouse=True)
@@ -102,9 +102,9 @@ def test_each_user_has_limits_of_its_own(tmp_path: Path) -> None:
     warns = open_journal(str(tmp_path / "journal.db"), required=False, budget=10)
     requires = open_journal(str(tmp_path / "journal.db"), required=True, budget=20)
     assert (warns.budget, requires.budget) == (10, 20)
-    assert warns.begin(OPENING).warning
+    assert warns.begin(PENDING).warning
     with pytest.raises(JournalFailed):
-        requires.begin(OPENING)
+        requires.begin(PENDING)
     warns.close()
     requires.close()
 
@@ -112,9 +112,9 @@ def test_each_user_has_limits_of_its_own(tmp_path: Path) -> None:
 def test_a_call_that_ends_after_its_session_was_closed_is_recorded(tmp_path: Path) -> None:
     path = str(tmp_path / "journal.db")
     journal = open_journal(path, required=False, budget=BUDGET)
-    token = journal.begin(OPENING)
+    token = journal.begin(PENDING)
     journal.close()
-    assert journal.record(Record(OPENING.call, (), None, RECORD.result, token=token)) == ""
+    assert journal.record(Record(PENDING.call, (), None, result=RECORD.result, token=token)) == ""
     with Reader(path) as reader:
         assert [row.status for row in reader.calls()] == ["ok"]
 

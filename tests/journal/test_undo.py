@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.journal import Kept, Opening, Origin, Record
+from handrail.journal import Kept, Origin, PendingRecord, Record
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo import Conflict, Restored, UnknownCall
 from handrail.model import Call, Result
@@ -243,9 +243,9 @@ def kept(journal: SqliteJournal, project: Path, names: list[str], command: Calla
         there = path.exists()
         mode = path.stat().st_mode & 0o7777 if there else None
         items.append(Kept(str(path), path.read_bytes() if there else None, mode))
-    token = journal.begin(Opening(call, (), None, items, origin))
+    token = journal.begin(PendingRecord(call, (), None, items, origin))
     command()
-    assert journal.record(Record(call, (), None, Result("Bash", "ok", ""), origin=origin, token=token)) == ""
+    assert journal.record(Record(call, (), None, result=Result("Bash", "ok", ""), origin=origin, token=token)) == ""
 
 
 def test_what_a_command_did_to_files_that_were_kept_is_taken_back(

@@ -11,7 +11,7 @@ from handrail import AllowAll, Session, Settings
 from handrail.files.changes import Saving
 from handrail.files.locks import Locks
 from handrail.files.recovery import recover
-from handrail.journal import Opening, Origin, Record, Token
+from handrail.journal import Origin, PendingRecord, Record, Token
 from handrail.journal.queries import CallRow, Reader
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo import Hands, UndoReport, undo
@@ -24,8 +24,8 @@ class _Both:
         self.session, self.real = session, journal
         self.warning = ""
 
-    def begin(self, opening: Opening, token: Token | None = None) -> Token:
-        return self.real.begin(replace(opening, origin=self.session.origin), token)
+    def begin(self, pending: PendingRecord, token: Token | None = None) -> Token:
+        return self.real.begin(replace(pending, origin=self.session.origin), token)
 
     def record(self, record: Record) -> str:
         self.warning = self.real.record(replace(record, origin=self.session.origin))

@@ -8,7 +8,7 @@ and is enough to take the change back.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from handrail.errors import MachineError
@@ -64,13 +64,14 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class PendingRecord:
     """A call that is about to change something."""
 
     call: Call
     accesses: tuple[Access, ...]
     verdict: Verdict | None
-    changes: Sequence[Change | Kept | Piece]
+    """None for a call that was stopped before it could be judged."""
+    changes: Sequence[Change | Kept | Piece] = ()
     origin: Origin = Origin()
 
 
@@ -89,35 +90,28 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """A call and all that came of it."""
+class Record(PendingRecord):
+    """A finished call: its result, and the changes that were made, earlier contents included."""
 
-    call: Call
-    accesses: tuple[Access, ...]
-    verdict: Verdict | None
-    """None for a call that was stopped before it could be judged."""
-    result: Result
-    changes: tuple[Change, ...] = ()
-    """What was changed, the contents before included."""
-    traceback: str = ""
-    """For a fault of this program."""
-    origin: Origin = Origin()
-    token: Token | None = None
+    result: Result = field(kw_only=True)
+    traceback: str = field(default="", kw_only=True)
+    """Of a fault in this program."""
+    token: Token | None = field(default=None, kw_only=True)
     """From `begin`, if the call came that far."""
-    data: Mapping[str, Any] | None = None
-    """What the tool says for programs, before the dialect has shaped it; the result's own if None."""
+    data: Mapping[str, Any] | None = field(default=None, kw_only=True)
+    """The tool's values for programs, before the dialect shaped them; the result's own if None."""
 
 
 class Journal(Protocol):
     """Keeps records."""
 
-    def begin(self, opening: Opening, token: Token | None = None) -> Token:
+    def begin(self, pending: PendingRecord, /, token: Token | None = None) -> Token:
         """Called right before a change is made, under its locks; again, with the ``token``, if that has to be retried.
 
         Raises `JournalFailed` to stop the change.
         """
 
-    def record(self, record: Record) -> str:
+    def record(self, record: Record, /) -> str:
         """Called once for every call, before its result is handed out; a text says why that failed."""
 
     def close(self) -> None:
@@ -127,8 +121,8 @@ class Journal(Protocol):
 class NoJournal:
     """Keeps nothing."""
 
-    def begin(self, opening: Opening, token: Token | None = None) -> Token:
-        if any(isinstance(change, Change) and change.keep for change in opening.changes):
+    def begin(self, pending: PendingRecord, token: Token | None = None) -> Token:
+        if any(isinstance(change, Change) and change.keep for change in pending.changes):
             raise JournalFailed(journal="", why="this session keeps no journal")
         return token or Token(0)
 

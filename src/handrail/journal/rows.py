@@ -17,7 +17,7 @@ from typing import Any
 
 from handrail.files.changes import Change, SubtreeEntry
 from handrail.files.versions import hash_bytes
-from handrail.journal import Kept, Opening, Piece, Record
+from handrail.journal import Kept, PendingRecord, Piece, Record
 from handrail.journal.images import SCHEMA as IMAGES
 from handrail.model import Access
 from handrail.secrets.masking import Mask
@@ -55,9 +55,9 @@ CREATE INDEX IF NOT EXISTS files_path ON files (path);
 {IMAGES}"""
 
 
-def begin_row(opening: Opening | Record, now: int, mask: Mask) -> tuple[Any, ...]:
+def begin_row(record: PendingRecord, now: int, mask: Mask) -> tuple[Any, ...]:
     """The columns that are known when a call begins."""
-    call, verdict, origin = opening.call, opening.verdict, opening.origin
+    call, verdict, origin = record.call, record.verdict, record.origin
     hide = origin.hide
     return (
         now,
@@ -67,7 +67,7 @@ def begin_row(opening: Opening | Record, now: int, mask: Mask) -> tuple[Any, ...
         os.getpid(),
         _json(mask.value(call.arguments)),
         _length(call.arguments),
-        _json([_touch(t, mask, hide) for t in opening.accesses]),
+        _json([_touch(t, mask, hide) for t in record.accesses]),
         verdict.decision if verdict else None,
         clean(verdict.rule) if verdict else None,
         clean(origin.hide(verdict.why)) if verdict else None,

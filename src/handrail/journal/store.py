@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from handrail.files.changes import Change
-from handrail.journal import JournalFailed, Kept, Opening, Piece, Record, Token, images
+from handrail.journal import JournalFailed, Kept, PendingRecord, Piece, Record, Token, images
 from handrail.journal.database import Database, Head
 from handrail.journal.rows import BEGIN, END, after_row, as_stored, begin_row, contents, end_row, file_row, pieces
 from handrail.journal.writer import Writer, reason
@@ -57,11 +57,11 @@ class SqliteJournal:
         except (sqlite3.Error, OSError) as error:
             raise JournalFailed(journal=self.path, why=reason(error)) from None
 
-    def begin(self, opening: Opening, token: Token | None = None) -> Token:
+    def begin(self, pending: PendingRecord, token: Token | None = None) -> Token:
         try:
-            return self._begin(opening, token)
+            return self._begin(pending, token)
         except (sqlite3.Error, OSError) as error:
-            if self.required or any(isinstance(one, Change) and one.keep for one in opening.changes):
+            if self.required or any(isinstance(one, Change) and one.keep for one in pending.changes):
                 raise JournalFailed(journal=self.path, why=reason(error)) from None
             return Token(token.seq if token else 0, -1, (), warning=reason(error))
 
@@ -78,13 +78,13 @@ class SqliteJournal:
     def _database(self) -> contextlib.AbstractContextManager[Database]:
         return self._writer.database()
 
-    def _begin(self, opening: Opening, token: Token | None) -> Token:
+    def _begin(self, pending: PendingRecord, token: Token | None) -> Token:
         attempt = token.attempt + 1 if token and token.seq else 0
-        changes = pieces(opening.changes)
+        changes = pieces(pending.changes)
         wanted = contents(changes)
         ready = self._packed(wanted)
         big = {digest for digest, one in ready.items() if len(one.data) > self._most()}
-        must = any(isinstance(one, Change) and one.keep for one in opening.changes)
+        must = any(isinstance(one, Change) and one.keep for one in pending.changes)
         if must and (big or sum(len(one.data) for one in ready.values()) > self.budget):
             raise JournalFailed(journal=self.path, why="it is larger than what the journal may keep")
         with self._database() as db, db.writing() as head:
@@ -92,7 +92,7 @@ class SqliteJournal:
                 seq = token.seq
             else:
                 seq = head.next_call()
-                db.insert("calls", _BEGUN, (seq, *begin_row(opening, self._clock(), db.mask)))
+                db.insert("calls", _BEGUN, (seq, *begin_row(pending, self._clock(), db.mask)))
             db.add_files(seq, attempt, [file_row(n, change) for n, change in enumerate(changes)])
             self._keep(db, head, seq, wanted, ready)
             head.chain(seq, f"begin {attempt}")

@@ -19,7 +19,7 @@ from handrail.files.changes import Change, Saving
 from handrail.files.commit import commit
 from handrail.files.locks import Held, Locks
 from handrail.files.versions import Stored, load, version_of
-from handrail.journal import JournalFailed, Kept, Opening, Origin, Piece, Record
+from handrail.journal import JournalFailed, Kept, Origin, PendingRecord, Piece, Record
 from handrail.journal.queries import UNDO, Brief, Reader
 from handrail.journal.rows import ABSENT, DIRECTORY, LINK, mode_of
 from handrail.journal.selection import UnknownCall, choose
@@ -283,10 +283,10 @@ class _Undo:
         verdict = Verdict("allow", "undo", "asked for by a person")
         changed = {change.path.real for change in changes}
         only_mode = [Kept(p, self.stored[p].raw, mode_of(p)) for p in modes if p in self.stored and p not in changed]
-        opening = Opening(call, accesses, verdict, [*changes, *only_mode, *pieces], self.hands.origin)
-        token = self.journal.begin(opening)
+        pending = PendingRecord(call, accesses, verdict, [*changes, *only_mode, *pieces], self.hands.origin)
+        token = self.journal.begin(pending)
         text = f"undo of {', '.join(map(str, numbers))}"
-        record = Record(call, accesses, verdict, Result(UNDO, "ok", text), (), "", opening.origin, token)
+        record = Record(call, accesses, verdict, origin=pending.origin, result=Result(UNDO, "ok", text), token=token)
         try:
             self.folders.unlink(pieces)
             if changes:

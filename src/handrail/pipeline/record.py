@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from handrail.dialects import Dialect
 from handrail.files.changes import Change
-from handrail.journal import Journal, JournalFailed, Kept, NoJournal, Opening, Origin, Piece, Record
+from handrail.journal import Journal, JournalFailed, Kept, NoJournal, Origin, PendingRecord, Piece, Record
 from handrail.model import Note, Result
 from handrail.pipeline.call_state import Approved, Done, Judged, Progress, Rendered
 from handrail.settings import Settings
@@ -73,8 +73,8 @@ class Recorder:
     def begin(self, approved: Approved, changes: Sequence[Change | Kept | Piece], progress: Progress) -> None:
         """Save the earlier contents before anything changes. Raises `JournalFailed` to stop the change."""
         judged = approved.previous
-        opening = Opening(judged.call, approved.accesses, judged.verdict, changes, self._origin)
-        progress.token = self.journal.begin(opening, progress.token)
+        pending = PendingRecord(judged.call, approved.accesses, judged.verdict, changes, self._origin)
+        progress.token = self.journal.begin(pending, progress.token)
 
     def record(self, rendered: Rendered) -> Result:
         """Record a call that is over; its result gets a note if that fails."""
@@ -85,12 +85,12 @@ class Recorder:
                 progress.received.call,
                 progress.accesses,
                 judged.verdict if judged else None,
-                result,
                 done.changes if done else (),
-                rendered.traceback,
                 self._origin,
-                progress.token,
-                rendered.data,
+                result=result,
+                traceback=rendered.traceback,
+                token=progress.token,
+                data=rendered.data,
             )
         )
         if failure and all(note.code != "journal" for note in result.notes):
