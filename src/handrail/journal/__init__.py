@@ -93,6 +93,7 @@ class Token:
 class Record(PendingRecord):
     """A finished call: its result, and the changes that were made, earlier contents included."""
 
+    changes: tuple[Change, ...] = ()
     result: Result = field(kw_only=True)
     traceback: str = field(default="", kw_only=True)
     """Of a fault in this program."""
