@@ -33,7 +33,7 @@ examples:
 exit codes: 0 if nothing that is needed is missing, else 1; 2 wrong usage"""
 
 _NEEDED = {
-    "pydantic": "pydantic",
+    "pydantic-core": "pydantic_core",
     "rapidfuzz": "rapidfuzz",
     "regex": "regex",
 }

@@ -128,9 +128,9 @@ class Dialect:
         tool = tools.load(entry.id)
         names = entry.renamed
         for ours in (*names.values(), *(names.get(theirs, theirs) for theirs in entry.add)):
-            if ours not in tool.args.model_fields:
+            if ours not in tool.args.declared():
                 raise DialectError(
-                    f"dialect {self.name}: {name} has no argument {ours!r}, only {[*tool.args.model_fields]}"
+                    f"dialect {self.name}: {name} has no argument {ours!r}, only {[*tool.args.declared()]}"
                 )
         limits = self.limits(name)
         own = self._folder.file(entry.name, ".md")

@@ -71,7 +71,7 @@ class ToolCheck:
         except (ImportError, AttributeError) as error:  # a package that registers what it does not have
             self._add(("id",), f"the tool {entry['id']} cannot be loaded: {error}")
             return
-        ours = tool.args.model_fields
+        ours = tool.args.declared()
         for key in ("rename", "also"):
             for theirs, inner in entry.get(key, {}).items():
                 if inner not in ours:

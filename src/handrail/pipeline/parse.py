@@ -51,12 +51,12 @@ def _parse_arguments(
     problems = [_unknown(name, list(spec.schema["properties"])) for name in unknown]
     for name in spec.schema.get("required", ()):  # a dialect may need what the tool itself could do without
         inner = entry.rename.get(name, name)
-        if inner not in ours and not args.model_fields[inner].is_required():
+        if inner not in ours and not args.declared()[inner].is_required:
             problems.append(f"{name}: {_missing(spec.schema, [name])}")
     try:
-        parsed = args.model_validate(ours)
+        parsed = args.parse(ours)
     except ValueError as error:
-        from pydantic import ValidationError  # one kind of ValueError; here there is a tool, and pydantic with it
+        from pydantic_core import ValidationError  # a ValueError; the tool has imported pydantic-core
 
         if not isinstance(error, ValidationError):
             raise

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import Field
-
 from handrail.errors import AmbiguousHunk, BadHunk, ChangedSince, ToolError, WouldOverwrite
 from handrail.model import Access
 from handrail.text import lines
@@ -18,6 +16,7 @@ from handrail.text.patches.locate import Placed, locate_hunks
 from handrail.text.patches.operations import FileOp
 from handrail.text.patches.patch import parse_patch
 from handrail.text.splice import keep_endings, minimize
+from handrail.tools.arguments import Field
 from handrail.tools.edit import elsewhere
 from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Remark, Tool, Words
 

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
-
 from handrail.errors import BadCommand, Dangerous, NotDirectory, TimeoutTooLong, ToolError, TooManyJobs
 from handrail.files.artefacts import ALIAS
 from handrail.model import Access
@@ -24,6 +22,7 @@ from handrail.shell.runner.output import WHOLE, View
 from handrail.shell.runner.run import Run
 from handrail.shell.terminal import Given, Terminal
 from handrail.tools import apply_patch
+from handrail.tools.arguments import AfterValidator, BeforeValidator, Field
 from handrail.tools.shared import git_call, patch_call
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words
 
@@ -45,8 +44,18 @@ def _joined(command: Any) -> Any:
     return shlex.join(command)
 
 
+def _not_empty(command: str) -> str:
+    if not command:
+        from pydantic_core import PydanticKnownError  # slow to import
+
+        raise PydanticKnownError("string_too_short", {"min_length": 1})
+    return command
+
+
 class Args(Arguments):
-    command: Annotated[str, BeforeValidator(_joined), Field(min_length=1, description="What bash is to run")]
+    command: Annotated[
+        str, BeforeValidator(_joined), AfterValidator(_not_empty), Field(description="What bash is to run")
+    ]
     workdir: Annotated[str, Field(min_length=1, description="Where to run it")] = "."
     timeout: Annotated[float | None, Field(gt=0, description="Seconds")] = None
     background: Annotated[bool, Field(description="Return at once; read it with BashOutput")] = False

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import Field
-
 from handrail.errors import Dangerous
 from handrail.model import Access
 from handrail.shell.effects.effects import effects
 from handrail.shell.runner.jobs import Job
 from handrail.shell.typed_input import obeys, typed_danger
+from handrail.tools.arguments import Field
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words
 
 

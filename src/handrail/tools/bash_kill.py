@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import Field
-
+from handrail.tools.arguments import Field
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words
 
 

@@ -6,8 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import Field
-
+from handrail.tools.arguments import Field
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words
 
 _PAUSE = 0.05

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import Field
-from pydantic.json_schema import SkipJsonSchema
-
 from handrail.errors import ChangedSince, EmptyOld, NoMatch, NothingToChange, OtherCount, ToolError
 from handrail.text.diff import number_new_lines
 from handrail.text.document import Splice, apply_splices
 from handrail.text.matching.find import plan_edit
 from handrail.text.matching.places import EditPlan
+from handrail.tools.arguments import Field
 from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Remark, Tool, Words, Writes
 
 _PROSE = (".md", ".mdx", ".rst", ".txt", ".adoc")
@@ -24,7 +22,7 @@ class Args(Arguments):
     old_string: Annotated[str, Field(description="The text to replace")]
     new_string: Annotated[str, Field(description="The text to put there")]
     replace_all: Annotated[bool, Field(description="Every occurrence")] = False
-    expected: SkipJsonSchema[Annotated[int | None, Field(ge=1)]] = None
+    expected: Annotated[int | None, Field(ge=1, hidden=True)] = None
     """How many occurrences there must be; only for dialects that count them."""
 
 

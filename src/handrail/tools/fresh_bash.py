@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import Field
-
 from handrail.errors import BadArguments
 from handrail.model import Access
 from handrail.shell.effects.effects import effects
 from handrail.tools import bash
+from handrail.tools.arguments import Field
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words
 
 _LASTING = ("cd", "pushd", "popd", "export", "source", ".", "alias", "declare", "shopt", "unset")

@@ -9,15 +9,13 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import Annotated
 
-from pydantic import Field
-from pydantic.json_schema import SkipJsonSchema
-
 from handrail.errors import BadGlobPattern, SearchTimedOut
 from handrail.model import Access
 from handrail.search.receipt import Budget
 from handrail.search.tree import SearchTree
 from handrail.search.walk import Directory
 from handrail.text.globs import BadGlob, compile_glob, fixed_part
+from handrail.tools.arguments import Field
 from handrail.tools.shared.coverage import passed_over
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words
 
@@ -31,7 +29,7 @@ class Args(Arguments):
     offset: Annotated[int, Field(ge=0, description="Paths to skip")] = 0
     include_hidden: Annotated[bool, Field(description="Dot files too")] = False
     include_ignored: Annotated[bool, Field(description="Ignored ones too")] = False
-    ignore_case: SkipJsonSchema[bool] = False
+    ignore_case: Annotated[bool, Field(hidden=True)] = False
     """Only for dialects that have such a switch."""
 
 

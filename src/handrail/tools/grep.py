@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
-from pydantic.json_schema import SkipJsonSchema
-
 from handrail.search.excerpt import Excerpts
 from handrail.search.grep import search
 from handrail.search.query import Query, ResultPage
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import SearchTree
+from handrail.tools.arguments import Field
 from handrail.tools.shared.coverage import passed_over
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Remark, Tool, Words
 
@@ -39,7 +37,7 @@ class Args(Arguments):
     sort: Annotated[Literal["newest", "path"] | None, Field(description="File order")] = None
     include_hidden: Annotated[bool, Field(description="Dot files too")] = False
     include_ignored: Annotated[bool, Field(description="Ignored ones too")] = False
-    line_numbers: SkipJsonSchema[bool] = True
+    line_numbers: Annotated[bool, Field(hidden=True)] = True
     """Only for dialects that have such a switch."""
 
 

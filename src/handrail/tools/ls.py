@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field
-
 from handrail.errors import BadGlobPattern
 from handrail.search.receipt import Budget
 from handrail.search.tree import Kind, SearchTree
 from handrail.search.walk import Directory
 from handrail.text.globs import BadGlob, compile_filter
+from handrail.tools.arguments import Field
 from handrail.tools.shared.coverage import passed_over
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Remark, Tool, Words
 

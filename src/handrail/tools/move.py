@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field
-
 from handrail.errors import NotFound, NotRegular
 from handrail.files.subtrees import MOST_ENTRIES
 from handrail.model import Access, Action
+from handrail.tools.arguments import Field
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words
 
 if TYPE_CHECKING:

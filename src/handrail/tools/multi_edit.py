@@ -6,11 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
-
 from handrail.errors import ChangedSince, EmptyOld, NoMatch, ToolError
 from handrail.text.diff import number_new_lines
 from handrail.text.document import Edited, Splice
+from handrail.tools.arguments import BeforeValidator, Field
 from handrail.tools.edit import elsewhere, how, numbered, understood
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words, Writes
 

@@ -9,9 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
-from pydantic_core import PydanticCustomError, PydanticKnownError
-
 from handrail.errors import BadNotebook, ChangedSince, NoSuchCell
 from handrail.errors.extras import needs
 from handrail.text import lines
@@ -20,6 +17,7 @@ from handrail.text.display import escape
 from handrail.text.document import Splice, apply_splices
 from handrail.text.notebooks import cells as notebook
 from handrail.text.notebooks.cells import Notebook
+from handrail.tools.arguments import AfterValidator, BeforeValidator, Field
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words, Writes
 
 _KINDS = {"replace": "replaced", "insert": "inserted", "delete": "deleted"}
@@ -33,6 +31,25 @@ def _as_name(value: Any) -> Any:
     return None if value == "" else value
 
 
+def _fits_the_mode(value: str | None, info: Any) -> str | None:
+    from pydantic_core import PydanticCustomError, PydanticKnownError  # slow to import
+
+    mode = info.data.get("edit_mode")
+    needed = {
+        "replace": ("cell_id", "new_source"),
+        "insert": ("new_source", "cell_type"),
+        "delete": ("cell_id",),
+    }
+    if mode and value is None and info.field_name in needed[mode]:
+        raise PydanticKnownError("missing")
+    if mode == "delete" and value and info.field_name == "new_source":
+        raise PydanticCustomError("unused", "delete takes no source; leave it out, or use another edit_mode")
+    return value
+
+
+_CHECK_MODE = AfterValidator(_fits_the_mode, with_info=True)
+
+
 class Args(Arguments):
     # The mode stands before what depends on it: each argument is checked by those above it.
     notebook_path: Annotated[Writes, Field(description="The notebook (.ipynb) to change")]
@@ -43,33 +60,22 @@ class Args(Arguments):
     cell_id: Annotated[
         str | None,
         BeforeValidator(_as_name),
+        _CHECK_MODE,
         Field(
             validate_default=True,
             description="The id of the cell, or cell-N for the N-th one, from 0; without it insert is at the beginning",
         ),
     ] = None
     new_source: Annotated[
-        str | None, Field(validate_default=True, description="The whole new source of the cell; not for delete")
+        str | None,
+        _CHECK_MODE,
+        Field(validate_default=True, description="The whole new source of the cell; not for delete"),
     ] = None
     cell_type: Annotated[
         Literal["code", "markdown", "raw"] | None,
+        _CHECK_MODE,
         Field(validate_default=True, description="The kind of cell: needed for insert; on replace it may change it"),
     ] = None
-
-    @field_validator("cell_id", "new_source", "cell_type")
-    @classmethod
-    def _fits_the_mode(cls, value: str | None, info: ValidationInfo) -> str | None:
-        mode = info.data.get("edit_mode")
-        needed = {
-            "replace": ("cell_id", "new_source"),
-            "insert": ("new_source", "cell_type"),
-            "delete": ("cell_id",),
-        }
-        if mode and value is None and info.field_name in needed[mode]:
-            raise PydanticKnownError("missing")
-        if mode == "delete" and value and info.field_name == "new_source":
-            raise PydanticCustomError("unused", "delete takes no source; leave it out, or use another edit_mode")
-        return value
 
 
 @dataclass(frozen=True, slots=True)

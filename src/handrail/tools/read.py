@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field
-from pydantic.json_schema import SkipJsonSchema
-
 from handrail.errors import BadArguments, BinaryFile, FileTooLarge, PageTooLarge, PastColumn, PastEnd
 from handrail.files.pages import PageLine, TextFile, TextPage
 from handrail.text import lines
 from handrail.text.display import replace_surrogates
+from handrail.tools.arguments import Field
 from handrail.tools.shared import read_media
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Remark, Tool, Words
 
@@ -29,7 +27,7 @@ class Args(Arguments):
     column: Annotated[int, Field(ge=1, description="First character, in a cut line")] = 1
     pages: Annotated[str | None, Field(description="Of a PDF, such as 1-5")] = None
     outline: Annotated[bool, Field(description="Only the symbols")] = False
-    last: SkipJsonSchema[Annotated[int | None, Field(ge=1)]] = None
+    last: Annotated[int | None, Field(ge=1, hidden=True)] = None
     """The last line that is wanted; only for dialects that say where to stop and not how much to read."""
 
     @property

@@ -11,8 +11,6 @@ from hashlib import sha256
 from itertools import groupby
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
-
 from handrail.errors import (
     BadGlobPattern,
     BadPath,
@@ -41,6 +39,7 @@ from handrail.text.lines import body
 from handrail.text.matching import occurrences
 from handrail.text.matching.occurrences import Occurrence
 from handrail.text.splice import minimize
+from handrail.tools.arguments import BeforeValidator, Field
 from handrail.tools.shared.coverage import passed_over
 from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Reads, Remark, Tool, Words
 from handrail.workspace import WorkPath
@@ -83,15 +82,13 @@ class Args(Arguments):
     offset: Annotated[int, Field(ge=0, description="Occurrences to skip in the list of a dry run")] = 0
     include_hidden: Annotated[bool, Field(description="Also names that begin with a dot")] = False
     include_ignored: Annotated[bool, Field(description="Also what ignore files leave out")] = False
-    _sought: _Sought | None = PrivateAttr(default=None)
+    _sought: _Sought | None = None
 
-    @model_validator(mode="after")
-    def _together(self) -> Args:
+    def check(self) -> None:
         if self.offset and not self.dry_run:
             raise ValueError("offset goes with dry_run; to replace some occurrences give their ids in only")
         if self.only is not None and not self.only:
             raise ValueError("only is empty: give ids, or leave it out")
-        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +219,7 @@ def seek(args: Args, ctx: Context) -> list[Access]:
         raise NotCounted()
     hunt = _looked(args, ctx)
     paths = {place.path: hunt.real[place.path] for place in hunt.chosen()}
-    args._sought = _Sought(paths, hunt.receipt)
+    args.__dict__["_sought"] = _Sought(paths, hunt.receipt)
     return [Access("write", path) for path in paths]
 
 

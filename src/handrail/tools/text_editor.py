@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
-
 from handrail.errors import BadArguments, PastEnd
 from handrail.model import Access
 from handrail.text import lines
@@ -14,6 +12,7 @@ from handrail.text.diff import number_new_lines
 from handrail.text.document import Splice
 from handrail.text.splice import keep_endings
 from handrail.tools import edit, view, write
+from handrail.tools.arguments import Field
 from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Tool, Words
 from handrail.tools.view import Range, borrowed, lent
 

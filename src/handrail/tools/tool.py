@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from handrail.model import Access, Action
@@ -202,12 +201,8 @@ class Tool:
         )
 
 
-@cache
 def _named(args: type[Arguments]) -> list[tuple[str, Action]]:
     """The arguments that name a resource, and what is done to it."""
     return [
-        (name, mark.action)
-        for name, info in args.model_fields.items()
-        for mark in info.metadata
-        if isinstance(mark, Names)
+        (name, mark.action) for name, one in args.declared().items() for mark in one.marks if isinstance(mark, Names)
     ]

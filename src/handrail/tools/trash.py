@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import Field
-
 from handrail.errors import NotFound, NotRegular
 from handrail.files.subtrees import MOST_ENTRIES
 from handrail.model import Access
+from handrail.tools.arguments import Field
 from handrail.tools.move import inside
 from handrail.tools.tool import Arguments, Context, Hints, Names, Outcome, Tool, Words
 

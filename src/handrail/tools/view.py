@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Annotated, Any, cast
 
-from pydantic import AfterValidator, Field
-
 from handrail.errors import BadArguments
 from handrail.tools import ls, read
+from handrail.tools.arguments import AfterValidator, Field
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Tool, Words
 
 _ALL_LINES = 1 << 40

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from pydantic import Field
-
 from handrail.text import lines
 from handrail.text.codec import UTF8
 from handrail.text.document import Document, Splice
 from handrail.text.splice import keep_endings, minimize
+from handrail.tools.arguments import Field
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words, Writes
 
 
