@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from handrail.pipeline.session import Session
     from handrail.policy import AllowAll, Policy
     from handrail.policy.files import PolicyError, PolicyFile, parse_rules
-    from handrail.policy.secrets import Mode
+    from handrail.policy.modes import Mode
     from handrail.settings import AgentSettings, Settings
     from handrail.settings.config_file import Config, ConfigError
     from handrail.settings.config_file import load as load_config
@@ -62,7 +62,7 @@ _HOMES = {
     "History": "agent.history",
     "Journal": "journal",
     "JournalFailed": "journal",
-    "Mode": "policy.secrets",
+    "Mode": "policy.modes",
     "Model": "agent.providers",
     "ModelError": "agent.providers",
     "Note": "model",

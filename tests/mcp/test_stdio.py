@@ -263,7 +263,7 @@ def test_wrong_usage_is_said_on_stderr_and_stdout_stays_empty(words: list[str], 
 
 def test_help_names_every_option_that_is_read_quickly(tmp_path: Path) -> None:
     from handrail.cli import mcp
-    from handrail.policy.secrets import MODES
+    from handrail.policy.modes import MODES
 
     done = handrail("mcp", "--help", cwd=tmp_path)
     assert done.returncode == 0

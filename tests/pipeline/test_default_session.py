@@ -14,7 +14,7 @@ from handrail.journal import JournalFailed, NoJournal
 from handrail.journal.undo import CannotUndo
 from handrail.policy import AllowAll
 from handrail.policy.files import PolicyError, trust
-from handrail.policy.secrets import MODES
+from handrail.policy.modes import MODES
 from handrail.settings.config_file import ConfigError
 
 

@@ -130,7 +130,7 @@ server.settimeout(60)
 while True:
     line, _ = server.accept()
     try:
-        line.sendall((json.dumps({"handrail": 1, "workspace": None}) + "\n").encode())
+        line.sendall((json.dumps({"handrail": int(sys.argv[2]), "workspace": None}) + "\n").encode())
         asked = line.recv(1 << 16)
         answer = {"yes": True, "reason": "", "lasting": "once", "hunks": None, "contents": None, "arguments": None}
         line.sendall((json.dumps({"answer": answer}) + "\n").encode())
@@ -149,7 +149,9 @@ def test_a_command_cannot_answer_the_question_of_another_session(user: User) -> 
     )
     with user.session("off", mode="full") as session:
         place = user.state / "approvers"
-        job = session.terminal().start(f"{sys.executable} answer.py {place}", str(user.work), "job", False, None)
+        job = session.terminal().start(
+            f"{sys.executable} answer.py {place} {unix_socket.VERSION}", str(user.work), "job", False, None
+        )
         try:
             _until(lambda: any(place.glob("*.sock")) if place.is_dir() else False)
             words = [sys.executable, "-c", ask, str(user.work), str(user.state)]
@@ -170,7 +172,9 @@ def test_the_same_program_answers_when_a_person_has_started_it(user: User, tmp_p
         "with Session(sys.argv[1], mode='ask', approve=Approvers(sys.argv[2], sys.argv[1])) as session:\n"
         "    print(session.call('Write', {'file_path': 'new.txt', 'content': 'x'}).status)\n"
     )
-    with subprocess.Popen([sys.executable, str(script), str(place)], stdout=subprocess.PIPE) as approver:
+    with subprocess.Popen(
+        [sys.executable, str(script), str(place), str(unix_socket.VERSION)], stdout=subprocess.PIPE
+    ) as approver:
         try:
             assert approver.stdout is not None
             approver.stdout.readline()

@@ -25,7 +25,7 @@ from handrail import (
     parse_rules,
 )
 from handrail.agent.providers import APIS
-from handrail.policy.secrets import MODES
+from handrail.policy.modes import MODES
 
 ODD: tuple[Any, ...] = (3, 0, True, "x", "", b"x", object(), {"a": 1}, ["x"], [None], AllowAll, 1.5)
 OPTIONS = ("root", "dialect", "roots", "policy", "mode", "rules", "approve", "journal", "settings")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from handrail.policy.built_in import BuiltInPaths, built_in_rules
 from handrail.policy.check import idle
-from handrail.policy.secrets import Guards, guards
 from tests.policy.tables import rules
 
 ROOT, HOME = "/the {a,b} [root]*", "/the/home"
@@ -75,10 +75,10 @@ def test_rules_that_do_not_count_are_named() -> None:
     ]
 
 
-def test_the_examples_of_the_built_in_guards_hold() -> None:
-    asked = Guards([ROOT], HOME)
+def test_the_examples_of_the_built_in_rules_hold() -> None:
+    asked = BuiltInPaths([ROOT], HOME)
     seen = 0
-    for guard in guards():
+    for guard in built_in_rules():
         for examples, wanted in ((guard.match, True), (guard.not_match, False)):
             for example in examples:
                 seen += 1

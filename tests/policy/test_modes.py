@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from handrail.model import Access, Action
-from handrail.policy.secrets import MODES
+from handrail.policy.modes import MODES
 from tests.policy.tables import access, policy, rules
 
 COLUMNS = ("read-only", "ask", "accept-edits", "accept-edits, held", "full", "deny-asks")

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from handrail import Session
+from handrail.policy.built_in import built_in_rules
 from handrail.policy.paths import hiding
 from handrail.policy.rules import from_line
-from handrail.policy.secrets import guards
 from handrail.text.globs import compile_filter
 from tests.policy.tables import access, policy, rules
 
@@ -71,7 +71,7 @@ def test_reading_a_secret_says_no_and_shows_nothing(
 
 
 def test_the_globs_hide_exactly_what_the_guard_of_secrets_denies_by_name(tmp_path: Path) -> None:
-    secrets = next(rule for rule in guards() if rule.text == "secrets")
+    secrets = next(rule for rule in built_in_rules() if rule.text == "secrets")
     globs = [compile_filter(glob)[0] for glob in hiding(secrets.paths, str(tmp_path))]
     judge = policy(tmp_path)
     for name in NAMES:

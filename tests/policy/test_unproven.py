@@ -12,7 +12,7 @@ import pytest
 from handrail import Session, Settings
 from handrail.errors import BadCommand, Dangerous
 from handrail.policy.judge import RulePolicy
-from handrail.policy.secrets import Mode
+from handrail.policy.modes import Mode
 from handrail.workspace import Root
 
 STRICT = {"allow": 0, "ask": 1, "deny": 2}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Session, Settings
-from handrail.policy.secrets import Mode
+from handrail.policy.modes import Mode
 from handrail.shell.sandbox.confinement import Mode as Sandbox
 from tests.shell.git_trees import CANARY, IN_SUBMODULE, PLACES, Payload, age, make_template, payloads, prepare, shell
 

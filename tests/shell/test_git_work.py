@@ -10,7 +10,7 @@ import pytest
 
 from handrail import Session, Settings
 from handrail.journal.store import SqliteJournal
-from handrail.policy.secrets import Mode
+from handrail.policy.modes import Mode
 from handrail.shell.sandbox.confinement import Mode as Sandbox
 from tests.shell.git_trees import shell
 

@@ -9,7 +9,7 @@ import pytest
 
 from handrail import Session, Settings
 from handrail.errors import NoSandbox, ToolError
-from handrail.policy.secrets import Mode
+from handrail.policy.modes import Mode
 from handrail.shell.effects.effects import effects
 from handrail.shell.sandbox.choose import choose
 from tests.shell.boundaries import World

@@ -125,7 +125,7 @@ def open_session(options: argparse.Namespace, approve: Approve | None = None) ->
 
 def add_mode(parser: argparse.ArgumentParser) -> None:
     """The option that says how much may be done without asking."""
-    from handrail.policy.secrets import DEFAULT_MODE, MODES
+    from handrail.policy.modes import DEFAULT_MODE, MODES
 
     about = f"what may be done without asking (default: {DEFAULT_MODE})"
     parser.add_argument("--mode", choices=MODES, default=DEFAULT_MODE, help=about)

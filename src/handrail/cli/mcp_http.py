@@ -41,7 +41,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    from handrail.policy.secrets import MODES
+    from handrail.policy.modes import MODES
 
     made = CommandParser("mcp --http", _ABOUT, _EXAMPLES)
     made.add_argument("workspace", metavar="ROOT", nargs="?", help="the project (default: this directory)")

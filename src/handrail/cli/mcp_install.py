@@ -44,7 +44,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    from handrail.policy.secrets import MODES
+    from handrail.policy.modes import MODES
 
     parser = CommandParser("mcp install", _ABOUT, _EXAMPLES)
     parser.add_argument("client", choices=list(clients()), help="whose configuration to write")

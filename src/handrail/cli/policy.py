@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import CommandParser, add_dialect, add_workspace, open_session, parse_json, require_directory
 from handrail.cli.output import Stop, UsageError, as_document, on_terminal, safe, warn, write
-from handrail.policy.secrets import MODES
+from handrail.policy.modes import MODES
 from handrail.text.display import escape
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ from handrail.pipeline.run import ATTEMPTS, run_and_commit
 from handrail.pipeline.search_view import SearchView
 from handrail.pipeline.services import Services, open_terminal
 from handrail.policy import Policy
-from handrail.policy.secrets import DEFAULT_MODE, Mode
+from handrail.policy.modes import DEFAULT_MODE, Mode
 from handrail.secrets import redaction
 from handrail.settings import Settings, config_file
 from handrail.tracker import Tracker

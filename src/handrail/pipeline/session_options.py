@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from handrail.journal import Journal
     from handrail.policy import Policy
     from handrail.policy.files import PolicyFile
-    from handrail.policy.secrets import Mode
+    from handrail.policy.modes import Mode
     from handrail.settings import Settings
     from handrail.workspace import Root
 

@@ -12,10 +12,10 @@ from functools import partial
 from itertools import product
 
 from handrail.model import Action
+from handrail.policy.built_in import BuiltInPaths
 from handrail.policy.files import PolicyFile
 from handrail.policy.paths import PathPattern, PathSet, escaped
 from handrail.policy.rules import FILE_ACTIONS, Rule
-from handrail.policy.secrets import Guards
 from handrail.text.globs import expand_braces
 
 _STRICT = {"allow": 0, "ask": 1, "deny": 2}
@@ -28,10 +28,10 @@ def idle(files: Sequence[PolicyFile], root: str, home: str) -> list[tuple[Rule, 
     """The rules that never decide, each with the reason."""
     locked = any(file.locked for file in files)
     rules = [rule for file in files for rule in file.rules]
-    guards = Guards([root], home)
+    built_in = BuiltInPaths([root], home)
     found: list[tuple[Rule, str]] = []
     for number, rule in enumerate(rules):
-        why = _empty(rule, root, home) or _uncounted(rule, locked) or _guarded(rule, guards, root, home)
+        why = _empty(rule, root, home) or _uncounted(rule, locked) or _built_in(rule, built_in, root, home)
         for other, above in enumerate(rules):
             if why or other == number or _STRICT[above.tier] < _STRICT[rule.tier]:
                 continue
@@ -76,14 +76,14 @@ def _uncounted(rule: Rule, locked: bool) -> str:
     return ""
 
 
-def _guarded(rule: Rule, guards: Guards, root: str, home: str) -> str:
+def _built_in(rule: Rule, built_in: BuiltInPaths, root: str, home: str) -> str:
     """Whether a built-in guard stands before all that an allow rule speaks of."""
     if rule.tier != "allow" or not rule.paths:
         return ""
     names: set[str] = set()
     for path, action in product(_samples(rule, root, home), sorted(rule.actions)):
         kind: Action = action
-        guard = guards.find(kind, path)
+        guard = built_in.find(kind, path)
         if guard is None or (guard.tier == "deny" and rule.exact):
             return ""
         names.add(guard.text)

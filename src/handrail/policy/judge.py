@@ -23,14 +23,15 @@ from itertools import islice
 from typing import cast
 
 from handrail.model import Access, Action, Decision, Verdict
+from handrail.policy.built_in import BuiltInPaths, built_in_rules
 from handrail.policy.commands import plain_words
 from handrail.policy.files import PolicyFile
 from handrail.policy.hosts import mentioned, reached
 from handrail.policy.ignore_files import Ignored
+from handrail.policy.modes import Defaults, Mode, defaults
 from handrail.policy.paths import PathSet, escaped, hiding, is_at
 from handrail.policy.reasons import STRICT, WHY, describe_rule, stricter
 from handrail.policy.rules import FILE_ACTIONS, Rule
-from handrail.policy.secrets import Defaults, Guards, Mode, defaults, guards
 from handrail.policy.shell_patterns import FOREIGN, ShellPatterns
 from handrail.policy.unproven import unproven
 from handrail.text.display import escape
@@ -88,7 +89,7 @@ class _Rules:
 
 
 class RulePolicy:
-    """Judges by the rules of files, the built-in guards, and the mode."""
+    """Judges by the rules of files, the built-in rules, and the mode."""
 
     def __init__(
         self,
@@ -120,8 +121,8 @@ class RulePolicy:
         self._allow = self._set([] if self._defaults.fixed else counted, deep=False)
         self._opening = self._set(exact, deep=False)
         self._idle = self._set([rule for rule in allows if rule not in counted], deep=False)
-        self._guards = Guards(self._roots, self._home)
-        self._commands = [rule for rule in guards() if rule.command]
+        self._built_in = BuiltInPaths(self._roots, self._home)
+        self._commands = [rule for rule in built_in_rules() if rule.command]
         self._ignored = Ignored(self._roots)
         self._reach = ShellPatterns(self.readable)
         self._removing = ShellPatterns(lambda path: self._refused(Access("delete", path, path)) is None)
@@ -143,7 +144,7 @@ class RulePolicy:
             if "read" in rule.actions:
                 found += hiding(rule.paths, root) if rule.paths else ["**"]
         opened = {name for rule in self._opening.all for path in rule.paths for name in path.text.split("/")}
-        for rule in guards():
+        for rule in built_in_rules():
             if "read" in rule.actions:
                 globs = hiding(rule.paths, root)
                 found += [glob for glob in globs if not any(Glob(glob, hidden=True).match(name) for name in opened)]
@@ -151,7 +152,7 @@ class RulePolicy:
 
     def readable(self, path: str) -> bool:
         """Whether a search may show this real path: it is allowed to be read, and nobody needs to be asked."""
-        if self._guards.secret(path) or self._ask.file("read", path) or self._deny.file("read", path):
+        if self._built_in.is_secret(path) or self._ask.file("read", path) or self._deny.file("read", path):
             return self._file(Access("read", path, path)).decision == "allow"
         return not self._ignored.find(path)
 
@@ -296,7 +297,7 @@ class RulePolicy:
         return [path for path in named if path and os.path.lexists(path)]
 
     def _refused(self, access: Access) -> Verdict | None:
-        """What no allow rule and no mode can change: denies, guards and asks."""
+        """What no allow rule and no mode can change: denies, built-in rules and asks."""
         action, path = access.action, access.path or access.target
         rule = self._deny.file(action, path)
         if rule is None and action == "write":  # a change shows what stands around it
@@ -305,11 +306,11 @@ class RulePolicy:
             return describe_rule(rule, access)
         if action != "delete" and (file := self._ignored.find(path)):
             return Verdict("deny", "ignore file", f"{escape(access.target)} is hidden by an ignore file", escape(file))
-        guard = self._guards.find(action, path)
+        guard = self._built_in.find(action, path)
         if guard and guard.tier == "deny":
             if self._opening.file(action, path) is None:
                 return Verdict("deny", guard.text, f"{escape(access.target)}: {guard.why}", "", self._line(access))
-            guard = next((rule for rule in self._guards.all(action, path) if rule.tier == "ask"), None)
+            guard = next((rule for rule in self._built_in.all(action, path) if rule.tier == "ask"), None)
         rule = self._ask.file(action, path)
         if rule:
             return describe_rule(rule, access)

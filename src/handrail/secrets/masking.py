@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from handrail.secrets.spans import DEEPEST, Span, replace_spans
+
 MOST_CHARS = 1 << 16
-_DEEPEST = 40
 _TELLING = "password|passwd|passphrase|secret|token|api_?key|access_?key|private_?key|credential|authorization|cookie"
 _NAME = re.compile(rf"(?:^|_)(?:{_TELLING})s?(?:$|_(?!count|limit|budget|type|file|path|name)\w*)|^(?:auth|pwd)$")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -67,7 +68,7 @@ class Mask:
             return self.text(value)
         if value is None or isinstance(value, bool | int | float):
             return value
-        if depth >= _DEEPEST:
+        if depth >= DEEPEST:
             return "[too deep]"
         if isinstance(value, Mapping):
             return {
@@ -108,7 +109,7 @@ class Mask:
         words = _EVERY if "key" in lower else _WORDS
         if not any([word in lower for word in words]):  # noqa: C419 - nearly always, and this is called for all texts
             return text
-        spans: list[tuple[int, int]] = []
+        spans: list[Span] = []
         for word in words:
             at = lower.find(word)
             while at >= 0:
@@ -118,12 +119,8 @@ class Mask:
                 if found and group and (group <= 2 or _bare(text, at, group, found[group])):
                     spans.append(found.span(group))
                 at = lower.find(word, end)
-        done, parts = 0, []
-        for start, stop in sorted(spans):
-            if start >= done and not text.startswith("[masked:", start):
-                parts += [text[done:start], self._placeholder(text[start:stop])]
-                done = stop
-        return "".join([*parts, text[done:]]) if parts else text
+        unmasked = (span for span in spans if not text.startswith("[masked:", span[0]))
+        return replace_spans(text, unmasked, self._placeholder)
 
     def _hide(self, found: re.Match[str]) -> str:
         start, end = (place - found.start() for place in found.span(1))

@@ -14,19 +14,16 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from handrail.model import Access, Failure, Note, Result
-
-if TYPE_CHECKING:
-    from handrail.settings import Settings
+from handrail.secrets.spans import DEEPEST, replace_spans
 
 SHORTEST = 4
 """Shorter values are in every text: hiding them would hide nothing."""
 _SHORTEST_IN_FILE = 8
 _SHORTEST_LINE = 8
 _TAG = 12
-_DEEPEST = 40
 _MOST_BYTES = 1 << 20
 _PLACEHOLDER = re.compile(r"⟦secret:([0-9a-f]{12,64})⟧")
 _ASSIGNED = re.compile(r"\s*(?:export\s+)?[\w.-]+\s*=\s*(.*?)\s*")
@@ -55,11 +52,7 @@ class Redaction:
         """The text with placeholders in the place of secrets."""
         if not self._patterns:
             return text
-        done, parts = 0, []
-        for start, end in _joined(self._spans(text)):
-            parts += [text[done:start], self._placeholder(text[start:end])]
-            done = end
-        return "".join([*parts, text[done:]]) if parts else text
+        return replace_spans(text, self._spans(text), self._placeholder)
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
         for pattern in self._patterns:
@@ -83,7 +76,7 @@ class Redaction:
 
     def restore(self, value: Any, depth: int = 0) -> Any:
         """Arguments with the secrets in them again, in every string; what is no placeholder of ours stays."""
-        if not self._patterns or depth > _DEEPEST:
+        if not self._patterns or depth > DEEPEST:
             return value
         if isinstance(value, str):
             return _PLACEHOLDER.sub(self._meant, value) if "⟦secret:" in value else value
@@ -104,7 +97,7 @@ class Redaction:
             return value
         if isinstance(value, str):
             return self.hide(value)
-        if depth > _DEEPEST:
+        if depth > DEEPEST:
             return "[too deep]"
         if isinstance(value, Mapping):
             return {self._key_of(key, self.hidden): self.hidden(item, depth + 1) for key, item in value.items()}
@@ -145,18 +138,18 @@ class Redaction:
         )
 
 
-def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans from left to right; those that overlap are one, so that no end of a secret is left."""
-    found: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if found and start < found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], end)
-        else:
-            found.append((start, end))
-    return found
+class RedactionSettings(Protocol):
+    """The settings that say what is hidden."""
+
+    @property
+    def redact_values_from_env(self) -> Sequence[str]: ...
+    @property
+    def redact_files(self) -> Sequence[str]: ...
+    @property
+    def redact_patterns(self) -> Sequence[str]: ...
 
 
-def load(settings: Settings, environ: Mapping[str, str]) -> Redaction:
+def load(settings: RedactionSettings, environ: Mapping[str, str]) -> Redaction:
     """What the settings ask for; raises `ValueError` for a value too short to be hidden or a file that is not read."""
     values: list[str] = []
     for name in settings.redact_values_from_env:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from handrail.agent.messages import Turn
     from handrail.agent.providers import Api
     from handrail.agent.store import Conversation, Store
-    from handrail.policy.secrets import Mode
+    from handrail.policy.modes import Mode
     from handrail.settings.config_file import Config
 
 _KEYS = {
@@ -67,7 +67,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _mode(word: str) -> str:
-    from handrail.policy.secrets import MODES  # only where the option is used
+    from handrail.policy.modes import MODES  # only where the option is used
 
     if word not in MODES:
         raise argparse.ArgumentTypeError(f"there is no mode {word}; the modes are {', '.join(MODES)}")

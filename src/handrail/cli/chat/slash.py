@@ -68,7 +68,7 @@ class Slash:
     def choices(self, name: str) -> Sequence[str]:
         """What may stand behind a command."""
         if name == "mode":
-            from handrail.policy.secrets import MODES
+            from handrail.policy.modes import MODES
 
             return MODES
         return (self._work.plan.model,) if name == "model" else ()
@@ -116,7 +116,7 @@ class Slash:
         self._say("`handrail show N` shows one in full" if rows else "no call was made yet", "dim")
 
     def _mode(self, word: str) -> None:
-        from handrail.policy.secrets import MODES
+        from handrail.policy.modes import MODES
 
         session = self._work.session
         if not word:

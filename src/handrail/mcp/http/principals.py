@@ -29,8 +29,8 @@ from typing import Any
 
 from handrail.files.locks import state_directory
 from handrail.policy.files import PolicyFile, parse
+from handrail.policy.modes import MODES, Mode
 from handrail.policy.paths import escaped
-from handrail.policy.secrets import MODES, Mode
 from handrail.text.display import escape
 
 OWNER = "owner"

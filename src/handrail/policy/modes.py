@@ -1,0 +1,37 @@
+"""The modes of a session, and the tier that each gives to an access where no rule speaks. Read from `defaults.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Literal, get_args
+
+Mode = Literal["read-only", "ask", "accept-edits", "full", "deny-asks"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+DEFAULT_MODE: Mode = "accept-edits"
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """The tiers of a mode, for accesses of which no rule speaks."""
+
+    tiers: Mapping[str, str]
+    fixed: bool
+    """Whether no rule loosens them."""
+
+
+@lru_cache(1)
+def load_defaults() -> dict[str, Any]:
+    """The tables of `defaults.toml`: `modes`, and the built-in `rules`."""
+    return tomllib.loads(files("handrail.policy").joinpath("defaults.toml").read_text(encoding="utf-8"))
+
+
+def defaults(mode: Mode) -> Defaults:
+    """The defaults of a mode; raises `ValueError` for one that does not exist."""
+    if mode not in MODES:
+        raise ValueError(f"there is no mode {mode!r}; the modes are {', '.join(MODES)}")
+    table = dict(load_defaults()["modes"][mode])
+    return Defaults(tiers=table, fixed=bool(table.pop("fixed", False)))
