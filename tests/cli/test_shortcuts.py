@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from handrail import Root, Session
-from handrail.dialects.templates import DialectWords, facts_in
+from handrail.dialects.templates import DialectTemplates, facts_in
 from handrail.errors import OutsideWorkspace, RootMissing
 from handrail.journal.queries import Reader
 from handrail.journal.store import SqliteJournal
@@ -123,12 +123,12 @@ def test_a_read_only_root_inside_the_workspace_is_so_by_every_name(
     ],
 )
 def test_sentences_are_said_as_their_templates_want(template: str, facts: dict[str, Any], said: str) -> None:
-    assert DialectWords({"key": template}, "{number}").say("key", **facts) == said
+    assert DialectTemplates({"key": template}, "{number}").fill("key", **facts) == said
 
 
 def test_a_missing_fact_is_told_and_not_passed_over() -> None:
     with pytest.raises(KeyError, match="absent"):
-        DialectWords({"key": "a {absent}"}, "{number}").say("key", path="x")
+        DialectTemplates({"key": "a {absent}"}, "{number}").fill("key", path="x")
 
 
 def test_a_passage_without_words_still_names_its_fact() -> None:

@@ -13,7 +13,7 @@ import pytest
 from handrail import Session, dialects
 from handrail.dialects import DialectError, Entry, Rules
 from handrail.dialects.check import KEYS, check
-from handrail.dialects.templates import DialectWords
+from handrail.dialects.templates import DialectTemplates
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "dialects.md").read_text(encoding="utf-8")
@@ -132,8 +132,8 @@ def test_every_file_that_the_page_names_is_there() -> None:
 
 @pytest.mark.parametrize(("facts", "said"), [({}, "none"), ({"count": 0}, "none"), ({"count": 2}, "some: 2")])
 def test_a_passage_may_be_said_for_want_of_a_fact(facts: dict[str, int], said: str) -> None:
-    words = DialectWords({"key": "[[!count?none]][[some: {count}]]"}, "")
-    assert words.say("key", **facts) == said
+    words = DialectTemplates({"key": "[[!count?none]][[some: {count}]]"}, "")
+    assert words.fill("key", **facts) == said
 
 
 def test_a_number_below_zero_counts_from_the_end_in_any_dialect(example: Path) -> None:

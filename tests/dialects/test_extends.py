@@ -31,15 +31,20 @@ class Limits:
     """None."""
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    name: str
+
+
 def run(args, ctx):
-    return Outcome("done", {"name": args.name})
+    return Outcome("done", Facts(args.name))
 
 
-def say(outcome, words):
-    return words.say("greet.done", **outcome.facts)
+def render(outcome, templates):
+    return templates.fill("greet.done", outcome.facts)
 
 
-TOOL = Tool(id="greet", args=Args, limits=Limits, run=run, say=say)
+TOOL = Tool(id="greet", args=Args, limits=Limits, facts=Facts, run=run, render=render)
 '''
 
 
@@ -80,8 +85,8 @@ def test_claude_plus_one_tool_is_three_lines(tmp_path: Path, make_session: Make)
         claude.quiet,
         claude.data_names,
     )
-    assert mine.words.messages == claude.words.messages
-    assert mine.words.rows([(1, "x")]) == claude.words.rows([(1, "x")])
+    assert mine.templates.messages == claude.templates.messages
+    assert mine.templates.number_lines([(1, "x")]) == claude.templates.number_lines([(1, "x")])
 
 
 def test_a_call_says_what_the_dialect_below_says(tmp_path: Path, make_session: Make) -> None:

@@ -65,7 +65,7 @@ def test_these_are_the_tools_and_models_are_told_of_no_old_name(session: Session
 
 
 def test_no_answer_names_a_tool_or_an_argument_that_models_do_not_have_here(session: Session) -> None:
-    words = session.dialect.words.messages
+    words = session.dialect.templates.messages
     used = {"read", "write", "edit", "ls", "glob", "grep", "bash", "coverage"}
     said = {key: text for key, text in words.items() if key.partition(".")[0] in used}
     said |= {

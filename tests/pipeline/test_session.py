@@ -377,9 +377,9 @@ def test_a_change_that_a_tool_did_not_declare_is_a_fault_and_is_not_made(make_se
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
     session.call("Read", {"file_path": "a.txt"})
 
-    def sly(args: Any, ctx: Any) -> Outcome:
+    def sly(args: Any, ctx: Any) -> Outcome[None]:
         ctx.stage(args.file_path, ctx.load(args.file_path), [Splice(0, 3, "two")])
-        return Outcome("page")
+        return Outcome("page", None)
 
     approved = session._services.approvals.approve(session.prepare("Read", {"file_path": "a.txt"}))
     judged, resolved, declared = approved.previous, approved.previous.previous, approved.previous.previous.previous

@@ -12,7 +12,7 @@ import pytest
 
 from handrail import Session, ToolError
 from handrail.model import Result
-from handrail.tools.edit import execute, valid
+from handrail.tools.edit import execute, validate
 from tests.seeds.golden import EXISTS, SAME, rows
 
 FIVE_LINES = "这是第一行\n这是第二行\n这是第三行\n需要修改的行\n这是第五行\n"
@@ -61,7 +61,7 @@ def test_s2_17_valid_gives_the_error_or_none_and_execute_agrees(
     old: str, new: str, replace_all: bool, code: str | None
 ) -> None:
     content = "once\ntwice\ntwice\n"
-    error = valid(content, old, new, replace_all)
+    error = validate(content, old, new, replace_all)
     assert (error.code if error else None) == code
     if code:
         with pytest.raises(ToolError) as raised:
@@ -72,7 +72,7 @@ def test_s2_17_valid_gives_the_error_or_none_and_execute_agrees(
 
 
 def test_s2_17_valid_takes_its_four_arguments_by_name() -> None:
-    assert valid(content="one", old_string="one", new_string="two", replace_all=False) is None
+    assert validate(content="one", old_string="one", new_string="two", replace_all=False) is None
 
 
 @pytest.mark.parametrize(

@@ -29,15 +29,20 @@ class Limits:
     """None."""
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    text: str
+
+
 def run(args, ctx):
-    return Outcome("text", {"text": args.text.upper()})
+    return Outcome("text", Facts(args.text.upper()))
 
 
-def say(outcome, words):
-    return outcome.facts["text"]
+def render(outcome, templates):
+    return outcome.facts.text
 
 
-TOOL = Tool(id="golden_uppercase", args=Args, limits=Limits, run=run, say=say)
+TOOL = Tool(id="golden_uppercase", args=Args, limits=Limits, facts=Facts, run=run, render=render)
 '''
 MODULE = "golden_uppercase_tool"
 STEERING = (

@@ -21,10 +21,10 @@ from handrail.dialects.folder import DialectError as DialectError
 from handrail.dialects.folder import find_folder, read_folder
 from handrail.dialects.folder import names as names
 from handrail.dialects.renderers import RENDERERS, Frame, Renderer
-from handrail.dialects.templates import DialectWords
+from handrail.dialects.templates import DialectTemplates
 from handrail.errors import ToolError, UnknownTool
 from handrail.model import Call, Result
-from handrail.tools.tool import Hints, Tool
+from handrail.tools.tool import AnyTool, Hints
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Dialect:
         if table.get("renderer", "text") not in RENDERERS:
             raise DialectError(f"{folder / 'tools.toml'}: renderer is one of {sorted(RENDERERS)}")
         self.render: Renderer = RENDERERS[table.get("renderer", "text")]
-        self.words = DialectWords(
+        self.templates = DialectTemplates(
             self._folder.messages, table.get("gutter", "{number:>6}\t"), table.get("said_add", {})
         )
 
@@ -138,7 +138,7 @@ class Dialect:
             words = own.read_text(encoding="utf-8").removesuffix("\n")
         else:
             try:
-                words = tools.words(entry.id)
+                words = tools.description(entry.id)
             except OSError:
                 raise DialectError(
                     f"dialect {self.name}: {name} has no description; write {name}.md beside tools.toml"
@@ -152,7 +152,7 @@ class Dialect:
                 raise DialectError(f"dialect {self.name}: {name} has no argument {theirs!r} to be checked")
         return Spec(entry.name, words, schema, tool.hints)
 
-    def _schema(self, entry: Entry, tool: Tool) -> Mapping[str, Any]:
+    def _schema(self, entry: Entry, tool: AnyTool) -> Mapping[str, Any]:
         own = self._folder.file(entry.name, ".json")
         if own:
             schema: Mapping[str, Any] = json.loads(own.read_text(encoding="utf-8"))
@@ -177,11 +177,11 @@ class Dialect:
 
     def wording(self, error: ToolError) -> str:
         """A failure in the dialect's words: around what it is called anywhere, what it is called in this tool."""
-        text = self.words.say(f"errors.{error.code}", **error.facts)
+        text = self.templates.fill(f"errors.{error.code}", **error.facts)
         own = f"{error.facts.get('verb')}.errors.{error.code}"
-        if own in self.words.messages:
-            text = self.words.say(own, **{**error.facts, "error": text})
-        return self.words.say(error.wrap, **error.facts, error=text) if error.wrap else text
+        if own in self.templates.messages:
+            text = self.templates.fill(own, **{**error.facts, "error": text})
+        return self.templates.fill(error.wrap, **error.facts, error=text) if error.wrap else text
 
 
 @cache

@@ -57,7 +57,7 @@ class _FolderCheck:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.problems: list[Problem] = []
-        self._native = dialects.load("native").words.messages
+        self._native = dialects.load("native").templates.messages
         self._outside: set[str] = set()
         """Ids of the tools that come from other packages."""
 

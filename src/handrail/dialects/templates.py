@@ -1,20 +1,22 @@
 """Templates: a dialect's sentences, filled in with facts.
 
-`{name}` is a fact, with Python's format codes; `{count:n line}` says "1 line" or "2 lines". `[[ ... ]]` is said only if
-every fact in it is there: a missing, empty or false one drops the passage; `[[name? ... ]]` asks for a fact without
-saying it, and `[[!name? ... ]]` is said if that one is not there. Facts that are names of files are escaped, so that a
-name cannot forge structure.
+`{name}` is a fact, with Python's format codes; `{count:n line}` gives "1 line" or "2 lines". `[[ ... ]]` is left out
+unless every fact in it is there: a missing, empty or false one drops the passage. `[[name? ... ]]` tests a fact without
+printing it, and `[[!name? ... ]]` is printed if that fact is not there. Names of files are escaped, so that a name
+cannot forge structure.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from handrail.text.display import escape, replace_surrogates
+from handrail.tools.notes import NoteFacts
 
 _OPTIONAL = re.compile(r"\[\[(?:(!?)(\w+)\?)?(.*?)\]\]", re.DOTALL)
 _ABSENT = (None, "", False)
@@ -34,60 +36,117 @@ class _Formatter(string.Formatter):
 _formatter = _Formatter()
 
 
-class DialectWords:
-    """The sentences of one dialect, and its gutter."""
+class DialectTemplates:
+    """The templates of one dialect, and its layout of numbered lines."""
 
-    def __init__(self, messages: Mapping[str, str], gutter: str, add: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, messages: Mapping[str, str], gutter: str, add: Mapping[str, int] | None = None, notes: str = ""
+    ) -> None:
         self.messages = messages
+        self.notes = notes
         self._gutter = gutter
         self._add = add or {}
-        """What to add to a fact that is a number before it is said: `next = -1` if the dialect counts from 0."""
+        """Added to a fact that is a number before it is printed: `next = -1` if the dialect counts from 0."""
 
-    def say(self, key: str, **facts: Any) -> str:
-        """The sentence of that key."""
-        told = {name: _told(name, value) for name, value in facts.items()}
-        for name, more in self._add.items():
-            if isinstance(told.get(name), int) and told[name] > 0:
-                told[name] += more
-        said: list[str] = []
-        for part in _parts(self.messages[key]):
-            if any(told.get(name) in _ABSENT for name in part.needs) or told.get(part.unless) not in _ABSENT:
+    def with_notes(self, notes: str) -> DialectTemplates:
+        """The same templates for one answer with these notes."""
+        return DialectTemplates(self.messages, self._gutter, self._add, notes)
+
+    def fill(self, key: str, facts: object = None, /, **values: object) -> str:
+        """Fill a template with the fields of ``facts`` and with ``values``, which come first."""
+        parsed = _parse(self.messages[key])
+        known = self._values(parsed.names, facts, values)
+        text: list[str] = []
+        for part in parsed.parts:
+            if any(known.get(name) in _ABSENT for name in part.needs) or known.get(part.unless) not in _ABSENT:
                 continue
             if part.pieces is None:
-                said.append(_formatter.vformat(part.template, (), told))
+                text.append(_formatter.vformat(part.template, (), known))
                 continue
-            for literal, fact, form in part.pieces:
-                said.append(literal)
-                if fact is not None:
-                    said.append(_formatter.format_field(told[fact], form))
-        return "".join(said)
+            for literal, name, form in part.pieces:
+                text.append(literal)
+                if name is not None:
+                    text.append(_formatter.format_field(known[name], form))
+        return "".join(text)
 
-    def rows(self, rows: Iterable[tuple[int | str, str]]) -> str:
-        """Numbered lines."""
+    def _values(self, names: Iterable[str], facts: object, values: Mapping[str, object]) -> dict[str, Any]:
+        """The values that a template names, as they are printed; those that nobody gives are missing."""
+        fields = fact_names(type(facts)) if facts is not None else ()
+        known: dict[str, Any] = {}
+        for name in names:
+            if name in values:
+                value = values[name]
+            elif name in fields:
+                value = getattr(facts, name)
+            elif name == "notes":
+                value = self.notes
+            else:
+                continue
+            value = _printable(name, value)
+            if name in self._add and isinstance(value, int) and value > 0:
+                value += self._add[name]
+            known[name] = value
+        return known
+
+    def number_lines(self, rows: Iterable[tuple[int | str, str]]) -> str:
+        """Put each line behind its number, in the dialect's layout."""
         gutter = self._gutter.format
         return "\n".join([gutter(number=number) + text for number, text in rows])
 
 
-def _told(name: str, value: Any) -> Any:
+def fact_names(kind: type) -> frozenset[str]:
+    """The facts that a class declares: the fields of a dataclass, of a named tuple or of a note."""
+    return _fields(cast("Hashable", kind))
+
+
+@cache
+def _fields(kind: type) -> frozenset[str]:
+    if issubclass(kind, NoteFacts):
+        return kind.names()
+    if dataclasses.is_dataclass(kind):
+        return frozenset(one.name for one in dataclasses.fields(kind))
+    return frozenset(getattr(kind, "_fields", ()))
+
+
+def _printable(name: str, value: Any) -> Any:
+    several = isinstance(value, list | tuple)
     if name in _NAMES:
-        return ", ".join(escape(item) for item in value) if isinstance(value, list) else escape(str(value))
-    if isinstance(value, list):
+        return ", ".join(escape(item) for item in value) if several else escape(str(value))
+    if several:
         return ", ".join(str(item) for item in value)
     return replace_surrogates(value) if isinstance(value, str) else value
 
 
 class _Part(NamedTuple):
-    """A passage of a template, the facts without which it is not said, and the one with which it is not."""
+    """A passage of a template, the facts that it needs, and the one that suppresses it."""
 
     template: str
     needs: tuple[str, ...] = ()
     unless: str = ""
     pieces: tuple[tuple[str, str | None, str], ...] | None = None
-    """The template taken apart once: a text, the fact that follows it, and its format. None: it is no plain one."""
+    """The passage parsed once: a text, the fact that follows it, and its format. None: left to Python's formatter."""
+
+
+class _Parsed(NamedTuple):
+    parts: tuple[_Part, ...]
+    names: tuple[str, ...]
+    """Every fact that the template names."""
 
 
 @cache
-def _parts(template: str) -> list[_Part]:
+def _parse(template: str) -> _Parsed:
+    parts = tuple(_split(template))
+    names: dict[str, None] = {}
+    for part in parts:
+        names |= dict.fromkeys(name for name in (*part.needs, part.unless) if name)
+        for _, name, form, _ in _formatter.parse(part.template):
+            if name is not None:
+                names |= {re.split(r"[.\[]", name)[0]: None}
+            names |= {inner: None for _, inner, _, _ in _formatter.parse(form or "") if inner}
+    return _Parsed(parts, tuple(names))
+
+
+def _split(template: str) -> list[_Part]:
     found, last = [], 0
     for match in _OPTIONAL.finditer(template):
         negated, asked, passage = match.groups()
@@ -103,18 +162,18 @@ def _pieces(template: str) -> tuple[tuple[str, str | None, str], ...] | None:
     found: list[tuple[str, str | None, str]] = []
     for literal, name, form, conversion in _formatter.parse(template):
         if conversion or "{" in (form or "") or not (name is None or name.isidentifier()):
-            return None  # Python's formatter knows what to say of it
+            return None  # Python's formatter reports what is wrong with it
         found.append((literal, name, form or ""))
     return tuple(found)
 
 
 def facts_in(template: str) -> list[tuple[str, str]]:
-    """Every fact that a template names, with the format it is said in; raises `ValueError` with what is wrong in it."""
+    """Every fact that a template names, with its format; raises `ValueError` that says what is wrong in it."""
     bare = _OPTIONAL.sub("", template)
     if "[[" in bare or "]]" in bare or any("[[" in match[3] for match in _OPTIONAL.finditer(template)):
         raise ValueError("[[ and ]] must come in pairs, one pair not inside another")
     found = []
-    for part in _parts(template):
+    for part in _split(template):
         found += [(name, "") for name in (*part.needs, part.unless) if name]
         for _, name, form, conversion in _formatter.parse(part.template):
             if name is not None:

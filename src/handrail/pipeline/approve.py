@@ -16,7 +16,7 @@ from handrail.pipeline.call_state import Approved, Judged
 from handrail.pipeline.consent import Consent, Proposed
 from handrail.pipeline.question import ask_about
 from handrail.policy import Policy
-from handrail.tools.tool import Remark
+from handrail.tools.notes import NoteFacts, NotRemembered
 
 _STRICT = {"allow": 0, "ask": 1, "deny": 2}
 
@@ -125,7 +125,7 @@ class Approvals:
         verdict = self._policy.judge([access])
         return verdict.decision == "allow" and bool(verdict.source)
 
-    def remember(self, judged: Judged, consent: Consent) -> tuple[Remark, ...]:
+    def remember(self, judged: Judged, consent: Consent) -> tuple[NoteFacts, ...]:
         """Keep an answer that lasts, once it was used for what was shown; says where it could not be written down."""
         if consent.answer.lasting == "once":
             return ()
@@ -139,7 +139,7 @@ class Approvals:
         try:
             remember(judged.verdict.allow.split("\n"), place)
         except ValueError as error:  # the call is made: what is left to do is to say so
-            return (Remark("not_remembered", {"why": str(error)}),)
+            return (NotRemembered(why=str(error)),)
         return ()
 
 

@@ -19,7 +19,7 @@ from handrail.pipeline.call_state import Approved, Progress
 from handrail.pipeline.record import Recorder
 from handrail.policy.shell_patterns import ShellPatterns
 from handrail.text.display import escape
-from handrail.tools.tool import Remark
+from handrail.tools.notes import NotKept
 from handrail.workspace import Workspace, itself
 
 _NAMED = 20
@@ -43,8 +43,8 @@ def save_before_images(approved: Approved, recorder: Recorder, workspace: Worksp
     if images.saved or required:
         recorder.begin(approved, list(images.saved.values()), progress)
     if images.missed:
-        missed = Remark("not_kept", {"paths": ", ".join(map(escape, images.missed[:_NAMED]))})
-        approved = replace(approved, remarks=(*approved.remarks, missed))
+        missed = NotKept(paths=", ".join(map(escape, images.missed[:_NAMED])))
+        approved = replace(approved, notes=(*approved.notes, missed))
     return approved
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from handrail.files.changes import Change
@@ -19,12 +19,13 @@ from handrail.model import Access, Answer, Call, Result, Verdict
 from handrail.pipeline.consent import Consent, Proposed
 from handrail.text.diff import Hunk, format_unified
 from handrail.text.display import escape, escape_lines, replace_surrogates
-from handrail.tools.tool import Outcome, Remark
+from handrail.tools.notes import NoteFacts
+from handrail.tools.tool import Outcome
 from handrail.workspace import WorkPath
 
 if TYPE_CHECKING:
     from handrail.dialects import Entry
-    from handrail.tools.tool import Arguments, Tool
+    from handrail.tools.tool import AnyTool, Arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Parsed:
 
     previous: Received
     entry: Entry
-    tool: Tool
+    tool: AnyTool
     args: Arguments
     limits: Any
 
@@ -120,7 +121,7 @@ class Judged:
         return self.previous.previous.previous
 
     @property
-    def tool(self) -> Tool:
+    def tool(self) -> AnyTool:
         return self.parsed.tool
 
     @property
@@ -176,7 +177,7 @@ class Approved:
     """None if nobody had to be asked."""
     network: bool
     """Whether a person or a rule has allowed this call to use the network, whatever the settings are."""
-    remarks: tuple[Remark, ...] = ()
+    notes: tuple[NoteFacts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,7 @@ class Ran:
     """The tool has run and staged its changes."""
 
     previous: Approved
-    outcome: Outcome
+    outcome: Outcome[Any]
     staged: StagedChanges
 
 
@@ -196,7 +197,9 @@ class Done:
     changes: tuple[Change, ...]
     token: Token | None
     """The call's entry in the journal, if it was begun there."""
-    remarks: tuple[Remark, ...] = ()
+    notes: tuple[NoteFacts, ...] = ()
+    data: Mapping[str, object] = field(default_factory=dict)
+    """What programs learn of the commit; the tool's own data come first."""
 
 
 CallState = Received | Parsed | Declared | Resolved | Judged | Approved | Ran | Done

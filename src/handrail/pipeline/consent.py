@@ -10,7 +10,7 @@ from handrail.text.diff import Hunk
 from handrail.text.display import escape
 from handrail.text.document import Splice
 from handrail.text.partial_change import keep_hunks, replace_text
-from handrail.tools.tool import Remark
+from handrail.tools.notes import NoteFacts, PartlyApproved, WrittenOtherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +71,9 @@ class Consent:
         if self.shown is not None and _bytes(self.shown) != _bytes(proposed):
             raise NotAsShown
 
-    def remarks(self) -> list[Remark]:
+    def notes(self) -> list[NoteFacts]:
         """What the model must know of the answer."""
-        remarks: list[Remark] = []
+        notes: list[NoteFacts] = []
         wanted = total = 0
         for one in self.shown or ():
             numbers = range(len(one.hunks))
@@ -81,10 +81,10 @@ class Consent:
             total += len(numbers)
             wanted += len(set(chosen) & set(numbers))
         if wanted < total:
-            remarks.append(Remark("partly_approved", {"wanted": wanted, "total": total}))
+            notes.append(PartlyApproved(wanted=wanted, total=total))
         if self.answer.contents:
-            remarks.append(Remark("written_otherwise", {"paths": ", ".join(map(escape, self.answer.contents))}))
-        return remarks
+            notes.append(WrittenOtherwise(paths=", ".join(map(escape, self.answer.contents))))
+        return notes
 
 
 def _bytes(proposed: Sequence[Proposed]) -> list[tuple[str, bytes | None, bytes | None]]:

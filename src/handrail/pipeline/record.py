@@ -12,6 +12,7 @@ from handrail.journal import Journal, JournalFailed, Kept, NoJournal, Origin, Pe
 from handrail.model import Note, Result
 from handrail.pipeline.call_state import Approved, Done, Judged, Progress, Rendered
 from handrail.settings import Settings
+from handrail.tools.notes import JournalFailing
 
 
 class SessionJournal:
@@ -94,6 +95,6 @@ class Recorder:
             )
         )
         if failure and all(note.code != "journal" for note in result.notes):
-            note = Note("journal", self._dialect.words.say("notes.journal", why=failure))
+            note = Note("journal", self._dialect.templates.fill("notes.journal", JournalFailing(why=failure)))
             return replace(result, notes=(*result.notes, note), status="partial" if result.ok else result.status)
         return result

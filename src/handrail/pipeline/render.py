@@ -1,4 +1,4 @@
-"""What a call came to, in the dialect's words: facts and notes become text, and the text is bounded."""
+"""Turn outcomes and failures into results: a dialect's templates give the text, and long text is truncated."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from handrail.pipeline.call_state import Done, Parsed, Progress, Received
 from handrail.pipeline.truncate import bound
 from handrail.settings import Settings
 from handrail.text.display import escape, replace_surrogates
-from handrail.tools.tool import Remark
+from handrail.tools.notes import AnswerCut, JournalFailing, NoteFacts, NotKept, Rewritten
 
 Blocks = tuple[Mapping[str, Any], ...]
 
 
-class Voice:
-    """Says outcomes and failures."""
+class ResultRenderer:
+    """Renders the outcomes and failures of one session."""
 
     def __init__(self, dialect: Dialect, settings: Settings) -> None:
         self._dialect = dialect
         self._settings = settings
 
-    def outcome(self, done: Done) -> Result:
-        """What was found or done; `partial` if and only if there is a note."""
+    def render_outcome(self, done: Done) -> Result:
+        """The result of a call that ran. It is `partial` if and only if there is a note."""
         ran = done.previous
         outcome, judged = ran.outcome, ran.previous.previous
-        tool, words = judged.tool, self._dialect.words
-        remarks = [*outcome.remarks, *_pipeline_remarks(done)]
-        notes = [Note(r.code, words.say(f"notes.{r.code}", **r.facts)) for r in remarks]
+        tool = judged.tool
+        notes = [self._note(note) for note in (*outcome.notes, *_pipeline_notes(done))]
         loud = [note.text for note in notes if note.code not in self._dialect.quiet and note.text]
-        outcome.facts["notes"] = "".join("\n" + text for text in loud)
-        data = outcome.data
-        said = tool.say(outcome, words)
+        templates = self._dialect.templates.with_notes("".join("\n" + text for text in loud))
+        data = {**outcome.data, **{name: value for name, value in done.data.items() if name not in outcome.data}}
+        text = tool.render(outcome, templates)
         summary = f"{tool.id}.summary"
-        if summary in words.messages:  # a dialect that shows what was found apart from what it says of it
-            data["content"], said = replace_surrogates(said), words.say(summary, **{**data, **outcome.facts})
-        text, left_out = bound(replace_surrogates(said), self._settings.answer_chars)
+        if summary in templates.messages:  # a dialect that shows the content apart from the sentence about it
+            data["content"] = replace_surrogates(text)
+            text = templates.fill(summary, outcome.facts, **_without(data, outcome.facts))
+        text, left_out = bound(replace_surrogates(text), self._settings.answer_chars)
         if left_out:
-            notes.append(Note("answer_cut", words.say("notes.answer_cut", count=left_out)))
+            notes.append(self._note(AnswerCut(count=left_out)))
             text += "\n" + notes[-1].text
         data |= {new: data[old] for new, old in self._dialect.data_names.items() if old in data}
         if outcome.failed:
@@ -60,18 +60,21 @@ class Voice:
             judged.received, ran.previous.accesses, status, text, outcome.blocks, data=data, notes=tuple(notes)
         )
 
-    def failure(self, error: ToolError, progress: Progress) -> Result:
-        """Why nothing was done."""
+    def _note(self, note: NoteFacts) -> Note:
+        return Note(note.code, self._dialect.templates.fill(f"notes.{note.code}", note))
+
+    def render_failure(self, error: ToolError, progress: Progress) -> Result:
+        """The result of a call that was refused or failed."""
         error.facts.setdefault("tool", progress.received.call.tool)
         parsed, accesses = progress.find(Parsed), progress.accesses
         error.facts.setdefault("verb", parsed.entry.id if parsed else "")
         error.facts.setdefault("path", accesses[0].target if accesses else "")
         try:
             text = replace_surrogates(self._dialect.wording(error))
-        except (LookupError, ValueError, TypeError) as fault:  # a template of the dialect's that cannot be filled
+        except (LookupError, ValueError, TypeError) as fault:  # a template of the dialect that cannot be filled
             if self._settings.raise_bugs:
                 raise
-            error = Bug(what=f"the message for {error.code} cannot be said: {fault!r}")
+            error = Bug(what=f"the template for {error.code} cannot be filled: {fault!r}")
             text = str(error)
         status: Status = "denied" if isinstance(error, Refusal) else "error"
         return _result(progress.received, progress.accesses, status, text, error=Failure(error.code, text))
@@ -86,16 +89,21 @@ def _result(
     return Result(call.tool, status, text, blocks, accesses=accesses, time_ms=taken, id=call.id, **rest)
 
 
-def _pipeline_remarks(done: Done) -> list[Remark]:
-    """What people and the journal had to do with the call."""
+def _without(data: Mapping[str, object], facts: object) -> dict[str, object]:
+    """The data whose names are not taken by a fact."""
+    return {name: value for name, value in data.items() if not hasattr(facts, name)}
+
+
+def _pipeline_notes(done: Done) -> list[NoteFacts]:
+    """The notes about approval and journal."""
     approved = done.previous.previous
     received, token = approved.previous.received, done.token
-    remarks = [*approved.remarks, *done.remarks]
+    notes = [*approved.notes, *done.notes]
     if received.rewritten:
-        remarks.append(Remark("rewritten", {"arguments": escape(json.dumps(dict(received.call.arguments)))}))
-    remarks += approved.consent.remarks() if approved.consent else []
+        notes.append(Rewritten(arguments=escape(json.dumps(dict(received.call.arguments)))))
+    notes += approved.consent.notes() if approved.consent else []
     if token and token.warning:
-        remarks.append(Remark("journal", {"why": token.warning}))
+        notes.append(JournalFailing(why=token.warning))
     if token and token.unkept:
-        remarks.append(Remark("not_kept", {"paths": ", ".join(map(escape, token.unkept))}))
-    return remarks
+        notes.append(NotKept(paths=", ".join(map(escape, token.unkept))))
+    return notes

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from handrail.errors import ChangedSince, ToolError
@@ -80,11 +81,12 @@ def run(approved: Approved, context: ToolContext, services: Services) -> Ran:
 
 def commit(ran: Ran, held: Held | None, services: Services, progress: Progress) -> Done:
     """Write the staged changes under the locks that are ``held``; raises `NotAsShown` if a person saw others."""
-    approved, staged, outcome = ran.previous, ran.staged, ran.outcome
+    approved, staged = ran.previous, ran.staged
     judged, tracker, settings = approved.previous, services.tracker, services.settings
     if approved.consent:
         approved.consent.require_same(staged.proposed)
     done = Done(ran, (), progress.token)
+    data: dict[str, object] = {}
     if held and staged.changes:
         services.recorder.begin(approved, staged.changes, progress)
         saving = Saving(settings.durable, settings.hard_links)
@@ -92,12 +94,11 @@ def commit(ran: Ran, held: Held | None, services: Services, progress: Progress) 
         done = progress.reach(Done(ran, tuple(staged.changes), progress.token))
         for change, hunks, version in zip(staged.changes, staged.hunks, versions, strict=True):
             tracker.wrote(change.path.real, version, hunks, change.after)
-            outcome.data.setdefault("mtime_ms", version.mtime_ns // 1_000_000)
+            data.setdefault("mtime_ms", version.mtime_ns // 1_000_000)
     if judged.parsed.entry.forgets:
         tracker.forget(*judged.written_paths)
-    outcome.data["diff"] = staged.diff()
-    outcome.data.setdefault("applied", bool(staged.changes))
-    return progress.reach(done)
+    data |= {"diff": staged.diff(), "applied": bool(staged.changes)}
+    return progress.reach(replace(done, data=data))
 
 
 def _open_context(approved: Approved, services: Services) -> ToolContext:

@@ -35,7 +35,7 @@ from handrail.pipeline.judge import judge, seek
 from handrail.pipeline.options import check_options
 from handrail.pipeline.parse import parse, read_arguments
 from handrail.pipeline.record import Recorder, SessionJournal
-from handrail.pipeline.render import Voice
+from handrail.pipeline.render import ResultRenderer
 from handrail.pipeline.resolve import declare, resolve
 from handrail.pipeline.run import ATTEMPTS, run_and_commit
 from handrail.pipeline.search_view import SearchView
@@ -112,7 +112,7 @@ class Session:
             search=SearchView(self.workspace, self.policy, lambda: self._own_files),
             terminal=self.terminal,
         )
-        self._voice = Voice(self.dialect, settings)
+        self._renderer = ResultRenderer(self.dialect, settings)
         self._terminal: Terminal | None = None
         self._opening = threading.Lock()
         self._closed = False
@@ -164,17 +164,17 @@ class Session:
         tool = str(tool)  # a host may pass on anything; a tool that does not exist is answered, not raised
         progress = Progress(Received(Call(tool, {}, id), time.perf_counter(), cancel))
         try:
-            result = self._voice.outcome(self._perform(self._receive(arguments, progress), progress))
+            result = self._renderer.render_outcome(self._perform(self._receive(arguments, progress), progress))
         except ToolError as error:
-            result = self._voice.failure(error, progress)
+            result = self._renderer.render_failure(error, progress)
         except OSError as error:
-            result = self._voice.failure(from_os(error, path=error.filename or tool), progress)
+            result = self._renderer.render_failure(from_os(error, path=error.filename or tool), progress)
         except Exception as error:
             if self.settings.raise_bugs:
                 raise
             import traceback  # slow to import, and only needed for faults of this program
 
-            result = self._voice.failure(Bug(what=f"{type(error).__name__}: {error}"), progress)
+            result = self._renderer.render_failure(Bug(what=f"{type(error).__name__}: {error}"), progress)
             return self._finish(result, progress, traceback.format_exc())
         return self._finish(result, progress)
 
@@ -241,7 +241,7 @@ class Session:
             except NotAsShown:
                 continue
             if consent:
-                done = progress.reach(replace(done, remarks=services.approvals.remember(judged, consent)))
+                done = progress.reach(replace(done, notes=services.approvals.remember(judged, consent)))
             return done
         raise ChangedSince(path=progress.accesses[0].target if progress.accesses else "", moved="")
 

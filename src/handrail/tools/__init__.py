@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from handrail.tools.tool import Tool
+    from handrail.tools.tool import AnyTool
 
 HERE = Path(__file__).parent
 
@@ -22,9 +22,9 @@ def ids() -> tuple[str, ...]:
 
 
 @cache
-def load(tool_id: str) -> Tool:
+def load(tool_id: str) -> AnyTool:
     """The tool of that id; one of another package if it registers itself under `handrail.tools`."""
-    tool: Tool = import_module(f"handrail.tools.{tool_id}").TOOL if tool_id in ids() else outside(tool_id)[0].load()
+    tool: AnyTool = import_module(f"handrail.tools.{tool_id}").TOOL if tool_id in ids() else outside(tool_id)[0].load()
     return tool
 
 
@@ -36,8 +36,8 @@ def outside(tool_id: str) -> list[EntryPoint]:
 
 
 @cache
-def words(tool_id: str) -> str:
-    """What a model is told about the tool, with `{limit}` where a limit in force goes."""
+def description(tool_id: str) -> str:
+    """The description of the tool for the model, with `{limit}` where a limit in force goes."""
     if tool_id in ids():
         return (HERE / f"{tool_id}.md").read_text(encoding="utf-8").strip("\n")
     module = import_module(load(tool_id).run.__module__)

@@ -17,8 +17,9 @@ from handrail.text.patches.operations import FileOp
 from handrail.text.patches.patch import parse_patch
 from handrail.text.splice import keep_endings, minimize
 from handrail.tools.arguments import Field
-from handrail.tools.edit import elsewhere
-from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Remark, Tool, Words
+from handrail.tools.edit import note_changes
+from handrail.tools.notes import NoteFacts
+from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Templates, Tool
 
 
 class Args(Arguments):
@@ -46,7 +47,7 @@ class _Done:
     source: str | None = None
     hunks: Sequence[Hunk] = ()
     rung: str = "exact"
-    remarks: tuple[Remark, ...] = ()
+    notes: tuple[NoteFacts, ...] = ()
 
 
 def accesses(args: Args) -> list[Access]:
@@ -64,7 +65,7 @@ def accesses(args: Args) -> list[Access]:
     return found
 
 
-def run(args: Args, ctx: Context) -> Outcome:
+def run(args: Args, ctx: Context[Limits]) -> Outcome[dict[str, Any]]:
     ops = parse_patch(args.patch)
     done: list[_Done] = []
     steps = {"add": _add, "delete": _delete, "update": _update}
@@ -79,12 +80,13 @@ def run(args: Args, ctx: Context) -> Outcome:
             raise
     rows = [number_new_lines(one.hunks) for one in done]
     short = sum(map(len, rows)) <= ctx.limits.snippet_lines
-    facts = {"done": done, "count": len(done), "rows": rows if short else [[] for _ in done]}
-    remarks = tuple(remark for one in done for remark in one.remarks)
-    return Outcome("done", facts, {"files": [_data(one) for one in done]}, remarks)
+    facts: dict[str, Any] = {"done": done, "count": len(done), "rows": rows if short else [[] for _ in done]}
+    notes = tuple(remark for one in done for remark in one.notes)
+    facts["files"] = [_data(one) for one in done]
+    return Outcome("done", facts, {"files": facts["files"]}, notes)
 
 
-def _add(op: FileOp, args: Args, ctx: Context) -> _Done:
+def _add(op: FileOp, args: Args, ctx: Context[Limits]) -> _Done:
     content = "".join(line + "\n" for line in op.content)
     if op.final_newline is False:
         content = content.removesuffix("\n")
@@ -96,7 +98,7 @@ def _add(op: FileOp, args: Args, ctx: Context) -> _Done:
     return _Done("update", op.path, hunks=ctx.stage(op.path, over, [change] if change else []).hunks)
 
 
-def _over(path: str, allowed: bool, ctx: Context) -> Loaded | None:
+def _over(path: str, allowed: bool, ctx: Context[Limits]) -> Loaded | None:
     """What stands where a file is to be put; raises unless it may be replaced."""
     if not ctx.exists(path):
         return None
@@ -105,7 +107,7 @@ def _over(path: str, allowed: bool, ctx: Context) -> Loaded | None:
     return ctx.load(path, whole=True, unseen=not ctx.limits.needs_reading)
 
 
-def _delete(op: FileOp, _: Args, ctx: Context) -> _Done:
+def _delete(op: FileOp, _: Args, ctx: Context[Limits]) -> _Done:
     loaded = ctx.load(op.path, whole=True, unseen=not ctx.limits.needs_reading)
     if op.hunks:  # a unified diff says what is deleted: it must be that, and nothing else
         text = loaded.document.text
@@ -114,17 +116,17 @@ def _delete(op: FileOp, _: Args, ctx: Context) -> _Done:
     return _Done("delete", op.path, hunks=ctx.remove(op.path, loaded).hunks)
 
 
-def _update(op: FileOp, args: Args, ctx: Context) -> _Done:
+def _update(op: FileOp, args: Args, ctx: Context[Limits]) -> _Done:
     loaded = ctx.load(op.path, whole=not op.hunks, unseen=not ctx.limits.needs_reading)
     made = _placed(op, loaded)
     if op.move_to is not None:
         over = _over(op.move_to, args.overwrite, ctx)
         staged = ctx.move(op.path, op.move_to, loaded, made.splices, over)
-        return _Done("move", op.move_to, op.path, staged.hunks, made.level, elsewhere(op.path, loaded))
+        return _Done("move", op.move_to, op.path, staged.hunks, made.level, note_changes(op.path, loaded))
     staged = ctx.stage(op.path, loaded, made.splices)
     if not staged.changes:
         raise BadHunk(number=len(op.hunks), same=True)
-    return _Done("update", op.path, None, staged.hunks, made.level, elsewhere(op.path, loaded))
+    return _Done("update", op.path, None, staged.hunks, made.level, note_changes(op.path, loaded))
 
 
 def _placed(op: FileOp, loaded: Loaded) -> Placed:
@@ -144,20 +146,20 @@ def _data(one: _Done) -> dict[str, Any]:
     return data | ({"from": one.source} if one.source else {})
 
 
-def say(outcome: Outcome, words: Words) -> str:
+def render(outcome: Outcome[dict[str, Any]], templates: Templates) -> str:
     items: list[tuple[str, str]] = []
     for one, rows in zip(outcome.facts["done"], outcome.facts["rows"], strict=True):
         how = "" if one.rung == "exact" else one.rung.replace("_", " ")
         source = escape(one.source) if one.source else ""
-        numbered = words.rows(rows) if one.kind != "add" else ""
-        said = words.say(f"apply_patch.{one.kind}", path=one.path, source=source, how=how, snippet=numbered)
+        numbered = templates.number_lines(rows) if one.kind != "add" else ""
+        said = templates.fill(f"apply_patch.{one.kind}", path=one.path, source=source, how=how, snippet=numbered)
         items.append((one.kind, said))
     order = {"add": 0, "update": 1, "move": 1, "delete": 2}
     grouped = "\n".join(said for _, said in sorted(items, key=lambda item: order[item[0]]))
     listed = "\n".join(said for _, said in items)
-    return words.say(f"apply_patch.{outcome.kind}", **outcome.facts, items=listed, grouped=grouped)
+    return templates.fill(f"apply_patch.{outcome.kind}", **outcome.facts, items=listed, grouped=grouped)
 
 
 TOOL = Tool(
-    id="apply_patch", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True), accesses=accesses
+    id="apply_patch", args=Args, limits=Limits, run=run, render=render, hints=Hints(destructive=True), accesses=accesses
 )

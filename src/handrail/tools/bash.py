@@ -23,8 +23,20 @@ from handrail.shell.runner.run import Run
 from handrail.shell.terminal import Given, Terminal
 from handrail.tools import apply_patch
 from handrail.tools.arguments import AfterValidator, BeforeValidator, Field
+from handrail.tools.notes import (
+    CommandCancelled,
+    CommandTimedOut,
+    KeptRunning,
+    LostOutput,
+    NamedElsewhere,
+    NoteFacts,
+    NotHidden,
+    Survivors,
+    Swept,
+    TooMuchOutput,
+)
 from handrail.tools.shared import git_call, patch_call
-from handrail.tools.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool
 
 _PLACES = ("", "/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
 _UP = re.compile(r"(?:^|/)(?!\.\.?/)[^/]+/(?:\.?/)*\.\.(?:/|$)")
@@ -133,7 +145,7 @@ def accesses(args: Args) -> list[Access]:
     return list(dict.fromkeys([whole, *several, *files, *out, Access("read", args.workdir)]))
 
 
-def seek(args: Args, ctx: Context) -> list[Access]:
+def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     """What the repositories say that the command runs git in."""
     if args.patch or not args.effects.git:
         return []
@@ -158,11 +170,11 @@ def _placed(workdir: str, path: str) -> str:
     return whole if _UP.search(whole) else posixpath.normpath(whole)
 
 
-def run(args: Args, ctx: Context) -> Outcome:
+def run(args: Args, ctx: Context[Limits]) -> Outcome[dict[str, Any]]:
     limits: Limits = ctx.limits
     if args.patch:
         outcome = patch_call.run(args.patch, args.workdir, ctx)
-        return Outcome("patch", outcome.facts, outcome.data, outcome.remarks)
+        return Outcome("patch", outcome.facts, outcome.data, outcome.notes)
     seconds = limits.seconds if args.timeout is None else args.timeout
     if seconds > limits.most_seconds:
         raise TimeoutTooLong(timeout=_number(seconds), most=_number(limits.most_seconds))
@@ -190,7 +202,12 @@ def run(args: Args, ctx: Context) -> Outcome:
         else:
             log = terminal.called(done.order.log)
             facts = {"job": job.id, "pid": done.pid, "log": log, "seconds": _number(seconds)}
-            return Outcome("kept", {**facts, **_shown(view, limits)}, dict(facts), (Remark("kept", facts),))
+            return Outcome(
+                "kept",
+                {**facts, **_shown(view, limits)},
+                dict(facts),
+                (KeptRunning(job=job.id, pid=done.pid, log=log, seconds=_number(seconds)),),
+            )
     return _ended(args, ctx, terminal, done, ended, _number(seconds), watch())
 
 
@@ -251,8 +268,14 @@ def _shown(view: View, limits: Limits) -> dict[str, Any]:
 
 
 def _ended(
-    args: Args, ctx: Context, terminal: Terminal, done: Run, ended: Ended, seconds: float, changed: Sequence[str]
-) -> Outcome:
+    args: Args,
+    ctx: Context[Limits],
+    terminal: Terminal,
+    done: Run,
+    ended: Ended,
+    seconds: float,
+    changed: Sequence[str],
+) -> Outcome[dict[str, Any]]:
     limits: Limits = ctx.limits
     view = _view(done, limits, terminal)
     shown = _shown(view, limits)
@@ -290,37 +313,37 @@ def _ended(
         "changed": list(changed),
         "boundary": terminal.boundary.name,
     }
-    remarks = []
+    notes: list[NoteFacts] = []
     if ended.timed_out and limits.timeout_is_partial:
-        remarks.append(Remark("command_timed_out", {"seconds": seconds}))
+        notes.append(CommandTimedOut(seconds=seconds))
     if ended.lost_bytes and not ended.overflowed:
-        remarks.append(Remark("lost_output", {"bytes": ended.lost_bytes}))
+        notes.append(LostOutput(bytes=ended.lost_bytes))
     if ended.overflowed:
-        remarks.append(Remark("too_much_output", {"bytes": ended.output_bytes}))
+        notes.append(TooMuchOutput(bytes=ended.output_bytes))
     if ended.cancelled:
-        remarks.append(Remark("command_cancelled", {}))
+        notes.append(CommandCancelled())
     if failed and (place := terminal.elsewhere(args.command)):
-        remarks.append(Remark("named_elsewhere", {"name": ALIAS, "place": place}))
+        notes.append(NamedElsewhere(name=ALIAS, place=place))
     if terminal.unmasked:
-        remarks.append(Remark("not_hidden", {"count": terminal.unmasked}))
+        notes.append(NotHidden(count=terminal.unmasked))
     if ended.swept:
         names = [f"{stray.pid} ({stray.command[:60]})" for stray in ended.swept]
-        remarks.append(Remark("swept", {"processes": ", ".join(names)}))
+        notes.append(Swept(processes=", ".join(names)))
     if ended.survivors:
         pids = ", ".join(str(stray.pid) for stray in ended.survivors)
-        remarks.append(Remark("survivors", {"pids": pids}))
+        notes.append(Survivors(pids=pids))
     kind = "timed_out" if ended.timed_out else "evicted" if "head" in facts else "failed" if failed else "done"
-    return Outcome(kind, facts, data, tuple(remarks), failed=failed and limits.failure_is_error)
+    return Outcome(kind, facts, data, tuple(notes), failed=failed and limits.failure_is_error)
 
 
-def say(outcome: Outcome, words: Words) -> str:
+def render(outcome: Outcome[dict[str, Any]], templates: Templates) -> str:
     if outcome.kind == "patch":
-        return apply_patch.say(replace(outcome, kind="done"), words)
+        return apply_patch.render(replace(outcome, kind="done"), templates)
     facts = dict(outcome.facts)
     if "head" in facts:
-        sample = words.say("bash.sample", **facts)
+        sample = templates.fill("bash.sample", **facts)
         facts["output"] = sample
-    return words.say(f"bash.{outcome.kind}", **facts)
+    return templates.fill(f"bash.{outcome.kind}", **facts)
 
 
 TOOL = Tool(
@@ -328,7 +351,7 @@ TOOL = Tool(
     args=Args,
     limits=Limits,
     run=run,
-    say=say,
+    render=render,
     hints=Hints(destructive=True, open_world=True),
     accesses=accesses,
     seek=seek,

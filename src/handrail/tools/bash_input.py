@@ -1,9 +1,9 @@
-"""BashInput: something typed for a background command."""
+"""BashInput: send text to the standard input of a background command."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from handrail.errors import Dangerous
 from handrail.model import Access
@@ -11,7 +11,7 @@ from handrail.shell.effects.effects import effects
 from handrail.shell.runner.jobs import Job
 from handrail.shell.typed_input import obeys, typed_danger
 from handrail.tools.arguments import Field
-from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool
 
 
 class Args(Arguments):
@@ -25,31 +25,55 @@ class Limits:
     """What a dialect may set: nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    job: str
+    sent: int
+    wanted: int
+    short: bool
+    """Whether the program took only a part."""
+    closed: bool
+
+
+class Data(TypedDict):
+    job: str
+    sent: int
+    wanted: int
+
+
 def accesses(args: Args) -> list[Access]:
-    """A program that reads commands will run what it is sent, and come to the files that are named in it."""
+    """A program that reads commands runs the text, and reaches the files that are named in it."""
     if not args.text:
         return []
-    files = effects(args.text).files  # in which directory is not known: rules about names hold all the same
+    files = effects(args.text).files  # the directory is not known, but rules about names still hold
     named = [Access(file.action, file.path, "", True, file.glob, file.below, file.into, file.sees) for file in files]
     return [Access("run", args.text, place=f"job {args.job}"), *dict.fromkeys(named)]
 
 
-def run(args: Args, ctx: Context) -> Outcome:
+def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     def check(job: Job) -> None:
-        found = typed_danger(job.typed, args.text) if args.text and obeys(job.run.order.command) else None
-        if found:
-            raise Dangerous(part=found.text, why=found.why)
+        danger = typed_danger(job.typed, args.text) if args.text and obeys(job.run.order.command) else None
+        if danger:
+            raise Dangerous(part=danger.text, why=danger.why)
 
     sent = ctx.terminal.jobs.write(args.job, args.text, args.close, check)
     wanted = len(args.text.encode("utf-8", "surrogateescape"))
-    facts = {"job": args.job, "sent": sent, "wanted": wanted}
-    return Outcome("sent", {**facts, "short": sent < wanted, "closed": args.close}, dict(facts))
+    facts = Facts(args.job, sent, wanted, short=sent < wanted, closed=args.close)
+    return Outcome("sent", facts, Data(job=args.job, sent=sent, wanted=wanted))
 
 
-def say(outcome: Outcome, words: Words) -> str:
-    return words.say("bash_input.sent", **outcome.facts)
+def render(outcome: Outcome[Facts], templates: Templates) -> str:
+    return templates.fill("bash_input.sent", outcome.facts)
 
 
 TOOL = Tool(
-    id="bash_input", args=Args, limits=Limits, run=run, say=say, hints=Hints(open_world=True), accesses=accesses
+    id="bash_input",
+    args=Args,
+    limits=Limits,
+    facts=Facts,
+    data=Data,
+    run=run,
+    render=render,
+    hints=Hints(open_world=True),
+    accesses=accesses,
 )

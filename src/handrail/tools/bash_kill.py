@@ -1,12 +1,12 @@
-"""BashKill: the end of a background command, with everything it started."""
+"""BashKill: end a background command and everything it started."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from handrail.tools.arguments import Field
-from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool
 
 
 class Args(Arguments):
@@ -18,16 +18,42 @@ class Limits:
     """What a dialect may set: nothing."""
 
 
-def run(args: Args, ctx: Context) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Facts:
+    job: str
+    was_running: bool
+    exit_code: int | None
+    survivors: str | None
+    """The ids of processes that could not be ended."""
+
+
+class Data(TypedDict):
+    job: str
+    was_running: bool
+    exit_code: int | None
+    survivors: str | None
+
+
+def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     running = ctx.terminal.jobs.get(args.job).running
     ended = ctx.terminal.jobs.kill(args.job)
     survivors = ", ".join(str(stray.pid) for stray in ended.survivors) or None
-    facts = {"job": args.job, "was_running": running, "exit_code": ended.exit_code, "survivors": survivors}
-    return Outcome("killed" if running else "over", facts, dict(facts))
+    facts = Facts(args.job, running, ended.exit_code, survivors)
+    data = Data(job=args.job, was_running=running, exit_code=ended.exit_code, survivors=survivors)
+    return Outcome("killed" if running else "over", facts, data)
 
 
-def say(outcome: Outcome, words: Words) -> str:
-    return words.say(f"bash_kill.{outcome.kind}", **outcome.facts)
+def render(outcome: Outcome[Facts], templates: Templates) -> str:
+    return templates.fill(f"bash_kill.{outcome.kind}", outcome.facts)
 
 
-TOOL = Tool(id="bash_kill", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True, idempotent=True))
+TOOL = Tool(
+    id="bash_kill",
+    args=Args,
+    limits=Limits,
+    facts=Facts,
+    data=Data,
+    run=run,
+    render=render,
+    hints=Hints(destructive=True, idempotent=True),
+)

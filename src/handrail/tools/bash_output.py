@@ -1,13 +1,16 @@
-"""BashOutput: what a background command has printed since it was last asked."""
+"""BashOutput: the new output of a background command, or a list of all of them."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, TypedDict
 
+from handrail.shell.runner.jobs import Job
 from handrail.tools.arguments import Field
-from handrail.tools.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words
+from handrail.tools.notes import JobMore
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool
 
 _PAUSE = 0.05
 
@@ -27,56 +30,131 @@ class Limits:
     tail_chars: int = 15_000
 
 
-def run(args: Args, ctx: Context) -> Outcome:
-    limits: Limits = ctx.limits
-    terminal = ctx.terminal
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """A background command and how it stands."""
+
+    job: str
+    command: str
+    running: bool
+    exit_code: int | None
+    signal: str | None
+    timed_out: bool
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFacts(JobState):
+    """New output of one job."""
+
+    head: str | None
+    tail: str | None
+    left_lines: int | None
+    left_bytes: int | None
+    matched: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobsFacts:
+    """All jobs of the session."""
+
+    jobs: Sequence[JobState]
+
+
+Facts = OutputFacts | JobsFacts
+
+
+class JobData(TypedDict):
+    job: str
+    command: str
+    running: bool
+    exit_code: int | None
+    signal: str | None
+    timed_out: bool
+    log: str
+
+
+class OutputData(JobData):
+    truncated: bool
+    matched: int | None
+    output: str
+
+
+class Data(OutputData, total=False):
+    jobs: list[JobData]
+
+
+def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
+    limits, terminal = ctx.limits, ctx.terminal
     if args.job is None:
-        jobs = [_about(job, terminal.called(job.run.order.log)) for job in terminal.jobs.list()]
-        return Outcome("jobs" if jobs else "none", {"jobs": jobs}, {"jobs": jobs})
+        jobs = [_state(job, terminal.called(job.run.order.log)) for job in terminal.jobs.list()]
+        return Outcome("jobs" if jobs else "none", JobsFacts(jobs), {"jobs": [_data(job) for job in jobs]})
     job = terminal.jobs.get(args.job)
     until = time.monotonic() + args.wait
     while job.running and time.monotonic() < until and not (ctx.cancel and ctx.cancel.is_set()):
         time.sleep(_PAUSE)
     reading = terminal.jobs.read(args.job, limits.head_chars, limits.tail_chars, args.filter, args.all)
-    about = _about(job, terminal.called(job.run.order.log))
-    view = reading.view
-    facts: dict[str, Any] = {
-        **about,
-        "head": view.head.rstrip("\n") or None,
-        "tail": view.tail.rstrip("\n") or None,
-        "left_lines": view.omitted_lines if view.truncated else None,
-        "left_bytes": view.omitted_bytes or None,
-        "matched": reading.matched,
-    }
-    data = {**about, "truncated": view.truncated, "matched": reading.matched, "output": view.text()}
-    remarks = (Remark("job_more", {"job": job.id}),) if reading.more else ()
-    return Outcome("output", facts, data, remarks)
+    state, view = _state(job, terminal.called(job.run.order.log)), reading.view
+    facts = OutputFacts(
+        **_data(state),
+        head=view.head.rstrip("\n") or None,
+        tail=view.tail.rstrip("\n") or None,
+        left_lines=view.omitted_lines if view.truncated else None,
+        left_bytes=view.omitted_bytes or None,
+        matched=reading.matched,
+    )
+    data: OutputData = {**_data(state), "truncated": view.truncated, "matched": reading.matched, "output": view.text()}
+    return Outcome("output", facts, data, (JobMore(job=job.id),) if reading.more else ())
 
 
-def _about(job: Any, log: str) -> dict[str, Any]:
+def _state(job: Job, log: str) -> JobState:
     ended = job.ended
+    return JobState(
+        job=job.id,
+        command=job.run.order.command,
+        running=job.running,
+        exit_code=ended.exit_code if ended else None,
+        signal=ended.signal or None if ended else None,
+        timed_out=ended.timed_out if ended else False,
+        log=log,
+    )
+
+
+def _data(state: JobState) -> JobData:
     return {
-        "job": job.id,
-        "command": job.run.order.command,
-        "running": job.running,
-        "exit_code": ended.exit_code if ended else None,
-        "signal": ended.signal or None if ended else None,
-        "timed_out": ended.timed_out if ended else False,
-        "log": log,
+        "job": state.job,
+        "command": state.command,
+        "running": state.running,
+        "exit_code": state.exit_code,
+        "signal": state.signal,
+        "timed_out": state.timed_out,
+        "log": state.log,
     }
 
 
-def say(outcome: Outcome, words: Words) -> str:
+def render(outcome: Outcome[Facts], templates: Templates) -> str:
     facts = outcome.facts
-    if outcome.kind == "jobs":
-        rows = [words.say("bash_output.job", **_said(job)) for job in facts["jobs"]]
-        return words.say("bash_output.jobs", rows="\n".join(rows), notes=facts["notes"])
-    return words.say(f"bash_output.{outcome.kind}", **_said(facts))
+    if isinstance(facts, OutputFacts):
+        return templates.fill(f"bash_output.{outcome.kind}", facts, **_ending(facts))
+    rows = [templates.fill("bash_output.job", job, **_ending(job)) for job in facts.jobs]
+    return templates.fill(f"bash_output.{outcome.kind}", facts, rows="\n".join(rows))
 
 
-def _said(about: dict[str, Any]) -> dict[str, Any]:
-    code = about.get("exit_code")
-    return {**about, "ended": not about.get("running"), "exit_code": None if code is None else str(code)}
+def _ending(state: JobState) -> dict[str, object]:
+    """How the job ended. The exit code becomes text, because a 0 would count as absent in a template."""
+    code = state.exit_code
+    return {"ended": not state.running, "exit_code": None if code is None else str(code)}
 
 
-TOOL = Tool(id="bash_output", args=Args, limits=Limits, run=run, say=say, hints=Hints(read_only=True))
+TOOL = Tool(
+    id="bash_output",
+    args=Args,
+    limits=Limits,
+    facts=Facts,
+    data=Data,
+    run=run,
+    render=render,
+    hints=Hints(read_only=True),
+    rendered=("ended", "rows"),
+    rows={"job": JobState},
+)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, replace
+from typing import Annotated, TypedDict
 
 from handrail.errors import ChangedSince, EmptyOld, NoMatch, NothingToChange, OtherCount, ToolError
 from handrail.text.diff import number_new_lines
@@ -12,7 +12,8 @@ from handrail.text.document import Splice, apply_splices
 from handrail.text.matching.find import plan_edit
 from handrail.text.matching.places import EditPlan
 from handrail.tools.arguments import Field
-from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Remark, Tool, Words, Writes
+from handrail.tools.notes import ChangedElsewhere, NoteFacts
+from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Templates, Tool, Writes
 
 _PROSE = (".md", ".mdx", ".rst", ".txt", ".adoc")
 
@@ -37,26 +38,48 @@ class Limits:
     snippet_lines: int = 60
 
 
-def valid(
+@dataclass(frozen=True, slots=True)
+class Facts:
+    path: str
+    old: str
+    new: str
+    count: int = 0
+    """How many occurrences were replaced."""
+    snippet: Sequence[tuple[int, str]] = ()
+    """The changed lines with some around them, and their numbers."""
+    most: int = 0
+    """How many lines of the snippet are shown."""
+    how: str = ""
+    """How the text was matched, if not exactly."""
+
+
+class Data(TypedDict, total=False):
+    created: bool
+    replaced: int
+    rung: str
+    readings: list[str]
+
+
+def validate(
     content: str, old_string: str, new_string: str, replace_all: bool, matching: str = "exact"
 ) -> ToolError | None:
     """Why this edit cannot be made in ``content``, or None."""
     try:
-        understood(content, old_string, new_string, replace_all, matching)
+        plan_replacement(content, old_string, new_string, replace_all, matching)
     except ToolError as error:
         return error
     return None
 
 
 def execute(content: str, old_string: str, new_string: str, replace_all: bool, matching: str = "exact") -> str:
-    """``content`` with this edit made; raises why it cannot be made."""
-    return apply_splices(content, understood(content, old_string, new_string, replace_all, matching).splices)
+    """``content`` with this edit made; raises a `ToolError` if it cannot be made."""
+    return apply_splices(content, plan_replacement(content, old_string, new_string, replace_all, matching).splices)
 
 
-def understood(
+def plan_replacement(
     content: str, old_string: str, new_string: str, replace_all: bool, matching: str, path: str = ""
 ) -> EditPlan:
-    """What this edit changes in ``content``; raises why it cannot be made."""
+    """Find what this edit changes in ``content``; raises a `ToolError` if it cannot be made."""
     if old_string == new_string:
         raise NothingToChange(old=old_string)
     if not old_string:
@@ -64,17 +87,17 @@ def understood(
     return plan_edit(content, old_string, new_string, replace_all, matching, prose=path.endswith(_PROSE))
 
 
-def run(args: Args, ctx: Context) -> Outcome:
-    facts: dict[str, Any] = {"path": args.file_path, "old": args.old_string, "new": args.new_string}
+def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
+    facts = Facts(args.file_path, args.old_string, args.new_string)
     if ctx.limits.creates and not args.old_string:
         if ctx.exists(args.file_path):
             raise EmptyOld(path=args.file_path)
         ctx.stage(args.file_path, None, [Splice(0, 0, args.new_string)])
-        return Outcome("created", facts, {"created": True})
+        return Outcome("created", facts, Data(created=True))
     loaded = ctx.load(args.file_path)
     every = args.replace_all or (args.expected or 1) > 1
     try:
-        made = understood(
+        planned = plan_replacement(
             loaded.document.text, args.old_string, args.new_string, every, ctx.limits.matching, args.file_path
         )
     except NoMatch as error:
@@ -83,47 +106,63 @@ def run(args: Args, ctx: Context) -> Outcome:
             raise ChangedSince(path=args.file_path, moved=loaded.moved, **unmatched) from None
         error.facts |= unmatched
         raise
-    if args.expected not in (None, made.places):
-        raise OtherCount(path=args.file_path, found=made.places, expected=args.expected, files=1, searched=1)
-    found = ctx.stage(args.file_path, loaded, made.splices).hunks
-    kind = "replaced_all" if every else "done"
-    facts |= {
-        "count": made.places,
-        "snippet": number_new_lines(found),
-        "most": ctx.limits.snippet_lines,
-        "how": how(made),
-    }
-    data = {"replaced": made.places, "rung": made.level, "readings": list(made.variants)}
-    return Outcome(kind, facts, data, elsewhere(args.file_path, loaded))
+    if args.expected not in (None, planned.places):
+        raise OtherCount(path=args.file_path, found=planned.places, expected=args.expected, files=1, searched=1)
+    hunks = ctx.stage(args.file_path, loaded, planned.splices).hunks
+    facts = replace(
+        facts,
+        count=planned.places,
+        snippet=number_new_lines(hunks),
+        most=ctx.limits.snippet_lines,
+        how=describe_match(planned),
+    )
+    data = Data(replaced=planned.places, rung=planned.level, readings=list(planned.variants))
+    return Outcome("replaced_all" if every else "done", facts, data, note_changes(args.file_path, loaded))
 
 
-def how(made: EditPlan) -> str:
-    """How an edit was understood, if not by the letter."""
-    if made.level in ("exact", "line_endings"):
-        return ", ".join(["exact", *made.variants]) if made.variants else ""
-    return ", ".join([*made.variants, made.level.replace("_", " ")])
+def describe_match(planned: EditPlan) -> str:
+    """How the text was matched, if not exactly."""
+    if planned.level in ("exact", "line_endings"):
+        return ", ".join(["exact", *planned.variants]) if planned.variants else ""
+    return ", ".join([*planned.variants, planned.level.replace("_", " ")])
 
 
-def say(outcome: Outcome, words: Words) -> str:
-    facts = outcome.facts
-    rows = numbered(facts.get("snippet", ()), facts.get("most", 0), words)
-    return words.say(f"edit.{outcome.kind}", **{**facts, "snippet": rows})
-
-
-def elsewhere(path: str, loaded: Loaded | None) -> tuple[Remark, ...]:
-    """A note if the file had changed since it was seen, in places that this edit does not touch."""
+def note_changes(path: str, loaded: Loaded | None) -> tuple[NoteFacts, ...]:
+    """A note if the file changed since it was read, in lines that this edit does not reach."""
     if loaded is None or loaded.moved is None:
         return ()
-    return (Remark("changed_elsewhere", {"path": path, "moved": loaded.moved}),)
+    return (ChangedElsewhere(path=path, moved=loaded.moved),)
 
 
-def numbered(rows: Sequence[tuple[int, str]], most: int, words: Words) -> str:
-    """A snippet behind line numbers, its middle left out if it is long."""
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The value of the template in the middle of a long snippet."""
+
+    count: int
+
+
+def render(outcome: Outcome[Facts], templates: Templates) -> str:
+    facts = outcome.facts
+    return templates.fill(f"edit.{outcome.kind}", facts, snippet=render_snippet(facts.snippet, facts.most, templates))
+
+
+def render_snippet(rows: Sequence[tuple[int, str]], most: int, templates: Templates) -> str:
+    """A snippet with line numbers, its middle left out if it is long."""
     if len(rows) <= most:
-        return words.rows(rows)
+        return templates.number_lines(rows)
     half = most // 2
-    left_out = words.say("edit.left_out", count=len(rows) - 2 * half)
-    return "\n".join([words.rows(rows[:half]), left_out, words.rows(rows[len(rows) - half :])])
+    left_out = templates.fill("edit.left_out", LeftOut(len(rows) - 2 * half))
+    return "\n".join([templates.number_lines(rows[:half]), left_out, templates.number_lines(rows[len(rows) - half :])])
 
 
-TOOL = Tool(id="edit", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True))
+TOOL = Tool(
+    id="edit",
+    args=Args,
+    limits=Limits,
+    facts=Facts,
+    data=Data,
+    run=run,
+    render=render,
+    hints=Hints(destructive=True),
+    rows={"left_out": LeftOut},
+)

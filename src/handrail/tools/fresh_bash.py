@@ -7,14 +7,14 @@ judge a command by its own words. So nothing is carried over, and the answer say
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from handrail.errors import BadArguments
 from handrail.model import Access
 from handrail.shell.effects.effects import effects
 from handrail.tools import bash
 from handrail.tools.arguments import Field
-from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool
 
 _LASTING = ("cd", "pushd", "popd", "export", "source", ".", "alias", "declare", "shopt", "unset")
 """What a command says when it counts on a shell that lives on."""
@@ -42,12 +42,12 @@ def accesses(args: Args) -> list[Access]:
     return [] if args.restart else bash.accesses(_bash(args))
 
 
-def seek(args: Args, ctx: Context) -> list[Access]:
+def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     """What Bash would look for."""
     return [] if args.restart else bash.seek(_bash(args), ctx)
 
 
-def run(args: Args, ctx: Context) -> Outcome:
+def run(args: Args, ctx: Context[Limits]) -> Outcome[dict[str, Any]]:
     if args.restart:
         return Outcome("restarted", {"command": args.command}, {"restarted": True, "run": False})
     outcome = bash.run(_bash(args), ctx)
@@ -56,11 +56,11 @@ def run(args: Args, ctx: Context) -> Outcome:
     return outcome
 
 
-def say(outcome: Outcome, words: Words) -> str:
+def render(outcome: Outcome[dict[str, Any]], templates: Templates) -> str:
     if outcome.kind == "restarted":
-        return words.say("fresh_bash.restarted", **outcome.facts)
-    said = bash.say(outcome, words)
-    return words.say("fresh_bash.ran", said=said, gone=outcome.facts["gone"])
+        return templates.fill("fresh_bash.restarted", **outcome.facts)
+    said = bash.render(outcome, templates)
+    return templates.fill("fresh_bash.ran", said=said, gone=outcome.facts["gone"])
 
 
 TOOL = Tool(
@@ -68,7 +68,7 @@ TOOL = Tool(
     args=Args,
     limits=Limits,
     run=run,
-    say=say,
+    render=render,
     hints=Hints(destructive=True, open_world=True),
     accesses=accesses,
     seek=seek,

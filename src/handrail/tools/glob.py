@@ -1,23 +1,24 @@
-"""Glob: files by the pattern of their paths, newest first."""
+"""Glob: find files by a pattern of their paths, newest first."""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from handrail.errors import BadGlobPattern, SearchTimedOut
 from handrail.model import Access
-from handrail.search.receipt import Budget
+from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import SearchTree
 from handrail.search.walk import Directory
 from handrail.text.globs import BadGlob, compile_glob, fixed_part
 from handrail.tools.arguments import Field
-from handrail.tools.shared.coverage import passed_over
-from handrail.tools.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words
+from handrail.tools.notes import CountLimit, MorePaths, NoteFacts, TimeLimit, Unreadable
+from handrail.tools.shared.coverage import describe_skipped
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool
 
 _KEPT = 20_000
 
@@ -45,13 +46,37 @@ class Limits:
     """How many entries may be looked at."""
     timeout_is_error: bool = False
     skip: list[str] = field(default_factory=list)
-    """Names that are left out like ignored ones."""
+    """Names to leave out, like ignored ones."""
     absolute: bool = False
     """Whether paths are shown in full."""
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A page of the files that match."""
+
+    pattern: str
+    path: str
+    paths: Sequence[str]
+    total: int
+    visited: int
+    """How many entries were looked at."""
+    receipt: Receipt
+    deeper: str | None
+    """The pattern that also matches in deeper directories, if this one does not."""
+
+
+class Data(TypedDict):
+    paths: Sequence[str]
+    total: int
+    truncated: bool
+    next_offset: int | None
+    aborted_reason: str | None
+    receipt: Mapping[str, object]
+
+
 def accesses(args: Args) -> list[Access]:
-    """The directory that is looked through: of a pattern that begins with a slash, the part that is spelled out."""
+    """The directory to search: for a pattern that begins with a slash, its fixed part."""
     return [Access("read", _start(args)[0])]
 
 
@@ -82,8 +107,8 @@ def _either_case(pattern: str) -> str:
     return _LETTERS.sub(folded, pattern)
 
 
-def run(args: Args, ctx: Context) -> Outcome:
-    limits: Limits = ctx.limits
+def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
+    limits = ctx.limits
     start, pattern = _start(args)
     try:
         glob = compile_glob(_either_case(pattern) if args.ignore_case else pattern, args.include_hidden)
@@ -97,9 +122,9 @@ def run(args: Args, ctx: Context) -> Outcome:
     newest: list[tuple[int, str]] = []
     total = 0
     for here in walk.directories(look, glob):
-        found = _found(here, tree)
-        total += len(found)
-        newest += zip([-mtime for mtime in here.mtimes(found)], [here.prefix + name for name in found], strict=True)
+        files = _files(here, tree)
+        total += len(files)
+        newest += zip([-mtime for mtime in here.mtimes(files)], [here.prefix + name for name in files], strict=True)
         if len(newest) > _KEPT + needed:  # only those that may be shown are kept
             newest = nsmallest(needed, newest)
     receipt = walk.receipt
@@ -108,50 +133,52 @@ def run(args: Args, ctx: Context) -> Outcome:
         raise SearchTimedOut(seconds=limits.seconds, pattern=args.pattern)
     newest.sort()
     page = [tree.named(path, limits.absolute) for _, path in newest[args.offset : needed]]
-    left = total - args.offset - len(page)
-    remarks = []
+    following = args.offset + len(page)
+    left = total - following
+    notes: list[NoteFacts] = []
     if left > 0:
-        following = args.offset + len(page)
-        remarks.append(Remark("more_paths", {"next": following, "remaining": left, "total": total, "count": len(page)}))
-    if receipt.stopped:
-        remarks.append(
-            Remark(receipt.stopped, {"seconds": limits.seconds, "visits": limits.visits, "count": walk.visited})
-        )
+        notes.append(MorePaths(next=following, remaining=left, total=total, count=len(page)))
+    if receipt.stopped == "time_limit":
+        notes.append(TimeLimit(seconds=limits.seconds, count=walk.visited))
+    elif receipt.stopped:
+        notes.append(CountLimit(visits=limits.visits, count=walk.visited))
     if receipt.unreadable:
-        remarks.append(Remark("unreadable", {"count": receipt.unreadable}))
-    data = {
-        "paths": page,
-        "total": total,
-        "truncated": left > 0 or bool(receipt.stopped),
-        "next_offset": args.offset + len(page) if left > 0 else None,
-        "aborted_reason": receipt.stopped or ("count_limit" if left > 0 else None),
-        "receipt": receipt.data(),
-    }
-    facts = {
-        "pattern": args.pattern,
-        "path": start,
-        "paths": page,
-        "total": total,
-        "visited": walk.visited,
-        "receipt": receipt,
-        "deeper": "**/" + args.pattern if "/" not in args.pattern and "**" not in args.pattern else None,
-    }
-    return Outcome("page" if page else "past" if total else "empty", facts, data, tuple(remarks))
+        notes.append(Unreadable(count=receipt.unreadable))
+    data = Data(
+        paths=page,
+        total=total,
+        truncated=left > 0 or bool(receipt.stopped),
+        next_offset=following if left > 0 else None,
+        aborted_reason=receipt.stopped or ("count_limit" if left > 0 else None),
+        receipt=receipt.data(),
+    )
+    facts = Facts(
+        pattern=args.pattern,
+        path=start,
+        paths=page,
+        total=total,
+        visited=walk.visited,
+        receipt=receipt,
+        deeper="**/" + args.pattern if "/" not in args.pattern and "**" not in args.pattern else None,
+    )
+    return Outcome("page" if page else "past" if total else "empty", facts, data, tuple(notes))
 
 
-def _found(here: Directory, tree: SearchTree) -> Sequence[str]:
-    """The files that match, and the links that stand for one."""
+def _files(here: Directory, tree: SearchTree) -> Sequence[str]:
+    """The files that match, and the links to a file."""
     if not here.links:
         return here.files
     return [*here.files, *(name for name in here.links if tree.behind(here.prefix + name) == "file")]
 
 
-def say(outcome: Outcome, words: Words) -> str:
+def render(outcome: Outcome[Facts], templates: Templates) -> str:
     facts = outcome.facts
-    skipped = passed_over(facts["receipt"], words)
-    stopped = facts["receipt"].stopped or None
-    return words.say(
-        f"glob.{outcome.kind}", **{**facts, "paths": "\n".join(facts["paths"]), "skipped": skipped, "stopped": stopped}
+    return templates.fill(
+        f"glob.{outcome.kind}",
+        facts,
+        paths="\n".join(facts.paths),
+        skipped=describe_skipped(facts.receipt, templates),
+        stopped=facts.receipt.stopped or None,
     )
 
 
@@ -159,8 +186,11 @@ TOOL = Tool(
     id="glob",
     args=Args,
     limits=Limits,
+    facts=Facts,
+    data=Data,
     run=run,
-    say=say,
+    render=render,
     hints=Hints(read_only=True, idempotent=True),
     accesses=accesses,
+    rendered=("skipped", "stopped"),
 )

@@ -1,10 +1,10 @@
-"""Grep: search the contents of files."""
+"""Grep: search the contents of files with a regular expression."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Literal, TypedDict
 
 from handrail.search.excerpt import Excerpts
 from handrail.search.grep import search
@@ -12,8 +12,9 @@ from handrail.search.query import Query, ResultPage
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import SearchTree
 from handrail.tools.arguments import Field
-from handrail.tools.shared.coverage import passed_over
-from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Remark, Tool, Words
+from handrail.tools.notes import CutMatches, MoreResults, NotAllSearched, NoteFacts, SearchFallback, TimeLimit
+from handrail.tools.shared.coverage import describe_skipped
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Templates, Tool
 
 _MOST_CONTEXT = 100
 
@@ -64,45 +65,105 @@ class Limits:
     cut_is_partial: bool = False
     """Whether a match of which only a part is shown makes the answer partial."""
     fallback_is_partial: bool = False
-    """Whether it is told if the search was made without ripgrep."""
+    """Whether a search without ripgrep makes the answer partial."""
 
 
-def run(args: Args, ctx: Context) -> Outcome:
-    limits: Limits = ctx.limits
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the answer. Its kind names its template: `match`, `context`, `gap`, `file` or `count`."""
+
+    kind: Literal["match", "context", "gap", "file", "count"]
+    file: str = ""
+    line: int | None = None
+    """None if lines are not numbered."""
+    text: str = ""
+    number: int = 0
+    """How many lines match, for a count."""
+    cut: bool = False
+    """Whether the line is longer than its text here."""
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it is a result, and not only something around one."""
+        return self.kind not in ("context", "gap")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    pattern: str
+    path: str
+    rows: Sequence[Row]
+    receipt: Receipt
+    next: int | None
+    """The offset to continue with, if exactly the results that were asked for are shown and more follow."""
+    searched: int
+    complete: bool
+    past: int | None
+    """How many results were skipped."""
+    glob: str | None
+    type: str | None
+
+
+class Match(TypedDict):
+    file: str
+    line: int
+    text: str
+
+
+class Count(TypedDict):
+    file: str
+    count: int
+
+
+class Data(TypedDict, total=False):
+    matches: list[Match]
+    counts: list[Count]
+    files: list[str]
+    truncated: bool
+    next_offset: int | None
+    receipt: Mapping[str, object]
+    fallback_used: bool
+    fallback_reason: str | None
+    aborted_reason: str | None
+
+
+def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
+    limits = ctx.limits
     tree = ctx.tree(args.path)
-    query = _query(args, limits)
-    page = search(query, tree, Budget(limits.seconds))
-    rows, all_of_it = _rows(page, args, tree, limits)
-    more = page.more or not all_of_it
-    results = sum(row.counts for row in rows)
+    page = search(_query(args, limits), tree, Budget(limits.seconds))
+    rows, complete = _rows(page, args, tree, limits)
+    more = page.more or not complete
+    results = sum(row.is_result for row in rows)
     following = args.offset + results if more else None
-    receipt = page.receipt
-    facts: dict[str, Any] = {
-        "pattern": args.pattern,
-        "path": args.path,
-        "rows": rows,
-        "numbered": args.line_numbers,
-        "receipt": receipt,
-        "next": following,
-        "searched": receipt.searched,
-        "complete": receipt.complete,
-        "past": args.offset or None,
-        "glob": args.glob,
-        "type": args.type,
-    }
-    remarks = _remarks(receipt, limits)
-    if more and args.head_limit != results:
-        remarks.append(Remark("more_results", {"next": following, "count": results}))
-        facts["next"] = None
+    stopped = more and args.head_limit != results
     cut = [row for row in rows if row.cut] if limits.cut_is_partial else []
+    receipt = page.receipt
+    facts = Facts(
+        pattern=args.pattern,
+        path=args.path,
+        rows=rows if args.line_numbers else [replace(row, line=None) for row in rows],
+        receipt=receipt,
+        next=None if stopped else following,
+        searched=receipt.searched,
+        complete=receipt.complete,
+        past=args.offset or None,
+        glob=args.glob,
+        type=args.type,
+    )
+    data = _results(args.output_mode, rows) | Data(
+        truncated=more or bool(cut),
+        next_offset=following,
+        receipt=receipt.data(),
+        fallback_used=bool(receipt.fallback),
+        fallback_reason=receipt.fallback or None,
+        aborted_reason=receipt.stopped or ("count_limit" if more else None),
+    )
+    notes = _notes(receipt, limits)
+    if stopped:
+        notes.append(MoreResults(next=following, count=results))
     if cut:
-        where = {"count": len(cut), "chars": limits.line_chars, "file": cut[0].path, "line": cut[0].line}
-        remarks.append(Remark("cut_matches", where))
-    data = {**_data(args.output_mode, rows), "truncated": more or bool(cut), "next_offset": following}
-    data |= {"receipt": receipt.data(), "fallback_used": bool(receipt.fallback)}
-    data["fallback_reason"] = receipt.fallback or None
-    data["aborted_reason"] = receipt.stopped or ("count_limit" if more else None)
-    return Outcome("found" if rows else "nothing", facts, data, tuple(remarks))
+        notes.append(CutMatches(count=len(cut), chars=limits.line_chars, file=cut[0].file, line=cut[0].line or 0))
+    return Outcome("found" if rows else "nothing", facts, data, tuple(notes))
 
 
 def _query(args: Args, limits: Limits) -> Query:
@@ -127,33 +188,14 @@ def _query(args: Args, limits: Limits) -> Query:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line of the answer."""
-
-    kind: str
-    """Names its template: `match`, `context`, `gap`, `file` or `count`."""
-    path: str = ""
-    line: int = 0
-    text: str = ""
-    number: int = 0
-    cut: bool = False
-    """Whether the line is longer than its text here."""
-
-    @property
-    def counts(self) -> bool:
-        """Whether it is a result, not only something around one."""
-        return self.kind not in ("context", "gap")
-
-
 def _rows(page: ResultPage, args: Args, tree: SearchTree, limits: Limits) -> tuple[list[Row], bool]:
     """The rows of the answer as far as there is room, and whether these are all."""
     rows: list[Row] = []
     room = limits.page_chars
     for row in _all_rows(page, args, tree, limits):
-        room -= len(row.path) + len(row.text) + 10
-        if room < 0 and rows and row.counts:
-            while rows and not rows[-1].counts and rows[-1].kind != "context":
+        room -= len(row.file) + len(row.text) + 10
+        if room < 0 and rows and row.is_result:
+            while rows and not rows[-1].is_result and rows[-1].kind != "context":
                 rows.pop()
             return rows, False
         rows.append(row)
@@ -173,40 +215,46 @@ def _all_rows(page: ResultPage, args: Args, tree: SearchTree, limits: Limits) ->
             if grouped and (bool(number) if last is None else hit.line > last + 1):
                 yield Row("gap")
             last = hit.line
-            text, cut = excerpts.excerpt(one, hit)
-            yield Row("match" if hit.matched else "context", path, hit.line, text, cut=cut)
+            text, shortened = excerpts.excerpt(one, hit)
+            yield Row("match" if hit.matched else "context", path, hit.line, text, cut=shortened)
 
 
-def _data(mode: str, rows: list[Row]) -> dict[str, Any]:
+def _results(mode: str, rows: list[Row]) -> Data:
     if mode == "content":
-        matches = [row for row in rows if row.counts]
-        return {"matches": [{"file": row.path, "line": row.line, "text": row.text} for row in matches]}
+        matches = [Match(file=row.file, line=row.line or 0, text=row.text) for row in rows if row.is_result]
+        return Data(matches=matches)
     if mode == "count":
-        return {"counts": [{"file": row.path, "count": row.number} for row in rows]}
-    return {"files": [row.path for row in rows]}
+        return Data(counts=[Count(file=row.file, count=row.number) for row in rows])
+    return Data(files=[row.file for row in rows])
 
 
-def _remarks(receipt: Receipt, limits: Limits) -> list[Remark]:
-    remarks = []
+def _notes(receipt: Receipt, limits: Limits) -> list[NoteFacts]:
+    notes: list[NoteFacts] = []
     if receipt.stopped == "time_limit":
-        remarks.append(Remark("time_limit", {"seconds": limits.seconds}))
+        notes.append(TimeLimit(seconds=limits.seconds))
     if receipt.unreadable or receipt.large:
-        remarks.append(Remark("not_all_searched", {"told": list(receipt.complaints)}))
+        notes.append(NotAllSearched(reasons=receipt.complaints))
     if receipt.fallback and limits.fallback_is_partial:
-        remarks.append(Remark("fallback", {"why": receipt.fallback}))
-    return remarks
+        notes.append(SearchFallback(why=receipt.fallback))
+    return notes
 
 
-def say(outcome: Outcome, words: Words) -> str:
+def render(outcome: Outcome[Facts], templates: Templates) -> str:
     facts = outcome.facts
-    passed = passed_over(facts["receipt"], words)
-    rows = "\n".join(_said(row, facts["numbered"], words) for row in facts["rows"])
-    return words.say(f"grep.{outcome.kind}", **{**facts, "rows": rows, "passed": passed})
+    rows = "\n".join(templates.fill(f"grep.{row.kind}", row) for row in facts.rows)
+    passed = describe_skipped(facts.receipt, templates)
+    return templates.fill(f"grep.{outcome.kind}", facts, rows=rows, passed=passed)
 
 
-def _said(row: Row, numbered: bool, words: Words) -> str:
-    line = row.line if numbered else None
-    return words.say(f"grep.{row.kind}", file=row.path, line=line, text=row.text, number=row.number)
-
-
-TOOL = Tool(id="grep", args=Args, limits=Limits, run=run, say=say, hints=Hints(read_only=True, idempotent=True))
+TOOL = Tool(
+    id="grep",
+    args=Args,
+    limits=Limits,
+    facts=Facts,
+    data=Data,
+    run=run,
+    render=render,
+    hints=Hints(read_only=True, idempotent=True),
+    rendered=("passed",),
+    rows=dict.fromkeys(("match", "context", "gap", "file", "count"), Row),
+)

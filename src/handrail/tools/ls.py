@@ -1,19 +1,20 @@
-"""LS: what a directory holds."""
+"""LS: list the entries of a directory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple, TypedDict
 
 from handrail.errors import BadGlobPattern
-from handrail.search.receipt import Budget
+from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import Kind, SearchTree
 from handrail.search.walk import Directory
 from handrail.text.globs import BadGlob, compile_filter
 from handrail.tools.arguments import Field
-from handrail.tools.shared.coverage import passed_over
-from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Remark, Tool, Words
+from handrail.tools.notes import MoreEntries, NoteFacts, TimeLimit, Unreadable
+from handrail.tools.shared.coverage import describe_skipped
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Templates, Tool
 
 
 class Args(Arguments):
@@ -35,15 +36,16 @@ class Limits:
     most_entries: int = 1000
     seconds: float = 10.0
     ignore_files: bool = True
-    """Whether `.gitignore` and its kin count."""
+    """Whether `.gitignore` and similar files are obeyed."""
     skip: list[str] = field(default_factory=list)
-    """Names that are left out like ignored ones."""
+    """Names to leave out, like ignored ones."""
     absolute: bool = False
     """Whether paths are shown in full."""
 
 
-class Row(NamedTuple):
-    """One entry of the answer."""
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of the listing."""
 
     path: str
     """Below the directory that is listed."""
@@ -51,55 +53,84 @@ class Row(NamedTuple):
     level: int = 0
 
 
-def run(args: Args, ctx: Context) -> Outcome:
-    limits: Limits = ctx.limits
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A page of a listing."""
+
+    path: str
+    entries: Sequence[Entry]
+    paths: Sequence[str]
+    """The entries as the model may name them in a call."""
+    first: int
+    last: int
+    total: int
+    dirs: int
+    files: int
+    receipt: Receipt
+
+
+class EntryData(TypedDict):
+    path: str
+    type: str
+
+
+class Data(TypedDict):
+    entries: list[EntryData]
+    total: int
+    truncated: bool
+    next_offset: int | None
+    aborted_reason: str | None
+    receipt: Mapping[str, object]
+
+
+def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
+    limits = ctx.limits
     tree = ctx.tree(args.path)
     walk = tree.walk(Budget(limits.seconds))
     look = tree.look(
         hidden=args.include_hidden, ignored=args.include_ignored, obey=limits.ignore_files, skip=limits.skip
     )
     directories = {here.prefix: here for here in walk.directories(look, depth=args.depth)}
-    rows = _rows(tree, directories, _left_out(args.ignore))
+    entries = _list_entries(tree, directories, _filter(args.ignore))
     most = min(args.limit or limits.entries, limits.most_entries)
-    page = rows[args.offset : args.offset + most]
-    left = len(rows) - args.offset - len(page)
+    page = entries[args.offset : args.offset + most]
+    following = args.offset + len(page)
+    left = len(entries) - following
     receipt = walk.receipt
-    receipt.searched = len(rows)
-    remarks = []
+    receipt.searched = len(entries)
+    notes: list[NoteFacts] = []
     if left > 0:
-        following = args.offset + len(page)
-        remarks.append(
-            Remark("more_entries", {"next": following, "remaining": left, "total": len(rows), "count": len(page)})
-        )
+        notes.append(MoreEntries(next=following, remaining=left, total=len(entries), count=len(page)))
     if receipt.stopped:
-        remarks.append(Remark("time_limit", {"seconds": limits.seconds, "count": len(rows)}))
+        notes.append(TimeLimit(seconds=limits.seconds, count=len(entries)))
     if receipt.unreadable:
-        remarks.append(Remark("unreadable", {"count": receipt.unreadable}))
-    data: dict[str, Any] = {
-        "entries": [{"path": tree.named(row.path, limits.absolute), "type": _type(row.kind)} for row in page],
-        "total": len(rows),
-        "truncated": left > 0 or bool(receipt.stopped),
-        "next_offset": args.offset + len(page) if left > 0 else None,
-        "aborted_reason": "count_limit" if left > 0 else receipt.stopped or None,
-        "receipt": receipt.data(),
-    }
-    kinds = [row.kind for row in rows]
-    facts: dict[str, Any] = {
-        "path": args.path,
-        "rows": page,
-        "first": args.offset + 1,
-        "last": args.offset + len(page),
-        "total": len(rows),
-        "dirs": kinds.count("dir"),
-        "files": len(rows) - kinds.count("dir"),
-        "receipt": receipt,
-        "paths": [entry["path"] for entry in data["entries"]],
-    }
-    return Outcome("page" if page else "past" if rows else "empty", facts, data, tuple(remarks))
+        notes.append(Unreadable(count=receipt.unreadable))
+    paths = [tree.named(entry.path, limits.absolute) for entry in page]
+    data = Data(
+        entries=[EntryData(path=path, type=_type(entry.kind)) for path, entry in zip(paths, page, strict=True)],
+        total=len(entries),
+        truncated=left > 0 or bool(receipt.stopped),
+        next_offset=following if left > 0 else None,
+        aborted_reason="count_limit" if left > 0 else receipt.stopped or None,
+        receipt=receipt.data(),
+    )
+    dirs = sum(entry.kind == "dir" for entry in entries)
+    facts = Facts(
+        path=args.path,
+        entries=page,
+        paths=paths,
+        first=args.offset + 1,
+        last=following,
+        total=len(entries),
+        dirs=dirs,
+        files=len(entries) - dirs,
+        receipt=receipt,
+    )
+    return Outcome("page" if page else "past" if entries else "empty", facts, data, tuple(notes))
 
 
-def _left_out(patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Whether the caller does not want to see a path."""
+def _filter(patterns: Sequence[str]) -> Callable[[str], bool]:
+    """A test for paths that the caller does not want to see."""
     try:
         globs = [compile_filter(pattern)[0] for pattern in patterns if pattern]
     except BadGlob as error:
@@ -107,27 +138,27 @@ def _left_out(patterns: Sequence[str]) -> Callable[[str], bool]:
     return lambda path: any(glob.match(path) for glob in globs)
 
 
-def _rows(tree: SearchTree, directories: dict[str, Directory], left_out: Callable[[str], bool]) -> list[Row]:
-    """The entries in the order they are shown: directories first, each followed by what it holds."""
-    rows: list[Row] = []
-    waiting = [Row("", "dir")]
+def _list_entries(tree: SearchTree, directories: dict[str, Directory], ignored: Callable[[str], bool]) -> list[Entry]:
+    """The entries in the order of the answer: directories first, each followed by its own entries."""
+    entries: list[Entry] = []
+    waiting = [Entry("", "dir")]
     while waiting:
-        row = waiting.pop()
-        if row.path:
-            rows.append(row)
-        here = directories.get(row.path + "/" if row.path else "") if row.kind == "dir" else None
+        entry = waiting.pop()
+        if entry.path:
+            entries.append(entry)
+        here = directories.get(entry.path + "/" if entry.path else "") if entry.kind == "dir" else None
         if here is None:
             continue
         level = here.prefix.count("/")
-        found = [(name, kind) for kind, names in _kinds(here) for name in names]
-        found = [(name, tree.behind(here.prefix + name) if kind == "link" else kind) for name, kind in found]
-        found.sort(key=lambda entry: (entry[1] != "dir", entry[0].casefold(), entry[0]), reverse=True)
-        below = [Row(here.prefix + name, kind, level) for name, kind in found]
-        waiting += [row for row in below if not left_out(row.path)]
-    return rows
+        listed = [(name, kind) for kind, names in _kinds(here) for name in names]
+        listed = [(name, tree.behind(here.prefix + name) if kind == "link" else kind) for name, kind in listed]
+        listed.sort(key=lambda one: (one[1] != "dir", one[0].casefold(), one[0]), reverse=True)
+        below = [Entry(here.prefix + name, kind, level) for name, kind in listed]
+        waiting += [one for one in below if not ignored(one.path)]
+    return entries
 
 
-def _kinds(here: Directory) -> list[tuple[Kind, Any]]:
+def _kinds(here: Directory) -> list[tuple[Kind, Iterable[str]]]:
     return [("dir", here.dirs), ("file", here.files), ("link", here.links), ("other", here.others)]
 
 
@@ -135,14 +166,37 @@ def _type(kind: Kind) -> str:
     return "file" if kind == "other" else kind
 
 
-def say(outcome: Outcome, words: Words) -> str:
-    facts = outcome.facts
-    lines = []
-    for row, named in zip(facts["rows"], facts["paths"], strict=True):
-        name = named.rsplit("/", 1)[-1] if row.level or "/" not in row.path else named
-        lines.append(words.say("ls.row", indent="  " * row.level, name=name, full=named, **{row.kind: True}))
-    skipped = passed_over(facts["receipt"], words)
-    return words.say(f"ls.{outcome.kind}", **{**facts, "rows": "\n".join(lines), "skipped": skipped})
+class Row(NamedTuple):
+    """The values of the template for one entry; of the last four, the one for its kind is true."""
+
+    indent: str
+    name: str
+    full: str
+    dir: bool
+    file: bool
+    link: bool
+    other: bool
 
 
-TOOL = Tool(id="ls", args=Args, limits=Limits, run=run, say=say, hints=Hints(read_only=True, idempotent=True))
+def render(outcome: Outcome[Facts], templates: Templates) -> str:
+    facts, lines = outcome.facts, []
+    for entry, path in zip(facts.entries, facts.paths, strict=True):
+        name = path.rsplit("/", 1)[-1] if entry.level or "/" not in entry.path else path
+        kinds = (entry.kind == kind for kind in ("dir", "file", "link", "other"))
+        lines.append(templates.fill("ls.row", Row("  " * entry.level, name, path, *kinds)))
+    skipped = describe_skipped(facts.receipt, templates)
+    return templates.fill(f"ls.{outcome.kind}", facts, rows="\n".join(lines), skipped=skipped)
+
+
+TOOL = Tool(
+    id="ls",
+    args=Args,
+    limits=Limits,
+    facts=Facts,
+    data=Data,
+    run=run,
+    render=render,
+    hints=Hints(read_only=True, idempotent=True),
+    rendered=("rows", "skipped"),
+    rows={"row": Row},
+)

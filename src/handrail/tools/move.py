@@ -1,15 +1,15 @@
-"""Move: give a file or a directory another path, without ever taking one that is in use."""
+"""Move: give a file or a directory another path, never one that is in use."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from handrail.errors import NotFound, NotRegular
 from handrail.files.subtrees import MOST_ENTRIES
 from handrail.model import Access, Action
 from handrail.tools.arguments import Field
-from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool
 
 if TYPE_CHECKING:
     from handrail.files.changes import Subtree
@@ -22,12 +22,22 @@ class Args(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a model is told."""
+    """What the description names."""
 
     entries: int = MOST_ENTRIES
 
 
-# Who moves a file decides by which name it can be read afterwards: so a move is judged as a read, too.
+@dataclass(frozen=True, slots=True)
+class Facts:
+    source: str
+    path: str
+    files: int
+
+
+Data = TypedDict("Data", {"from": str, "to": str, "files": int, "bytes": int})
+
+
+# A move decides under which name a file can be read afterwards, so it is judged as a read, too.
 _ACTIONS: tuple[Action, ...] = ("read", "delete")
 
 
@@ -35,35 +45,43 @@ def accesses(args: Args) -> list[Access]:
     return [*(Access(action, args.source_path) for action in _ACTIONS), Access("write", args.target_path)]
 
 
-def seek(args: Args, ctx: Context) -> list[Access]:
-    """Each file and directory inside of a directory: it is read and deleted here, and written there."""
+def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
+    """Every file and directory inside a directory: it is read and deleted here, and written there."""
     try:
-        names = inside(ctx.read_subtree(args.source_path))
-    except (NotFound, NotRegular):  # said by the run, when it is allowed
+        names = list_inside(ctx.read_subtree(args.source_path))
+    except (NotFound, NotRegular):  # reported by the run, if policy allows it
         return []
     here, there = args.source_path.rstrip("/"), args.target_path.rstrip("/")
     gone = [Access(action, f"{here}/{name}") for name in names for action in _ACTIONS]
     return [*gone, *(Access("write", f"{there}/{name}") for name in names)]
 
 
-def inside(subtree: Subtree) -> list[str]:
-    """What a directory holds, without links, which stand for other files."""
+def list_inside(subtree: Subtree) -> list[str]:
+    """The entries of a directory except links, which lead to other files."""
     return [entry.inner for entry in subtree.entries if entry.inner and entry.kind != "link"]
 
 
-def run(args: Args, ctx: Context) -> Outcome:
+def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     subtree = ctx.read_subtree(args.source_path)
     ctx.take(args.source_path, subtree, args.target_path)
-    files = subtree.count("file")
-    facts = {"source": args.source_path, "path": args.target_path, "files": files}
-    data = {"from": args.source_path, "to": args.target_path, "files": files, "bytes": subtree.size}
+    facts = Facts(args.source_path, args.target_path, subtree.count("file"))
+    data: Data = {"from": args.source_path, "to": args.target_path, "files": facts.files, "bytes": subtree.size}
     return Outcome("directory" if subtree.is_directory else "file", facts, data)
 
 
-def say(outcome: Outcome, words: Words) -> str:
-    return words.say(f"move.{outcome.kind}", **outcome.facts)
+def render(outcome: Outcome[Facts], templates: Templates) -> str:
+    return templates.fill(f"move.{outcome.kind}", outcome.facts)
 
 
 TOOL = Tool(
-    id="move", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True), accesses=accesses, seek=seek
+    id="move",
+    args=Args,
+    limits=Limits,
+    facts=Facts,
+    data=Data,
+    run=run,
+    render=render,
+    hints=Hints(destructive=True),
+    accesses=accesses,
+    seek=seek,
 )

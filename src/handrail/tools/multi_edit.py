@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, NamedTuple, TypedDict
 
 from handrail.errors import ChangedSince, EmptyOld, NoMatch, ToolError
 from handrail.text.diff import number_new_lines
 from handrail.text.document import Edited, Splice
 from handrail.tools.arguments import BeforeValidator, Field
-from handrail.tools.edit import elsewhere, how, numbered, understood
-from handrail.tools.tool import Arguments, Context, Hints, Outcome, Tool, Words, Writes
+from handrail.tools.edit import describe_match, note_changes, plan_replacement, render_snippet
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool, Writes
 
 
-def _list(value: Any) -> Any:
+def _list(value: object) -> object:
     """A list that a model wrote as a string of JSON."""
     try:
         return json.loads(value) if isinstance(value, str) else value
@@ -46,7 +47,24 @@ class Limits:
     snippet_lines: int = 60
 
 
-def run(args: Args, ctx: Context) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Facts:
+    path: str
+    edits: Sequence[One]
+    count: int
+    snippet: Sequence[tuple[int, str]]
+    most: int
+    """How many lines of the snippet are shown."""
+    how: str
+    """How the texts were matched, by the number of the edit, if not exactly."""
+
+
+class Data(TypedDict):
+    applied: int
+    created: bool
+
+
+def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     edits, creating = args.edits, False
     if ctx.limits.creates and not edits[0].old_string:
         if ctx.exists(args.file_path):
@@ -59,42 +77,72 @@ def run(args: Args, ctx: Context) -> Outcome:
         try:
             if creating and number == 1:
                 edited.apply([Splice(0, 0, edit.new_string)])
-            else:
-                made = understood(
-                    edited.text,
-                    edit.old_string,
-                    edit.new_string,
-                    edit.replace_all,
-                    ctx.limits.matching,
-                    args.file_path,
-                )
-                edited.apply(made.splices)
-                loose += [f"{number}: {how(made)}"] if how(made) else []
+                continue
+            planned = plan_replacement(
+                edited.text,
+                edit.old_string,
+                edit.new_string,
+                edit.replace_all,
+                ctx.limits.matching,
+                args.file_path,
+            )
+            edited.apply(planned.splices)
+            if how := describe_match(planned):
+                loose.append(f"{number}: {how}")
         except ToolError as error:
             if isinstance(error, NoMatch) and loaded and loaded.moved is not None:
                 error = ChangedSince(path=args.file_path, moved=loaded.moved)
             error.wrap = "multi_edit.failed"
             error.facts |= {"number": number, "edits": len(edits)}
             raise error from None
-    found = ctx.stage(args.file_path, loaded, edited.splices()).hunks
-    facts = {"path": args.file_path, "edits": edits, "count": len(edits), "snippet": number_new_lines(found)}
-    facts["how"] = "; ".join(loose)
-    return Outcome(
-        "done",
-        {**facts, "most": ctx.limits.snippet_lines},
-        {"applied": len(edits), "created": creating},
-        elsewhere(args.file_path, loaded),
+    hunks = ctx.stage(args.file_path, loaded, edited.splices()).hunks
+    facts = Facts(
+        path=args.file_path,
+        edits=edits,
+        count=len(edits),
+        snippet=number_new_lines(hunks),
+        most=ctx.limits.snippet_lines,
+        how="; ".join(loose),
     )
+    data = Data(applied=len(edits), created=creating)
+    return Outcome("done", facts, data, note_changes(args.file_path, loaded))
 
 
-def say(outcome: Outcome, words: Words) -> str:
+class Item(NamedTuple):
+    """The values of the template for one edit."""
+
+    number: int
+    old: str
+    new: str
+
+
+class Failed(NamedTuple):
+    """The values of the template around the message of an edit that failed."""
+
+    number: int
+    edits: int
+    error: str
+
+
+def render(outcome: Outcome[Facts], templates: Templates) -> str:
     facts = outcome.facts
-    listed = [
-        words.say("multi_edit.item", number=number, old=edit.old_string, new=edit.new_string)
-        for number, edit in enumerate(facts["edits"], start=1)
+    items = [
+        templates.fill("multi_edit.item", Item(number, edit.old_string, edit.new_string))
+        for number, edit in enumerate(facts.edits, start=1)
     ]
-    rows = numbered(facts["snippet"], facts["most"], words)
-    return words.say("multi_edit.done", **{**facts, "items": "\n".join(listed), "snippet": rows})
+    rows = render_snippet(facts.snippet, facts.most, templates)
+    return templates.fill("multi_edit.done", facts, items="\n".join(items), snippet=rows)
 
 
-TOOL = Tool(id="multi_edit", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True))
+TOOL = Tool(
+    id="multi_edit",
+    args=Args,
+    limits=Limits,
+    facts=Facts,
+    data=Data,
+    run=run,
+    render=render,
+    hints=Hints(destructive=True),
+    rendered=("items",),
+    rows={"item": Item, "failed": Failed},
+)

@@ -6,8 +6,8 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 from handrail.errors import BadNotebook, ChangedSince, NoSuchCell
 from handrail.errors.extras import needs
@@ -18,13 +18,14 @@ from handrail.text.document import Splice, apply_splices
 from handrail.text.notebooks import cells as notebook
 from handrail.text.notebooks.cells import Notebook
 from handrail.tools.arguments import AfterValidator, BeforeValidator, Field
-from handrail.tools.tool import Arguments, Context, Hints, Outcome, Remark, Tool, Words, Writes
+from handrail.tools.notes import ChangedElsewhere, InvalidNotebook, NoteFacts
+from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool, Writes
 
 _KINDS = {"replace": "replaced", "insert": "inserted", "delete": "deleted"}
 _INDEX = re.compile(r"(?:cell-)?([0-9]{1,5})")
 
 
-def _as_name(value: Any) -> Any:
+def _as_name(value: object) -> object:
     """Models also send an index as a number, and an empty string for no cell."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
@@ -84,48 +85,80 @@ class Limits:
     """How many cells an error names."""
 
 
-def run(args: Args, ctx: Context) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Facts:
+    path: str
+    cell: str
+    type: str
+    index: int
+    was: str | None = None
+    """The type of the cell before, if it is another one now."""
+    outputs: int = 0
+    """How many outputs were cleared."""
+    attachments: bool = False
+    """Whether attachments were removed."""
+    shifted: bool = False
+    """Whether cells are known by their index, and those after this one have another index now."""
+
+
+class Data(TypedDict):
+    cell_id: str
+    index: int
+    mode: str
+
+
+class _Change(NamedTuple):
+    """What an edit does to the notebook."""
+
+    facts: Facts
+    splices: list[Splice]
+
+
+def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     loaded = ctx.load(args.notebook_path)
     text = loaded.document.text
     book = notebook.parse(text)
-    index, by_id = _place(book, args.cell_id, ctx.limits.cells_named) if args.cell_id else (-1, True)
+    index, by_id = _find_cell(book, args.cell_id, ctx.limits.cells_named) if args.cell_id else (-1, True)
     if loaded.moved and not (args.edit_mode == "insert" and by_id):
         # A cell is named, not quoted: only an insertion cannot hit something that was never seen.
         raise ChangedSince(path=args.notebook_path, moved=loaded.moved)
     UTF8.encode(args.new_source or "")  # half a character would be an escape that no notebook program can save
-    # A legacy encoding need not hold a character: JSON can always spell it.
+    # A legacy encoding may lack a character, but JSON can always escape it.
     escaped = notebook.escapes(text) or not loaded.document.codec.name.startswith("utf-")
-    facts: dict[str, Any] = {"path": args.notebook_path}
     if args.edit_mode == "insert":
         index += 1
-        splices = _insert(book, index, args, facts, escaped)
+        change = _insert(book, index, args, escaped)
     elif args.edit_mode == "delete":
-        facts |= {"cell": _name(book, index), "type": _type(book, index) or "broken"}
-        splices = notebook.deleted(book, index)
+        facts = Facts(args.notebook_path, _name(book, index), _type(book, index) or "broken", index)
+        change = _Change(facts, notebook.deleted(book, index))
     else:
-        splices = _replace(book, index, args, facts, escaped)
-    name: str = facts["cell"]
-    facts["index"] = index
+        change = _replace(book, index, args, escaped)
+    facts, splices = change
+    data = Data(cell_id=facts.cell, index=index, mode=args.edit_mode)
     behind = len(book.cells) - index - (args.edit_mode == "delete")
-    facts["shifted"] = args.edit_mode != "replace" and not book.has_ids and behind > 0
-    remarks = [Remark("changed_elsewhere", {"path": args.notebook_path, "moved": loaded.moved})] if loaded.moved else []
+    notes: list[NoteFacts] = []
+    if loaded.moved:
+        notes.append(ChangedElsewhere(path=args.notebook_path, moved=loaded.moved))
     if splices:
-        remarks += _validated(book, splices)
+        notes += _validate(book, splices)
     ctx.stage(args.notebook_path, loaded, splices)
-    kind = _KINDS[args.edit_mode] if splices else "unchanged"
-    facts |= {"cell": escape(facts["cell"]), "type": escape(facts["type"])}  # a broken notebook may hold anything there
-    data = {"cell_id": name, "index": index, "mode": args.edit_mode}
-    return Outcome(kind, facts, data, tuple(remarks))
+    facts = replace(
+        facts,
+        cell=escape(facts.cell),  # a broken notebook may hold anything there
+        type=escape(facts.type),
+        shifted=args.edit_mode != "replace" and not book.has_ids and behind > 0,
+    )
+    return Outcome(_KINDS[args.edit_mode] if splices else "unchanged", facts, data, tuple(notes))
 
 
-def _replace(book: Notebook, index: int, args: Args, facts: dict[str, Any], escaped: bool) -> list[Splice]:
+def _replace(book: Notebook, index: int, args: Args, escaped: bool) -> _Change:
     cell, was = book.cells[index].value, _type(book, index)
     if not was:
         raise BadNotebook(cell=_name(book, index))
     now = args.cell_type or was
-    facts |= {"cell": _name(book, index), "type": now, "was": was if was != now else None}
+    facts = Facts(args.notebook_path, _name(book, index), now, index, was=was if was != now else None)
     if now == was and args.new_source == _joined(cell.get("source")):
-        return []
+        return _Change(facts, [])
     new: dict[str, Any] = {
         "cell_type": now,
         "source": _source(args.new_source or "", isinstance(cell.get("source"), str)),
@@ -137,12 +170,15 @@ def _replace(book: Notebook, index: int, args: Args, facts: dict[str, Any], esca
     elif was == "code":
         drop = frozenset({"execution_count", "outputs"})
     outputs = cell.get("outputs")
-    facts["outputs"] = len(outputs) if was == "code" and isinstance(outputs, list) else 0
-    facts["attachments"] = "attachments" in drop and "attachments" in cell
-    return notebook.changed(book, index, new, drop, escaped)
+    facts = replace(
+        facts,
+        outputs=len(outputs) if was == "code" and isinstance(outputs, list) else 0,
+        attachments="attachments" in drop and "attachments" in cell,
+    )
+    return _Change(facts, notebook.changed(book, index, new, drop, escaped))
 
 
-def _insert(book: Notebook, index: int, args: Args, facts: dict[str, Any], escaped: bool) -> list[Splice]:
+def _insert(book: Notebook, index: int, args: Args, escaped: bool) -> _Change:
     others = [cell.value.get("source") for cell in book.cells if isinstance(cell.value, dict)]
     cell: dict[str, Any] = {"cell_type": args.cell_type, "metadata": {}}
     cell["source"] = _source(args.new_source or "", bool(others) and all(isinstance(one, str) for one in others))
@@ -150,15 +186,15 @@ def _insert(book: Notebook, index: int, args: Args, facts: dict[str, Any], escap
         cell |= {"execution_count": None, "outputs": []}
     if book.has_ids:
         cell["id"] = _new_id(book, index, args.new_source or "")
-    facts |= {"cell": cell.get("id", f"cell-{index}"), "type": args.cell_type}
-    return notebook.inserted(book, index, {key: cell[key] for key in sorted(cell)}, escaped)
+    facts = Facts(args.notebook_path, cell.get("id", f"cell-{index}"), args.cell_type or "", index)
+    return _Change(facts, notebook.inserted(book, index, {key: cell[key] for key in sorted(cell)}, escaped))
 
 
 def _source(text: str, as_string: bool) -> str | list[str]:
     return text if as_string else lines.split(text)
 
 
-def _joined(source: Any) -> str | None:
+def _joined(source: object) -> str | None:
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         return "".join(source)
     return source if isinstance(source, str) else None
@@ -192,8 +228,8 @@ def _name(book: Notebook, index: int) -> str:
     return _ids(book)[index] or f"cell-{index}"
 
 
-def _place(book: Notebook, named: str, most: int) -> tuple[int, bool]:
-    """The index of the cell that is meant, and whether its own id named it."""
+def _find_cell(book: Notebook, named: str, most: int) -> tuple[int, bool]:
+    """The index of the named cell, and whether its own id named it."""
     ids = _ids(book)
     found = [index for index, one in enumerate(ids) if one == named]
     if len(found) == 1:
@@ -215,8 +251,8 @@ def _place(book: Notebook, named: str, most: int) -> tuple[int, bool]:
     )
 
 
-def _validated(book: Notebook, splices: Sequence[Splice]) -> list[Remark]:
-    """Refuses a result that is a worse notebook than before; a note if it was not a valid one and still is not."""
+def _validate(book: Notebook, splices: Sequence[Splice]) -> list[NoteFacts]:
+    """Refuse a result that is a worse notebook than before; a note if the notebook was invalid and still is."""
     try:
         after = notebook.parse(apply_splices(book.text, splices))
     except BadNotebook as error:
@@ -227,7 +263,7 @@ def _validated(book: Notebook, splices: Sequence[Splice]) -> list[Remark]:
     before = _faults(book)
     if len(left) > len(before):
         raise BadNotebook(fault=next((fault for fault in left if fault not in before), left[0]))
-    return [Remark("invalid_notebook", {"count": len(left), "fault": left[0]})]
+    return [InvalidNotebook(count=len(left), fault=left[0])]
 
 
 def _faults(book: Notebook) -> list[str]:
@@ -250,8 +286,17 @@ def _faults(book: Notebook) -> list[str]:
     return found
 
 
-def say(outcome: Outcome, words: Words) -> str:
-    return words.say(f"notebook_edit.{outcome.kind}", **outcome.facts)
+def render(outcome: Outcome[Facts], templates: Templates) -> str:
+    return templates.fill(f"notebook_edit.{outcome.kind}", outcome.facts)
 
 
-TOOL = Tool(id="notebook_edit", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True))
+TOOL = Tool(
+    id="notebook_edit",
+    args=Args,
+    limits=Limits,
+    facts=Facts,
+    data=Data,
+    run=run,
+    render=render,
+    hints=Hints(destructive=True),
+)

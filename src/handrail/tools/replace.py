@@ -40,8 +40,9 @@ from handrail.text.matching import occurrences
 from handrail.text.matching.occurrences import Occurrence
 from handrail.text.splice import minimize
 from handrail.tools.arguments import BeforeValidator, Field
-from handrail.tools.shared.coverage import passed_over
-from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Reads, Remark, Tool, Words
+from handrail.tools.notes import MoreOccurrences, NoteFacts, Unreadable
+from handrail.tools.shared.coverage import describe_skipped
+from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Reads, Templates, Tool
 from handrail.workspace import WorkPath
 
 _SHORT, _LONG = 8, 16
@@ -211,7 +212,7 @@ class _Hunt:
         return lambda place: place.key[: _SHORT if times[place.key[:_SHORT]] == 1 else _LONG]
 
 
-def seek(args: Args, ctx: Context) -> list[Access]:
+def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     """The files that will be changed. A dry run changes none."""
     if args.dry_run:
         return []
@@ -223,7 +224,7 @@ def seek(args: Args, ctx: Context) -> list[Access]:
     return [Access("write", path) for path in paths]
 
 
-def _looked(args: Args, ctx: Context) -> _Hunt:
+def _looked(args: Args, ctx: Context[Limits]) -> _Hunt:
     """A search through all files that are asked for."""
     limits: Limits = ctx.limits
     hunt, tree = _Hunt(args, limits), ctx.tree(args.path)
@@ -272,7 +273,7 @@ def _files(args: Args, tree: SearchTree, hunt: _Hunt) -> Iterator[str]:
         raise hunt.slow()
 
 
-def run(args: Args, ctx: Context) -> Outcome:
+def run(args: Args, ctx: Context[Limits]) -> Outcome[dict[str, Any]]:
     if args.dry_run:
         hunt = _looked(args, ctx)
         return _outcome("found", args, hunt, hunt.chosen(), ctx.limits)
@@ -298,7 +299,7 @@ def run(args: Args, ctx: Context) -> Outcome:
     return outcome
 
 
-def _staged(ctx: Context, path: str, loaded: Loaded, found: Sequence[Occurrence]) -> list[tuple[int, str]]:
+def _staged(ctx: Context[Limits], path: str, loaded: Loaded, found: Sequence[Occurrence]) -> list[tuple[int, str]]:
     """The new lines of one file."""
     text = loaded.document.text
     splices = [splice for one in found if (splice := minimize(text, one.start, one.end, one.new))]
@@ -317,18 +318,18 @@ def _staged(ctx: Context, path: str, loaded: Loaded, found: Sequence[Occurrence]
     return rows
 
 
-def _outcome(kind: str, args: Args, hunt: _Hunt, chosen: Sequence[Place], limits: Limits) -> Outcome:
+def _outcome(kind: str, args: Args, hunt: _Hunt, chosen: Sequence[Place], limits: Limits) -> Outcome[dict[str, Any]]:
     page = _page(chosen[args.offset :], limits.page_chars)
     following = args.offset + len(page)
     more = following < len(chosen)
     counts = Counter(place.path for place in chosen)
     receipt, called = hunt.receipt, hunt.ids()
-    remarks: list[Remark] = []
+    notes: list[NoteFacts] = []
     if more and args.dry_run:
         left = len(chosen) - following
-        remarks.append(Remark("more_occurrences", {"next": following, "remaining": left, "total": len(chosen)}))
+        notes.append(MoreOccurrences(next=following, remaining=left, total=len(chosen)))
     if receipt.unreadable:
-        remarks.append(Remark("unreadable", {"count": receipt.unreadable}))
+        notes.append(Unreadable(count=receipt.unreadable))
     listed = [
         {
             "id": called(place),
@@ -358,7 +359,7 @@ def _outcome(kind: str, args: Args, hunt: _Hunt, chosen: Sequence[Place], limits
         "all": args.only is None,
         "receipt": receipt,
     }
-    return Outcome("none" if not chosen else kind if page else "past", facts, data, tuple(remarks))
+    return Outcome("none" if not chosen else kind if page else "past", facts, data, tuple(notes))
 
 
 def _page(places: Sequence[Place], room: int) -> list[Place]:
@@ -372,21 +373,21 @@ def _page(places: Sequence[Place], room: int) -> list[Place]:
     return page
 
 
-def say(outcome: Outcome, words: Words) -> str:
+def render(outcome: Outcome[dict[str, Any]], templates: Templates) -> str:
     facts, items = outcome.facts, []
     if outcome.kind == "found":
         for path, group in groupby(facts["page"], key=lambda one: one[1].path):
-            items.append(words.say("replace.file", path=path, count=facts["counts"][path]))
+            items.append(templates.fill("replace.file", path=path, count=facts["counts"][path]))
             for called, place in group:
                 line, before, after = place.found.line, place.before, place.after
-                items.append(words.say("replace.place", id=called, line=line, before=before, after=after))
+                items.append(templates.fill("replace.place", id=called, line=line, before=before, after=after))
     elif outcome.kind == "done":
         for path, count in facts["counts"].items():
-            snippet = words.rows(facts["rows"].get(path, ()))
-            items.append(words.say("replace.changed", path=path, count=count, snippet=snippet))
+            snippet = templates.number_lines(facts["rows"].get(path, ()))
+            items.append(templates.fill("replace.changed", path=path, count=count, snippet=snippet))
     receipt = facts["receipt"]
-    told = {"items": "\n".join(items), "skipped": passed_over(receipt, words), "searched": receipt.searched}
-    return words.say(f"replace.{outcome.kind}", **{**facts, **told})
+    told = {"items": "\n".join(items), "skipped": describe_skipped(receipt, templates), "searched": receipt.searched}
+    return templates.fill(f"replace.{outcome.kind}", **{**facts, **told})
 
 
-TOOL = Tool(id="replace", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True), seek=seek)
+TOOL = Tool(id="replace", args=Args, limits=Limits, run=run, render=render, hints=Hints(destructive=True), seek=seek)

@@ -1,9 +1,10 @@
-"""TextEditor: one tool with a command, for models that know such a one: view, create, str_replace, insert."""
+"""TextEditor: view, create, str_replace and insert as commands of one tool, for models trained on it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypedDict
 
 from handrail.errors import BadArguments, PastEnd
 from handrail.model import Access
@@ -13,8 +14,8 @@ from handrail.text.document import Splice
 from handrail.text.splice import keep_endings
 from handrail.tools import edit, view, write
 from handrail.tools.arguments import Field
-from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Tool, Words
-from handrail.tools.view import Range, borrowed, lent
+from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Templates, Tool
+from handrail.tools.view import Range, with_limits
 
 _NEEDS = {
     "view": (),
@@ -48,67 +49,105 @@ class Limits(view.Limits):
     snippet_lines: int = 60
 
 
+@dataclass(frozen=True, slots=True)
+class InsertFacts:
+    path: str
+    line: int
+    """The line after which the new lines are."""
+    count: int
+    snippet: Sequence[tuple[int, str]]
+    most: int
+    """How many lines of the snippet are shown."""
+
+
+Facts = InsertFacts | edit.Facts | write.Facts | view.Facts
+
+
+class InsertData(TypedDict):
+    inserted: int
+    after: int
+
+
+class Data(view.Data, total=False):
+    """What View, Write and Edit tell, and what an insertion does."""
+
+    created: bool
+    bytes: int
+    replaced: int
+    rung: str
+    readings: list[str]
+    inserted: int
+    after: int
+
+
 def accesses(args: Args) -> list[Access]:
-    """Only `view` leaves the file alone."""
+    """Every command but `view` writes the file."""
     missing = [name for name in _NEEDS[args.command] if getattr(args, name) is None]
     if missing:
         raise BadArguments(problems="\n".join(f"- {name}: missing; {args.command} needs it" for name in missing))
     return [Access("read" if args.command == "view" else "write", args.path)]
 
 
-def run(args: Args, ctx: Context) -> Outcome:
-    limits: Limits = ctx.limits
+def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
+    limits = ctx.limits
     if args.command == "view":
         return view.run(view.Args(path=args.path, view_range=args.view_range), ctx)
     if args.command == "create":
         whole = write.Args(file_path=args.path, content=args.file_text or "")
-        return borrowed("write", write.run(whole, lent(ctx, write.Limits())))
+        return write.run(whole, with_limits(ctx, write.Limits()))
     if args.command == "insert":
         return _insert(args, ctx)
-    made = edit.Args(file_path=args.path, old_string=args.old_str or "", new_string=args.new_str or "")
-    under = edit.Limits(matching=limits.matching, snippet_lines=limits.snippet_lines)
-    return borrowed("edit", edit.run(made, lent(ctx, under)))
+    edit_args = edit.Args(file_path=args.path, old_string=args.old_str or "", new_string=args.new_str or "")
+    edit_limits = edit.Limits(matching=limits.matching, snippet_lines=limits.snippet_lines)
+    return edit.run(edit_args, with_limits(ctx, edit_limits))
 
 
-def _insert(args: Args, ctx: Context) -> Outcome:
+def _insert(args: Args, ctx: Context[Limits]) -> Outcome[InsertFacts]:
     loaded = ctx.load(args.path)
     after = args.insert_line or 0
-    change = _inserted(loaded, args.path, after, args.insert_text or "")
-    found = ctx.stage(args.path, loaded, [change]).hunks
+    change = _insertion(loaded, args.path, after, args.insert_text or "")
+    hunks = ctx.stage(args.path, loaded, [change]).hunks
     count = lines.count(args.insert_text or "\n")
-    facts: dict[str, Any] = {"path": args.path, "line": after, "count": count, "snippet": number_new_lines(found)}
-    facts["most"] = ctx.limits.snippet_lines
-    data = {"inserted": count, "after": after}
-    return Outcome("text_editor.inserted", facts, data, edit.elsewhere(args.path, loaded))
+    facts = InsertFacts(args.path, after, count, number_new_lines(hunks), ctx.limits.snippet_lines)
+    data = InsertData(inserted=count, after=after)
+    return Outcome("inserted", facts, data, edit.note_changes(args.path, loaded))
 
 
-def _inserted(loaded: Loaded, path: str, after: int, new: str) -> Splice:
-    """Whole lines behind a line. A file keeps the endings that it has, and also if its last line has none."""
+def _insertion(loaded: Loaded, path: str, after: int, new: str) -> Splice:
+    """Whole lines after a line. The file keeps its line endings, also if its last line has none."""
     text = loaded.document.text
-    there = lines.split(text)
-    if after > len(there):
-        raise PastEnd(path=path, total=len(there), offset=after)
+    present = lines.split(text)
+    if after > len(present):
+        raise PastEnd(path=path, total=len(present), offset=after)
     if not text:
         return Splice(0, 0, new or "\n")
-    at = sum(map(len, there[:after]))
+    at = sum(map(len, present[:after]))
     whole = new if lines.ending(new) else new + "\n"
-    if at == len(text) and not lines.ending(there[-1]):
+    if at == len(text) and not lines.ending(present[-1]):
         whole = "\n" + whole[: -len(lines.ending(whole))]
     return Splice(at, at, keep_endings(text, at, at, whole))
 
 
-def say(outcome: Outcome, words: Words) -> str:
-    tool, _, kind = outcome.kind.partition(".")
-    if tool == "text_editor":
-        rows = edit.numbered(outcome.facts["snippet"], outcome.facts["most"], words)
-        return words.say("text_editor.inserted", **{**outcome.facts, "snippet": rows})
-    if tool == "edit":
-        return edit.say(replace(outcome, kind=kind), words)
-    if tool == "write":
-        return write.say(replace(outcome, kind=kind), words)
-    return view.say(outcome, words)
+def render(outcome: Outcome[Facts], templates: Templates) -> str:
+    facts = outcome.facts
+    if isinstance(facts, InsertFacts):
+        rows = edit.render_snippet(facts.snippet, facts.most, templates)
+        return templates.fill("text_editor.inserted", facts, snippet=rows)
+    if isinstance(facts, edit.Facts):
+        return edit.render(outcome.narrow(facts), templates)
+    if isinstance(facts, write.Facts):
+        return write.render(outcome.narrow(facts), templates)
+    return view.render(outcome.narrow(facts), templates)
 
 
 TOOL = Tool(
-    id="text_editor", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True), accesses=accesses
+    id="text_editor",
+    args=Args,
+    limits=Limits,
+    facts=Facts,
+    data=Data,
+    run=run,
+    render=render,
+    hints=Hints(destructive=True),
+    accesses=accesses,
 )

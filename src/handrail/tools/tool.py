@@ -1,15 +1,16 @@
-"""What a tool is: arguments, limits, a run that returns facts, and how they are said.
+"""What a tool is: typed arguments, limits and facts, a `run` that returns facts and a `render` that words them.
 
-A tool file holds, in this order, `Args`, `Limits`, `run`, `say` and `TOOL`. It reaches files through its `Context`
-alone, which knows only the paths that the call declared; it stages changes there and never writes itself, so that the
-same `run` serves the preview and the real thing.
+A tool file holds, in this order, `Args`, `Limits`, `Facts`, `run`, `render` and `TOOL`. It reaches files through its
+`Context` alone, which knows only the paths that the call declared. It stages changes there and never writes itself, so
+that the same `run` serves the preview and the real call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar
 
 from handrail.model import Access, Action
 
@@ -24,7 +25,13 @@ if TYPE_CHECKING:
     from handrail.text.diff import Hunk
     from handrail.text.document import Document, Splice
     from handrail.tools.arguments import Arguments as Arguments
+    from handrail.tools.notes import NoteFacts
 
+A = TypeVar("A", bound="Arguments")
+L = TypeVar("L")
+F = TypeVar("F")
+L_co = TypeVar("L_co", covariant=True)
+F_co = TypeVar("F_co", covariant=True)
 
 if not TYPE_CHECKING:
 
@@ -49,27 +56,25 @@ Writes = Annotated[str, Names("write")]
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
-    """A note before it is worded: why an answer is partial."""
-
-    code: str
-    facts: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a run found or did."""
+class Outcome(Generic[F_co]):
+    """What a run found or did, before a dialect words it."""
 
     kind: str
-    """Which of the tool's answers this is; names its template in the dialect's messages."""
-    facts: dict[str, Any] = field(default_factory=dict)
-    data: dict[str, Any] = field(default_factory=dict)
+    """Which of the tool's answers this is; the dialect has a template of this name."""
+    facts: F_co
+    """What `render` reads; the fields of this dataclass are the names that templates may use."""
+    data: Mapping[str, object] = field(default_factory=dict)
     """For programs: plain JSON values."""
-    remarks: tuple[Remark, ...] = ()
+    notes: tuple[NoteFacts, ...] = ()
+    """Why the answer is partial."""
     blocks: tuple[Mapping[str, Any], ...] = ()
     """What is shown besides the text: pictures."""
     failed: bool = False
-    """Whether the dialect takes this for a failure, though the tool did what was asked: a command that fails."""
+    """Whether the dialect reports this as a failure, though the tool did its work: a command that exits with 1."""
+
+    def narrow(self, facts: F) -> Outcome[F]:
+        """The same outcome with ``facts`` of a narrower type: for a tool that renders with another tool."""
+        return Outcome(self.kind, facts, self.data, self.notes, self.blocks, self.failed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +96,12 @@ class Staged:
     hunks: list[Hunk]
 
 
-class Context(Protocol):
+class Context(Protocol[L_co]):
     """What a running tool may reach: the files it declared, and the limits in force."""
 
     @property
-    def limits(self) -> Any: ...
+    def limits(self) -> L_co:
+        """The limits of this tool in the dialect in force."""
 
     @property
     def call_id(self) -> str:
@@ -155,14 +161,18 @@ class Context(Protocol):
         """Ask for it to be moved as it stands, or (with no ``to``) removed so that this can be taken back."""
 
 
-class Words(Protocol):
-    """The dialect's way of saying things."""
+class Templates(Protocol):
+    """The dialect's templates, as `render` uses them."""
 
-    def say(self, key: str, **facts: Any) -> str:
-        """The template of that name, filled in."""
+    @property
+    def notes(self) -> str:
+        """The notes of this answer, each after a line break. Every template may use them as `{notes}`."""
 
-    def rows(self, rows: Iterable[tuple[int | str, str]]) -> str:
-        """Numbered lines behind the dialect's gutter."""
+    def fill(self, key: str, facts: object = None, /, **values: object) -> str:
+        """Fill a template with the fields of ``facts`` and with ``values``, which come first."""
+
+    def number_lines(self, rows: Iterable[tuple[int | str, str]]) -> str:
+        """Put each line behind its number, in the dialect's layout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,21 +186,29 @@ class Hints:
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
-    """One tool. `id` is its name in the house; the name that a model sees is the dialect's."""
+class Tool(Generic[A, L, F]):
+    """One tool. `id` is its name inside Handrail; a model sees the name that the dialect gives it."""
 
     id: str
-    args: type[Arguments]
-    limits: type[Any]
-    run: Callable[[Any, Context], Outcome]
-    say: Callable[[Outcome, Words], str]
+    args: type[A]
+    limits: type[L]
+    run: Callable[[A, Context[L]], Outcome[F]]
+    render: Callable[[Outcome[F], Templates], str]
     hints: Hints = Hints()
-    accesses: Callable[[Any], Sequence[Access]] | None = None
-    """Only for tools whose targets are inside a text; the others are read off the types of their arguments."""
-    seek: Callable[[Any, Context], Sequence[Access]] | None = None
-    """Only for tools whose targets must be looked for: what they will touch besides, found by reading alone."""
+    accesses: Callable[[A], Sequence[Access]] | None = None
+    """Only for tools whose targets are inside a text; for the others the types of the arguments declare them."""
+    seek: Callable[[A, Context[L]], Sequence[Access]] | None = None
+    """Only for tools that must search for their targets: more accesses, found by reading alone."""
+    facts: type[F] | UnionType | None = None
+    """The dataclass of the facts, or a union of several."""
+    data: type[Mapping[str, object]] | None = None
+    """The `TypedDict` of the data."""
+    rendered: Sequence[str] = ()
+    """Values that `render` computes for the tool's templates, besides the fields of the facts."""
+    rows: Mapping[str, type] = field(default_factory=dict)
+    """Templates for a part of the answer, such as one line of it, and the class whose fields they may use."""
 
-    def declare(self, args: Arguments) -> tuple[Access, ...]:
+    def declare(self, args: A) -> tuple[Access, ...]:
         """What a call with these arguments will touch."""
         if self.accesses:
             return tuple(self.accesses(args))
@@ -199,6 +217,10 @@ class Tool:
             for name, action in _named(type(args))
             if getattr(args, name) is not None
         )
+
+
+AnyTool = Tool[Any, Any, Any]
+"""A tool whose types are not known: one of a table of tools."""
 
 
 def _named(args: type[Arguments]) -> list[tuple[str, Action]]:

@@ -1,20 +1,19 @@
-"""Trash: a delete that can be taken back.
+"""Trash: delete a file or a directory so that undo can restore it.
 
-The file need not have been read: all of it is kept, so nothing is lost that nobody has looked at. What cannot be kept
-is not deleted.
+The file need not have been read first, because its contents are saved. What cannot be saved is not deleted.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from handrail.errors import NotFound, NotRegular
 from handrail.files.subtrees import MOST_ENTRIES
 from handrail.model import Access
 from handrail.tools.arguments import Field
-from handrail.tools.move import inside
-from handrail.tools.tool import Arguments, Context, Hints, Names, Outcome, Tool, Words
+from handrail.tools.move import list_inside
+from handrail.tools.tool import Arguments, Context, Hints, Names, Outcome, Templates, Tool
 
 
 class Args(Arguments):
@@ -23,30 +22,51 @@ class Args(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a model is told."""
+    """What the description names."""
 
     entries: int = MOST_ENTRIES
 
 
-def seek(args: Args, ctx: Context) -> list[Access]:
-    """Each file and directory inside of a directory."""
+@dataclass(frozen=True, slots=True)
+class Facts:
+    path: str
+    files: int
+
+
+class Data(TypedDict):
+    files: int
+    bytes: int
+
+
+def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
+    """Every file and directory inside a directory."""
     try:
-        names = inside(ctx.read_subtree(args.path))
-    except (NotFound, NotRegular):  # said by the run, when it is allowed
+        names = list_inside(ctx.read_subtree(args.path))
+    except (NotFound, NotRegular):  # reported by the run, if policy allows it
         return []
     return [Access("delete", f"{args.path.rstrip('/')}/{name}") for name in names]
 
 
-def run(args: Args, ctx: Context) -> Outcome:
+def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     subtree = ctx.read_subtree(args.path)
     ctx.take(args.path, subtree)
-    files = subtree.count("file")
-    facts = {"path": args.path, "files": files}
-    return Outcome("directory" if subtree.is_directory else "file", facts, {"files": files, "bytes": subtree.size})
+    facts = Facts(args.path, subtree.count("file"))
+    kind = "directory" if subtree.is_directory else "file"
+    return Outcome(kind, facts, Data(files=facts.files, bytes=subtree.size))
 
 
-def say(outcome: Outcome, words: Words) -> str:
-    return words.say(f"trash.{outcome.kind}", **outcome.facts)
+def render(outcome: Outcome[Facts], templates: Templates) -> str:
+    return templates.fill(f"trash.{outcome.kind}", outcome.facts)
 
 
-TOOL = Tool(id="trash", args=Args, limits=Limits, run=run, say=say, hints=Hints(destructive=True), seek=seek)
+TOOL = Tool(
+    id="trash",
+    args=Args,
+    limits=Limits,
+    facts=Facts,
+    data=Data,
+    run=run,
+    render=render,
+    hints=Hints(destructive=True),
+    seek=seek,
+)

@@ -1,18 +1,17 @@
-"""View: a file, or a part of it, or what a directory holds: for models that know one tool for both."""
+"""View: read a file or list a directory, for models that know one tool for both."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from types import ModuleType
-from typing import Annotated, Any, cast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, cast
 
 from handrail.errors import BadArguments
 from handrail.tools import ls, read
 from handrail.tools.arguments import AfterValidator, Field
-from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Tool, Words
+from handrail.tools.tool import Arguments, Context, Hints, L, Outcome, Reads, Templates, Tool
 
 _ALL_LINES = 1 << 40
-_SAYS: dict[str, ModuleType] = {"read": read, "ls": ls}
 
 
 def _ordered(found: list[int]) -> list[int]:
@@ -43,48 +42,64 @@ class Limits:
     entries: int = 1000
     """Entries of a directory at the most."""
     ignore_files: bool = True
-    """Whether what `.gitignore` and its kin leave out is left out of directories."""
+    """Whether directories leave out what `.gitignore` and similar files ignore."""
 
 
-def run(args: Args, ctx: Context) -> Outcome:
-    limits: Limits = ctx.limits
+Facts = read.Facts | ls.Facts
+
+
+class Data(read.Data, total=False):
+    """What Read tells of a file, or LS of a directory."""
+
+    entries: list[ls.EntryData]
+    total: int
+    aborted_reason: str | None
+    receipt: Mapping[str, object]
+
+
+def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
+    limits = ctx.limits
     if not ctx.tree(args.path).is_file:
         if args.view_range is not None:
             raise BadArguments(problems="- view_range: only for a file, and this is a directory")
-        found = ls.Limits(entries=limits.entries, most_entries=limits.entries, ignore_files=limits.ignore_files)
-        return borrowed("ls", ls.run(ls.Args(path=args.path, depth=limits.depth), lent(ctx, found)))
+        listing = ls.Limits(entries=limits.entries, most_entries=limits.entries, ignore_files=limits.ignore_files)
+        return ls.run(ls.Args(path=args.path, depth=limits.depth), with_limits(ctx, listing))
     first, last = args.view_range or (1, -1)
     most = last - first + 1 if last > 0 else None
     many = limits.max_characters
     whole = read.Limits(lines=_ALL_LINES, line_chars=many, page_chars=many)
-    return borrowed("read", read.run(read.Args(file_path=args.path, offset=first, limit=most), lent(ctx, whole)))
+    return read.run(read.Args(file_path=args.path, offset=first, limit=most), with_limits(ctx, whole))
 
 
-class _Lent:
+class _OtherLimits:
     """The context of a call, with the limits of the tool that does the work."""
 
-    def __init__(self, ctx: Context, limits: Any) -> None:
+    def __init__(self, ctx: Context[object], limits: object) -> None:
         self._ctx = ctx
         self.limits = limits
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._ctx, name)
 
 
-def lent(ctx: Context, limits: Any) -> Context:
+def with_limits(ctx: Context[object], limits: L) -> Context[L]:
     """The same context under other limits: for a tool that does its work with another one."""
-    return cast("Context", _Lent(ctx, limits))
+    return cast("Context[L]", _OtherLimits(ctx, limits))
 
 
-def borrowed(tool: str, outcome: Outcome) -> Outcome:
-    """An outcome of another tool, to be said by that one."""
-    return replace(outcome, kind=f"{tool}.{outcome.kind}")
+def render(outcome: Outcome[Facts], templates: Templates) -> str:
+    if isinstance(outcome.facts, ls.Facts):
+        return ls.render(outcome.narrow(outcome.facts), templates)
+    return read.render(outcome.narrow(outcome.facts), templates)
 
 
-def say(outcome: Outcome, words: Words) -> str:
-    tool, _, kind = outcome.kind.partition(".")
-    said: str = _SAYS[tool].say(replace(outcome, kind=kind), words)
-    return said
-
-
-TOOL = Tool(id="view", args=Args, limits=Limits, run=run, say=say, hints=Hints(read_only=True, idempotent=True))
+TOOL = Tool(
+    id="view",
+    args=Args,
+    limits=Limits,
+    facts=Facts,
+    data=Data,
+    run=run,
+    render=render,
+    hints=Hints(read_only=True, idempotent=True),
+)

@@ -31,13 +31,14 @@ def accesses(call: PatchCall, workdir: str) -> list[Access]:
     return [Access("read", base), *inside] if base else inside
 
 
-def run(call: PatchCall, workdir: str, ctx: Context) -> Outcome:
+def run(call: PatchCall, workdir: str, ctx: Context[Any]) -> Outcome[dict[str, Any]]:
     base = _base(call, workdir)
     if not base:
         return apply_patch.run(_handed(call), ctx)
     _require_directory(base, ctx)
     outcome = apply_patch.run(_handed(call), _Below(base, ctx))
-    for file in outcome.data["files"]:
+    files: list[dict[str, str]] = outcome.facts["files"]
+    for file in files:
         file.update({key: _below(base, file[key]) for key in ("path", "from") if key in file})
     return outcome
 
@@ -56,7 +57,7 @@ def _below(base: str, named: str) -> str:
     return posixpath.normpath(posixpath.join(base, named))
 
 
-def _require_directory(base: str, ctx: Context) -> None:
+def _require_directory(base: str, ctx: Context[Any]) -> None:
     try:
         if ctx.exists(base):
             raise BadPath(path=base, why="it is not a directory")
@@ -68,7 +69,7 @@ def _require_directory(base: str, ctx: Context) -> None:
 class _Below:
     """The context of a patch whose paths start from another directory: the same files, under longer names."""
 
-    def __init__(self, base: str, ctx: Context) -> None:
+    def __init__(self, base: str, ctx: Context[Any]) -> None:
         self._base = base
         self._ctx = ctx
 

@@ -1,9 +1,11 @@
-"""What Read shows of files that are not plain text: pictures, pages of a PDF, cells of a notebook, an outline."""
+"""Read for files that are not plain text: images, pages of a PDF, cells of a notebook, and outlines of code."""
 
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from handrail import media
 from handrail.errors import BinaryFile, NoOutline, PastEnd, ToolError
@@ -11,10 +13,13 @@ from handrail.files.pages import TextFile
 from handrail.text import lines
 from handrail.text.codec import detect_encoding
 from handrail.text.display import replace_surrogates
-from handrail.tools.tool import Context, Outcome, Remark, Words
+from handrail.tools.notes import MoreLines, MorePages, NoteFacts, PagesStopped
+from handrail.tools.tool import Context, Outcome, Templates
 
 if TYPE_CHECKING:
     from handrail.media.images import Picture
+    from handrail.media.pdf import PdfPage
+    from handrail.text.notebooks.view import Image
 
 _NOTEBOOK_BYTES = 50 << 20
 _OUTLINE_BYTES = 20 << 20
@@ -26,51 +31,110 @@ _FIRST_PAGES = 5
 """Pages of a PDF that are shown if none are asked for."""
 
 
-def shown(
-    file: TextFile, ctx: Context, facts: dict[str, Any], pages: str | None, offset: int | None, most: int
-) -> Outcome | None:
-    """The file as what it is; None if it is to be read as text."""
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """The facts about a file that every answer of Read has."""
+
+    path: str
+    size: int
+    modified: bool
+    """Whether the file was read before, and has changed since."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFacts(FileFacts):
+    width: int
+    height: int
+    mime: str
+    original: str | None
+    """The size of the image in the file, if it was scaled down."""
+    frames: int | None
+    """How many frames it has, if more than one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PdfFacts(FileFacts):
+    first: int
+    last: int
+    total: int
+    pages: Sequence[PdfPage]
+
+
+@dataclass(frozen=True, slots=True)
+class NotebookFacts(FileFacts):
+    language: str
+    cells: int
+    rows: Sequence[tuple[str, str]]
+    next: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineFacts(FileFacts):
+    rows: Sequence[str]
+    total: int
+
+
+Facts = ImageFacts | PdfFacts | NotebookFacts | OutlineFacts
+
+
+class CellData(TypedDict):
+    id: str
+    type: str
+
+
+class Data(TypedDict, total=False):
+    width: int
+    height: int
+    mime_type: str
+    frames: int
+    pages: list[int]
+    total_pages: int
+    cells: list[CellData]
+    symbols: list[dict[str, object]]
+    truncated: bool
+
+
+def read_medium(
+    file: TextFile, ctx: Context[object], about: FileFacts, pages: str | None, offset: int | None, most: int
+) -> Outcome[Facts] | None:
+    """Read an image, a PDF or a notebook; None if the file is to be read as text."""
     kind = media.kind(file.head(media.HEAD))
     try:
         if kind and kind.startswith("image/"):
-            return _image(file, ctx, facts)
+            return _read_image(file, ctx, about)
         if kind:
-            return _pdf(file, ctx, facts, pages)
+            return _read_pdf(file, ctx, about, pages)
     except ToolError as error:
-        error.facts.setdefault("path", facts["path"])
+        error.facts.setdefault("path", about.path)
         ctx.saw(file)  # there is no more to see of it, so that it may be overwritten knowingly
         raise
-    return _notebook(file, ctx, facts, offset, most) if facts["path"].endswith(".ipynb") else None
+    return _read_notebook(file, ctx, about, offset, most) if about.path.endswith(".ipynb") else None
 
 
-def _block(picture: Picture) -> dict[str, Any]:
+def _block(picture: Picture) -> dict[str, str]:
     raw = base64.b64encode(picture.raw).decode("ascii")
     return {"type": "image", "base64": raw, "mime_type": picture.mime_type}
 
 
-def _image(file: TextFile, ctx: Context, facts: dict[str, Any]) -> Outcome:
+def _read_image(file: TextFile, ctx: Context[object], about: FileFacts) -> Outcome[ImageFacts]:
     from handrail.media import images
 
     picture = images.picture(file.fd, file.size)
     ctx.saw(file)
-    size = {"width": picture.width, "height": picture.height}
-    original = f"{picture.original_width} x {picture.original_height}"
-    said = {
-        **facts,
-        **size,
-        "mime": picture.mime_type,
-        "original": original if (picture.width, picture.height) != _original(picture) else None,
-        "frames": picture.frames if picture.frames > 1 else None,
-    }
-    data = {**size, "mime_type": picture.mime_type, "frames": picture.frames}
-    return Outcome("image", said, data, blocks=(_block(picture),))
+    original = (picture.original_width, picture.original_height)
+    facts = ImageFacts(
+        **asdict(about),
+        width=picture.width,
+        height=picture.height,
+        mime=picture.mime_type,
+        original="{} x {}".format(*original) if (picture.width, picture.height) != original else None,
+        frames=picture.frames if picture.frames > 1 else None,
+    )
+    data = Data(width=picture.width, height=picture.height, mime_type=picture.mime_type, frames=picture.frames)
+    return Outcome("image", facts, data, blocks=(_block(picture),))
 
 
-def _original(picture: Picture) -> tuple[int, int]:
-    return picture.original_width, picture.original_height
-
-
-def _pdf(file: TextFile, ctx: Context, facts: dict[str, Any], pages: str | None) -> Outcome:
+def _read_pdf(file: TextFile, ctx: Context[object], about: FileFacts, pages: str | None) -> Outcome[PdfFacts]:
     from handrail.media import pdf
 
     limits = media.MediaLimits()
@@ -82,19 +146,21 @@ def _pdf(file: TextFile, ctx: Context, facts: dict[str, Any], pages: str | None)
     ctx.saw(file)
     reached = excerpt.pages[-1].number if excerpt.pages else first - 1
     remaining = excerpt.total - reached
-    remarks = []
+    notes: list[NoteFacts] = []
     if excerpt.stopped:
-        remarks.append(Remark("pages_stopped", {"next": str(reached + 2)}))
+        notes.append(PagesStopped(next=str(reached + 2)))
     elif remaining > 0 and (last is None or pages is None):
         following = f"{reached + 1}-{min(excerpt.total, reached + _FIRST_PAGES)}"
-        remarks.append(Remark("more_pages", {"remaining": remaining, "next": following}))
-    said = {**facts, "first": first, "last": reached, "total": excerpt.total, "pages": excerpt.pages}
-    data = {"pages": [page.number for page in excerpt.pages], "total_pages": excerpt.total}
+        notes.append(MorePages(remaining=remaining, next=following))
+    facts = PdfFacts(**asdict(about), first=first, last=reached, total=excerpt.total, pages=excerpt.pages)
+    data = Data(pages=[page.number for page in excerpt.pages], total_pages=excerpt.total)
     blocks = tuple(_block(page.picture) for page in excerpt.pages if page.picture)
-    return Outcome("pdf", said, data, tuple(remarks), blocks)
+    return Outcome("pdf", facts, data, tuple(notes), blocks)
 
 
-def _notebook(file: TextFile, ctx: Context, facts: dict[str, Any], offset: int | None, most: int) -> Outcome | None:
+def _read_notebook(
+    file: TextFile, ctx: Context[object], about: FileFacts, offset: int | None, most: int
+) -> Outcome[NotebookFacts] | None:
     from handrail.text.notebooks import view
 
     raw = file.whole(_NOTEBOOK_BYTES)
@@ -104,38 +170,40 @@ def _notebook(file: TextFile, ctx: Context, facts: dict[str, Any], offset: int |
     rows = list(view.rows(book))
     start = max(0, (offset or 1) - 1) if (offset or 0) >= 0 else max(0, len(rows) + (offset or 0))
     if start and start >= len(rows):
-        raise PastEnd(path=facts["path"], offset=offset, total=len(rows))
+        raise PastEnd(path=about.path, offset=offset, total=len(rows))
     page = rows[start : start + most]
     ctx.saw(file)
     left = len(rows) - start - len(page)
-    said = {
-        **facts,
-        "language": book.language,
-        "cells": len(book.cells),
-        "rows": page,
-        "next": start + len(page) + 1 if left else None,
-    }
-    data = {"cells": [{"id": cell.id, "type": cell.kind} for cell in book.cells], "truncated": left > 0}
-    return Outcome("notebook", said, data, blocks=_pictures(book.pictures[:_PICTURES]))
+    facts = NotebookFacts(
+        **asdict(about),
+        language=book.language,
+        cells=len(book.cells),
+        rows=page,
+        next=start + len(page) + 1 if left else None,
+    )
+    data = Data(cells=[CellData(id=cell.id, type=cell.kind) for cell in book.cells], truncated=left > 0)
+    return Outcome("notebook", facts, data, blocks=_pictures(book.pictures[:_PICTURES]))
 
 
-def _pictures(found: Any) -> tuple[dict[str, Any], ...]:
+def _pictures(stored: Sequence[Image]) -> tuple[dict[str, str], ...]:
     from handrail.media import images
 
     blocks = []
-    for image in found:
+    for image in stored:
         try:
             blocks.append(_block(images.picture(image.raw, len(image.raw))))
-        except ToolError:  # mentioned in the text all the same
+        except ToolError:  # the text names it all the same
             continue
     return tuple(blocks)
 
 
-def outlined(file: TextFile, ctx: Context, facts: dict[str, Any], offset: int | None, most: int | None) -> Outcome:
-    """The symbols of a source file with the lines they stand in, from the line ``offset`` on."""
+def read_outline(
+    file: TextFile, ctx: Context[object], about: FileFacts, offset: int | None, most: int | None
+) -> Outcome[OutlineFacts]:
+    """List the symbols of a source file with their lines, from the line ``offset`` on."""
     from handrail.text.outlines.outline import MOST, needs_grammar, outline
 
-    name = facts["path"]
+    name = about.path
     largest = _GRAMMAR_BYTES if needs_grammar(name) else _OUTLINE_BYTES
     raw = file.whole(largest) if file.size <= largest else None
     if raw is None:
@@ -143,7 +211,7 @@ def outlined(file: TextFile, ctx: Context, facts: dict[str, Any], offset: int | 
     try:
         text = detect_encoding(raw).decode(raw)
     except BinaryFile as error:
-        raise BinaryFile(**facts, **error.facts) from None
+        raise BinaryFile(**asdict(about), **error.facts) from None
     if needs_grammar(name):
         from handrail.media.outlines import symbols as outline  # the same, in a process of its own
     total = lines.count(text)
@@ -153,26 +221,32 @@ def outlined(file: TextFile, ctx: Context, facts: dict[str, Any], offset: int | 
     ctx.saw(file)
     symbols, more = found[:most], found[most:]
     rows = [f"{symbol.first}-{symbol.last}\t{'  ' * symbol.level}{symbol.label}" for symbol in symbols]
-    data = {"symbols": [symbol._asdict() for symbol in symbols], "truncated": bool(more)}
-    remarks = [Remark("more_lines", {"next": more[0].first, "remaining": None, "total": None})] if more else []
-    return Outcome("outline", {**facts, "rows": rows, "total": total}, data, tuple(remarks))
+    data = Data(symbols=[symbol._asdict() for symbol in symbols], truncated=bool(more))
+    notes = (MoreLines(next=more[0].first),) if more else ()
+    return Outcome("outline", OutlineFacts(**asdict(about), rows=rows, total=total), data, notes)
 
 
-def say(outcome: Outcome, words: Words) -> str:
-    facts = dict(outcome.facts)
-    if outcome.kind == "pdf":
-        facts["texts"] = "".join(
-            words.say(
-                "read.pdf_page",
-                number=page.number,
-                text=replace_surrogates(page.text),
-                left=page.left or None,
-                problem=page.problem or None,
-            )
-            for page in facts.pop("pages")
-        )
-    elif outcome.kind == "notebook":
-        facts["rows"] = words.rows((label, replace_surrogates(text)) for label, text in facts["rows"])
-    elif outcome.kind == "outline":
-        facts["rows"] = "\n".join(replace_surrogates(row) for row in facts["rows"])
-    return words.say(f"read.{outcome.kind}", **facts)
+class PdfPageRow(NamedTuple):
+    """The values of the template for one page of a PDF."""
+
+    number: int
+    text: str
+    left: int | None
+    """How many characters are left out."""
+    problem: str | None
+    """Why the page could not be drawn."""
+
+
+def render(facts: Facts, templates: Templates) -> str:
+    if isinstance(facts, PdfFacts):
+        rows = [
+            PdfPageRow(page.number, replace_surrogates(page.text), page.left or None, page.problem or None)
+            for page in facts.pages
+        ]
+        return templates.fill("read.pdf", facts, texts="".join(templates.fill("read.pdf_page", row) for row in rows))
+    if isinstance(facts, NotebookFacts):
+        numbered = templates.number_lines((label, replace_surrogates(text)) for label, text in facts.rows)
+        return templates.fill("read.notebook", facts, rows=numbered)
+    if isinstance(facts, OutlineFacts):
+        return templates.fill("read.outline", facts, rows="\n".join(map(replace_surrogates, facts.rows)))
+    return templates.fill("read.image", facts)

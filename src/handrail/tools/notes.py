@@ -1,0 +1,248 @@
+"""The notes that an answer can carry: why it is partial, as typed facts before a dialect words them.
+
+Each class has a `code`, and its annotated fields are the facts that the template `notes.CODE` of a dialect may use. A
+field with a default may be left out. They are plain classes and not dataclasses, because all of them are made at
+start-up and a dataclass costs a hundred times as much to make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, dataclass_transform
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class NoteFacts:
+    """The facts of one note. Its fields are keyword arguments."""
+
+    code: ClassVar[str]
+
+    def __init__(self, **facts: object) -> None:
+        self.__dict__.update(facts)
+
+    @classmethod
+    def names(cls) -> frozenset[str]:
+        """The facts that this note declares."""
+        return frozenset(name for kind in cls.__mro__ for name in vars(kind).get("__annotations__", ())) - {"code"}
+
+
+def all_notes() -> Iterator[type[NoteFacts]]:
+    """Every kind of note, those of loaded tools from other packages included."""
+    yield from NoteFacts.__subclasses__()
+
+
+class MoreLines(NoteFacts):
+    code = "more_lines"
+    next: int
+    remaining: int | None = None
+    total: int | None = None
+
+
+class LongLines(NoteFacts):
+    """Lines were cut; ``line`` is the first of them, and goes on at ``column``."""
+
+    code = "long_lines"
+    count: int
+    line: int
+    next: int
+    column: int
+
+
+class FallbackEncoding(NoteFacts):
+    code = "fallback_encoding"
+
+
+class MorePages(NoteFacts):
+    code = "more_pages"
+    remaining: int
+    next: str
+
+
+class PagesStopped(NoteFacts):
+    """A page of a PDF took too long or crashed the decoder."""
+
+    code = "pages_stopped"
+    next: str
+
+
+class AnswerCut(NoteFacts):
+    code = "answer_cut"
+    count: int
+
+
+class MoreEntries(NoteFacts):
+    code = "more_entries"
+    next: int
+    remaining: int
+    total: int
+    count: int
+
+
+class MorePaths(NoteFacts):
+    code = "more_paths"
+    next: int
+    remaining: int
+    total: int
+    count: int
+
+
+class MoreOccurrences(NoteFacts):
+    code = "more_occurrences"
+    next: int
+    remaining: int
+    total: int
+
+
+class MoreResults(NoteFacts):
+    code = "more_results"
+    next: int | None
+    count: int
+
+
+class TimeLimit(NoteFacts):
+    code = "time_limit"
+    seconds: float
+    count: int | None = None
+
+
+class CountLimit(NoteFacts):
+    code = "count_limit"
+    visits: int | None
+    count: int
+
+
+class Unreadable(NoteFacts):
+    code = "unreadable"
+    count: int
+
+
+class NotAllSearched(NoteFacts):
+    code = "not_all_searched"
+    reasons: Sequence[str]
+
+
+class CutMatches(NoteFacts):
+    """Matching lines of which only the part around the match is shown."""
+
+    code = "cut_matches"
+    count: int
+    chars: int
+    file: str
+    line: int
+
+
+class SearchFallback(NoteFacts):
+    """The search was made without ripgrep."""
+
+    code = "fallback"
+    why: str
+
+
+class ChangedElsewhere(NoteFacts):
+    """The file changed since it was read, in lines that the edit does not reach."""
+
+    code = "changed_elsewhere"
+    path: str
+    moved: str
+
+
+class InvalidNotebook(NoteFacts):
+    code = "invalid_notebook"
+    count: int
+    fault: str
+
+
+class CommandTimedOut(NoteFacts):
+    code = "command_timed_out"
+    seconds: float
+
+
+class CommandCancelled(NoteFacts):
+    code = "command_cancelled"
+
+
+class LostOutput(NoteFacts):
+    code = "lost_output"
+    bytes: int
+
+
+class TooMuchOutput(NoteFacts):
+    code = "too_much_output"
+    bytes: int
+
+
+class NamedElsewhere(NoteFacts):
+    """The command used a name that only the file tools know."""
+
+    code = "named_elsewhere"
+    name: str
+    place: str
+
+
+class NotHidden(NoteFacts):
+    code = "not_hidden"
+    count: int
+
+
+class Swept(NoteFacts):
+    """Processes that were ended together with their command."""
+
+    code = "swept"
+    processes: str
+
+
+class Survivors(NoteFacts):
+    code = "survivors"
+    pids: str
+
+
+class KeptRunning(NoteFacts):
+    """A command that goes on in the background after its timeout."""
+
+    code = "kept"
+    job: str
+    pid: int
+    log: str
+    seconds: float
+
+
+class JobMore(NoteFacts):
+    code = "job_more"
+    job: str
+
+
+class JournalFailing(NoteFacts):
+    code = "journal"
+    why: str
+
+
+class NotKept(NoteFacts):
+    """Files whose old contents could not be saved, so that undo cannot restore them."""
+
+    code = "not_kept"
+    paths: str
+
+
+class PartlyApproved(NoteFacts):
+    code = "partly_approved"
+    wanted: int
+    total: int
+
+
+class WrittenOtherwise(NoteFacts):
+    """A person wrote other contents than the model proposed."""
+
+    code = "written_otherwise"
+    paths: str
+
+
+class Rewritten(NoteFacts):
+    """A person changed the arguments of the call."""
+
+    code = "rewritten"
+    arguments: str
+
+
+class NotRemembered(NoteFacts):
+    code = "not_remembered"
+    why: str
