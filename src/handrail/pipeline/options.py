@@ -51,6 +51,13 @@ def check_options(
             raise _wrong("rules", "PolicyFile objects, as parse_rules(text) returns them", one)
 
 
+def check_callbacks(**callbacks: object) -> None:
+    """Check that each callback is a function, if it is given; raises `ValueError`."""
+    for name, callback in callbacks.items():
+        if callback is not None and not callable(callback):
+            raise _wrong(name, "a function", callback)
+
+
 def _listed(name: str, value: object, what: str) -> Iterable[object]:
     if isinstance(value, str | bytes) or not isinstance(value, Sequence):
         raise _wrong(name, f"a list of {what}", value)

@@ -49,7 +49,6 @@ def run_and_commit(approved: Approved, services: Services, progress: Progress) -
 def _attempt(approved: Approved, services: Services, progress: Progress, lock_first: bool) -> Done:
     judged, locks = approved.previous, services.locks
     writes = judged.written_paths
-    overtaken = ChangedSince(path=approved.accesses[0].target, moment="commit")
     with contextlib.ExitStack() as stack:
         context = stack.enter_context(contextlib.closing(_open_context(approved, services)))
         held = stack.enter_context(locks.hold(writes)) if lock_first else None
@@ -60,12 +59,16 @@ def _attempt(approved: Approved, services: Services, progress: Progress, lock_fi
             # Perhaps it saw half of the changes of another call.
             if held or (stamps(writes) == before and locks.free(writes)):
                 raise
-            raise overtaken from None
+            raise _overtaken(approved) from None
         if not held and ran.staged.changes:
             held = stack.enter_context(locks.hold(writes))
         if not lock_first and (stamps(writes) != before or not (held or locks.free(writes))):
-            raise overtaken
+            raise _overtaken(approved)
         return commit(ran, held, services, progress)
+
+
+def _overtaken(approved: Approved) -> ChangedSince:
+    return ChangedSince(path=approved.accesses[0].target, moment="commit")
 
 
 def run(approved: Approved, context: ToolContext, services: Services) -> Ran:

@@ -31,8 +31,9 @@ from handrail.model import Access, Approve, Call, Result, Verdict
 from handrail.pipeline.approve import Approvals
 from handrail.pipeline.call_state import Declared, Done, Judged, Progress, Received, Rendered
 from handrail.pipeline.consent import NotAsShown
+from handrail.pipeline.events import AfterCall, BeforeCall, Events
 from handrail.pipeline.judge import judge, seek
-from handrail.pipeline.options import check_options
+from handrail.pipeline.options import check_callbacks, check_options
 from handrail.pipeline.parse import parse, read_arguments
 from handrail.pipeline.record import Recorder, SessionJournal
 from handrail.pipeline.render import ResultRenderer
@@ -65,7 +66,9 @@ class Session:
     - ``settings=Settings(...)``: these, and the user's `config.toml` is not read.
 
     ``rules`` are added to those of the files. ``approve`` answers what the rules leave to a person; without it such
-    calls are refused. Raises `ConfigError` or `PolicyError` for a mistake in a file, `ValueError` for a bad option.
+    calls are refused. ``before_call`` gets each call before its first step, ``after_call`` the call and its result; the
+    logger `handrail` reports both. Raises `ConfigError` or `PolicyError` for a mistake in a file, `ValueError` for a
+    bad option.
     """
 
     def __init__(
@@ -80,8 +83,11 @@ class Session:
         approve: Approve | None = None,
         journal: Journal | Literal["auto", "require"] | None = "auto",
         settings: Settings | None = None,
+        before_call: BeforeCall | None = None,
+        after_call: AfterCall | None = None,
     ) -> None:
         check_options(root, dialect, roots, policy, mode, rules, approve, journal, settings)
+        check_callbacks(before_call=before_call, after_call=after_call)
         if settings is None:
             user = config_file.load(os.environ)
             settings, roots = user.settings, (*user.roots, *roots)
@@ -113,6 +119,7 @@ class Session:
             terminal=self.terminal,
         )
         self._renderer = ResultRenderer(self.dialect, settings)
+        self._events = Events(before_call, after_call)
         self._terminal: Terminal | None = None
         self._opening = threading.Lock()
         self._closed = False
@@ -218,7 +225,9 @@ class Session:
     def _receive(self, arguments: Mapping[str, Any] | str | None, progress: Progress) -> Received:
         received = progress.received
         given = self._services.redaction.given(read_arguments(arguments))
-        return progress.reach(replace(received, call=replace(received.call, arguments=given)))
+        received = progress.reach(replace(received, call=replace(received.call, arguments=given)))
+        self._events.report_start(received.call)
+        return received
 
     def _perform(self, received: Received, progress: Progress) -> Done:
         """Prepare, approve and run a call; start again if it would no longer do what the person was shown."""
@@ -265,7 +274,9 @@ class Session:
         """Hide secrets in a result, give it the dialect's shape, and record it."""
         result = self._services.redaction.result(result)
         shaped = self.dialect.rendered(result, progress.received.call, self.workspace.home)
-        return self._services.recorder.record(Rendered(progress, shaped, result.data, traceback))
+        result = self._services.recorder.record(Rendered(progress, shaped, result.data, traceback))
+        self._events.report_end(progress.received.call, result)
+        return result
 
     # Services that are made when they are first needed.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 if TYPE_CHECKING:
     from handrail.dialects import Dialect
     from handrail.journal import Journal
+    from handrail.pipeline.events import AfterCall, BeforeCall
     from handrail.policy import Policy
     from handrail.policy.files import PolicyFile
     from handrail.policy.modes import Mode
@@ -25,6 +26,8 @@ class SessionOptions(TypedDict, total=False):
     rules: Sequence[PolicyFile]
     journal: Journal | Literal["auto", "require"] | None
     settings: Settings | None
+    before_call: BeforeCall | None
+    after_call: AfterCall | None
 
 
 class UndoOptions(TypedDict, total=False):
