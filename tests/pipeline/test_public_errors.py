@@ -28,8 +28,19 @@ from handrail.agent.providers import APIS
 from handrail.policy.modes import MODES
 
 ODD: tuple[Any, ...] = (3, 0, True, "x", "", b"x", object(), {"a": 1}, ["x"], [None], AllowAll, 1.5)
-OPTIONS = ("root", "dialect", "roots", "policy", "mode", "rules", "approve", "journal", "settings")
-OPTIONS += ("before_call", "after_call")
+OPTIONS = (
+    "root",
+    "dialect",
+    "roots",
+    "policy",
+    "mode",
+    "rules",
+    "approve",
+    "journal",
+    "settings",
+    "before_call",
+    "after_call",
+)
 ALSO_RIGHT = {("approve", AllowAll), ("before_call", AllowAll), ("after_call", AllowAll)}
 """A class can be called, so that it may serve as a function."""
 
