@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from handrail.agent.history import History
 from handrail.agent.loop import Agent, Limits
-from handrail.agent.messages import Began, Ended, Event, Said, Use, Waiting
+from handrail.agent.messages import CallFinished, CallStarted, Event, Retrying, TextDelta, ToolCall
 from handrail.agent.prompt import system_prompt
 from handrail.approval.terminal import Display, key_prompt, offer_keys
 from handrail.cli.output import Stop, safe, write
@@ -62,7 +62,7 @@ class Story:
         """Whether the person ever chose something else than what was proposed."""
         self._began: dict[str, str] = {}
         """Calls that are not shown yet: what they come to goes onto the same line if it is short."""
-        self._ended: list[tuple[Ended, bytes]] = []
+        self._ended: list[tuple[CallFinished, bytes]] = []
         """The calls of a chapter, each with what prices.txt was right after it."""
         self._stack = ExitStack()
         state = str(folder / "state")
@@ -106,7 +106,7 @@ class Story:
             requests = self._server.requests
             real = {(seen.path, seen.body.get("stream")) for seen in requests} == {("/chat/completions", True)}
             entries = self._session.dialect.entries
-            ids = [entries[ended.use.name].id for ended, _ in self._ended if ended.use.name in entries]
+            ids = [entries[ended.call.name].id for ended, _ in self._ended if ended.call.name in entries]
             reads, edits = ids.count("read"), ids.count("edit")
             count = f"{reads} read and {edits} edit in {len(requests)} streamed requests, and a sentence at the end"
             check(count, real and reads > 0 and edits > 0 and bool(closing))
@@ -135,10 +135,10 @@ class Story:
             bodies = [json.dumps(seen.body) for seen in self._server.requests]
             check(f"the secret is in none of the {len(bodies)} requests", not any(SECRET in body for body in bodies))
         else:
-            ran = [ended for ended, _ in self._ended if "sudo" in ended.use.arguments and ended.status != "denied"]
+            ran = [ended for ended, _ in self._ended if "sudo" in ended.call.arguments and ended.status != "denied"]
             check("nothing was run as root", not ran)
             turns = self._agent.history.turns
-            words = [turn.text for turn in turns] + [given.text for turn in turns for given in turn.given]
+            words = [turn.text for turn in turns] + [result.text for turn in turns for result in turn.results]
             check("the secret was not shown to the model", not any(SECRET in text for text in words))
 
     def undo_last_change(self) -> None:
@@ -222,7 +222,7 @@ class Story:
 
     def _notice(self, event: Event) -> None:
         report = self._report
-        if isinstance(event, Said):
+        if isinstance(event, TextDelta):
             if not self._speaking:
                 report.say_inline("scripted model: " if self._server else "model: ", "bold")
             self._speaking = True
@@ -231,17 +231,17 @@ class Story:
         if self._speaking:
             write("\n")
             self._speaking = False
-        if isinstance(event, Began):
-            self._began[event.use.id] = f"> {escape(event.use.name)} {_arguments(event.use)}"
-        elif isinstance(event, Ended):
+        if isinstance(event, CallStarted):
+            self._began[event.call.id] = f"> {escape(event.call.name)} {_arguments(event.call)}"
+        elif isinstance(event, CallFinished):
             self._ended.append((event, self._bytes("prices.txt") or b""))
-            if event.status == "ok" and event.use.id in self._began:
+            if event.status == "ok" and event.call.id in self._began:
                 rows = len(event.text.split("\n"))
-                report.say(f"{self._began.pop(event.use.id)}  -> {rows} lines", "cyan")
+                report.say(f"{self._began.pop(event.call.id)}  -> {rows} lines", "cyan")
                 return
-            self._show_began(event.use.id)
+            self._show_began(event.call.id)
             report.say(_rows(event), _STYLES.get(event.status, ""))
-        elif isinstance(event, Waiting):
+        elif isinstance(event, Retrying):
             report.say(f"{event.why}; again in {event.seconds:.0f} s", "yellow")
 
     def _show_began(self, call: str) -> None:
@@ -249,16 +249,16 @@ class Story:
             self._report.say(self._began.pop(call), "cyan")
 
 
-def _arguments(use: Use) -> str:
+def _arguments(call: ToolCall) -> str:
     try:
-        given = json.loads(use.arguments)
-        text = " ".join(f"{name}={value!r}" for name, value in given.items())
+        result = json.loads(call.arguments)
+        text = " ".join(f"{name}={value!r}" for name, value in result.items())
     except (ValueError, AttributeError):  # a model's JSON may be broken
-        text = use.arguments
+        text = call.arguments
     return text if len(text) <= _MOST_CHARS else text[:_MOST_CHARS] + "..."
 
 
-def _rows(event: Ended) -> str:
+def _rows(event: CallFinished) -> str:
     """What a call came to: a failure as the model reads it, a success in short."""
     rows = event.text.split("\n")
     if event.status == "ok" and len(rows) > 1:

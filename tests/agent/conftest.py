@@ -12,7 +12,7 @@ import pytest
 
 from handrail import Session, Settings
 from handrail.agent.compaction import Compaction
-from handrail.agent.history import History, Keeper
+from handrail.agent.history import History, TurnWriter
 from handrail.agent.loop import Agent, Limits
 from handrail.agent.messages import Event
 from handrail.agent.prompt import system_prompt
@@ -50,7 +50,7 @@ def stage(tmp_path: Path) -> Iterator[Setting]:
             window: int = 100_000,
             limits: Limits | None = None,
             compaction: Compaction | None = None,
-            keeper: Keeper | None = None,
+            keeper: TurnWriter | None = None,
             protocols: Mapping[str, Protocol] | None = None,
             key: str = "",
             **session: Any,

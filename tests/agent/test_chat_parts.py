@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.agent.messages import Asked, Ended, Usage, Use
+from handrail.agent.messages import CallFinished, ModelReplied, ToolCall, Usage
 from handrail.agent.providers import family
 from handrail.cli import run
 from handrail.cli.chat import command
@@ -46,22 +46,22 @@ def test_no_character_of_a_stream_is_lost_but_empty_lines(pieces: list[str]) -> 
 
 
 def test_a_summary_names_the_first_thing_that_was_given_on_one_line() -> None:
-    assert about(Use("1", "Bash", '{"timeout": 3, "command": "echo a\\n\\u001b[2J"}')) == "Bash echo a \\x1b[2J"
-    assert about(Use("1", "Read", "{broken")) == "Read {broken"
-    assert about(Use("1", "LS", "[]")) == "LS"
-    assert len(about(Use("1", "Bash", '{"command": "' + "x" * 500 + '"}'))) < 80
+    assert about(ToolCall("1", "Bash", '{"timeout": 3, "command": "echo a\\n\\u001b[2J"}')) == "Bash echo a \\x1b[2J"
+    assert about(ToolCall("1", "Read", "{broken")) == "Read {broken"
+    assert about(ToolCall("1", "LS", "[]")) == "LS"
+    assert len(about(ToolCall("1", "Bash", '{"command": "' + "x" * 500 + '"}'))) < 80
 
 
 def test_the_outcome_of_a_failure_has_its_first_line() -> None:
-    use = Use("1", "Read", "{}")
-    assert outcome(Ended(use, "ok", "a\nb\n", 0.5)) == "2 lines, 4 B · 0.50 s"
-    assert outcome(Ended(use, "error", "no\nsuch", 0)).endswith("· no")
+    use = ToolCall("1", "Read", "{}")
+    assert outcome(CallFinished(use, "ok", "a\nb\n", 0.5)) == "2 lines, 4 B · 0.50 s"
+    assert outcome(CallFinished(use, "error", "no\nsuch", 0)).endswith("· no")
 
 
 def test_the_meter_adds_up_and_knows_the_cost_only_where_a_price_is_known() -> None:
     meter = Meter("m", 1_000, price_in=2.0, price_out=10.0)
     for _ in range(2):
-        meter.notice(Asked("", Usage(400, 100), 0.1))
+        meter.notice(ModelReplied("", Usage(400, 100), 0.1))
     assert meter.line() == "m · 800 in, 200 out · cost 0.0036 · 50% of 1,000"
     assert "cost" not in Meter("m", 1_000).line()
 

@@ -10,7 +10,7 @@ import pytest
 from handrail.agent.compaction import Compaction
 from handrail.agent.history import History, size
 from handrail.agent.loop import Limits
-from handrail.agent.messages import Compacted, Given, Turn, Use
+from handrail.agent.messages import Compacted, ToolCall, ToolResult, Turn
 from handrail.agent.providers import APIS, Api
 from handrail_demo.scripted_server import Line, Seen
 from tests.agent.conftest import Setting
@@ -81,7 +81,7 @@ def test_old_results_become_one_line_with_the_id_that_brings_them_back(stage: Se
     (at.project / "a.txt").write_text("some words on a line\n" * 250, encoding="utf-8")
     at.agent.run("look six times")
     assert {event.how for event in at.saw(Compacted)} == {"old results were left out"}
-    given = [one for turn in at.agent.history.turns for one in turn.given]
+    given = [one for turn in at.agent.history.turns for one in turn.results]
     assert given[0].pruned and "handrail show look-0" in given[0].text and len(given[0].text) < 200
     assert not given[-1].pruned
 
@@ -131,14 +131,14 @@ def test_a_person_can_ask_for_it(stage: Setting) -> None:
 
 
 def test_a_conversation_that_was_cut_off_inside_a_call_gets_its_result() -> None:
-    turns = [Turn("user", "go"), Turn("assistant", "", (Use("1", "Bash", "{}"),))]
+    turns = [Turn("user", "go"), Turn("assistant", "", (ToolCall("1", "Bash", "{}"),))]
     history = History("", turns)
-    assert history.turns[-1].given[0].id == "1" and "may have been made or not" in history.turns[-1].given[0].text
+    assert history.turns[-1].results[0].id == "1" and "may have been made or not" in history.turns[-1].results[0].text
 
 
 def test_a_picture_counts_for_more_than_its_text() -> None:
-    plain = Turn("tools", given=(Given("1", "Read", "a picture"),))
-    shown = Turn("tools", given=(Given("1", "Read", "a picture", blocks=({"type": "image"},)),))
+    plain = Turn("tools", results=(ToolResult("1", "Read", "a picture"),))
+    shown = Turn("tools", results=(ToolResult("1", "Read", "a picture", blocks=({"type": "image"},)),))
     assert size(shown) > size(plain) + 1_000
 
 
@@ -224,8 +224,8 @@ def test_a_person_who_asks_for_it_gets_notes_also_of_a_short_conversation(stage:
 def test_pictures_of_the_last_reply_that_do_not_fit_are_left_out_and_said_so(stage: Setting) -> None:
     at = stage([Line("I see.")], window=6_000)
     blocks = tuple({"type": "image", "mime_type": "image/png", "base64": "AA=="} for _ in range(4))
-    turns = [Turn("user", "look"), Turn("assistant", "", (Use("1", "Read", "{}"),))]
-    at.agent.history.replace([*turns, Turn("tools", given=(Given("1", "Read", "a.pdf", True, blocks),))])
+    turns = [Turn("user", "look"), Turn("assistant", "", (ToolCall("1", "Read", "{}"),))]
+    at.agent.history.replace([*turns, Turn("tools", results=(ToolResult("1", "Read", "a.pdf", True, blocks),))])
     assert at.agent.run("and?").how == "done"
-    [given] = [one for turn in at.agent.history.turns for one in turn.given]
+    [given] = [one for turn in at.agent.history.turns for one in turn.results]
     assert not given.blocks

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from handrail.agent.loop import Limits
-from handrail.agent.messages import Began, Ended, Said, Waiting
+from handrail.agent.messages import CallFinished, CallStarted, Retrying, TextDelta
 from handrail.agent.providers import APIS, Api
 from handrail_demo.scripted_server import Line, Seen
 from tests.agent.conftest import Setting
@@ -29,8 +29,8 @@ def test_a_task_goes_from_the_first_look_to_the_closing_sentence(stage: Setting,
     ending = at.agent.run("turn every TODO in README.md into DONE")
     assert (ending.how, ending.text) == ("done", "Both are done.")
     assert (at.project / "README.md").read_text(encoding="utf-8") == "DONE one\nDONE two\n"
-    assert "".join(event.text for event in at.saw(Said)) == "I look first.Both are done."
-    assert [event.status for event in at.saw(Ended)] == ["ok", "ok"]
+    assert "".join(event.text for event in at.saw(TextDelta)) == "I look first.Both are done."
+    assert [event.status for event in at.saw(CallFinished)] == ["ok", "ok"]
 
 
 @EVERY
@@ -93,8 +93,8 @@ def test_a_stream_that_is_cut_is_asked_again_and_nothing_of_it_is_done(stage: Se
     at = stage([Line("", [write], cut=True), Line("Nothing was written.")], api=api)
     assert at.agent.run("write").how == "done"
     assert not (at.project / "a.txt").exists()
-    assert [event.attempt for event in at.saw(Waiting)] == [1]
-    assert not at.saw(Began)
+    assert [event.attempt for event in at.saw(Retrying)] == [1]
+    assert not at.saw(CallStarted)
 
 
 @EVERY
@@ -102,7 +102,7 @@ def test_a_stream_that_is_cut_is_asked_again_and_nothing_of_it_is_done(stage: Se
 def test_trouble_of_the_server_is_waited_out(stage: Setting, api: Api, status: int) -> None:
     at = stage([Line("busy", status=status, headers={"retry-after": "0"}), Line("here")], api=api)
     assert at.agent.run("hello").text == "here"
-    [waiting] = at.saw(Waiting)
+    [waiting] = at.saw(Retrying)
     assert str(status) in waiting.why and waiting.seconds == 0
 
 
@@ -137,7 +137,7 @@ def test_the_conversation_goes_on_after_a_failure(stage: Setting) -> None:
 def test_the_same_failing_call_gets_a_hint_after_the_third_time(stage: Setting) -> None:
     at = stage([Line("", [("Read", {"file_path": "no.txt"})])] * 4 + [Line("I give up.")])
     at.agent.run("look")
-    texts = [event.text for event in at.saw(Ended)]
+    texts = [event.text for event in at.saw(CallFinished)]
     assert ["try another way" in text for text in texts] == [False, False, True, True]
 
 
@@ -166,32 +166,32 @@ def test_calls_that_touch_different_files_are_made_at_once_and_others_in_order(s
     at = stage([Line("", uses), Line("ok")], mode="full")
     at.agent.run("all in one reply")
     results = at.server.requests[1].results
-    assert [event.status for event in sorted(at.saw(Ended), key=lambda e: e.use.id)] == ["ok"] * 6
+    assert [event.status for event in sorted(at.saw(CallFinished), key=lambda e: e.call.id)] == ["ok"] * 6
     assert results[1].endswith("1") and results[3].strip().endswith("2") and "b.txt" in results[5]
 
 
 def test_reads_of_one_reply_run_at_the_same_time(stage: Setting) -> None:
     at = stage([Line("", [("Bash", {"command": f"sleep 0.{n}; echo {n}"}) for n in (3, 4)]), Line("ok")], mode="full")
     at.agent.run("wait")
-    kinds = [type(event) for event in at.events if isinstance(event, Began | Ended)]
-    assert kinds == [Began, Began, Ended, Ended]
+    kinds = [type(event) for event in at.events if isinstance(event, CallStarted | CallFinished)]
+    assert kinds == [CallStarted, CallStarted, CallFinished, CallFinished]
 
 
 def test_a_cancelled_call_keeps_the_conversation(stage: Setting) -> None:
     at = stage([Line("", [("Bash", {"command": "sleep 60"}), ("Read", {"file_path": "x"})]), Line("fine")], mode="full")
-    timer = threading.Thread(target=lambda: (_until(lambda: bool(at.saw(Began))), at.agent.cancel()))
+    timer = threading.Thread(target=lambda: (_until(lambda: bool(at.saw(CallStarted))), at.agent.cancel()))
     timer.start()
     ending = at.agent.run("wait")
     timer.join()
     assert ending.how == "cancelled"
     last = at.agent.history.turns[-1]
-    assert last.role == "tools" and len(last.given) == 2 and not last.given[1].ok
+    assert last.role == "tools" and len(last.results) == 2 and not last.results[1].ok
     assert at.agent.run("go on").text == "fine"
 
 
 def test_a_cancelled_answer_keeps_the_conversation(stage: Setting) -> None:
     at = stage([Line("a very long answer " * 50, delay=0.05), Line("fine")])
-    timer = threading.Thread(target=lambda: (_until(lambda: bool(at.saw(Said))), at.agent.cancel()))
+    timer = threading.Thread(target=lambda: (_until(lambda: bool(at.saw(TextDelta))), at.agent.cancel()))
     timer.start()
     assert at.agent.run("talk").how == "cancelled"
     timer.join()
@@ -238,7 +238,7 @@ def test_an_interrupt_between_a_reply_and_its_calls_leaves_no_call_without_resul
 
     def add(turn: Any) -> None:
         plain(turn)
-        if turn.uses:
+        if turn.calls:
             raise KeyboardInterrupt
 
     at.agent.history.add = add  # type: ignore[method-assign]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from handrail.agent.loop import Limits
-from handrail.agent.messages import Began, Ended, Said, Turn, Use, Waiting
+from handrail.agent.messages import CallFinished, CallStarted, Retrying, TextDelta, ToolCall, Turn
 from handrail.agent.providers import APIS, Api
 from handrail.agent.providers.failures import from_status, without_keys
 from handrail.cli.chat.summary import about
@@ -68,7 +68,7 @@ def test_calls_are_told_apart_however_a_server_numbers_them(stage: Setting, chun
     at = stage([], protocols=chat(chunks, [said("both are there")]))
     assert at.agent.run("write two files").text == "both are there"
     assert [(at.project / f"{name}.txt").read_text(encoding="utf-8") for name in "ab"] == ["a\n", "b\n"]
-    ids = [use.id for turn in at.agent.history.turns for use in turn.uses]
+    ids = [use.id for turn in at.agent.history.turns for use in turn.calls]
     assert len(set(ids)) == 2
 
 
@@ -88,7 +88,7 @@ def test_text_arrives_however_it_is_wrapped(stage: Setting, chunks: list[Any]) -
     at = stage([], protocols=chat(chunks))
     ending = at.agent.run("hello")
     assert (ending.how, ending.text) == ("done", "hello")
-    assert "".join(event.text for event in at.saw(Said)) == "hello"
+    assert "".join(event.text for event in at.saw(TextDelta)) == "hello"
 
 
 @pytest.mark.parametrize(
@@ -97,13 +97,13 @@ def test_text_arrives_however_it_is_wrapped(stage: Setting, chunks: list[Any]) -
 def test_a_stream_that_cannot_be_read_is_asked_for_again(stage: Setting, broken: str) -> None:
     at = stage([], protocols=chat([said("hel", None), broken], [said("hello")]))
     assert at.agent.run("hello").text == "hello"
-    assert len(at.saw(Waiting)) == 1
+    assert len(at.saw(Retrying)) == 1
 
 
 def test_a_stream_cut_after_the_arguments_are_complete_is_not_believed(stage: Setting) -> None:
     at = stage([], protocols=chat([called(call(json.dumps(A), id="x", index=0), finish=None)], [said("no")]))
     assert at.agent.run("write").text == "no"
-    assert not at.saw(Began) and not (at.project / "a.txt").exists()
+    assert not at.saw(CallStarted) and not (at.project / "a.txt").exists()
 
 
 def messages(stop: str, *pieces: str) -> Protocol:
@@ -164,7 +164,7 @@ def test_trouble_in_the_middle_of_a_stream_of_messages_is_waited_out(stage: Sett
 
     at = stage([], api="anthropic", protocols={"/messages": protocol})
     assert at.agent.run("hello").text == "done"
-    assert "Overloaded" in at.saw(Waiting)[0].why
+    assert "Overloaded" in at.saw(Retrying)[0].why
 
 
 def test_items_that_are_not_repeated_at_the_end_of_a_response_count(stage: Setting) -> None:
@@ -202,7 +202,7 @@ def test_arguments_that_are_no_object_get_an_answer_and_are_sent_back_as_one(
 ) -> None:
     at = stage([Line("", [("Read", arguments), ("LS", {})]), Line("ok")], api=api)
     assert at.agent.run("look").how == "done"
-    assert {event.use.name: event.status for event in at.saw(Ended)} == {"Read": "error", "LS": "ok"}
+    assert {event.call.name: event.status for event in at.saw(CallFinished)} == {"Read": "error", "LS": "ok"}
     for message in at.server.requests[1].body.get("messages", ()):
         for one in message.get("tool_calls") or ():
             assert isinstance(json.loads(one["function"]["arguments"]), dict)
@@ -210,14 +210,14 @@ def test_arguments_that_are_no_object_get_an_answer_and_are_sent_back_as_one(
 
 def test_a_call_is_named_on_one_line_whatever_its_arguments_are() -> None:
     for arguments in (DEEP, "[", "null", '{"a": "\x1b[2J\\n"}'):
-        line = about(Use("1", "To\x1b[31mol", arguments))
+        line = about(ToolCall("1", "To\x1b[31mol", arguments))
         assert "\x1b" not in line and "\n" not in line
 
 
 def test_one_id_for_every_reply_becomes_an_id_for_every_call(stage: Setting) -> None:
     at = stage([Line("", [("LS", {})], ids=("call_0",))] * 3 + [Line("ok")])
     at.agent.run("look")
-    ids = [use.id for turn in at.agent.history.turns for use in turn.uses]
+    ids = [use.id for turn in at.agent.history.turns for use in turn.calls]
     assert len(set(ids)) == 3
 
 
@@ -290,8 +290,8 @@ def test_a_command_that_only_looks_sees_what_was_written_before_it_in_the_same_r
     ]
     at = stage([Line("", uses), Line("ok")], mode="full")
     at.agent.run("write and look")
-    order = [(type(event), event.use.name) for event in at.events if isinstance(event, Began | Ended)]
-    assert order == [(Began, "Write"), (Ended, "Write"), (Began, "Bash"), (Ended, "Bash")]
+    order = [(type(event), event.call.name) for event in at.events if isinstance(event, CallStarted | CallFinished)]
+    assert order == [(CallStarted, "Write"), (CallFinished, "Write"), (CallStarted, "Bash"), (CallFinished, "Bash")]
     assert "a.txt" in at.server.requests[1].results[1]
 
 
@@ -303,13 +303,13 @@ def test_nothing_runs_on_when_the_loop_is_broken_off(stage: Setting) -> None:
 
     def notice(event: Any) -> None:
         at.events.append(event)
-        if isinstance(event, Began):
+        if isinstance(event, CallStarted):
             raise Broken
 
-    at.agent._hands._notice = notice
+    at.agent._calls._notice = notice
     with pytest.raises(Broken):
         at.agent.run("wait")
-    at.agent._hands._notice = at.events.append
+    at.agent._calls._notice = at.events.append
     assert at.agent.run("go on").text == "fine"
 
 

@@ -8,15 +8,17 @@ from pathlib import Path
 import pytest
 
 from handrail.agent.history import History
-from handrail.agent.messages import Given, Turn, Use
+from handrail.agent.messages import ToolCall, ToolResult, Turn
 from handrail.agent.store import NoConversation, Store
 from handrail_demo.scripted_server import Line
 from tests.agent.conftest import Setting
 
 TURNS = [
     Turn("user", "look, é \ud800"),
-    Turn("assistant", "I do.", (Use("1", "Read", '{"file_path": "a"}'),), raw={"api": "chat", "content": [{"a": 1}]}),
-    Turn("tools", given=(Given("1", "Read", "text\n", True, ({"type": "image", "base64": "AA=="},)),)),
+    Turn(
+        "assistant", "I do.", (ToolCall("1", "Read", '{"file_path": "a"}'),), raw={"api": "chat", "content": [{"a": 1}]}
+    ),
+    Turn("tools", results=(ToolResult("1", "Read", "text\n", True, ({"type": "image", "base64": "AA=="},)),)),
 ]
 
 
@@ -28,10 +30,10 @@ def test_a_conversation_comes_back_as_it_was(tmp_path: Path) -> None:
     kept.close()
     again, about, turns = store.load(kept.id)
     assert again.path == kept.path and about.workspace == "/project" and about.first == TURNS[0].text
-    assert [(turn.role, turn.text, [use.id for use in turn.uses]) for turn in turns] == [
-        (turn.role, turn.text, [use.id for use in turn.uses]) for turn in TURNS
+    assert [(turn.role, turn.text, [use.id for use in turn.calls]) for turn in turns] == [
+        (turn.role, turn.text, [use.id for use in turn.calls]) for turn in TURNS
     ]
-    assert turns[2].given[0].blocks[0]["base64"] == "AA==" and turns[1].raw == TURNS[1].raw
+    assert turns[2].results[0].blocks[0]["base64"] == "AA==" and turns[1].raw == TURNS[1].raw
 
 
 def test_what_replaced_a_conversation_is_what_comes_back(tmp_path: Path) -> None:
@@ -144,16 +146,16 @@ def test_a_head_that_is_none_is_left_out_of_the_list(tmp_path: Path) -> None:
 
 
 def test_a_conversation_that_two_have_written_is_made_whole() -> None:
-    use, other = Use("1", "Read", "{}"), Use("2", "LS", "{}")
+    use, other = ToolCall("1", "Read", "{}"), ToolCall("2", "LS", "{}")
     turns = [
         Turn("user", "a"),
         Turn("assistant", "", (use, other)),
         Turn("user", "b"),
-        Turn("tools", given=(Given("1", "Read", "late"),)),
+        Turn("tools", results=(ToolResult("1", "Read", "late"),)),
         Turn("assistant", "", (other,)),
-        Turn("tools", given=(Given("9", "Read", "of another"), Given("2", "LS", "mine"))),
+        Turn("tools", results=(ToolResult("9", "Read", "of another"), ToolResult("2", "LS", "mine"))),
     ]
     found = History("", turns).turns
     assert [turn.role for turn in found] == ["user", "assistant", "tools", "user", "assistant", "tools"]
-    assert [given.id for given in found[2].given] == ["1", "2"]
-    assert [given.text for given in found[5].given] == ["mine"]
+    assert [given.id for given in found[2].results] == ["1", "2"]
+    assert [given.text for given in found[5].results] == ["mine"]

@@ -17,7 +17,7 @@ from handrail.cli.output import Stop
 from handrail_demo import script as demo_script
 from handrail_demo import tools_story
 from handrail_demo.scripted_server import Line, Script, ScriptedServer, in_order
-from tests.command import HANDRAIL, TIMEOUT, handrail, in_terminal, surroundings
+from tests.command import HANDRAIL, TIMEOUT, handrail, handrail_process, in_terminal, surroundings
 
 Start = Callable[..., pexpect.spawn]
 
@@ -152,7 +152,7 @@ def test_a_proxy_that_is_set_for_the_world_outside_does_no_harm(tmp_path: Path) 
 
 def test_without_the_openai_package_the_demo_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "openai.py").write_text("raise ImportError\n", encoding="utf-8")
-    found = handrail("demo", cwd=tmp_path, variables={"PYTHONPATH": str(tmp_path)})
+    found = handrail_process("demo", cwd=tmp_path, variables={"PYTHONPATH": str(tmp_path)})
     assert found.returncode == 1 and b"Traceback" not in found.stderr
     assert b"pip install 'handrail[agent]'; `handrail demo --tools` works without it" in found.stderr
 

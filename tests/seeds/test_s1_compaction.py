@@ -8,7 +8,7 @@ import pytest
 
 from handrail.agent.compaction import Compaction
 from handrail.agent.history import History
-from handrail.agent.messages import Compacted, Given, Turn, Use
+from handrail.agent.messages import Compacted, ToolCall, ToolResult, Turn
 from handrail_demo.scripted_server import Line, Seen
 from tests.agent.conftest import Setting
 
@@ -18,11 +18,11 @@ NOTES = "Decision: the ledger is append-only, because two writers must never mee
 
 def _history(tokens: int) -> History:
     """A conversation of that many tokens: a person's words, and the rest output of one tool."""
-    use, task = Use("call-1", "bash", "{}"), Turn("user", "Find out why totals drift.")
-    turns = [task, Turn("assistant", "I look.", (use,)), Turn("tools", given=(Given("call-1", "bash", ""),))]
+    use, task = ToolCall("call-1", "bash", "{}"), Turn("user", "Find out why totals drift.")
+    turns = [task, Turn("assistant", "I look.", (use,)), Turn("tools", results=(ToolResult("call-1", "bash", ""),))]
     after = [Turn("assistant", "I think that it is the clock."), Turn("user", "Go on.")]
     spare = tokens - History("", [*turns, *after]).tokens
-    turns[2] = Turn("tools", given=(Given("call-1", "bash", "x" * 4 * spare),))
+    turns[2] = Turn("tools", results=(ToolResult("call-1", "bash", "x" * 4 * spare),))
     made = History("", [*turns, *after])
     assert made.tokens == tokens
     return made
@@ -52,7 +52,7 @@ def test_s1_9_a_threshold_outside_75_to_98_percent_is_refused(threshold: float) 
 def test_s1_9_tool_output_is_pruned_and_what_people_and_models_said_is_not() -> None:
     history = _history(9_000)
     Compaction().fit(history, WINDOW, _nobody_asks)
-    (given,) = [one for turn in history.turns for one in turn.given]
+    (given,) = [one for turn in history.turns for one in turn.results]
     assert given.pruned and "\n" not in given.text and "handrail show call-1" in given.text and len(given.text) < 200
     said = [turn.text for turn in history.turns if turn.text]
     assert said == ["Find out why totals drift.", "I look.", "I think that it is the clock.", "Go on."]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Question, Session
-from handrail.agent.messages import Ended
+from handrail.agent.messages import CallFinished
 from handrail.agent.prompt import system_prompt
 from handrail_demo.scripted_server import Line, Seen
 from tests.agent.conftest import Setting
@@ -142,7 +142,7 @@ def test_s3_21_every_todo_becomes_done_with_a_read_an_edit_and_a_closing_sentenc
     ending = at.agent.run(TASK)
     assert (ending.how, ending.text) == ("done", "README.md 中的 TODO 已全部替换为 DONE。")
     assert path.read_bytes() == before.replace("TODO", "DONE").encode("utf-8")
-    assert [ended.use.name for ended in at.saw(Ended)] == ["read_file", "edit_file", "read_file"]
+    assert [ended.call.name for ended in at.saw(CallFinished)] == ["read_file", "edit_file", "read_file"]
     assert asked == ["edit_file"]
     assert STEERING in at.server.requests[0].body["messages"][0]["content"]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from handrail.agent.history import History, size
-from handrail.agent.messages import Given, Turn
+from handrail.agent.messages import ToolResult, Turn
 from handrail.agent.providers import ModelError
 
 Summarise = Callable[[Sequence[Turn]], str]
@@ -101,7 +101,7 @@ def _asked(turns: Sequence[Turn], room: int) -> list[Turn]:
     first, rest = turns[0], list(turns[1:])
     first = replace(first, text=first.text[: room * 2]) if first.role == "user" else first
     while rest and size(first) + sum(map(size, rest)) > room:
-        rest = rest[2 if rest[0].uses and len(rest) > 1 else 1 :]
+        rest = rest[2 if rest[0].calls and len(rest) > 1 else 1 :]
     sent = [first, *rest]
     if sent[-1].role == "user":
         return [*sent[:-1], Turn("user", f"{sent[-1].text}\n\n{_SUMMARISE}")]
@@ -111,7 +111,7 @@ def _asked(turns: Sequence[Turn], room: int) -> list[Turn]:
 def _plain_notes(turns: Sequence[Turn]) -> str:
     """What can be said without the model: what the person asked for, and which calls were made."""
     said = [turn.text[:_WORDS] for turn in turns if turn.role == "user"]
-    calls = [f"- {given.name}: {'made' if given.ok else 'failed'}" for turn in turns for given in turn.given]
+    calls = [f"- {result.name}: {'made' if result.ok else 'failed'}" for turn in turns for result in turn.results]
     asked = "\n\n".join(dict.fromkeys([*said[:1], *said[-3:]]))
     return f"(The model wrote no notes.) The person said:\n\n{asked}\n\nThe last calls were:\n" + "\n".join(calls[-30:])
 
@@ -148,32 +148,33 @@ def _after(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def _pruned(turn: Turn) -> Turn:
-    return replace(turn, given=tuple(map(_line, turn.given))) if turn.given else turn
+    return replace(turn, results=tuple(map(_line, turn.results))) if turn.results else turn
 
 
-def _line(given: Given) -> Given:
-    if given.pruned or (len(given.text) <= _SHORT and not given.blocks):
-        return given
-    chars = len(given.text) + sum(len(str(block.get("base64", ""))) for block in given.blocks)
-    return replace(given, text=_PRUNED.format(name=given.name, chars=chars, id=given.id), blocks=(), pruned=True)
+def _line(result: ToolResult) -> ToolResult:
+    if result.pruned or (len(result.text) <= _SHORT and not result.blocks):
+        return result
+    chars = len(result.text) + sum(len(str(block.get("base64", ""))) for block in result.blocks)
+    return replace(result, text=_PRUNED.format(name=result.name, chars=chars, id=result.id), blocks=(), pruned=True)
 
 
 def _shortened(turns: Sequence[Turn], room: int) -> list[Turn]:
     """The turns with results that together take no more than ``room`` tokens."""
-    results = [given for turn in turns for given in turn.given]
-    share = room * 4 // max(len(results), 1)
+    all_results = [result for turn in turns for result in turn.results]
+    share = room * 4 // max(len(all_results), 1)
     return [
-        replace(turn, given=tuple(_cut(given, share) for given in turn.given)) if turn.given else turn for turn in turns
+        replace(turn, results=tuple(_cut(result, share) for result in turn.results)) if turn.results else turn
+        for turn in turns
     ]
 
 
-def _cut(given: Given, chars: int) -> Given:
+def _cut(result: ToolResult, chars: int) -> ToolResult:
     """A result with its beginning and its end; pictures count for more than would be left."""
     chars = max(chars, _SHORT)
-    if len(given.text) <= chars and not given.blocks:
-        return given
-    left = len(given.text) - chars
+    if len(result.text) <= chars and not result.blocks:
+        return result
+    left = len(result.text) - chars
     if left <= 0:
-        return replace(given, text=f"{given.text}\n[The picture is left out to save room.]", blocks=())
-    text = given.text[: chars * 2 // 3] + _MIDDLE.format(chars=left) + given.text[-(chars // 3) :]
-    return replace(given, text=text, blocks=())
+        return replace(result, text=f"{result.text}\n[The picture is left out to save room.]", blocks=())
+    text = result.text[: chars * 2 // 3] + _MIDDLE.format(chars=left) + result.text[-(chars // 3) :]
+    return replace(result, text=text, blocks=())

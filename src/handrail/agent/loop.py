@@ -1,8 +1,8 @@
-"""The loop: ask the model, make the calls it wants, give back what they came to, until it has no more to ask for.
+"""The agent loop: ask the model, make the calls it asks for, return the results, until it asks for no more.
 
-One list of tools, the session's, is what the model is told and what its calls are looked up in. Whatever goes wrong in
-a call goes back to the model as text; what goes wrong on the way to the model is tried again, or ends the run with a
-sentence. The conversation stays usable in every case: a call is never left without its result.
+The model gets the session's tools, and its calls are made by the session. A failed call goes back to the model as text;
+a failed request to the model is repeated, or ends the run with a message. The conversation stays usable in every case:
+each call has a result.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Literal
 
 from handrail.agent.compaction import Compaction
 from handrail.agent.history import History, size
-from handrail.agent.messages import Compacted, Event, Reply, Said, Turn
-from handrail.agent.model_requests import patiently
+from handrail.agent.messages import Compacted, Event, Reply, TextDelta, Turn
+from handrail.agent.model_requests import request_with_retries
 from handrail.agent.providers import Cancelled, Model, ModelError, Request
-from handrail.agent.tool_calls import Caller, Hands
+from handrail.agent.tool_calls import Caller, ToolCallRunner
 from handrail.pipeline.session import Session
 
 How = Literal["done", "cancelled", "steps", "tokens", "failed"]
@@ -26,7 +26,7 @@ _GO_ON = "[Your reply was cut off at the limit of its length. Go on where it end
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How far a run may go."""
+    """The limits of a run."""
 
     steps: int = 100
     tokens: int = 0
@@ -45,7 +45,7 @@ class Ending:
 
 
 class Agent:
-    """A model with hands, and the conversation so far."""
+    """A model with the tools of a session, and the conversation so far."""
 
     def __init__(
         self,
@@ -60,16 +60,16 @@ class Agent:
         self.session, self.model, self.history = session, model, history
         self.limits, self.compaction = limits or Limits(), compaction or Compaction()
         self._notice = notice
-        self._hands = Hands(session, notice, call)
+        self._calls = ToolCallRunner(session, notice, call)
         self._cancel = threading.Event()
         self._spent = 0
 
     def cancel(self) -> None:
-        """Stop the run that goes on; the conversation can be continued."""
+        """Stop the current run; the conversation can be continued."""
         self._cancel.set()
 
     def run(self, task: str, cancel: threading.Event | None = None) -> Ending:
-        """Work on a task until the model is done, has to stop, or ``cancel`` is set, be it before this has begun."""
+        """Work on a task until the model is done, a limit is reached, or ``cancel`` is set."""
         self._cancel, self._spent = cancel or threading.Event(), 0
         try:
             self.history.repair()
@@ -77,11 +77,11 @@ class Agent:
             for _ in range(self.limits.steps):
                 reply = self._ask()
                 self.history.add(reply.turn)
-                if reply.turn.uses:
-                    self.history.add(Turn("tools", given=self._hands.make(reply.turn.uses, self._cancel)))
+                if reply.turn.calls:
+                    self.history.add(Turn("tools", results=self._calls.run(reply.turn.calls, self._cancel)))
                 if self._cancel.is_set():
                     raise Cancelled
-                if not reply.turn.uses and not reply.cut:
+                if not reply.turn.calls and not reply.cut:
                     return Ending("done", reply.turn.text)
                 if 0 < self.limits.tokens <= self._spent:
                     most = self.limits.tokens
@@ -101,32 +101,32 @@ class Agent:
         self._fit(force=True)
 
     def _ask(self) -> Reply:
-        """The model's reply to the conversation, which is made to fit before."""
+        """Return the model's reply to the conversation, after compacting it if it is too long."""
         self._fit()
         try:
-            return self._patiently(self.history.turns)
+            return self._request(self.history.turns)
         except ModelError as error:
             if error.kind != "too_long":
                 raise
         self._fit(force=True)
-        return self._patiently(self.history.turns)
+        return self._request(self.history.turns)
 
-    def _patiently(self, turns: Sequence[Turn], *, tools: bool = True) -> Reply:
-        say = (lambda text: self._notice(Said(text))) if tools else lambda _: None
+    def _request(self, turns: Sequence[Turn], *, tools: bool = True) -> Reply:
+        say = (lambda text: self._notice(TextDelta(text))) if tools else lambda _: None
         request = Request(self.history.system, tuple(turns), self.session, say, self._cancel, tools)
-        reply = patiently(self.model, request, self.limits.attempts, self.limits.wait, self._notice)
+        reply = request_with_retries(self.model, request, self.limits.attempts, self.limits.wait, self._notice)
         usage = reply.usage
         self._spent += usage.input + usage.output or self.history.tokens + size(reply.turn)  # some servers do not count
         if tools:
-            self.history.counted(usage)
+            self.history.record_usage(usage)
         return reply
 
     def _fit(self, force: bool = False) -> None:
-        """Make the conversation shorter, if it comes near the end of the model's window."""
+        """Compact the conversation if it comes near the end of the model's window."""
         before = self.history.tokens
         how = self.compaction.fit(self.history, self.model.window, self._notes, force=force)
         if how:
             self._notice(Compacted(before, self.history.tokens, how))
 
     def _notes(self, turns: Sequence[Turn]) -> str:
-        return self._patiently(turns, tools=False).turn.text
+        return self._request(turns, tools=False).turn.text

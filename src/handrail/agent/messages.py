@@ -1,4 +1,4 @@
-"""The nouns of a conversation: what was said, which calls were made, and what the loop reports while it works."""
+"""The data of a conversation: turns, tool calls and their results, and the events of the agent loop."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ Role = Literal["user", "assistant", "tools"]
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """A tool that the model wants to use."""
+class ToolCall:
+    """A tool call that the model asks for."""
 
     id: str
     name: str
     arguments: str
-    """JSON, as the model wrote it; it may be broken."""
+    """JSON, as the model wrote it; it may be malformed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What a use came to, for the model."""
+class ToolResult:
+    """The result of a tool call, for the model."""
 
     id: str
     name: str
     text: str
     ok: bool = True
     blocks: Sequence[Mapping[str, Any]] = ()
-    """Pictures: `base64` and `mime_type`."""
+    """Images: `base64` and `mime_type`."""
     pruned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn: a person's words, a model's reply, or the results of the calls in it."""
+    """One turn: a user message, a model reply, or the results of the calls in that reply."""
 
     role: Role
     text: str = ""
-    uses: Sequence[Use] = ()
-    given: Sequence[Given] = ()
+    calls: Sequence[ToolCall] = ()
+    results: Sequence[ToolResult] = ()
     raw: Mapping[str, Any] | None = None
-    """The reply as its API wants it back: {"api": ..., "content": [...]}."""
+    """The reply in the form of its API: {"api": ..., "content": [...]}."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,47 +55,56 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model answered."""
+    """The reply of a model."""
 
     turn: Turn
     usage: Usage = field(default_factory=Usage)
     cut: bool = False
-    """Whether it ran into the limit of its output."""
+    """Whether it was cut off at the limit of its length."""
+
+
+_STORED_KEYS = {"calls": "uses", "results": "given", "call": "use"}
+"""Fields whose keys in stored conversations and JSON events are older than their names."""
 
 
 def as_json(turn: Turn) -> dict[str, Any]:
-    return asdict(turn)
+    """Return a turn as JSON values, in the format of stored conversations."""
+    return _with_stored_keys(asdict(turn))
+
+
+def _with_stored_keys(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {_STORED_KEYS.get(name, name): value for name, value in fields.items()}
 
 
 def from_json(value: Mapping[str, Any]) -> Turn:
-    """A turn that `as_json` made; raises `ValueError`, `TypeError` or `KeyError` for anything else."""
-    uses = [Use(**use) for use in value.get("uses", ())]
-    given = [Given(**one) for one in value.get("given", ())]
+    """Read a turn that `as_json` wrote; raises `ValueError`, `TypeError` or `KeyError` for anything else."""
+    calls = [ToolCall(**one) for one in value.get("uses", ())]
+    results = [ToolResult(**one) for one in value.get("given", ())]
     if value["role"] not in ("user", "assistant", "tools"):
         raise ValueError(f"there is no role {value['role']!r}")
     text, raw = value.get("text", ""), value.get("raw")
-    texts = [text, *(part for use in uses for part in (use.id, use.name, use.arguments))]
-    texts += [part for one in given for part in (one.id, one.name, one.text)]
+    texts = [text, *(part for call in calls for part in (call.id, call.name, call.arguments))]
+    texts += [part for one in results for part in (one.id, one.name, one.text)]
     if not all(isinstance(part, str) for part in texts):
-        raise TypeError("what should be text is none")
+        raise TypeError("a text is not a string")
     if raw is not None and not (isinstance(raw["api"], str) and isinstance(raw["content"], list)):
-        raise TypeError("what should be a reply is none")
-    return Turn(value["role"], text, tuple(uses), tuple(given), raw)
+        raise TypeError("a stored reply has no API or no content")
+    return Turn(value["role"], text, tuple(calls), tuple(results), raw)
 
 
-# What the loop reports while it works.
+# Events of the agent loop.
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A piece of the model's text, as it comes."""
+class TextDelta:
+    """A piece of the model's text, while it is streamed."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The model answers: its whole text, and what it cost."""
+class ModelReplied:
+    """The model has replied: its whole text, and what it cost."""
 
     text: str
     usage: Usage
@@ -103,17 +112,17 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Began:
-    """A call is made."""
+class CallStarted:
+    """A tool call has started."""
 
-    use: Use
+    call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """A call is over."""
+class CallFinished:
+    """A tool call has ended."""
 
-    use: Use
+    call: ToolCall
     status: str
     text: str
     seconds: float
@@ -121,8 +130,8 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """Something went wrong on the way to the model, and it is tried again."""
+class Retrying:
+    """A request to the model failed and will be repeated."""
 
     why: str
     seconds: float
@@ -138,9 +147,20 @@ class Compacted:
     how: str
 
 
-Event = Said | Asked | Began | Ended | Waiting | Compacted
+Event = TextDelta | ModelReplied | CallStarted | CallFinished | Retrying | Compacted
+
+
+_EVENT_NAMES: dict[type[Event], str] = {
+    TextDelta: "said",
+    ModelReplied: "asked",
+    CallStarted: "began",
+    CallFinished: "ended",
+    Retrying: "waiting",
+    Compacted: "compacted",
+}
+"""The names of events in JSON, which scripts read."""
 
 
 def event_json(event: Event) -> dict[str, Any]:
-    """An event as plain JSON values, for scripts."""
-    return {"event": type(event).__name__.lower(), **asdict(event)}
+    """Return an event as JSON values, for scripts."""
+    return {"event": _EVENT_NAMES[type(event)], **_with_stored_keys(asdict(event))}

@@ -1,5 +1,7 @@
-"""Asking a model: in a thread of its own, so that who cancels need not wait for a server that says nothing; and again,
-where trouble on the way passes by itself."""
+"""Send a request to a model, with retries.
+
+The request runs in a thread of its own, so that cancelling need not wait for a server that does not answer.
+"""
 
 from __future__ import annotations
 
@@ -10,40 +12,42 @@ from concurrent.futures import Future, wait
 from dataclasses import replace
 from itertools import count
 
-from handrail.agent.messages import Asked, Event, Reply, Waiting
+from handrail.agent.messages import Event, ModelReplied, Reply, Retrying
 from handrail.agent.providers import Cancelled, Model, ModelError, Request
 
 _LOOK = 0.05
 
 
-def patiently(model: Model, request: Request, attempts: int, pause: float, notice: Callable[[Event], None]) -> Reply:
-    """The model's reply; raises `ModelError` where waiting does not help, or has not, and `Cancelled`."""
+def request_with_retries(
+    model: Model, request: Request, attempts: int, pause: float, notice: Callable[[Event], None]
+) -> Reply:
+    """Return the model's reply; raises `ModelError` when retries cannot help or did not, and `Cancelled`."""
     for attempt in count(1):
         started = time.monotonic()
         try:
-            reply = _apart(model, request)
-            if reply.turn.text.strip() or (reply.turn.uses and request.tools):
-                said = reply.turn.text if request.tools else ""  # notes for the model are not said to anybody
-                notice(Asked(said, reply.usage, time.monotonic() - started))
+            reply = _request_in_thread(model, request)
+            if reply.turn.text.strip() or (reply.turn.calls and request.tools):
+                text = reply.turn.text if request.tools else ""  # notes for the model are shown to nobody
+                notice(ModelReplied(text, reply.usage, time.monotonic() - started))
                 return reply
-            error = ModelError(f"{model.name} answered with nothing at all", "empty", retry=True)
+            error = ModelError(f"{model.name} sent an empty reply", "empty", retry=True)
         except ModelError as failed:
             error = failed
         if not error.retry or attempt >= attempts:
             raise error
         seconds = error.after if error.after is not None else pause * 2 ** (attempt - 1)
-        notice(Waiting(str(error), seconds, attempt))
+        notice(Retrying(str(error), seconds, attempt))
         if request.cancel.wait(seconds):
             raise Cancelled
     raise AssertionError("unreachable")
 
 
-def _apart(model: Model, request: Request) -> Reply:
-    """One request. One that is given up is not waited for: it ends by itself, with the next piece or when the server
-    goes away, and nothing of it is heard any more."""
+def _request_in_thread(model: Model, request: Request) -> Reply:
+    """Make one request. A cancelled request is not awaited: its thread ends with the next piece of the stream or with
+    the connection, and its text is dropped."""
     over = threading.Event()
 
-    def heard(text: str) -> None:
+    def forward(text: str) -> None:
         if over.is_set():
             raise Cancelled
         request.say(text)
@@ -52,8 +56,8 @@ def _apart(model: Model, request: Request) -> Reply:
 
     def run() -> None:
         try:
-            future.set_result(model.reply(replace(request, say=heard)))
-        except BaseException as fault:  # noqa: BLE001 - whoever waits gets it, as without a thread
+            future.set_result(model.reply(replace(request, say=forward)))
+        except BaseException as fault:  # noqa: BLE001 - the caller gets it, as without a thread
             future.set_exception(fault)
 
     threading.Thread(target=run, name="handrail-model", daemon=True).start()

@@ -1,4 +1,4 @@
-"""The calls of one reply: at the same time where they do not touch the same, in the model's order where they do."""
+"""Make the tool calls of one reply: in parallel where their files differ, in the model's order where they do not."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
-from handrail.agent.messages import Began, Ended, Event, Given, Use
+from handrail.agent.messages import CallFinished, CallStarted, Event, ToolCall, ToolResult
 from handrail.errors import ToolError
 from handrail.model import Result
 from handrail.pipeline.session import Session
 
 _THREADS = 8
 _TIMES = 3
-"""After so many failures of the very same call the model is told to try something else."""
+"""After this many failures of the same call, its result tells the model to try something else."""
 _AGAIN = (
     "\n(This very call has failed {times} times now. It will fail again: look at what is there, and try another way.)"
 )
@@ -26,31 +26,36 @@ _CANCELLED = "The person stopped this before it was made."
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a call will touch."""
+    """The files that a call will read and write."""
 
-    use: Use
+    call: ToolCall
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
-    looks: bool = False
-    """A command that only looks: nobody can say at what."""
+    runs_read_only: bool = False
+    """A read-only command: it may read any file."""
     alone: bool = False
-    """A command may touch anything."""
+    """Any other command: it may change anything."""
 
     def conflicts(self, other: _Plan) -> bool:
-        if self.alone or other.alone or (self.looks and other.writes) or (other.looks and self.writes):
+        if (
+            self.alone
+            or other.alone
+            or (self.runs_read_only and other.writes)
+            or (other.runs_read_only and self.writes)
+        ):
             return True
         mine, theirs = (*self.reads, *self.writes), (*other.reads, *other.writes)
-        return _meet(self.writes, theirs) or _meet(other.writes, mine)
+        return _overlap(self.writes, theirs) or _overlap(other.writes, mine)
 
 
 class Caller(Protocol):
-    """Makes one call: `Session.call`, or what a door puts around it."""
+    """Makes one call: `Session.call`, or a wrapper of it."""
 
     def __call__(self, tool: str, arguments: str, /, *, id: str, cancel: threading.Event) -> Result: ...
 
 
-class Hands:
-    """Makes calls."""
+class ToolCallRunner:
+    """Makes the calls of a reply and reports them as events."""
 
     def __init__(self, session: Session, notice: Callable[[Event], None], call: Caller | None = None) -> None:
         self._session = session
@@ -58,64 +63,68 @@ class Hands:
         self._caller: Caller = call or session.call
         self._failed: Counter[tuple[str, str]] = Counter()
 
-    def make(self, uses: Sequence[Use], cancel: threading.Event) -> tuple[Given, ...]:
-        """The results, in the order of the calls. Ctrl-C ends what runs; every call has a result all the same."""
-        given: list[Given] = []
+    def run(self, calls: Sequence[ToolCall], cancel: threading.Event) -> tuple[ToolResult, ...]:
+        """Make the calls; return their results in order. Ctrl-C stops running calls, and each still gets a result."""
+        results: list[ToolResult] = []
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="handrail-call") as pool:
-            for batch in self._batches(uses):
+            for batch in self._batches(calls):
                 try:
-                    futures = [pool.submit(self._call, use, cancel) for use in batch]
-                    given += [self._awaited(use, future, cancel) for use, future in zip(batch, futures, strict=True)]
-                except BaseException:  # whatever it is: nothing goes on behind it
+                    futures = [pool.submit(self._call, call, cancel) for call in batch]
+                    results += [
+                        self._wait_for(call, future, cancel) for call, future in zip(batch, futures, strict=True)
+                    ]
+                except BaseException:  # whatever it is: no call continues after it
                     cancel.set()
                     raise
-        return tuple(given)
+        return tuple(results)
 
-    def _awaited(self, use: Use, future: Future[Given], cancel: threading.Event) -> Given:
+    def _wait_for(self, call: ToolCall, future: Future[ToolResult], cancel: threading.Event) -> ToolResult:
         while True:
             try:
                 return future.result()
-            except KeyboardInterrupt:  # of this thread: the call is told, and ends soon; or of the call's own
+            except KeyboardInterrupt:  # in this thread: cancel the call, which ends soon; or raised by the call itself
                 cancel.set()
                 if future.done() and future.exception() is not None:
-                    return Given(use.id, use.name, _CANCELLED, ok=False)
+                    return ToolResult(call.id, call.name, _CANCELLED, ok=False)
 
-    def _batches(self, uses: Sequence[Use]) -> list[list[Use]]:
-        """Calls that can be made together, batch after batch."""
+    def _batches(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
+        """Group the calls into batches that can run in parallel."""
         batches: list[list[_Plan]] = []
-        for use in uses:
-            plan = self._plan(use) if len(uses) > 1 else _Plan(use)
+        for call in calls:
+            plan = self._plan(call) if len(calls) > 1 else _Plan(call)
             if batches and not any(plan.conflicts(other) for other in batches[-1]):
                 batches[-1].append(plan)
             else:
                 batches.append([plan])
-        return [[plan.use for plan in batch] for batch in batches]
+        return [[plan.call for plan in batch] for batch in batches]
 
-    def _plan(self, use: Use) -> _Plan:
+    def _plan(self, call: ToolCall) -> _Plan:
         try:
-            accesses = self._session.prepare(use.name, use.arguments).accesses
+            accesses = self._session.prepare(call.name, call.arguments).accesses
         except (ToolError, OSError):  # the call itself will say why
-            return _Plan(use, alone=True)
+            return _Plan(call, alone=True)
         reads = tuple(access.path for access in accesses if access.action == "read")
         writes = tuple(access.path for access in accesses if access.action in ("write", "delete"))
         runs = [access for access in accesses if access.action == "run"]
-        return _Plan(use, reads, writes, bool(runs), any(access.tier != "read_only" or access.doubt for access in runs))
+        return _Plan(
+            call, reads, writes, bool(runs), any(access.tier != "read_only" or access.doubt for access in runs)
+        )
 
-    def _call(self, use: Use, cancel: threading.Event) -> Given:
+    def _call(self, call: ToolCall, cancel: threading.Event) -> ToolResult:
         if cancel.is_set():
-            return Given(use.id, use.name, _CANCELLED, ok=False)
-        self._notice(Began(use))
+            return ToolResult(call.id, call.name, _CANCELLED, ok=False)
+        self._notice(CallStarted(call))
         started = time.monotonic()
-        result = self._caller(use.name, use.arguments, id=use.id, cancel=cancel)
-        text = result.text + self._hint(use, result)
+        result = self._caller(call.name, call.arguments, id=call.id, cancel=cancel)
+        text = result.text + self._hint(call, result)
         diff = result.data.get("diff")
         seconds = time.monotonic() - started
-        self._notice(Ended(use, result.status, text, seconds, diff if isinstance(diff, str) else ""))
-        pictures = tuple(block for block in result.blocks if block["type"] == "image")
-        return Given(use.id, use.name, text, result.ok, pictures)
+        self._notice(CallFinished(call, result.status, text, seconds, diff if isinstance(diff, str) else ""))
+        images = tuple(block for block in result.blocks if block["type"] == "image")
+        return ToolResult(call.id, call.name, text, result.ok, images)
 
-    def _hint(self, use: Use, result: Result) -> str:
-        key = use.name, use.arguments
+    def _hint(self, call: ToolCall, result: Result) -> str:
+        key = call.name, call.arguments
         if result.ok:
             self._failed.pop(key, None)
             return ""
@@ -124,6 +133,6 @@ class Hands:
         return _AGAIN.format(times=times) if times >= _TIMES else ""
 
 
-def _meet(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether a path of one list is, or holds, or lies in one of the other."""
+def _overlap(some: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether a path of one list equals, contains or lies inside a path of the other."""
     return any(a == b or a.startswith(b + "/") or b.startswith(a + "/") for a in some for b in others)

@@ -93,7 +93,7 @@ class Driver:
     def _opened(self, conversation: Conversation, loop: asyncio.AbstractEventLoop) -> Agent:
         from handrail.agent.history import History
         from handrail.agent.loop import Agent, Limits
-        from handrail.agent.messages import Said
+        from handrail.agent.messages import TextDelta
         from handrail.agent.prompt import system_prompt
         from handrail.agent.providers import open_model
         from handrail.agent.store import Store
@@ -101,7 +101,7 @@ class Driver:
         plan, session = self._plan, conversation.session.session
 
         def notice(event: Event) -> None:
-            if isinstance(event, Said):
+            if isinstance(event, TextDelta):
                 asyncio.run_coroutine_threadsafe(conversation.say(event.text), loop).result()
 
         def call(tool: str, arguments: str, /, *, id: str, cancel: threading.Event) -> Result:

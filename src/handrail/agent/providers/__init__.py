@@ -1,6 +1,6 @@
-"""Models: one way to ask them, whatever the API. The SDKs are imported where a model is first asked.
+"""Models behind one interface, whatever their API. The SDKs are imported when a model is opened.
 
-A model's family is known by its name: it decides which API is spoken and which dialect fits. Both can be set.
+The family of a model follows from its name and decides which API and which dialect are used. Both can be set.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ class Cancelled(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a model is asked."""
+    """A request to a model."""
 
     system: str
     turns: Sequence[Turn]
     session: Session
-    """Whose tools it is told of."""
+    """The session whose tools the model gets."""
     say: Callable[[str], None]
-    """Is given the text, piece by piece, as it comes."""
+    """Receives the text, piece by piece."""
     cancel: threading.Event
     tools: bool = True
-    """Whether it may call them."""
+    """Whether the model may call them."""
 
     def pieces(self, stream: Iterable[Any]) -> Iterator[Any]:
-        """What comes, until somebody cancels."""
+        """Yield the pieces of a stream until the request is cancelled."""
         for piece in stream:
             if self.cancel.is_set():
                 raise Cancelled
@@ -61,27 +61,27 @@ class Request:
 
 
 class Model(Protocol):
-    """Something that answers."""
+    """A model that answers requests."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def window(self) -> int:
-        """How many tokens it takes."""
+        """The size of its context window in tokens."""
 
     def reply(self, request: Request) -> Reply:
-        """Its answer, said piece by piece while it comes. Raises `ModelError` or `Cancelled`."""
+        """Return the reply, and stream its text to `request.say`. Raises `ModelError` or `Cancelled`."""
 
 
-def cut_off(model: str) -> ModelError:
-    """For a stream that has ended before the answer did."""
+def cut_off_error(model: str) -> ModelError:
+    """The error for a stream that ended in the middle of a reply."""
     return ModelError(f"the answer of {model} was cut off in the middle", "cut", retry=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What is known of models by the beginning of their names."""
+    """Models whose names begin alike."""
 
     prefix: str
     api: Api
@@ -107,14 +107,14 @@ def family(model: str) -> Family:
 
 
 def api_of(model: str, environ: Mapping[str, str]) -> Api:
-    """Which API a model is asked through, if nobody says otherwise."""
+    """The API of a model, unless the user chooses another one."""
     known = family(model).api
-    # Whoever sets another address runs a server that speaks the older, common protocol.
+    # A server at another address most likely speaks the older, common protocol.
     return "chat" if "OPENAI_BASE_URL" in environ and known == "responses" else known
 
 
 def open_model(model: str, environ: Mapping[str, str], api: Api | None = None, window: int | None = None) -> Model:
-    """A model by name; raises `ModelError` where no request could be made at all."""
+    """Open a model by name; raises `ModelError` if no request is possible, for example without a key."""
     if not isinstance(model, str) or not model:
         raise ValueError(f"model must be the name of a model, not {repr(model)[:80]}")
     spoken = api or api_of(model, environ)

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from handrail.agent.messages import Given, Reply, Turn, Usage, Use
-from handrail.agent.providers import ModelError, Request, cut_off
-from handrail.agent.providers.clean_reply import count, distinct, sent_arguments, sent_name
-from handrail.agent.providers.failures import translated
+from handrail.agent.messages import Reply, ToolCall, ToolResult, Turn, Usage
+from handrail.agent.providers import ModelError, Request, cut_off_error
+from handrail.agent.providers.clean_reply import api_arguments, api_name, count, with_unique_ids
+from handrail.agent.providers.failures import translate_errors
 from handrail.errors.extras import MissingExtra, needs
 from handrail.wire.anthropic import result_content, tool
 
@@ -56,22 +56,22 @@ class MessagesModel:
         import anthropic
 
         where = self._environ.get("ANTHROPIC_BASE_URL") or "the Anthropic API"
-        failures = translated(anthropic, self.name, where, self._environ)
+        failures = translate_errors(anthropic, self.name, where, self._environ)
         with failures, self._client.messages.create(**asked, stream=True) as stream:
-            return _collected(stream, request, self.name)
+            return _collect_reply(stream, request, self.name)
         raise AssertionError("unreachable")
 
 
-def _collected(stream: Any, request: Request, name: str) -> Reply:
+def _collect_reply(stream: Any, request: Request, name: str) -> Reply:
     """The reply put together here, and not by the SDK, which completes broken JSON: a cut file would be written."""
     blocks: dict[int, dict[str, Any]] = {}
     written: dict[int, str] = {}
-    given, cached, said, reason = 0, 0, 0, ""
+    tokens_in, cached, said, reason = 0, 0, 0, ""
     for event in request.pieces(stream):
         if event.type == "message_start":
             counted = event.message.usage
             cached = count(counted.cache_read_input_tokens)
-            given = count(counted.input_tokens) + cached + count(counted.cache_creation_input_tokens)
+            tokens_in = count(counted.input_tokens) + cached + count(counted.cache_creation_input_tokens)
         elif event.type == "content_block_start":
             blocks[event.index] = event.content_block.to_dict(mode="json")
         elif event.type == "content_block_delta" and event.delta.type == "input_json_delta":
@@ -84,10 +84,10 @@ def _collected(stream: Any, request: Request, name: str) -> Reply:
             reason = event.delta.stop_reason or reason
             said = count(event.usage.output_tokens)
     if not reason:
-        raise cut_off(name)
+        raise cut_off_error(name)
     order = sorted(blocks)
     turn = _turn([blocks[at] for at in order], [written.get(at, "") for at in order], request.turns)
-    return Reply(turn, Usage(given, said, cached), cut=reason == "max_tokens")
+    return Reply(turn, Usage(tokens_in, said, cached), cut=reason == "max_tokens")
 
 
 def _grow(block: dict[str, Any], delta: Any) -> None:
@@ -100,13 +100,13 @@ def _grow(block: dict[str, Any], delta: Any) -> None:
 
 def _turn(blocks: list[dict[str, Any]], written: Sequence[str], turns: Sequence[Turn]) -> Turn:
     asked = [(block, text) for block, text in zip(blocks, written, strict=True) if block["type"] == "tool_use"]
-    uses = distinct(
-        [Use(block["id"], block["name"], text or json.dumps(block["input"])) for block, text in asked], turns
+    calls = with_unique_ids(
+        [ToolCall(block["id"], block["name"], text or json.dumps(block["input"])) for block, text in asked], turns
     )
-    for (block, _), use in zip(asked, uses, strict=True):
-        block.update(id=use.id, name=sent_name(use), input=sent_arguments(use))
+    for (block, _), call in zip(asked, calls, strict=True):
+        block.update(id=call.id, name=api_name(call), input=api_arguments(call))
     text = "".join(block["text"] for block in blocks if block["type"] == "text")
-    return Turn("assistant", text, uses, raw={"api": _API, "content": blocks})
+    return Turn("assistant", text, calls, raw={"api": _API, "content": blocks})
 
 
 def _messages(turns: Sequence[Turn]) -> list[dict[str, Any]]:
@@ -125,16 +125,16 @@ def _messages(turns: Sequence[Turn]) -> list[dict[str, Any]]:
 
 def _content(turn: Turn) -> list[dict[str, Any]]:
     if turn.role == "tools":
-        return [_result(given) for given in turn.given]
+        return [_result(result) for result in turn.results]
     if turn.raw and turn.raw["api"] == _API:
         return [dict(block) for block in turn.raw["content"] if block["type"] != "text" or block["text"].strip()]
     said = [{"type": "text", "text": turn.text}] if turn.text.strip() else []
     calls = [
-        {"type": "tool_use", "id": use.id, "name": sent_name(use), "input": sent_arguments(use)} for use in turn.uses
+        {"type": "tool_use", "id": call.id, "name": api_name(call), "input": api_arguments(call)} for call in turn.calls
     ]
     return [*said, *calls]
 
 
-def _result(given: Given) -> dict[str, Any]:
-    content = result_content(given.text, given.blocks)
-    return {"type": "tool_result", "tool_use_id": given.id, "content": content, "is_error": not given.ok}
+def _result(result: ToolResult) -> dict[str, Any]:
+    content = result_content(result.text, result.blocks)
+    return {"type": "tool_result", "tool_use_id": result.id, "content": content, "is_error": not result.ok}

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from handrail.agent.messages import Reply, Turn, Usage, Use
-from handrail.agent.providers import Request, cut_off
-from handrail.agent.providers.clean_reply import count, distinct, sent_arguments, sent_name, text_of
+from handrail.agent.messages import Reply, ToolCall, Turn, Usage
+from handrail.agent.providers import Request, cut_off_error
+from handrail.agent.providers.clean_reply import api_arguments, api_name, count, text_of, with_unique_ids
 from handrail.agent.providers.openai_common import client, failures
 from handrail.wire.openai import chat_image_message, chat_tool
 
@@ -35,11 +35,11 @@ class ChatModel:
         if request.tools:
             asked["tools"] = [chat_tool(spec) for spec in request.session.specs()]
         with failures(self.name, self._environ), self._client.chat.completions.create(**asked) as stream:
-            return _collected(stream, request, self.name)
+            return _collect_reply(stream, request, self.name)
         raise AssertionError("unreachable")
 
 
-def _collected(stream: Any, request: Request, name: str) -> Reply:
+def _collect_reply(stream: Any, request: Request, name: str) -> Reply:
     """The reply put together. Many servers speak this API nearly: nothing is taken for granted but an end."""
     text: list[str] = []
     parts: dict[int, list[str]] = {}
@@ -63,9 +63,9 @@ def _collected(stream: Any, request: Request, name: str) -> Reply:
                     part[1] = part[1] or call.function.name or ""
                     part[2] += _written(call.function.arguments)
     if not ended:
-        raise cut_off(name)
-    uses = distinct([Use(*part) for _, part in sorted(parts.items())], request.turns)
-    return Reply(Turn("assistant", "".join(text), uses), usage, cut=ended == "length")
+        raise cut_off_error(name)
+    calls = with_unique_ids([ToolCall(*part) for _, part in sorted(parts.items())], request.turns)
+    return Reply(Turn("assistant", "".join(text), calls), usage, cut=ended == "length")
 
 
 def _usage(counted: Any) -> Usage:
@@ -95,17 +95,18 @@ def _place(call: Any, parts: Mapping[int, Sequence[str]]) -> int:
 def _messages(turn: Turn) -> list[dict[str, Any]]:
     if turn.role == "tools":
         said: list[dict[str, Any]] = [
-            {"role": "tool", "tool_call_id": given.id, "content": given.text or "(nothing)"} for given in turn.given
+            {"role": "tool", "tool_call_id": result.id, "content": result.text or "(nothing)"}
+            for result in turn.results
         ]
-        return said + [chat_image_message(given.id, given.blocks) for given in turn.given if given.blocks]
+        return said + [chat_image_message(result.id, result.blocks) for result in turn.results if result.blocks]
     message: dict[str, Any] = {"role": turn.role, "content": turn.text or None}
-    if turn.uses:
+    if turn.calls:
         message["tool_calls"] = [
             {
-                "id": use.id,
+                "id": call.id,
                 "type": "function",
-                "function": {"name": sent_name(use), "arguments": json.dumps(sent_arguments(use))},
+                "function": {"name": api_name(call), "arguments": json.dumps(api_arguments(call))},
             }
-            for use in turn.uses
+            for call in turn.calls
         ]
     return [message]

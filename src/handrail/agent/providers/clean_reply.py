@@ -1,4 +1,4 @@
-"""What models send, made safe to work with: calls put together from pieces, counts that may be missing or nonsense."""
+"""Clean up replies of models: ids that are missing or repeated, invalid names, counts that are no numbers."""
 
 from __future__ import annotations
 
@@ -8,46 +8,46 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from handrail.agent.messages import Turn, Use
+from handrail.agent.messages import ToolCall, Turn
 
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST_NAME, _LONGEST_ID = 64, 40
 
 
-def distinct(uses: Sequence[Use], turns: Sequence[Turn] = ()) -> tuple[Use, ...]:
-    """With ids that are there, that every API takes, and that no other call has, here or in earlier ``turns``."""
-    taken = {use.id for turn in turns for use in turn.uses}
+def with_unique_ids(calls: Sequence[ToolCall], turns: Sequence[Turn] = ()) -> tuple[ToolCall, ...]:
+    """Return the calls with ids that every API accepts and that no other call has, here or in earlier ``turns``."""
+    taken = {call.id for turn in turns for call in turn.calls}
     found = []
-    for use in uses:
-        own = _FOREIGN.sub("_", use.id)[:_LONGEST_ID]
+    for call in calls:
+        own = _FOREIGN.sub("_", call.id)[:_LONGEST_ID]
         while not own or own in taken:
             own = f"{own[:_LONGEST_ID] or 'call'}_{os.urandom(4).hex()}"
         taken.add(own)
-        found.append(Use(own, use.name, use.arguments or "{}"))
+        found.append(ToolCall(own, call.name, call.arguments or "{}"))
     return tuple(found)
 
 
-def sent_name(use: Use) -> str:
-    """The tool as it is told to an API again: a name that a model made up may be one that APIs refuse."""
-    return _FOREIGN.sub("_", use.name)[:_LONGEST_NAME] or "unknown"
+def api_name(call: ToolCall) -> str:
+    """The tool name to send back to an API: APIs refuse some names that a model may make up."""
+    return _FOREIGN.sub("_", call.name)[:_LONGEST_NAME] or "unknown"
 
 
-def sent_arguments(use: Use) -> dict[str, Any]:
-    """The arguments as they are told to an API again: an object, also where the model wrote none."""
+def api_arguments(call: ToolCall) -> dict[str, Any]:
+    """The arguments to send back to an API: always an object, even if the model wrote malformed JSON."""
     try:
-        value = json.loads(use.arguments)
+        value = json.loads(call.arguments)
     except (ValueError, RecursionError):
-        return {"malformed": use.arguments}
-    return value if isinstance(value, dict) else {"malformed": use.arguments}
+        return {"malformed": call.arguments}
+    return value if isinstance(value, dict) else {"malformed": call.arguments}
 
 
 def count(value: Any) -> int:
-    """A number of tokens; servers also send nothing, or what is none."""
+    """A number of tokens; servers may send nothing or something else."""
     return value if isinstance(value, int) and value > 0 else 0
 
 
 def text_of(content: Any) -> str:
-    """A piece of text; some servers send a list of parts."""
+    """The text of a piece; some servers send a list of parts."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else ()

@@ -1,4 +1,4 @@
-"""What an HTTP status of a model's server means, and what to do about it. No key is ever part of a sentence."""
+"""Translate failures of a model's server into errors that say what to do. No error text ever contains a key."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def from_status(status: int, message: str, headers: Mapping[str, str], model: st
 
 
 @contextmanager
-def translated(sdk: ModuleType, model: str, where: str, environ: Mapping[str, str]) -> Iterator[None]:
-    """The exceptions of an SDK as ours; both SDKs are made by one generator, and name them alike."""
+def translate_errors(sdk: ModuleType, model: str, where: str, environ: Mapping[str, str]) -> Iterator[None]:
+    """Translate the exceptions of an SDK; both SDKs come from one generator and use the same names."""
     import httpx2
 
     where = without_keys(where, environ)
@@ -62,7 +62,7 @@ def translated(sdk: ModuleType, model: str, where: str, environ: Mapping[str, st
 
 
 def without_keys(text: str, environ: Mapping[str, str]) -> str:
-    """A text of a server, or an address, in which no key and no login stands: it is shown, and may be logged."""
+    """Remove keys and logins from a text of a server or an address, which is shown and may be logged."""
     for name in _KEYS:
         if len(key := environ.get(name, "")) >= _SHORTEST_KEY:
             text = text.replace(key, "***")

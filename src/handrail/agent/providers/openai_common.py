@@ -1,4 +1,4 @@
-"""What both APIs of OpenAI share: the client, and what its failures mean."""
+"""Shared by both APIs of OpenAI: the client, and the translation of its failures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from handrail.agent.providers import ModelError
-from handrail.agent.providers.failures import translated
+from handrail.agent.providers.failures import translate_errors
 from handrail.errors.extras import MissingExtra, needs
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def client(environ: Mapping[str, str]) -> OpenAI:
-    """A client; a server of one's own needs no key."""
+    """Create a client; a server of your own needs no key."""
     base, key = environ.get("OPENAI_BASE_URL"), environ.get("OPENAI_API_KEY")
     if not key and not base:
         fix = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own (a local one needs no key)"
@@ -30,9 +30,9 @@ def client(environ: Mapping[str, str]) -> OpenAI:
 
 @contextmanager
 def failures(model: str, environ: Mapping[str, str]) -> Iterator[None]:
-    """The SDK's exceptions as ours."""
+    """Translate the exceptions of the SDK."""
     import openai
 
     where = environ.get("OPENAI_BASE_URL") or "the OpenAI API"
-    with translated(openai, model, where, environ):
+    with translate_errors(openai, model, where, environ):
         yield

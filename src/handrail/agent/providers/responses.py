@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from handrail.agent.messages import Reply, Turn, Usage, Use
-from handrail.agent.providers import ModelError, Request, cut_off
-from handrail.agent.providers.clean_reply import count, distinct, sent_name, text_of
+from handrail.agent.messages import Reply, ToolCall, Turn, Usage
+from handrail.agent.providers import ModelError, Request, cut_off_error
+from handrail.agent.providers.clean_reply import api_name, count, text_of, with_unique_ids
 from handrail.agent.providers.openai_common import client, failures
 from handrail.wire.openai import function_output, response_tool
 
@@ -42,11 +42,11 @@ class ResponsesModel:
         if request.tools:
             asked["tools"] = [response_tool(spec) for spec in request.session.specs()]
         with failures(self.name, self._environ), self._client.responses.create(**asked) as stream:
-            return _collected(stream, request, self.name)
+            return _collect_reply(stream, request, self.name)
         raise AssertionError("unreachable")
 
 
-def _collected(stream: Any, request: Request, name: str) -> Reply:
+def _collect_reply(stream: Any, request: Request, name: str) -> Reply:
     items: list[Any] = []
     for event in request.pieces(stream):
         kind = getattr(event, "type", "")
@@ -61,16 +61,18 @@ def _collected(stream: Any, request: Request, name: str) -> Reply:
             raise ModelError(f"{name} failed: {why}", "server", retry=True)
         elif kind == "error":
             raise ModelError(f"{name} failed: {event.message}", "server", retry=True)
-    raise cut_off(name)
+    raise cut_off_error(name)
 
 
 def _reply(response: Any, items: Sequence[Any], turns: Sequence[Turn]) -> Reply:
     output = response.output or items  # some servers do not repeat at the end what they sent one by one
-    calls = [item for item in output if item.type == "function_call"]
-    uses = distinct([Use(item.call_id or "", item.name or "", item.arguments or "") for item in calls], turns)
+    function_calls = [item for item in output if item.type == "function_call"]
+    calls = with_unique_ids(
+        [ToolCall(item.call_id or "", item.name or "", item.arguments or "") for item in function_calls], turns
+    )
     raw = [item.to_dict(mode="json") for item in output]
-    for item, use in zip((item for item in raw if item["type"] == "function_call"), uses, strict=True):
-        item.update(call_id=use.id, name=sent_name(use))
+    for item, call in zip((item for item in raw if item["type"] == "function_call"), calls, strict=True):
+        item.update(call_id=call.id, name=api_name(call))
     said = [part for item in output if item.type == "message" for part in item.content or ()]
     text = "".join(text_of(getattr(part, "text", None) or getattr(part, "refusal", None)) for part in said)
     usage = Usage()
@@ -78,18 +80,18 @@ def _reply(response: Any, items: Sequence[Any], turns: Sequence[Turn]) -> Reply:
         details = response.usage.input_tokens_details
         cached = count(details.cached_tokens) if details else 0
         usage = Usage(count(response.usage.input_tokens), count(response.usage.output_tokens), cached)
-    turn = Turn("assistant", text, uses, raw={"api": _API, "content": raw})
+    turn = Turn("assistant", text, calls, raw={"api": _API, "content": raw})
     return Reply(turn, usage, cut=response.status == "incomplete")
 
 
 def _items(turn: Turn) -> list[dict[str, Any]]:
     if turn.role == "tools":
-        return [function_output(given.id, given.text, given.blocks) for given in turn.given]
+        return [function_output(result.id, result.text, result.blocks) for result in turn.results]
     if turn.raw and turn.raw["api"] == _API:
         return list(turn.raw["content"])
     said = [{"role": turn.role, "content": turn.text}] if turn.text else []
     calls = [
-        {"type": "function_call", "call_id": use.id, "name": sent_name(use), "arguments": use.arguments}
-        for use in turn.uses
+        {"type": "function_call", "call_id": call.id, "name": api_name(call), "arguments": call.arguments}
+        for call in turn.calls
     ]
     return [*said, *calls]

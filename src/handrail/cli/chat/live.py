@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from handrail.agent.messages import Asked, Began, Ended, Event, Said, Waiting
+from handrail.agent.messages import CallFinished, CallStarted, Event, ModelReplied, Retrying, TextDelta
 from handrail.cli.chat.blocks import Blocks
 from handrail.cli.chat.summary import MARKS, about, event_lines, outcome
 from handrail.cli.output import painted, safe
@@ -94,29 +94,29 @@ class LiveScreen:
 
     def notice(self, event: Event) -> None:
         with self._lock:
-            if isinstance(event, Said):
+            if isinstance(event, TextDelta):
                 for block in self._blocks.feed(event.text):
                     self._markdown(block)
-            elif isinstance(event, Asked):
+            elif isinstance(event, ModelReplied):
                 self._flush()
-            elif isinstance(event, Began):
-                self._calls[event.use.id] = about(event.use), time.monotonic()
-            elif isinstance(event, Ended):
+            elif isinstance(event, CallStarted):
+                self._calls[event.call.id] = about(event.call), time.monotonic()
+            elif isinstance(event, CallFinished):
                 self._ended(event)
             else:
-                if isinstance(event, Waiting):
+                if isinstance(event, Retrying):
                     self._flush()
                 for text in event_lines(event):
                     self.say(text, "yellow")
 
-    def _ended(self, event: Ended) -> None:
+    def _ended(self, event: CallFinished) -> None:
         from rich.text import Text
 
-        self._calls.pop(event.use.id, None)
+        self._calls.pop(event.call.id, None)
         mark, style = MARKS.get(event.status, ("-", ""))
         said = f" · {outcome(event)}"
-        self._print(Text.assemble((f"{mark} ", style), (safe(about(event.use)), "bold"), (safe(said), "dim")))
-        if event.diff and event.use.id not in self.shown:
+        self._print(Text.assemble((f"{mark} ", style), (safe(about(event.call)), "bold"), (safe(said), "dim")))
+        if event.diff and event.call.id not in self.shown:
             rows = event.diff.splitlines(keepends=True)
             self.diff("".join(rows[:_MOST_DIFF]))
             if len(rows) > _MOST_DIFF:

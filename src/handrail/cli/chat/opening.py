@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from handrail.agent.messages import Began, Ended, Event
+from handrail.agent.messages import CallFinished, CallStarted, Event
 from handrail.cli.chat.approvals import Person, find_person
 from handrail.cli.chat.interrupts import Interrupts, Watched
 from handrail.cli.chat.status import Meter
@@ -153,10 +153,10 @@ class Work:
 
     def _seen(self, event: Event) -> None:
         self.meter.notice(event)
-        if isinstance(event, Began) and self._is_command(event.use.name):
-            self._commands.add(event.use.id)
-        elif isinstance(event, Ended):
-            self._commands.discard(event.use.id)
+        if isinstance(event, CallStarted) and self._is_command(event.call.name):
+            self._commands.add(event.call.id)
+        elif isinstance(event, CallFinished):
+            self._commands.discard(event.call.id)
         self._notice(event)
 
     def _is_command(self, tool: str) -> bool:

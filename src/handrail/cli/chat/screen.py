@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from threading import Lock
 from typing import Protocol
 
-from handrail.agent.messages import Asked, Ended, Event, Said, Waiting
+from handrail.agent.messages import CallFinished, Event, ModelReplied, Retrying, TextDelta
 from handrail.cli.chat.summary import event_lines
 from handrail.cli.output import UsageError, on_terminal, safe, warn, write
 from handrail.errors.extras import MissingExtra, needs
@@ -72,16 +72,16 @@ class PlainScreen:
 
     def notice(self, event: Event) -> None:
         with self._lock:
-            if isinstance(event, Said):
+            if isinstance(event, TextDelta):
                 *whole, self._line = (self._line + event.text).split("\n")
                 for line in whole:
                     write(safe(line) + "\n")
                 return
-            if isinstance(event, Asked | Waiting):
+            if isinstance(event, ModelReplied | Retrying):
                 self._end_line()
             for text in event_lines(event):
                 warn(text)
-            if isinstance(event, Ended) and event.diff and event.use.id not in self.shown:
+            if isinstance(event, CallFinished) and event.diff and event.call.id not in self.shown:
                 warn(event.diff.rstrip("\n"))
 
     def say(self, text: str, style: str = "") -> None:  # noqa: ARG002 - there are no colours here

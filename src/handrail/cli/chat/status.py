@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from handrail.agent.messages import Asked, Event
+from handrail.agent.messages import Event, ModelReplied
 
 
 @dataclass(slots=True)
@@ -21,7 +21,7 @@ class Meter:
     """Tokens of the conversation as it stands."""
 
     def notice(self, event: Event) -> None:
-        if isinstance(event, Asked):
+        if isinstance(event, ModelReplied):
             self.input += event.usage.input
             self.output += event.usage.output
             self.used = event.usage.input + event.usage.output

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import json
 
-from handrail.agent.messages import Asked, Began, Compacted, Ended, Event, Said, Use, Waiting
+from handrail.agent.messages import (
+    CallFinished,
+    CallStarted,
+    Compacted,
+    Event,
+    ModelReplied,
+    Retrying,
+    TextDelta,
+    ToolCall,
+)
 from handrail.text.display import escape
 
 MARKS = {"ok": ("✓", "green"), "partial": ("✓", "yellow"), "error": ("✗", "red"), "denied": ("⊘", "magenta")}
 _MOST = 70
 
 
-def about(use: Use) -> str:
+def about(call: ToolCall) -> str:
     """The tool, and the first thing that it was given."""
     try:
-        values = json.loads(use.arguments)
+        values = json.loads(call.arguments)
     except (ValueError, RecursionError):
-        return f"{escape(use.name)} {_short(use.arguments)}"
+        return f"{escape(call.name)} {_short(call.arguments)}"
     values = list(values.values()) if isinstance(values, dict) else []
     first = next((value for value in values if isinstance(value, str) and value), "")
-    return f"{escape(use.name)} {_short(first)}".rstrip()
+    return f"{escape(call.name)} {_short(first)}".rstrip()
 
 
-def outcome(event: Ended) -> str:
+def outcome(event: CallFinished) -> str:
     """Size and seconds; of a failure also its first line."""
     lines = len(event.text.splitlines())
     raw = len(event.text.encode("utf-8", "replace"))
@@ -47,11 +56,11 @@ def _short(text: str, most: int = _MOST) -> str:
 
 def event_lines(event: Event) -> list[str]:
     """Describe an event in one line; events that are shown in another way give none."""
-    if isinstance(event, Ended):
-        return [f"{MARKS.get(event.status, ('-', ''))[0]} {about(event.use)} · {outcome(event)}"]
-    if isinstance(event, Waiting):
+    if isinstance(event, CallFinished):
+        return [f"{MARKS.get(event.status, ('-', ''))[0]} {about(event.call)} · {outcome(event)}"]
+    if isinstance(event, Retrying):
         return [f"{event.why}; trying again in {event.seconds:g} s"]
     if isinstance(event, Compacted):
         return [f"the conversation was made shorter, from {event.before:,} to {event.after:,} tokens: {event.how}"]
-    assert isinstance(event, Said | Asked | Began)
+    assert isinstance(event, TextDelta | ModelReplied | CallStarted)
     return []
