@@ -283,14 +283,60 @@ def test_every_module_says_what_it_is_for() -> None:
     assert silent == []
 
 
-def test_nothing_is_caught_wholesale_outside_the_corridor() -> None:
+def caught_types(handler: ast.ExceptHandler) -> set[str]:
+    if handler.type is None:
+        return {"BaseException"}
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return {ast.unparse(kind) for kind in kinds}
+
+
+def passes_on(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler raises again, or hands the exception to somebody who does."""
+    inside = [node for statement in handler.body for node in ast.walk(statement)]
+    raises = any(isinstance(node, ast.Raise) for node in inside)
+    return raises or any(isinstance(node, ast.Name) and node.id == handler.name for node in inside)
+
+
+def test_nothing_is_caught_wholesale_outside_the_pipeline() -> None:
+    """`except BaseException` may clean up, and must pass the exception on; `except Exception` is in one place."""
     broad = [
-        path.name
+        (path, node)
         for path in PYTHON_FILES
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ExceptHandler) and (node.type is None or ast.unparse(node.type) == "Exception")
+        if isinstance(node, ast.ExceptHandler) and caught_types(node) & {"Exception", "BaseException"}
     ]
-    assert broad == ["session.py"]
+    silent = [f"{path.name}:{node.lineno}" for path, node in broad if not passes_on(node)]
+    assert silent == []
+    assert [path.name for path, node in broad if "Exception" in caught_types(node)] == ["session.py"]
+
+
+@pytest.mark.parametrize(
+    ("code", "fine"),
+    [
+        ("try: f()\nexcept BaseException: pass", False),
+        ("try: f()\nexcept: g()", False),
+        ("try: f()\nexcept (OSError, BaseException): g()", False),
+        ("try: f()\nexcept BaseException:\n  g()\n  raise", True),
+        ("try: f()\nexcept BaseException as fault: future.set_exception(fault)", True),
+    ],
+)
+def test_a_handler_that_swallows_everything_would_be_found(code: str, fine: bool) -> None:
+    (handler,) = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ExceptHandler)]
+    assert "BaseException" in caught_types(handler)
+    assert passes_on(handler) is fine
+
+
+@pytest.mark.parametrize("package", ["text", "files", "search", "shell"])
+def test_what_lies_below_the_dialects_names_none_of_them(package: str) -> None:
+    families = re.compile(r"(?<![a-z])(?:claude|codex|gemini|claw|deepagents)(?![a-z])", re.IGNORECASE)
+    named = [
+        f"{path.name}:{number}: {line.strip()}"
+        for path in sorted((SRC / package).rglob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if families.search(line)
+    ]
+    assert named == []
+    assert families.search("def find_claw(text): ...")
 
 
 def test_the_repository_names_no_machine_path_and_no_package_index() -> None:
