@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from handrail.shell.effects.visibility import Sees
-
 CommandTier = Literal["read_only", "ordinary", "destructive"]
 FileAction = Literal["read", "write", "delete"]
+Sees = Literal["contents", "names", "unhidden"]
+"""How much a command shows of a file that it reads."""
 
 
 @dataclass(frozen=True, slots=True)

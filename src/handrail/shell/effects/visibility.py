@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
 
-if TYPE_CHECKING:
-    from handrail.shell.effects.arguments import Arg
+from handrail.shell.effects.arguments import Arg
+from handrail.shell.effects.git import shows_untracked
+from handrail.shell.effects.ruling import Sees
 
-Sees = Literal["contents", "names", "unhidden"]
 # Names, sizes, kinds and counts. Git shows what is under version control, which is no secret of this tree any more.
 _NAMES = frozenset(
     {"ls", "tree", "find", "fd", "fdfind", "du", "stat", "test", "[", "wc", "file", "realpath", "readlink", "cd"}
@@ -19,8 +18,6 @@ _UNRESTRICTED = ("--hidden", "--unrestricted", "--no-ignore")
 def seen(base: str | None, args: Sequence[Arg]) -> Sees:
     """What is seen of the files, where the command is known to look only."""
     if base == "git":
-        from handrail.shell.effects.git import shows_untracked  # it needs this module's types
-
         return "contents" if shows_untracked(args) else "names"
     if base in _NAMES:
         return "names"

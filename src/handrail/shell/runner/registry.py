@@ -10,8 +10,7 @@ import weakref
 from handrail.shell.runner import orphans, process_tree
 from handrail.shell.runner.order import Ended, Order
 from handrail.shell.runner.process_tree import Mark, Tree
-from handrail.shell.runner.run import Run
-from handrail.shell.runner.stop import stop_all
+from handrail.shell.runner.run import Run, stop_all
 
 _TIDY_SECONDS = 1.0
 

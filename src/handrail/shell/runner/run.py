@@ -28,7 +28,6 @@ from handrail.shell.runner.copy_output import Flow
 from handrail.shell.runner.order import Ended, Order, Reason, Stray
 from handrail.shell.runner.pid_namespace import Inside, filled
 from handrail.shell.runner.process_tree import Mark, Process, Tree
-from handrail.shell.runner.stop import stop_all
 
 SETTLE = 0.1
 """Seconds that the last words of a command may take to arrive when the shell has ended before the writer."""
@@ -382,3 +381,21 @@ class Run:
 
 def _shorter(one: float | None, other: float | None) -> float | None:
     return one if other is None else other if one is None else min(one, other)
+
+
+def stop_all(runs: Sequence[Run], reason: Reason, also: Sequence[Tree] = ()) -> None:
+    """End these trees together: the seconds of grace pass once for all of them."""
+    with contextlib.ExitStack() as held:
+        for run in runs:
+            held.enter_context(run.ending)  # no shell is reaped meanwhile, so that its number stays its own
+
+        def idle(seconds: float) -> None:
+            for run in runs:
+                run.idle(seconds / len(runs))
+            if not runs:
+                time.sleep(seconds)
+
+        grace = max((run.order.grace for run in runs), default=0.0)
+        survivors = process_tree.end([*(run.tree for run in runs), *also], grace, idle)
+        for run in runs:
+            run.over(survivors, reason)
