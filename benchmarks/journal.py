@@ -11,7 +11,7 @@ from benchmarks.editing import contents
 from benchmarks.measure import Line, Scale, Times, contest, seconds
 from handrail import Session, Settings
 from handrail.journal import Origin, PendingRecord, Record
-from handrail.journal.queries import Reader
+from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal
 from handrail.model import Call, Result
 
@@ -40,7 +40,7 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
         yield added("Journal: what it adds to a Read of 10 KB", times["read"], times["bare read"])
         yield added("Journal: what it adds to a Write of 10 KB", times["write"], times["bare write"])
     yield both_steps(journal, data, scale.calls)
-    with Reader(journal.path) as reader:
+    with JournalReader(journal.path) as reader:
         calls, started = len(reader.calls()), time.perf_counter()
         assert reader.verify() is None
         yield Line(f"Journal: verify {calls} calls", seconds(time.perf_counter() - started))
@@ -74,13 +74,13 @@ def added(what: str, with_journal: Times, without: Times) -> Line:
 
 def both_steps(journal: SqliteJournal, data: bytes, calls: int) -> Line:
     """`begin` with a before-image of 10 KB that is new, and `record`: the two hooks by themselves."""
-    from handrail.journal import Kept
+    from handrail.journal import BeforeImage
 
     taken = []
     origin = Origin("bench", "native", "/")
     for number in range(calls):
         call = Call("Write", {"file_path": "x", "content": data.decode("ascii")})
-        item = Kept("/nowhere/x", f"{number}".encode("ascii") + data, 0o644)
+        item = BeforeImage("/nowhere/x", f"{number}".encode("ascii") + data, 0o644)
         result = Result("Write", "ok", "done", data={"diff": "-a\n+b\n" * 50})
         started = time.perf_counter()
         token = journal.begin(PendingRecord(call, (), None, [item], origin))

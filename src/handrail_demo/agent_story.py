@@ -16,7 +16,7 @@ from handrail.agent.prompt import system_prompt
 from handrail.approval.terminal import Display, key_prompt, offer_keys
 from handrail.cli.output import Stop, safe, write
 from handrail.journal import JournalFailed
-from handrail.journal.queries import Reader
+from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo import CannotUndo, UnknownCall
 from handrail.model import Answer
@@ -164,7 +164,7 @@ class Story:
             )
         else:
             report.check("what it had changed is set back, and nothing else stood in the way", clean)
-        with Reader(self._journal.path) as reader:
+        with JournalReader(self._journal.path) as reader:
             calls, broken = reader.calls(), reader.verify()
         denied = sum(call.status == "denied" for call in calls)
         summary = f"{len(calls)} calls are in the journal, {denied} that were refused among them, and its chain holds"

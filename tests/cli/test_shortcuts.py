@@ -13,7 +13,7 @@ import pytest
 from handrail import Root, Session
 from handrail.dialects.templates import DialectTemplates, facts_in
 from handrail.errors import OutsideWorkspace, RootMissing
-from handrail.journal.queries import Reader
+from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal
 from handrail.workspace import Workspace
 
@@ -145,7 +145,7 @@ def test_the_chain_holds_whatever_a_call_that_changes_nothing_says(
     session.call("Read", {"file_path": "a.txt"}, id=text)
     session.call("Read", {"file_path": text or "missing"})
     session.call(text, {text: [text, None, True, 1.5, 1 << 70]})
-    with Reader(journal.path) as reader:
+    with JournalReader(journal.path) as reader:
         assert reader.verify() is None
         assert len(reader.calls()) == 3
     journal.close()
@@ -158,6 +158,6 @@ def test_a_value_that_the_database_keeps_otherwise_is_hashed_as_it_is_kept(tmp_p
     journal = SqliteJournal(str(tmp_path / "journal.db"))
     result = Result("Bash", "ok", "x", data={"exit_code": True}, time_ms=0.0)
     assert not journal.record(Record(Call("Bash", {}), (), None, result=result))
-    with Reader(journal.path) as reader:
+    with JournalReader(journal.path) as reader:
         assert reader.verify() is None
     journal.close()

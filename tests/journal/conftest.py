@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from handrail.journal.queries import Reader
+from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal
 from tests.journal.wired import Wired
 
@@ -41,5 +41,5 @@ def wired(project: Path, journal: SqliteJournal) -> Iterator[Callable[..., Wired
 
 
 @pytest.fixture
-def reader(journal: SqliteJournal) -> Callable[[], Reader]:
-    return lambda: Reader(journal.path)
+def reader(journal: SqliteJournal) -> Callable[[], JournalReader]:
+    return lambda: JournalReader(journal.path)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from handrail.journal import JournalFailed, PendingRecord
-from handrail.journal.queries import Reader
+from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal
 from handrail.model import Call
 from tests.command import TIMEOUT
@@ -69,7 +69,7 @@ def test_an_unusable_journal_cannot_be_read_and_is_left_as_it_is(tmp_path: Path,
     was = bad.read_bytes() if bad.is_file() else None
     SqliteJournal(str(bad)).begin(PendingRecord(Call("Write", {}), (), None, []))
     with pytest.raises(JournalFailed) as raised:
-        Reader(str(bad)).calls()
+        JournalReader(str(bad)).calls()
     assert raised.value.facts["journal"] == str(bad)
     assert (bad.read_bytes() if bad.is_file() else None) == was
 
@@ -103,7 +103,7 @@ def test_a_forked_child_opens_the_journal_for_itself(journal: SqliteJournal, wir
     assert os.waitpid(child, 0)[1] == 0
     session.call("Read", {"file_path": "c"})
     assert [row.arguments["file_path"] for row in session.rows()] == ["a", "b", "c"]
-    with Reader(journal.path) as reader:
+    with JournalReader(journal.path) as reader:
         assert reader.verify() is None
 
 
@@ -122,10 +122,10 @@ def test_a_full_disk_harms_neither_the_project_nor_the_journal(
         assert stands or (how == "required" and code == "journal_failed"), warning
     if how == "required":
         assert ends[-1][0] == "journal_failed"
-    with Reader(journal.path) as reader:
+    with JournalReader(journal.path) as reader:
         assert reader.verify() is None
         rows = len(reader.calls())
     wired().call("Read", {"file_path": "f"})  # there is room again
-    with Reader(journal.path) as reader:
+    with JournalReader(journal.path) as reader:
         assert reader.verify() is None
         assert len(reader.calls()) == rows + 1

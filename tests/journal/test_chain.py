@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from handrail.journal.chain import Broken
-from handrail.journal.queries import Reader
+from handrail.journal.chain import BrokenEntry
+from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal
 from tests.journal.wired import Wired
 
@@ -25,8 +25,8 @@ def path(wired: Callable[..., Wired], journal: SqliteJournal, project: Path) -> 
     return journal.path
 
 
-def verify(path: str) -> Broken | None:
-    with Reader(path) as reader:
+def verify(path: str) -> BrokenEntry | None:
+    with JournalReader(path) as reader:
         return reader.verify()
 
 
@@ -69,13 +69,13 @@ def test_the_first_row_that_is_wrong_is_named(path: str, statement: str, seq: in
 def test_a_row_that_is_cut_out_with_its_entry_is_missed(path: str) -> None:
     tamper(path, "DELETE FROM calls WHERE seq = 5", "DELETE FROM chain WHERE seq = 5")
     broken = verify(path)
-    assert broken == Broken(5, "one or more entries are missing before this one")
+    assert broken == BrokenEntry(5, "one or more entries are missing before this one")
 
 
 def test_rows_deleted_at_the_end_are_missed(path: str) -> None:
     tamper(path, "DELETE FROM calls WHERE seq > 8", "DELETE FROM chain WHERE seq > 8")
     broken = verify(path)
-    assert broken == Broken(9, "one or more rows are missing at the end")
+    assert broken == BrokenEntry(9, "one or more rows are missing at the end")
 
 
 CUT = (

@@ -15,7 +15,7 @@ import pytest
 
 from handrail.cli import log, show
 from handrail.journal import Origin, Record, queries, undo
-from handrail.journal.queries import Reader
+from handrail.journal.queries import JournalReader
 from handrail.journal.rows import BEGIN, END
 from handrail.journal.selection import last_change
 from handrail.journal.store import SqliteJournal
@@ -25,7 +25,7 @@ from tests.journal.wired import Wired
 _COLUMNS = f"seq, {BEGIN}, {END}"
 
 
-class Counting(Reader):
+class Counting(JournalReader):
     """Counts the steps of the database, in tens."""
 
     steps = 0
@@ -42,8 +42,8 @@ class Counting(Reader):
 
 @pytest.fixture(autouse=True)
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(queries, "Reader", Counting)
-    monkeypatch.setattr(undo, "Reader", Counting)
+    monkeypatch.setattr(queries, "JournalReader", Counting)
+    monkeypatch.setattr(undo, "JournalReader", Counting)
     yield
     Counting.steps = 0
 
@@ -110,7 +110,7 @@ def by_last_change_of_a_session(session: Wired, journal: SqliteJournal) -> None:
 
 
 def newest_of(journal: SqliteJournal) -> int:
-    with Reader(journal.path) as reader:
+    with JournalReader(journal.path) as reader:
         return reader.calls(limit=1)[0].seq
 
 
@@ -152,7 +152,7 @@ def test_a_log_of_everything_holds_one_page_at_a_time(
             pages.append(len(found))
             return found
 
-    class Paged(Reader):
+    class Paged(JournalReader):
         def __init__(self, path: str) -> None:
             super().__init__(path)
             self.db = cast("sqlite3.Connection", Counted(self.db))
@@ -167,7 +167,7 @@ def test_a_log_of_everything_holds_one_page_at_a_time(
         def close(self) -> None:
             self.db.close()
 
-    monkeypatch.setattr(queries, "Reader", Paged)
+    monkeypatch.setattr(queries, "JournalReader", Paged)
     assert log.run(options(log.parser(), journal, "--limit", "0", "--json")) == 0
     assert [json.loads(line)["seq"] for line in capfd.readouterr().out.splitlines()] == list(range(1, 2002))
     assert max(pages) <= 256
@@ -182,11 +182,11 @@ def test_what_another_undo_has_undone_is_not_the_last_change(wired: Callable[...
     session.call("Write", {"file_path": "b", "content": "one\n"})
     other.undo()
     assert not (project / "b").exists()
-    with Reader(session.kept.path) as reader:
+    with JournalReader(session.kept.path) as reader:
         last = last_change(reader, session="s")
         assert last and last.seq == 1
     again = session.rows()[-1].seq
     other.undo(call=again)  # the undo is undone: the file is there, and its call is the last change again
-    with Reader(session.kept.path) as reader:
+    with JournalReader(session.kept.path) as reader:
         last = last_change(reader, session="s")
         assert last and last.seq == 2

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.journal.queries import UNFINISHED, Reader
+from handrail.journal.queries import UNFINISHED, JournalReader
 from handrail.journal.store import SqliteJournal
 from tests.command import TIMEOUT
 from tests.journal.wired import Wired, tree
@@ -30,7 +30,7 @@ def test_eight_processes_lose_no_row_and_keep_the_chain_whole(project: Path, jou
     for process in running:
         _, errors = process.communicate(timeout=TIMEOUT)
         assert process.returncode == 0, errors
-    with Reader(journal.path) as reader:
+    with JournalReader(journal.path) as reader:
         rows = reader.calls()
         assert reader.verify() is None
     assert [row.seq for row in rows] == list(range(1, 8 * 80 + 1))
@@ -61,7 +61,7 @@ def test_killed_writers_leave_a_whole_journal_that_can_undo_all_that_they_did(
             answered += 1 + rest.count("\n")
     session = wired()
     session.call("Read", {"file_path": "x"})  # mends what the killed ones had begun
-    with Reader(journal.path) as reader:
+    with JournalReader(journal.path) as reader:
         assert reader.verify() is None
         ended = [row for row in reader.calls() if row.tool == "Write" and row.status == "ok"]
         assert len(ended) >= answered  # what was answered was written down before
@@ -86,7 +86,7 @@ def test_a_call_that_was_killed_on_the_way_is_unfinished_and_can_be_undone(
     session = wired()
     last = session.rows()[-1]
     assert (last.tool, last.status) == ("Write", UNFINISHED)
-    with Reader(journal.path) as reader:
+    with JournalReader(journal.path) as reader:
         assert reader.verify() is None
     report = session.undo(call=last.seq)
     assert (report.conflicts, report.missing) == ((), ())
@@ -109,7 +109,7 @@ def test_threads_of_one_session_share_a_journal(project: Path, journal: SqliteJo
     direct = Direct(journal.path)
     with Session(project, journal=direct, settings=Settings(raise_bugs=True)) as session, ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: session.call("Read", {"file_path": "f"}), range(100)))
-    with Reader(journal.path) as reader:
+    with JournalReader(journal.path) as reader:
         assert len(reader.calls()) == 100
         assert reader.verify() is None
     direct.close()

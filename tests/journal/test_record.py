@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from handrail.files.versions import hash_bytes
-from handrail.journal import Kept, PendingRecord, Record, images
-from handrail.journal.queries import Reader
+from handrail.journal import BeforeImage, PendingRecord, Record, images
+from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal
 from handrail.model import Call, Result
 from tests.journal.wired import Wired
@@ -23,7 +23,7 @@ def test_a_change_is_written_down_with_hashes_modes_diff_and_verdict(wired: Make
     session = wired()
     session.call("Read", {"file_path": "a"})
     session.call("Edit", {"file_path": "a", "old_string": "one", "new_string": "two"}, id="toolu_1")
-    with Reader(session.kept.path) as reader:
+    with JournalReader(session.kept.path) as reader:
         row = reader.one("toolu_1")
         assert row
         (file,) = reader.files(row.seq)
@@ -97,7 +97,7 @@ def test_a_content_is_kept_once_and_compressed(wired: Make, journal: SqliteJourn
         (project / name).write_bytes(raw)
         session.call("Read", {"file_path": name})
         assert session.call("Write", {"file_path": name, "content": "new\n"}).status == "ok"
-    with Reader(journal.path) as reader:
+    with JournalReader(journal.path) as reader:
         use = reader.use()
         assert (use.count, use.size) == (1, len(raw))
         assert use.stored < 500
@@ -112,7 +112,7 @@ def test_images_stay_within_their_budget_and_the_newest_stay(wired: Make, projec
         text = os.urandom(2_000).hex() + f" {number}"
         session.call("Read", {"file_path": "f"})
         assert session.call("Write", {"file_path": "f", "content": text}).status == "ok"
-        with Reader(small.path) as reader:
+        with JournalReader(small.path) as reader:
             assert reader.use().stored <= 20_000
     was = (project / "f").read_bytes()
     session.call("Read", {"file_path": "f"})
@@ -142,7 +142,7 @@ def test_figures_are_counted_for_each_tool(wired: Make, journal: SqliteJournal, 
     (project / "f").write_text("äöü\n", encoding="utf-8")
     session = wired()
     said = [session.call("Read", {"file_path": name}).text for name in ("f", "missing", "../x", "f")]
-    with Reader(journal.path) as reader:
+    with JournalReader(journal.path) as reader:
         (one,), codes = reader.stats()
         assert reader.stats(session="other") == ([], {})
     assert (one.tool, one.calls, one.failures, one.refusals) == ("Read", 4, 1, 1)
@@ -157,10 +157,10 @@ def test_a_change_that_is_tried_again_has_one_row_with_what_was_tried_last(
     call, path = Call("Write", {"file_path": "f"}), tmp_path / "f"
     token = None
     for text in (b"first", b"second"):
-        token = journal.begin(PendingRecord(call, (), None, [Kept(str(path), text, 0o644)]), token)
+        token = journal.begin(PendingRecord(call, (), None, [BeforeImage(str(path), text, 0o644)]), token)
     path.write_bytes(b"after")
     assert journal.record(Record(call, (), None, result=Result("Write", "ok", ""), token=token)) == ""
-    with Reader(journal.path) as reader:
+    with JournalReader(journal.path) as reader:
         (row,) = reader.calls()
         (file,) = reader.files(row.seq)
         assert (file.before, file.after) == (hash_bytes(b"second"), hash_bytes(b"after"))
@@ -169,6 +169,6 @@ def test_a_change_that_is_tried_again_has_one_row_with_what_was_tried_last(
 
 def test_contents_that_are_too_big_to_keep_are_named_at_once(tmp_path: Path) -> None:
     journal = SqliteJournal(str(tmp_path / "small.db"), budget=1_000)
-    items = [Kept("/a", os.urandom(2_000), 0o644), Kept("/b", b"small", 0o644)]
+    items = [BeforeImage("/a", os.urandom(2_000), 0o644), BeforeImage("/b", b"small", 0o644)]
     assert journal.begin(PendingRecord(Call("Write", {}), (), None, items)).unkept == ("/a",)
     journal.close()

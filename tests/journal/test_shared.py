@@ -18,7 +18,7 @@ from handrail.files import locks
 from handrail.journal import JournalFailed, PendingRecord, Record, shared
 from handrail.journal import writer as writing
 from handrail.journal.chain import Anchor
-from handrail.journal.queries import Reader
+from handrail.journal.queries import JournalReader
 from handrail.journal.shared import open_journal
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo import CannotUndo, UnknownCall
@@ -70,7 +70,7 @@ def test_a_thousand_journals_are_one_connection_and_lose_no_row(tmp_path: Path, 
         one.close()
         one.close()  # a second time does nothing
     assert len(os.listdir("/dev/fd")) == descriptors
-    with Reader(path) as reader:
+    with JournalReader(path) as reader:
         assert [row.seq for row in reader.calls()] == list(range(1, 1001))
         assert reader.verify() is None
 
@@ -115,7 +115,7 @@ def test_a_call_that_ends_after_its_session_was_closed_is_recorded(tmp_path: Pat
     token = journal.begin(PENDING)
     journal.close()
     assert journal.record(Record(PENDING.call, (), None, result=RECORD.result, token=token)) == ""
-    with Reader(path) as reader:
+    with JournalReader(path) as reader:
         assert [row.status for row in reader.calls()] == ["ok"]
 
 
@@ -140,7 +140,7 @@ def test_a_child_of_a_fork_does_not_wait_for_a_thread_of_its_parent(tmp_path: Pa
     thread.join()
     assert journal.record(RECORD) == ""
     journal.close()
-    with Reader(journal.path) as reader:
+    with JournalReader(journal.path) as reader:
         assert len(reader.calls()) == 3
         assert reader.verify() is None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.journal import Kept, Origin, PendingRecord, Record
+from handrail.journal import BeforeImage, Origin, PendingRecord, Record
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo import Conflict, Restored, UnknownCall
 from handrail.model import Call, Result
@@ -242,7 +242,7 @@ def kept(journal: SqliteJournal, project: Path, names: list[str], command: Calla
         path = project / name
         there = path.exists()
         mode = path.stat().st_mode & 0o7777 if there else None
-        items.append(Kept(str(path), path.read_bytes() if there else None, mode))
+        items.append(BeforeImage(str(path), path.read_bytes() if there else None, mode))
     token = journal.begin(PendingRecord(call, (), None, items, origin))
     command()
     assert journal.record(Record(call, (), None, result=Result("Bash", "ok", ""), origin=origin, token=token)) == ""

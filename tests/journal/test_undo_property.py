@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from handrail.journal.queries import Reader
+from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal
 from tests import sizes
 from tests.journal.wired import Wired, tree
@@ -111,6 +111,6 @@ def test_all_calls_undone_leave_the_tree_as_it_was(
             for seq in reversed(undone[undone.index(asked) + 1 :] if asked else undone):
                 assert session.undo(call=seq).conflicts == ()
             assert tree(root) == then
-        with Reader(journal.path) as reader:
+        with JournalReader(journal.path) as reader:
             assert reader.verify() is None
         journal.close()

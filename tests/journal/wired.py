@@ -12,9 +12,9 @@ from handrail.files.changes import Saving
 from handrail.files.locks import Locks
 from handrail.files.recovery import recover
 from handrail.journal import Origin, PendingRecord, Record, Token
-from handrail.journal.queries import CallRow, Reader
+from handrail.journal.queries import CallRow, JournalReader
 from handrail.journal.store import SqliteJournal
-from handrail.journal.undo import Hands, UndoReport, undo
+from handrail.journal.undo import UndoContext, UndoReport, undo
 
 
 class _Both:
@@ -52,11 +52,11 @@ class Wired(Session):
 
     def undo(self, **asked: Any) -> UndoReport:
         plain = Locks(os.path.join(self._state, "locks"), recover, self.settings.lock_seconds)
-        hands = Hands(self.workspace, plain, Saving(durable=False), origin=self.origin)
+        hands = UndoContext(self.workspace, plain, Saving(durable=False), origin=self.origin)
         return undo(self.kept, hands, **asked)
 
     def rows(self) -> list[CallRow]:
-        with Reader(self.kept.path) as reader:
+        with JournalReader(self.kept.path) as reader:
             return reader.calls()
 
 

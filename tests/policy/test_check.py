@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from handrail.policy.built_in import BuiltInPaths, built_in_rules
-from handrail.policy.check import idle
+from handrail.policy.check import find_ineffective_rules
 from tests.policy.tables import rules
 
 ROOT, HOME = "/the {a,b} [root]*", "/the/home"
@@ -15,7 +15,7 @@ ROOT, HOME = "/the {a,b} [root]*", "/the/home"
 
 def _idle(*lines: str, trusted: bool = True) -> list[str]:
     file = rules(f"rules = {list(lines)!r}", "project", trusted=trusted)
-    return [why for _, why in idle([file], ROOT, HOME)]
+    return [why for _, why in find_ineffective_rules([file], ROOT, HOME)]
 
 
 NEVER = [
@@ -70,7 +70,7 @@ def test_rules_that_do_not_count_are_named() -> None:
     ]
     system = rules("locked = true", "system")
     user = rules("rules = ['allow Edit(src/**)', 'deny Read(x)']", "user")
-    assert [why for _, why in idle([system, user], ROOT, HOME)] == [
+    assert [why for _, why in find_ineffective_rules([system, user], ROOT, HOME)] == [
         "the system's file is locked: no other file loosens anything"
     ]
 

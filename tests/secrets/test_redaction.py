@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handrail import Session, Settings
-from handrail.journal.queries import Reader
+from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal
 from handrail.model import as_json
 from handrail.secrets.redaction import Redaction
@@ -164,7 +164,7 @@ def test_the_journal_holds_no_secret_in_its_words_and_undo_still_works(
     session.call("Write", {"file_path": "k", "content": f"{placeholder} and {KEY}\n"})
     session.call("Bash", {"command": f"echo {KEY} > out"})
     session.call("Edit", {"file_path": "nowhere", "old_string": KEY, "new_string": ""})
-    with Reader(path) as reader:
+    with JournalReader(path) as reader:
         rows = reader.calls()
         assert len(rows) == 4 and KEY not in repr(rows)
         assert placeholder in repr(rows)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from handrail.shell.runner import orphans, process_tree
-from handrail.shell.runner.order import Order
+from handrail.shell.runner.order import CommandOrder
 from handrail.shell.runner.registry import Runs
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt orphans")
@@ -27,8 +27,8 @@ def runs() -> Iterator[Runs]:
     runs.close()
 
 
-def _order(tmp_path: Path, command: str) -> Order:
-    return Order(command, str(tmp_path / f"log-{os.urandom(4).hex()}"), os.environ)
+def _order(tmp_path: Path, command: str) -> CommandOrder:
+    return CommandOrder(command, str(tmp_path / f"log-{os.urandom(4).hex()}"), os.environ)
 
 
 def _adopts() -> bool:
@@ -75,7 +75,7 @@ def test_a_second_session_keeps_it_when_the_first_one_ends(tmp_path: Path, runs:
 
 def test_a_command_that_cannot_be_started_does_not_hold_it(tmp_path: Path, runs: Runs) -> None:
     with pytest.raises(FileNotFoundError):
-        runs.start(Order("true", str(tmp_path / "none" / "log"), os.environ))
+        runs.start(CommandOrder("true", str(tmp_path / "none" / "log"), os.environ))
     assert not _adopts()
 
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from handrail.shell.sandbox.environment import placed, scrubbed
+from handrail.shell.sandbox.environment import redirect_temporary_files, scrub_environment
 
 
 def test_what_tools_need_stays() -> None:
@@ -22,7 +22,7 @@ def test_what_tools_need_stays() -> None:
         "JAVA_HOME": "/j",
         "SSL_CERT_FILE": "/etc/cert.pem",
     }
-    assert scrubbed(given) == given
+    assert scrub_environment(given) == given
 
 
 @pytest.mark.parametrize(
@@ -66,34 +66,37 @@ def test_what_tools_need_stays() -> None:
     ],
 )
 def test_secrets_and_what_runs_unasked_are_left_out(name: str) -> None:
-    assert scrubbed({name: "x", "PATH": "/bin"}) == {"PATH": "/bin"}
+    assert scrub_environment({name: "x", "PATH": "/bin"}) == {"PATH": "/bin"}
 
 
 def test_a_function_in_the_place_of_a_value_is_left_out() -> None:
-    assert scrubbed({"TERM": "() { :; }; echo here"}) == {}
+    assert scrub_environment({"TERM": "() { :; }; echo here"}) == {}
 
 
 def test_a_host_names_further_variables() -> None:
     given = {"HTTPS_PROXY": "p", "MY_TOKEN": "t", "APP_MODE": "m", "APP_SECRET": "s", "OTHER": "o"}
-    assert scrubbed(given, keep=["HTTPS_PROXY"]) == {"HTTPS_PROXY": "p"}
-    assert scrubbed(given, keep=["MY_TOKEN"]) == {"MY_TOKEN": "t"}  # named in full, so it is wanted
-    assert scrubbed(given, keep=["APP_*"]) == {"APP_MODE": "m"}
+    assert scrub_environment(given, keep=["HTTPS_PROXY"]) == {"HTTPS_PROXY": "p"}
+    assert scrub_environment(given, keep=["MY_TOKEN"]) == {"MY_TOKEN": "t"}  # named in full, so it is wanted
+    assert scrub_environment(given, keep=["APP_*"]) == {"APP_MODE": "m"}
 
 
 def test_further_values_are_on_top() -> None:
-    assert scrubbed({"TERM": "xterm"}, set={"TERM": "dumb", "GIT_PAGER": "cat"}) == {"TERM": "dumb", "GIT_PAGER": "cat"}
+    assert scrub_environment({"TERM": "xterm"}, set={"TERM": "dumb", "GIT_PAGER": "cat"}) == {
+        "TERM": "dumb",
+        "GIT_PAGER": "cat",
+    }
 
 
 def test_the_environment_of_this_program_is_the_default_and_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "hush")
     before = dict(os.environ)
-    assert "SOME_API_KEY" not in scrubbed()
-    assert "SOME_API_KEY" not in placed(None, "/private")
+    assert "SOME_API_KEY" not in scrub_environment()
+    assert "SOME_API_KEY" not in redirect_temporary_files(None, "/private")
     assert dict(os.environ) == before
 
 
 def test_temporary_files_and_caches_go_to_the_private_place() -> None:
-    env = placed({"PATH": "/bin", "TEMP": "/elsewhere"}, "/private")
+    env = redirect_temporary_files({"PATH": "/bin", "TEMP": "/elsewhere"}, "/private")
     assert env == {
         "PATH": "/bin",
         "TMPDIR": "/private",

@@ -14,8 +14,8 @@ import pytest
 
 from handrail.errors import ToolError
 from handrail.shell.runner import jobs as module
-from handrail.shell.runner.jobs import Job, Jobs, Reading
-from handrail.shell.runner.order import Order
+from handrail.shell.runner.jobs import Job, JobOutput, Jobs
+from handrail.shell.runner.order import CommandOrder
 from handrail.shell.runner.registry import Runs
 from handrail.shell.runner.unattended import environment
 from tests.command import TIMEOUT
@@ -29,17 +29,17 @@ def jobs() -> Iterator[Jobs]:
 
 
 @pytest.fixture
-def order(tmp_path: Path) -> Callable[..., Order]:
+def order(tmp_path: Path) -> Callable[..., CommandOrder]:
     number = itertools.count()
 
-    def make(command: str, **options: Any) -> Order:
+    def make(command: str, **options: Any) -> CommandOrder:
         settings = {"env": environment(os.environ), "cwd": str(tmp_path), "grace": 0.3, **options}
-        return Order(command, str(tmp_path / f"{next(number)}.log"), **settings)
+        return CommandOrder(command, str(tmp_path / f"{next(number)}.log"), **settings)
 
     return make
 
 
-Make = Callable[..., Order]
+Make = Callable[..., CommandOrder]
 
 
 def until(holds: Callable[[], object]) -> None:
@@ -49,7 +49,7 @@ def until(holds: Callable[[], object]) -> None:
         time.sleep(0.005)
 
 
-def text(reading: Reading) -> str:
+def text(reading: JobOutput) -> str:
     return reading.view.text("[...]")
 
 

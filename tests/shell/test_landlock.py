@@ -13,8 +13,8 @@ import pytest
 
 from handrail import Session, Settings
 from handrail.shell.sandbox import seccomp
-from handrail.shell.sandbox.confinement import Confinement, TooWide, spread, usual_protected
-from handrail.shell.sandbox.landlock import LEAST, Confined, Rules, version
+from handrail.shell.sandbox.confinement import Confinement, TooWide, split_trees, usual_protected
+from handrail.shell.sandbox.landlock import LEAST, ConfinedThreads, RulesetCache, version
 
 needs_landlock = pytest.mark.skipif(
     version() < LEAST, reason=f"landlock {LEAST} or later is needed, this kernel has {version()}"
@@ -22,13 +22,13 @@ needs_landlock = pytest.mark.skipif(
 
 
 @pytest.fixture
-def confine(tmp_path: Path) -> Iterator[Callable[..., Confined]]:
-    made: list[Confined] = []
+def confine(tmp_path: Path) -> Iterator[Callable[..., ConfinedThreads]]:
+    made: list[ConfinedThreads] = []
     tmp = tmp_path / "private"
     tmp.mkdir()
 
-    def confined(fence: Confinement, threads: int = 2) -> Confined:
-        made.append(Confined(lambda: Rules(fence, tmp=str(tmp), tools=True), threads))
+    def confined(fence: Confinement, threads: int = 2) -> ConfinedThreads:
+        made.append(ConfinedThreads(lambda: RulesetCache(fence, tmp=str(tmp), tools=True), threads))
         return made[-1]
 
     yield confined
@@ -46,7 +46,7 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 
 @needs_landlock
 def test_a_confined_thread_writes_inside_and_not_outside_and_others_do_both(
-    tmp_path: Path, confine: Callable[..., Confined]
+    tmp_path: Path, confine: Callable[..., ConfinedThreads]
 ) -> None:
     inside, outside = folders(tmp_path)
     confined = confine(Confinement(writable=(str(inside),)))
@@ -74,7 +74,7 @@ def test_a_confined_thread_writes_inside_and_not_outside_and_others_do_both(
 
 @needs_landlock
 def test_what_the_file_tools_keep_for_themselves_is_theirs_to_write(
-    tmp_path: Path, confine: Callable[..., Confined]
+    tmp_path: Path, confine: Callable[..., ConfinedThreads]
 ) -> None:
     inside, outside = folders(tmp_path)
     confined = confine(Confinement(writable=(str(inside),), own=(str(outside),)))
@@ -83,7 +83,7 @@ def test_what_the_file_tools_keep_for_themselves_is_theirs_to_write(
 
 
 @needs_landlock
-def test_a_call_of_a_session_runs_in_a_confined_thread(tmp_path: Path, confine: Callable[..., Confined]) -> None:
+def test_a_call_of_a_session_runs_in_a_confined_thread(tmp_path: Path, confine: Callable[..., ConfinedThreads]) -> None:
     inside, _ = folders(tmp_path)
     state = tmp_path / "state"
     state.mkdir()
@@ -99,7 +99,7 @@ def test_a_call_of_a_session_runs_in_a_confined_thread(tmp_path: Path, confine: 
 
 @needs_landlock
 def test_work_that_asks_for_a_confined_thread_again_does_not_wait_for_itself(
-    tmp_path: Path, confine: Callable[..., Confined]
+    tmp_path: Path, confine: Callable[..., ConfinedThreads]
 ) -> None:
     confined = confine(Confinement(writable=(str(tmp_path),)), threads=1)
     assert confined.run(lambda: confined.run(lambda: threading.current_thread().name)).startswith("handrail-confined")
@@ -107,7 +107,7 @@ def test_work_that_asks_for_a_confined_thread_again_does_not_wait_for_itself(
 
 @needs_landlock
 def test_a_workspace_that_was_removed_and_made_anew_can_be_written_again(
-    tmp_path: Path, confine: Callable[..., Confined]
+    tmp_path: Path, confine: Callable[..., ConfinedThreads]
 ) -> None:
     inside, outside = folders(tmp_path)
     confined = confine(Confinement(writable=(str(inside), str(tmp_path / "later"))))
@@ -123,7 +123,7 @@ def test_a_workspace_that_was_removed_and_made_anew_can_be_written_again(
 
 
 @needs_landlock
-def test_more_work_than_threads_is_all_done(tmp_path: Path, confine: Callable[..., Confined]) -> None:
+def test_more_work_than_threads_is_all_done(tmp_path: Path, confine: Callable[..., ConfinedThreads]) -> None:
     confined = confine(Confinement(writable=(str(tmp_path),)), threads=2)
     names = [str(number) for number in range(20)]
     work = [threading.Thread(target=confined.run, args=((tmp_path / name).touch,)) for name in names]
@@ -135,7 +135,7 @@ def test_more_work_than_threads_is_all_done(tmp_path: Path, confine: Callable[..
 
 
 @needs_landlock
-def test_an_error_inside_comes_out_as_it_is(tmp_path: Path, confine: Callable[..., Confined]) -> None:
+def test_an_error_inside_comes_out_as_it_is(tmp_path: Path, confine: Callable[..., ConfinedThreads]) -> None:
     confined = confine(Confinement(writable=(str(tmp_path),)))
     with pytest.raises(ZeroDivisionError):
         confined.run(lambda: 1 // 0)
@@ -143,7 +143,7 @@ def test_an_error_inside_comes_out_as_it_is(tmp_path: Path, confine: Callable[..
 
 
 @needs_landlock
-def test_two_fences_hold_side_by_side(tmp_path: Path, confine: Callable[..., Confined]) -> None:
+def test_two_fences_hold_side_by_side(tmp_path: Path, confine: Callable[..., ConfinedThreads]) -> None:
     inside, outside = folders(tmp_path)
     one, two = confine(Confinement(writable=(str(inside),))), confine(Confinement(writable=(str(outside),)))
     one.run(lambda: (inside / "a").touch())
@@ -158,18 +158,18 @@ def test_the_neighbours_of_a_hidden_path_stand_for_the_tree(tmp_path: Path) -> N
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     (tmp_path / "link").symlink_to("a")
-    trees, split = spread([str(tmp_path)], [str(tmp_path / "a/b/secret")])
+    trees, split = split_trees([str(tmp_path)], [str(tmp_path / "a/b/secret")])
     assert sorted(trees) == [str(tmp_path / name) for name in ("a/b/open", "a/c", "d")]
     assert split == [str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a/b")]
-    assert spread([str(tmp_path / "a")], [str(tmp_path)]) == ([], [])
-    assert spread([str(tmp_path)], []) == ([str(tmp_path)], [])
+    assert split_trees([str(tmp_path / "a")], [str(tmp_path)]) == ([], [])
+    assert split_trees([str(tmp_path)], []) == ([str(tmp_path)], [])
 
 
 def test_hiding_beside_too_many_neighbours_is_refused(tmp_path: Path) -> None:
     for number in range(20):
         (tmp_path / str(number)).touch()
     with pytest.raises(TooWide):
-        spread([str(tmp_path)], [str(tmp_path / "3")], most=10)
+        split_trees([str(tmp_path)], [str(tmp_path / "3")], most=10)
 
 
 def test_a_path_with_a_nul_is_no_path() -> None:

@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.shell.runner import output
-from handrail.shell.runner.output import View, clean, pieces, view, whole
+from handrail.shell.runner.output import OutputView, clean, pieces, view, whole
 
-Look = Callable[..., View]
+Look = Callable[..., OutputView]
 
 
 @pytest.fixture
 def look(tmp_path: Path) -> Iterator[Look]:
     fds: list[int] = []
 
-    def make(raw: bytes, head: int, tail: int, start: int = 0) -> View:
+    def make(raw: bytes, head: int, tail: int, start: int = 0) -> OutputView:
         (tmp_path / "log").write_bytes(raw)
         fds.append(os.open(tmp_path / "log", os.O_RDONLY))
         return view(fds[-1], head, tail, start)

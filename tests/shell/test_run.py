@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from handrail.shell.runner.order import Ended, Order
+from handrail.shell.runner.order import CommandEnd, CommandOrder
 from handrail.shell.runner.registry import Runs
 from handrail.shell.runner.unattended import environment, interactive, meaning
 from handrail.shell.start_process import start_process
@@ -23,7 +23,7 @@ from tests.command import TIMEOUT
 from tests.patience import until_it_got_far_enough
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="what a command leaves behind is known on Linux only")
-Go = Callable[..., Ended]
+Go = Callable[..., CommandEnd]
 
 
 @pytest.fixture
@@ -34,28 +34,30 @@ def runs() -> Iterator[Runs]:
 
 
 @pytest.fixture
-def order(tmp_path: Path) -> Callable[..., Order]:
+def order(tmp_path: Path) -> Callable[..., CommandOrder]:
     number = itertools.count()
     (tmp_path / "logs").mkdir()
     (tmp_path / "here").mkdir()
 
-    def make(command: str, **options: Any) -> Order:
+    def make(command: str, **options: Any) -> CommandOrder:
         log = str(tmp_path / "logs" / str(next(number)))
         settings = {"env": environment(os.environ), "cwd": str(tmp_path / "here"), "grace": 0.3, **options}
-        return Order(command, log, **settings)
+        return CommandOrder(command, log, **settings)
 
     return make
 
 
 @pytest.fixture
-def go(runs: Runs, order: Callable[..., Order]) -> Go:
-    def run(command: str, timeout: float | None = 60, cancel: threading.Event | None = None, **options: Any) -> Ended:
+def go(runs: Runs, order: Callable[..., CommandOrder]) -> Go:
+    def run(
+        command: str, timeout: float | None = 60, cancel: threading.Event | None = None, **options: Any
+    ) -> CommandEnd:
         return runs.run(order(command, **options), timeout, cancel)
 
     return run
 
 
-def said(ended: Ended) -> bytes:
+def said(ended: CommandEnd) -> bytes:
     return Path(ended.log).read_bytes()
 
 
@@ -119,7 +121,7 @@ def test_a_command_too_long_for_an_argument_runs(go: Go) -> None:
     assert said(ended).split() == [b"300001"]
 
 
-def test_a_command_with_nul_is_refused_and_leaves_nothing_open(runs: Runs, order: Callable[..., Order]) -> None:
+def test_a_command_with_nul_is_refused_and_leaves_nothing_open(runs: Runs, order: Callable[..., CommandOrder]) -> None:
     before = len(os.listdir("/dev/fd"))
     with pytest.raises(ValueError, match="null"):
         runs.start(order("echo \0"))
@@ -128,7 +130,7 @@ def test_a_command_with_nul_is_refused_and_leaves_nothing_open(runs: Runs, order
     assert len(os.listdir("/dev/fd")) == before
 
 
-def test_a_log_that_exists_is_not_overwritten(runs: Runs, order: Callable[..., Order]) -> None:
+def test_a_log_that_exists_is_not_overwritten(runs: Runs, order: Callable[..., CommandOrder]) -> None:
     wanted = order("echo x")
     Path(wanted.log).write_bytes(b"mine")
     with pytest.raises(FileExistsError):
@@ -151,7 +153,7 @@ def test_last_words_after_term_are_kept(go: Go) -> None:
     assert said(ended) == b"hi\n" + b"\0" * 300_000 + b"bye\n"
 
 
-def test_a_cancel_from_another_thread_ends_it(runs: Runs, order: Callable[..., Order]) -> None:
+def test_a_cancel_from_another_thread_ends_it(runs: Runs, order: Callable[..., CommandOrder]) -> None:
     run = runs.start(order("echo $$; sleep 1000"))
     timer = threading.Timer(0.2, run.cancel)
     timer.start()
@@ -169,7 +171,7 @@ def test_an_event_ends_it(go: Go) -> None:
     timer.join()
 
 
-def test_a_command_may_be_kept_when_its_time_is_up(runs: Runs, order: Callable[..., Order]) -> None:
+def test_a_command_may_be_kept_when_its_time_is_up(runs: Runs, order: Callable[..., CommandOrder]) -> None:
     run = runs.start(order("echo early; sleep 0.5; echo late"))
     assert run.wait(timeout=0.1, keep=True) is None
     ended = run.wait(timeout=TIMEOUT)
@@ -226,7 +228,7 @@ def test_a_stray_cannot_fill_the_disk(go: Go) -> None:
 
 
 def test_a_hundred_commands_at_once_keep_to_themselves(go: Go) -> None:
-    ends: dict[int, Ended] = {}
+    ends: dict[int, CommandEnd] = {}
 
     def one(number: int) -> None:
         ends[number] = go(f"echo {number}; sleep 0.05; echo {number} >&2; exit {number}")
@@ -250,16 +252,16 @@ def test_many_commands_leave_no_descriptor_and_no_thread(go: Go) -> None:
     assert len(os.listdir("/dev/fd")) == before and threading.active_count() == threads
 
 
-def test_after_the_close_nothing_is_started(runs: Runs, order: Callable[..., Order]) -> None:
+def test_after_the_close_nothing_is_started(runs: Runs, order: Callable[..., CommandOrder]) -> None:
     runs.close()
     runs.close()
     with pytest.raises(RuntimeError):
         runs.start(order("true"))
 
 
-def test_a_close_brings_back_whoever_waits(runs: Runs, order: Callable[..., Order]) -> None:
+def test_a_close_brings_back_whoever_waits(runs: Runs, order: Callable[..., CommandOrder]) -> None:
     run = runs.start(order("sleep 1000"))
-    ends: list[Ended | None] = []
+    ends: list[CommandEnd | None] = []
     waiting = threading.Thread(target=lambda: ends.append(run.wait()))
     waiting.start()
     time.sleep(0.1)

@@ -16,7 +16,7 @@ import pytest
 
 from handrail.errors import NoSandbox
 from handrail.shell.sandbox.choose import Boundary, choose, probe
-from handrail.shell.sandbox.confinement import Confinement, Limits
+from handrail.shell.sandbox.confinement import Confinement, ResourceLimits
 from tests.command import TIMEOUT
 from tests.shell.boundaries import MakeBoundary, World, bash, boundary_or_skip, python
 
@@ -128,7 +128,7 @@ def test_an_environment_that_was_forgotten_is_a_scrubbed_one(
 def test_a_gate_of_the_caller_is_waited_at_and_the_limits_are_on_by_then(
     make_boundary: MakeBoundary, world: World
 ) -> None:
-    boundary = make_boundary(limits=Limits(file_bytes=1 << 20))
+    boundary = make_boundary(limits=ResourceLimits(file_bytes=1 << 20))
     entry, gate = os.pipe()
     env = {"PATH": os.environ["PATH"], "BASH_ENV": f"/proc/self/fd/{entry}"}
     script = f"ulimit -f; cat /proc/{os.getpid()}/task/*/environ 2>/dev/null | wc -c; env | grep -c BASH_ENV"
@@ -159,7 +159,7 @@ def test_a_script_in_memory_runs(make_boundary: MakeBoundary, world: World) -> N
 
 
 def test_limits_are_on_before_the_command_begins(make_boundary: MakeBoundary, world: World) -> None:
-    boundary = make_boundary(limits=Limits(processes=500, file_bytes=1 << 20, memory_bytes=1 << 32))
+    boundary = make_boundary(limits=ResourceLimits(processes=500, file_bytes=1 << 20, memory_bytes=1 << 32))
     script = "ulimit -u; ulimit -f; ulimit -v; ulimit -c; head -c 2000000 /dev/zero >big; wc -c <big"
     _, said = bash(boundary, script, world.work)
     numbers = [line for line in said.splitlines() if line.strip().isdigit()]
@@ -167,7 +167,7 @@ def test_limits_are_on_before_the_command_begins(make_boundary: MakeBoundary, wo
 
 
 def test_limits_hold_without_a_boundary_too(world: World) -> None:
-    boundary = choose("off", False, world.fence(limits=Limits(file_bytes=1 << 20)))
+    boundary = choose("off", False, world.fence(limits=ResourceLimits(file_bytes=1 << 20)))
     try:
         assert bash(boundary, "ulimit -f", world.work) == (0, "1024\n")
     finally:

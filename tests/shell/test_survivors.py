@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from handrail.shell.runner import process_tree
-from handrail.shell.runner.order import Order
+from handrail.shell.runner.order import CommandOrder
 from handrail.shell.runner.registry import Runs
 from handrail.shell.runner.run import Run
 from handrail.shell.runner.unattended import environment
@@ -133,7 +133,7 @@ def until(holds: Callable[[], object], seconds: float = TIMEOUT) -> None:
 
 
 def start(runs: Runs, tmp_path: Path, command: str, unique: str) -> Run:
-    order = Order(
+    order = CommandOrder(
         command.replace("U", unique), str(tmp_path / "log"), environment(os.environ), str(tmp_path), grace=0.2
     )
     run = runs.start(order)

@@ -15,7 +15,7 @@ from handrail.files.artefacts import Artefacts
 from handrail.model import Result
 from handrail.shell.effects.effects import effects
 from handrail.shell.sandbox.confinement import MOST_MASKED
-from handrail.shell.terminal import Options, Terminal
+from handrail.shell.terminal import Terminal, TerminalOptions
 
 Make = Callable[..., Session]
 
@@ -82,7 +82,7 @@ def _terminal(tmp_path: Path, hidden: Callable[[], list[str]]) -> Terminal:
     work = tmp_path / "work"
     work.mkdir()
     terminal = Terminal(
-        (str(work),), Artefacts(str(tmp_path / "kept"), 1 << 20), Options("bwrap", required=True, hidden=hidden)
+        (str(work),), Artefacts(str(tmp_path / "kept"), 1 << 20), TerminalOptions("bwrap", required=True, hidden=hidden)
     )
     try:
         terminal.boundary  # noqa: B018 - made when it is asked for

@@ -12,7 +12,7 @@ import pytest
 
 from handrail import Session
 from handrail.files.recovery import intents, part, recover
-from handrail.journal.queries import Reader
+from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal
 from handrail.workspace import Root
 from tests.journal.wired import tree
@@ -209,7 +209,7 @@ def test_moves_come_back_by_undo_and_go_again(tmp_path: Path, root: Path, kept: 
     then = tree(root)
     report = session.undo(session=session.origin.session)
     assert tree(root) == was and not report.conflicts
-    with Reader(str(tmp_path / "journal0.db")) as reader:
+    with JournalReader(str(tmp_path / "journal0.db")) as reader:
         session.undo(call=reader.calls()[-1].seq)
     assert tree(root) == then
 

@@ -14,7 +14,7 @@ from handrail.cli.output import Screen, Stop, UsageError, as_line, safe, write
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
-    from handrail.journal.queries import CallRow, Reader
+    from handrail.journal.queries import CallRow, JournalReader
 
 _ABOUT = """\
 Show the calls that were made, refusals included, the newest last.
@@ -66,12 +66,12 @@ def journal_path(options: argparse.Namespace) -> str:
     return default_path(state_directory(state))
 
 
-def open_reader(options: argparse.Namespace) -> Reader:
+def open_reader(options: argparse.Namespace) -> JournalReader:
     from handrail.journal import JournalFailed
-    from handrail.journal.queries import Reader
+    from handrail.journal.queries import JournalReader
 
     try:
-        return Reader(journal_path(options))
+        return JournalReader(journal_path(options))
     except JournalFailed as error:
         raise said(error) from None
 
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
             raise said(error) from None
 
 
-def _verify(reader: Reader, as_json: bool) -> int:
+def _verify(reader: JournalReader, as_json: bool) -> int:
     broken = reader.verify()
     if as_json:
         write(as_line(asdict(broken) if broken else {"seq": None, "why": None}) + "\n")
@@ -108,7 +108,7 @@ def _verify(reader: Reader, as_json: bool) -> int:
     return 1 if broken else 0
 
 
-def _log(reader: Reader, options: argparse.Namespace) -> int:
+def _log(reader: JournalReader, options: argparse.Namespace) -> int:
     newest = reader.newest()
     screen = Screen(sys.stdout)
     for row in reader.each(limit=options.limit or -1, session=options.session):
@@ -123,7 +123,7 @@ def _log(reader: Reader, options: argparse.Namespace) -> int:
     return 0
 
 
-def _shown(row: CallRow, reader: Reader, screen: Screen, as_json: bool) -> bool:
+def _shown(row: CallRow, reader: JournalReader, screen: Screen, as_json: bool) -> bool:
     if as_json:
         return write(as_line(plain(row, reader)) + "\n")
     code = f" {row.error}" if row.error else ""
@@ -151,7 +151,7 @@ def when(nanoseconds: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(nanoseconds / 1e9))
 
 
-def plain(row: CallRow, reader: Reader) -> dict[str, Any]:
+def plain(row: CallRow, reader: JournalReader) -> dict[str, Any]:
     """A call as JSON values."""
     files = [{**asdict(one), "path": safe(one.path)} for one in reader.files(row.seq)]
     # The key keeps its first name, "touches", as in the JSON of `batch`: programs read it.

@@ -162,7 +162,7 @@ def _as_json(verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -> dict[s
 
 
 def _test(options: argparse.Namespace) -> int:
-    from handrail.policy.check import idle
+    from handrail.policy.check import find_ineffective_rules
 
     files = _files(options)
     if not files:
@@ -173,7 +173,7 @@ def _test(options: argparse.Namespace) -> int:
         state = ", locked" if file.locked else "" if file.trusted else ", not trusted: it loosens nothing"
         write(f"{escape(file.path)}: {len(file.rules)} rules, {examples} examples hold ({file.origin}{state})\n")
     root, home = os.path.realpath(options.workspace), os.path.realpath(os.path.expanduser("~"))
-    never = idle(files, root, home)
+    never = find_ineffective_rules(files, root, home)
     for rule, why in never:
         warn(f"{rule.source}: never decides: {rule.text}: {why}")
     return 1 if never else 0

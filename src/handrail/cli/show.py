@@ -13,7 +13,7 @@ from handrail.cli.output import Screen, UsageError, as_document, painted, write
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
-    from handrail.journal.queries import CallRow, FileRow, Reader
+    from handrail.journal.queries import CallRow, FileRow, JournalReader
 
 _ABOUT = """\
 Show one call: its arguments (secrets are masked), the verdict with its rule, what became of which file, the diff and
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _worded(row: CallRow, reader: Reader) -> str:
+def _worded(row: CallRow, reader: JournalReader) -> str:
     screen = Screen(sys.stdout)
     code = f" {row.error}" if row.error else ""
     took = f", {row.duration:.1f} ms" if row.duration is not None else ""

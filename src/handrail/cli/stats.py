@@ -13,7 +13,7 @@ from handrail.cli.log import add_journal, open_reader, said
 from handrail.cli.output import Screen, as_document, write
 
 if TYPE_CHECKING:
-    from handrail.journal.images import Use
+    from handrail.journal.images import StorageUse
     from handrail.journal.queries import ToolStats
 
 _ABOUT = """\
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _table(tools: list[ToolStats], codes: dict[str, int], use: Use, size: int) -> str:
+def _table(tools: list[ToolStats], codes: dict[str, int], use: StorageUse, size: int) -> str:
     screen = Screen(sys.stdout)
     head = ("tool", "calls", "failed", "refused", "bytes out", "tokens in", "tokens out", "mean ms")
     parts = [screen.worded((f"{head[0]:16}" + "".join(f"{name:>12}" for name in head[1:]), "bold"))]

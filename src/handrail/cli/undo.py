@@ -67,7 +67,7 @@ def _undone(options: argparse.Namespace) -> UndoReport:
     from handrail.files.recovery import recover
     from handrail.journal import JournalFailed, Origin
     from handrail.journal.store import SqliteJournal
-    from handrail.journal.undo import CannotUndo, Hands, UnknownCall, undo
+    from handrail.journal.undo import CannotUndo, UndoContext, UnknownCall, undo
     from handrail.workspace import Root, Workspace
 
     config = open_config()
@@ -77,7 +77,7 @@ def _undone(options: argparse.Namespace) -> UndoReport:
     workspace = Workspace([Root(options.workspace), *roots])
     locks = Locks(os.path.join(state_directory(settings.state), "locks"), recover, settings.lock_seconds)
     saving = Saving(settings.durable, settings.hard_links)
-    hands = Hands(
+    hands = UndoContext(
         workspace, locks, saving, settings.most_edit_bytes, Origin("undo", "", os.path.realpath(workspace.home))
     )
     journal = SqliteJournal(

@@ -38,7 +38,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class BeforeImage:
     """A file that something else than a commit may change: a command that is about to run."""
 
     path: str
@@ -49,7 +49,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class MovedEntry:
     """One thing of a move or a removal that is made as it stands: it goes from its path, or comes to it."""
 
     path: str
@@ -71,7 +71,7 @@ class PendingRecord:
     accesses: tuple[Access, ...]
     verdict: Verdict | None
     """None for a call that was stopped before it could be judged."""
-    changes: Sequence[Change | Kept | Piece] = ()
+    changes: Sequence[Change | BeforeImage | MovedEntry] = ()
     origin: Origin = Origin()
 
 
@@ -82,7 +82,7 @@ class Token:
     seq: int
     """The number of the call in the journal; 0 if nothing was written down."""
     attempt: int = 0
-    changes: tuple[Change | Kept | Piece, ...] = ()
+    changes: tuple[Change | BeforeImage | MovedEntry, ...] = ()
     warning: str = ""
     """Why the journal could not be written, where that stops nothing."""
     unkept: tuple[str, ...] = ()

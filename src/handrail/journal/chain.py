@@ -25,7 +25,7 @@ _encoder = json.JSONEncoder(separators=(",", ":"), default=bytes.hex)
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ChainEntry:
     """One entry of the chain: its place and its hash."""
 
     n: int
@@ -33,7 +33,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenEntry:
     """Where a journal is not what was written."""
 
     seq: int
@@ -41,7 +41,7 @@ class Broken:
     why: str
 
 
-def link(before: str, n: int, seq: int, stage: str, content: Sequence[Any]) -> str:
+def entry_hash(before: str, n: int, seq: int, stage: str, content: Sequence[Any]) -> str:
     """The hash of an entry: over the one before, its place, and all that it stands for."""
     text = _encoder.encode([before, n, seq, stage, content])
     return hashlib.sha256(text.encode("ascii")).hexdigest()
@@ -54,7 +54,7 @@ class Anchor:
         self.path = path
         self._fd = -1
 
-    def read(self) -> Link | None:
+    def read(self) -> ChainEntry | None:
         """The newest entry that is known; None if there is no anchor. One that cannot be read counts as a wrong one."""
         try:
             with open(self.path, "rb") as file:
@@ -63,7 +63,7 @@ class Anchor:
             return None
         return _parsed(raw)
 
-    def move(self, to: Link) -> None:
+    def move(self, to: ChainEntry) -> None:
         """Remember ``to``, unless another process has gone further."""
         if self._fd < 0:
             self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -82,6 +82,6 @@ class Anchor:
             self._fd = -1
 
 
-def _parsed(raw: bytes) -> Link:
+def _parsed(raw: bytes) -> ChainEntry:
     found = _ANCHOR.fullmatch(raw)
-    return Link(int(found[1]), found[2].decode("ascii")) if found else Link(0, "unreadable")
+    return ChainEntry(int(found[1]), found[2].decode("ascii")) if found else ChainEntry(0, "unreadable")

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from handrail.journal.chain import GENESIS, Anchor, Link, link
-from handrail.journal.rows import FILE, SCHEMA, VERSION, covered
+from handrail.journal.chain import GENESIS, Anchor, ChainEntry, entry_hash
+from handrail.journal.rows import FILE, SCHEMA, VERSION, hashed_columns
 from handrail.secrets.masking import Mask
 
 _WAIT = 10.0
@@ -76,7 +76,7 @@ class Database:
             raise sqlite3.DatabaseError("it is damaged: its salt is missing")
         return found[0]
 
-    def _note_loss(self, known: Link | None) -> None:
+    def _note_loss(self, known: ChainEntry | None) -> None:
         """Write down, for good, that entries which the anchor knows are not there."""
         if known is None or self._has(known):
             return
@@ -86,7 +86,7 @@ class Database:
                 self.insert("lost", "n, time, anchor_n, anchor_hash", (head.n, time.time_ns(), known.n, known.hash))
                 head.enter(0, "lost", [known.n, known.hash])
 
-    def _has(self, entry: Link) -> bool:
+    def _has(self, entry: ChainEntry) -> bool:
         at = "SELECT hash FROM chain WHERE n = ?"
         if self.connection.execute(at, (entry.n,)).fetchone() == (entry.hash,):
             return True
@@ -122,7 +122,7 @@ class Database:
                 if self.connection.in_transaction:
                     run("ROLLBACK")
             raise
-        self.anchor.move(Link(head.n, head.hash))
+        self.anchor.move(ChainEntry(head.n, head.hash))
         if head.trimmed:
             run("PRAGMA incremental_vacuum(256)").fetchall()
 
@@ -164,10 +164,10 @@ class Head:
     def chain(self, seq: int, stage: str, content: Sequence[Any] | None = None) -> None:
         """Add what was just written to the chain: ``content`` if that is known for sure, else what the tables say."""
         self.n += 1
-        self.enter(seq, stage, covered(self._opened.connection, seq, stage) if content is None else content)
+        self.enter(seq, stage, hashed_columns(self._opened.connection, seq, stage) if content is None else content)
 
     def enter(self, seq: int, stage: str, content: Sequence[Any]) -> None:
-        self.hash = link(self.hash, self.n, seq, stage, content)
+        self.hash = entry_hash(self.hash, self.n, seq, stage, content)
         self._opened.insert("chain", "n, seq, stage, hash", (self.n, seq, stage, self.hash))
 
 

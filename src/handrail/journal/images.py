@@ -36,7 +36,7 @@ class Packed:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class StorageUse:
     """What the images take."""
 
     count: int
@@ -105,5 +105,7 @@ def load(db: sqlite3.Connection, digests: Iterable[str]) -> dict[str, bytes]:
     return found
 
 
-def use(db: sqlite3.Connection) -> Use:
-    return Use(*db.execute("SELECT count(*), coalesce(sum(size), 0), coalesce(sum(stored), 0) FROM images").fetchone())
+def storage_use(db: sqlite3.Connection) -> StorageUse:
+    return StorageUse(
+        *db.execute("SELECT count(*), coalesce(sum(size), 0), coalesce(sum(stored), 0) FROM images").fetchone()
+    )

@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 from handrail.journal import JournalFailed
 from handrail.journal import images as kept
-from handrail.journal.chain import GENESIS, Anchor, Broken, Link, link
-from handrail.journal.rows import CALL_COLUMNS, FILE_COLUMNS, VERSION, covered
+from handrail.journal.chain import GENESIS, Anchor, BrokenEntry, ChainEntry, entry_hash
+from handrail.journal.rows import CALL_COLUMNS, FILE_COLUMNS, VERSION, hashed_columns
 
 UNDO = "Undo"
 """The name under which an undo is in the journal."""
@@ -73,7 +73,7 @@ class CallRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Brief:
+class CallSummary:
     """What an undo needs to know of a call."""
 
     seq: int
@@ -86,7 +86,9 @@ class Brief:
     """Whether the command may have changed more than was kept."""
 
     @classmethod
-    def of(cls, seq: int, tool: str, status: str | None, rule: str | None, arguments: Any, accesses: Any) -> Brief:
+    def of(
+        cls, seq: int, tool: str, status: str | None, rule: str | None, arguments: Any, accesses: Any
+    ) -> CallSummary:
         undone = None
         if (tool, rule) == (UNDO, "undo"):
             named = arguments.get("undone") if isinstance(arguments, dict) else None
@@ -113,7 +115,7 @@ class ToolStats:
     milliseconds: float
 
 
-class Reader:
+class JournalReader:
     """A journal that is only read, whoever writes to it meanwhile."""
 
     def __init__(self, path: str) -> None:
@@ -130,7 +132,7 @@ class Reader:
             self.db.close()
             raise JournalFailed(journal=self.path, why=f"its format is {version}, and {VERSION} is what is known here")
 
-    def __enter__(self) -> Reader:
+    def __enter__(self) -> JournalReader:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -169,7 +171,7 @@ class Reader:
             yield from map(_call, found)
             seq = found[-1][0] + 1 if found else None
 
-    def changing(self, *, first: int = 0, session: str = "", workspace: str = "") -> Iterator[Brief]:
+    def changing(self, *, first: int = 0, session: str = "", workspace: str = "") -> Iterator[CallSummary]:
         """The calls from number ``first`` on that have changed files, or ran a command; the newest first."""
         where, values = ["seq >= ?"], [first]  # type: tuple[list[str], list[Any]]
         if session:
@@ -181,7 +183,7 @@ class Reader:
         with self.errors():
             yield from map(_brief, self.db.execute(query, values))
 
-    def changed(self, *, session: str = "", workspace: str = "") -> Generator[Brief, None, None]:
+    def changed(self, *, session: str = "", workspace: str = "") -> Generator[CallSummary, None, None]:
         """The calls that have changed files, or tried to, and all undos; the newest first.
 
         The table of files is gone through and not that of calls: most calls change nothing, and their rows are big.
@@ -198,12 +200,12 @@ class Reader:
                     before = row[0]
                     yield _brief(row)
 
-    def brief(self, call: str | int) -> tuple[Brief, str] | None:
+    def brief(self, call: str | int) -> tuple[CallSummary, str] | None:
         """The call of that number or id, as an undo sees it, and its workspace."""
         row = self.one(call)
         if row is None:
             return None
-        return Brief.of(row.seq, row.tool, row.status, row.rule, row.arguments, row.accesses), row.workspace
+        return CallSummary.of(row.seq, row.tool, row.status, row.rule, row.arguments, row.accesses), row.workspace
 
     def has_session(self, session: str) -> bool:
         with self.errors():
@@ -255,10 +257,10 @@ class Reader:
         with self.errors():
             return kept.load(self.db, digests)
 
-    def use(self) -> kept.Use:
+    def use(self) -> kept.StorageUse:
         """What before-images take."""
         with self.errors():
-            return kept.use(self.db)
+            return kept.storage_use(self.db)
 
     def stats(self, *, session: str = "") -> tuple[list[ToolStats], dict[str, int]]:
         """Figures per tool, and how often a call ended in which code."""
@@ -274,7 +276,7 @@ class Reader:
             tools = [ToolStats(*row) for row in self.db.execute(per_tool, values)]
             return tools, {code: count for code, count in self.db.execute(codes, values) if code}
 
-    def verify(self) -> Broken | None:
+    def verify(self) -> BrokenEntry | None:
         """The first place where the journal is not what was written; None if it is whole."""
         anchor = Anchor(self.path + ".anchor").read()  # first: it is never ahead of the database
         with self.errors():
@@ -284,40 +286,40 @@ class Reader:
             finally:
                 self.db.execute("ROLLBACK")
 
-    def _verify(self, anchor: Link | None) -> Broken | None:
-        last, seq_before = Link(0, GENESIS), 0
+    def _verify(self, anchor: ChainEntry | None) -> BrokenEntry | None:
+        last, seq_before = ChainEntry(0, GENESIS), 0
         held = anchor is None
         attempts: dict[int, int] = {}
         for n, seq, stage, digest in self.db.execute("SELECT n, seq, stage, hash FROM chain ORDER BY n"):
             if stage == "lost":
                 row = self.db.execute("SELECT anchor_n, anchor_hash FROM lost WHERE n = ?", (n,)).fetchone()
-                return Broken(seq_before + 1, f"the end of the journal was lost or cut off here {_told(row)}")
+                return BrokenEntry(seq_before + 1, f"the end of the journal was lost or cut off here {_told(row)}")
             if n != last.n + 1:
-                return Broken(seq_before + 1, "one or more entries are missing before this one")
-            content = covered(self.db, seq, stage)
+                return BrokenEntry(seq_before + 1, "one or more entries are missing before this one")
+            content = hashed_columns(self.db, seq, stage)
             if content[0] is None:
-                return Broken(seq, "the row is missing")
-            if link(last.hash, n, seq, stage, content) != digest:
-                return Broken(seq, "the row is not what was written")
+                return BrokenEntry(seq, "the row is missing")
+            if entry_hash(last.hash, n, seq, stage, content) != digest:
+                return BrokenEntry(seq, "the row is not what was written")
             attempts[seq] = attempts.get(seq, 0) + (not stage.startswith("end"))
-            last, seq_before = Link(n, digest), max(seq, seq_before)
+            last, seq_before = ChainEntry(n, digest), max(seq, seq_before)
             held = held or (anchor is not None and (n, digest) == (anchor.n, anchor.hash))
         if (last.n, last.hash) != self.db.execute("SELECT n, hash FROM head").fetchone():
-            return Broken(seq_before + 1, "one or more rows are missing at the end")
+            return BrokenEntry(seq_before + 1, "one or more rows are missing at the end")
         if not held:
-            return Broken(
+            return BrokenEntry(
                 seq_before + 1, "rows that were there are missing at the end (cut off, or lost in a power cut)"
             )
         return self._added(attempts)
 
-    def _added(self, attempts: dict[int, int]) -> Broken | None:
+    def _added(self, attempts: dict[int, int]) -> BrokenEntry | None:
         """Rows that nobody has put into the chain."""
         for (seq,) in self.db.execute("SELECT seq FROM calls ORDER BY seq"):
             if seq not in attempts:
-                return Broken(seq, "the row was added by something else")
+                return BrokenEntry(seq, "the row was added by something else")
         for seq, attempt in self.db.execute("SELECT seq, max(attempt) FROM files GROUP BY seq"):
             if attempt >= attempts.get(seq, 0):
-                return Broken(seq, "a file was added to the row by something else")
+                return BrokenEntry(seq, "a file was added to the row by something else")
         return None
 
 
@@ -337,9 +339,9 @@ def _call(row: Sequence[Any]) -> CallRow:
     return CallRow(**named)
 
 
-def _brief(row: Sequence[Any]) -> Brief:
+def _brief(row: Sequence[Any]) -> CallSummary:
     seq, tool, status, rule, arguments, accesses = row
-    return Brief.of(seq, tool, status, rule, _parsed(arguments), _parsed(accesses))
+    return CallSummary.of(seq, tool, status, rule, _parsed(arguments), _parsed(accesses))
 
 
 def _parsed(text: str | None) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 
 from handrail.files.changes import Change, SubtreeEntry
 from handrail.files.versions import hash_bytes
-from handrail.journal import Kept, PendingRecord, Piece, Record
+from handrail.journal import BeforeImage, MovedEntry, PendingRecord, Record
 from handrail.journal.images import SCHEMA as IMAGES
 from handrail.model import Access
 from handrail.secrets.masking import Mask
@@ -62,23 +62,23 @@ def begin_row(record: PendingRecord, now: int, mask: Mask) -> tuple[Any, ...]:
     return (
         now,
         *_where(origin.session, origin.workspace, origin.dialect),
-        clean(call.tool)[:200],
-        clean(call.id)[:200],
+        escape_surrogates(call.tool)[:200],
+        escape_surrogates(call.id)[:200],
         os.getpid(),
         _json(mask.value(call.arguments)),
         _length(call.arguments),
         _json([_touch(t, mask, hide) for t in record.accesses]),
         verdict.decision if verdict else None,
-        clean(verdict.rule) if verdict else None,
-        clean(origin.hide(verdict.why)) if verdict else None,
-        clean(verdict.source) if verdict else None,
+        escape_surrogates(verdict.rule) if verdict else None,
+        escape_surrogates(origin.hide(verdict.why)) if verdict else None,
+        escape_surrogates(verdict.source) if verdict else None,
     )
 
 
 @lru_cache(64)
 def _where(session: str, workspace: str, dialect: str) -> tuple[str, bytes, str]:
     """The columns that are the same for all calls of a session."""
-    return clean(session), os.fsencode(workspace), clean(dialect)
+    return escape_surrogates(session), os.fsencode(workspace), escape_surrogates(dialect)
 
 
 def end_row(record: Record, now: int, mask: Mask) -> tuple[Any, ...]:
@@ -91,21 +91,21 @@ def end_row(record: Record, now: int, mask: Mask) -> tuple[Any, ...]:
         now,
         result.status,
         error.code if error else None,
-        mask.text(clean(error.message)[:_HEAD]) if error else None,
+        mask.text(escape_surrogates(error.message)[:_HEAD]) if error else None,
         round(result.time_ms, 3),
-        mask.text(clean(diff)) if isinstance(diff, str) else None,
+        mask.text(escape_surrogates(diff)) if isinstance(diff, str) else None,
         exit_code if isinstance(exit_code, int) else None,
-        mask.text(clean(text[:_HEAD])),
+        mask.text(escape_surrogates(text[:_HEAD])),
         len(text),
         len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")),
         _json([[note.code, note.text[:_HEAD]] for note in result.notes]) if result.notes else "[]",
-        mask.text(clean(record.origin.hide(trace))) if trace else "",
+        mask.text(escape_surrogates(record.origin.hide(trace))) if trace else "",
     )
 
 
-def pieces(changes: Sequence[Change | Kept | Piece]) -> list[Change | Kept | Piece]:
+def split_changes(changes: Sequence[Change | BeforeImage | MovedEntry]) -> list[Change | BeforeImage | MovedEntry]:
     """The changes one by one: each thing in a directory that is moved or removed is one of its own."""
-    found: list[Change | Kept | Piece] = []
+    found: list[Change | BeforeImage | MovedEntry] = []
     for change in changes:
         if not isinstance(change, Change) or change.subtree is None:
             found.append(change)
@@ -115,10 +115,10 @@ def pieces(changes: Sequence[Change | Kept | Piece]) -> list[Change | Kept | Pie
             below = f"/{entry.inner}" if entry.inner else ""
             if source is not None:
                 old = source + below
-                found.append(Piece(change.path.real + below, entry, False, old, top=not below))
-                found.append(Piece(old, entry, True))
+                found.append(MovedEntry(change.path.real + below, entry, False, old, top=not below))
+                found.append(MovedEntry(old, entry, True))
             else:
-                found.append(Piece(change.path.real + below, entry, True))
+                found.append(MovedEntry(change.path.real + below, entry, True))
     return found
 
 
@@ -129,15 +129,15 @@ def state(entry: SubtreeEntry) -> str:
     return hash_bytes(entry.raw) if entry.kind == "file" else LINK + hash_bytes(entry.raw)
 
 
-def file_row(place: int, change: Change | Kept | Piece) -> tuple[Any, ...]:
+def file_row(place: int, change: Change | BeforeImage | MovedEntry) -> tuple[Any, ...]:
     """What is known of a file before it changes."""
-    if isinstance(change, Piece):
+    if isinstance(change, MovedEntry):
         what, mode = state(change.entry), change.entry.mode
         source = os.fsencode(change.moved_from) if change.moved_from else None
         made = _json(_missing(change.path) if change.top else [])
         states = (what, mode, ABSENT) if change.goes else (ABSENT, None, what)
         return (place, os.fsencode(change.path), 0, *states, source, made)
-    if isinstance(change, Kept):
+    if isinstance(change, BeforeImage):
         before = ABSENT if change.before is None else hash_bytes(change.before)
         return (place, os.fsencode(change.path), 1, before, change.mode, None, None, _json(_missing(change.path)))
     real = change.path.real
@@ -156,27 +156,27 @@ def file_row(place: int, change: Change | Kept | Piece) -> tuple[Any, ...]:
 
 
 def after_row(
-    change: Change | Kept | Piece, before: str, planned: str | None, made: bool
+    change: Change | BeforeImage | MovedEntry, before: str, planned: str | None, made: bool
 ) -> tuple[str | None, int | None]:
     """What a file is after the call: its hash and mode."""
-    if isinstance(change, Piece):
+    if isinstance(change, MovedEntry):
         if not change.sure:
             return _standing(change.path)
         stands = made != change.goes
         return (planned if made else before), (change.entry.mode if stands else None)
-    if isinstance(change, Kept):
+    if isinstance(change, BeforeImage):
         return _standing(change.path)
     return (planned if made else before), mode_of(change.path.real)
 
 
-def contents(changes: Sequence[Change | Kept | Piece]) -> dict[str, bytes]:
+def replaced_contents(changes: Sequence[Change | BeforeImage | MovedEntry]) -> dict[str, bytes]:
     """All that is replaced, by hash."""
     found: dict[str, bytes] = {}
     for change in changes:
-        if isinstance(change, Piece):
+        if isinstance(change, MovedEntry):
             if change.goes and change.entry.kind != "directory":
                 found[hash_bytes(change.entry.raw)] = change.entry.raw
-        elif isinstance(change, Kept):
+        elif isinstance(change, BeforeImage):
             if change.before is not None:
                 found[hash_bytes(change.before)] = change.before
         elif change.before:
@@ -184,7 +184,7 @@ def contents(changes: Sequence[Change | Kept | Piece]) -> dict[str, bytes]:
     return found
 
 
-def covered(db: sqlite3.Connection, seq: int, stage: str, row: Sequence[Any] | None = None) -> list[Any]:
+def hashed_columns(db: sqlite3.Connection, seq: int, stage: str, row: Sequence[Any] | None = None) -> list[Any]:
     """What the hash of an entry covers, as it stands in the tables; `stage` is `begin 2`, `end 2` or `whole 0`."""
     what, _, attempt = stage.partition(" ")
     columns = {"begin": BEGIN, "end": END, "whole": f"{BEGIN}, {END}"}[what]
@@ -214,7 +214,7 @@ def _touch(access: Access, mask: Mask, hide: Callable[[str], str]) -> list[str]:
     return [access.action, mask.text(hide(access.target)), hide(access.path), *more]
 
 
-def clean(text: str) -> str:
+def escape_surrogates(text: str) -> str:
     """Text that a database takes: half characters are written as escapes."""
     if text.isascii():
         return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from handrail.journal.queries import Brief, Reader
+from handrail.journal.queries import CallSummary, JournalReader
 
 
 class UnknownCall(LookupError):
@@ -12,8 +12,8 @@ class UnknownCall(LookupError):
 
 
 def choose(
-    reader: Reader, workspace: str, call: str | int | None, since: str | int | None, session: str | None
-) -> list[Brief]:
+    reader: JournalReader, workspace: str, call: str | int | None, since: str | int | None, session: str | None
+) -> list[CallSummary]:
     """The calls that are meant, the latest first. Of several, those that only looked are left out."""
     if call is not None or since is not None:
         wanted = call if call is not None else since
@@ -32,7 +32,7 @@ def choose(
     return [last]
 
 
-def last_change(reader: Reader, *, session: str = "", workspace: str = "") -> Brief | None:
+def last_change(reader: JournalReader, *, session: str = "", workspace: str = "") -> CallSummary | None:
     """The newest call of a session or workspace that has changed something and is not undone."""
     undone: set[int] = set()
     with contextlib.closing(reader.changed(session=session, workspace=workspace)) as calls:

@@ -15,9 +15,19 @@ import time
 from collections.abc import Callable, Mapping
 
 from handrail.files.changes import Change
-from handrail.journal import JournalFailed, Kept, PendingRecord, Piece, Record, Token, images
+from handrail.journal import BeforeImage, JournalFailed, MovedEntry, PendingRecord, Record, Token, images
 from handrail.journal.database import Database, Head
-from handrail.journal.rows import BEGIN, END, after_row, as_stored, begin_row, contents, end_row, file_row, pieces
+from handrail.journal.rows import (
+    BEGIN,
+    END,
+    after_row,
+    as_stored,
+    begin_row,
+    end_row,
+    file_row,
+    replaced_contents,
+    split_changes,
+)
 from handrail.journal.writer import Writer, reason
 
 BUDGET = 1 << 30
@@ -80,8 +90,8 @@ class SqliteJournal:
 
     def _begin(self, pending: PendingRecord, token: Token | None) -> Token:
         attempt = token.attempt + 1 if token and token.seq else 0
-        changes = pieces(pending.changes)
-        wanted = contents(changes)
+        changes = split_changes(pending.changes)
+        wanted = replaced_contents(changes)
         ready = self._packed(wanted)
         big = {digest for digest, one in ready.items() if len(one.data) > self._most()}
         must = any(isinstance(one, Change) and one.keep for one in pending.changes)
@@ -96,7 +106,7 @@ class SqliteJournal:
             db.add_files(seq, attempt, [file_row(n, change) for n, change in enumerate(changes)])
             self._keep(db, head, seq, wanted, ready)
             head.chain(seq, f"begin {attempt}")
-        unkept = [_path(change) for change in changes if big and big & contents([change]).keys()]
+        unkept = [_path(change) for change in changes if big and big & replaced_contents([change]).keys()]
         return Token(seq, attempt, tuple(changes), unkept=tuple(unkept))
 
     def _record(self, record: Record) -> None:
@@ -105,8 +115,8 @@ class SqliteJournal:
             with self._database() as db:
                 self._end(db, record, token)
             return
-        changes = pieces(record.changes)
-        ready = self._packed(contents(changes))
+        changes = split_changes(record.changes)
+        ready = self._packed(replaced_contents(changes))
         with self._database() as db:
             self._whole(db, record, changes, ready)
 
@@ -127,7 +137,11 @@ class SqliteJournal:
             head.chain(token.seq, f"end {token.attempt}")
 
     def _whole(
-        self, db: Database, record: Record, changes: list[Change | Kept | Piece], ready: dict[str, images.Packed]
+        self,
+        db: Database,
+        record: Record,
+        changes: list[Change | BeforeImage | MovedEntry],
+        ready: dict[str, images.Packed],
     ) -> None:
         """A call that changed nothing, or whose beginning could not be written down."""
         end = end_row(record, self._clock(), db.mask)
@@ -146,7 +160,7 @@ class SqliteJournal:
             # The change is made already: the mode that stands there now is the one that it kept.
             afters = [after_row(change, row[3], row[5], True) for change, row in zip(changes, rows, strict=True)]
             db.add_files(seq, 0, rows, afters)
-            self._keep(db, head, seq, contents(changes), ready)
+            self._keep(db, head, seq, replaced_contents(changes), ready)
             head.chain(seq, "whole 0")
 
     def _packed(self, wanted: Mapping[str, bytes]) -> dict[str, images.Packed]:
@@ -172,5 +186,5 @@ class SqliteJournal:
             head.kept -= images.trim(db.connection, head.kept - self.budget, seq)
 
 
-def _path(change: Change | Kept | Piece) -> str:
+def _path(change: Change | BeforeImage | MovedEntry) -> str:
     return change.path.named if isinstance(change, Change) else change.path

@@ -19,17 +19,17 @@ from handrail.files.changes import Change, Saving
 from handrail.files.commit import commit
 from handrail.files.locks import Held, Locks
 from handrail.files.versions import Stored, load, version_of
-from handrail.journal import JournalFailed, Kept, Origin, PendingRecord, Piece, Record
-from handrail.journal.queries import UNDO, Brief, Reader
+from handrail.journal import BeforeImage, JournalFailed, MovedEntry, Origin, PendingRecord, Record
+from handrail.journal.queries import UNDO, CallSummary, JournalReader
 from handrail.journal.rows import ABSENT, DIRECTORY, LINK, mode_of
 from handrail.journal.selection import UnknownCall, choose
 from handrail.journal.store import SqliteJournal
-from handrail.journal.undo_directories import Batch, Folders
+from handrail.journal.undo_directories import DirectoryChanges, StateChanges
 from handrail.journal.undo_plan import Plan, State, plan_undo
 from handrail.model import Access, Call, Failure, Result, Verdict
 from handrail.workspace import Root, WorkPath, Workspace
 
-__all__ = ["CannotUndo", "Conflict", "Hands", "Restored", "UndoReport", "UnknownCall", "undo"]
+__all__ = ["CannotUndo", "Conflict", "Restored", "UndoContext", "UndoReport", "UnknownCall", "undo"]
 
 _ATTEMPTS = 5
 How = Literal["changed", "created", "deleted", "mode"]
@@ -46,7 +46,7 @@ class CannotUndo(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Hands:
+class UndoContext:
     """What an undo works with."""
 
     workspace: Workspace
@@ -88,7 +88,7 @@ class UndoReport:
 
 def undo(
     journal: SqliteJournal,
-    hands: Hands,
+    hands: UndoContext,
     *,
     call: str | int | None = None,
     since: str | int | None = None,
@@ -120,9 +120,9 @@ def undo(
     raise AssertionError("unreachable")
 
 
-def _open_reader(journal: SqliteJournal) -> Reader:
+def _open_reader(journal: SqliteJournal) -> JournalReader:
     try:
-        return Reader(journal.path)
+        return JournalReader(journal.path)
     except JournalFailed as error:
         # Where no file could be made, the reader only sees that there is none: the writer knows the reason.
         why = journal.failure or error.facts["why"]
@@ -134,9 +134,9 @@ class _Undo:
     """One attempt."""
 
     journal: SqliteJournal
-    reader: Reader
-    hands: Hands
-    rows: list[Brief]
+    reader: JournalReader
+    hands: UndoContext
+    rows: list[CallSummary]
     paths: dict[str, WorkPath] = field(default_factory=dict)
     stored: dict[str, Stored] = field(default_factory=dict)
     conflicts: dict[str, str] = field(default_factory=dict)
@@ -144,10 +144,10 @@ class _Undo:
     warning: str = ""
     links: set[str] = field(default_factory=set)
     """Paths at which a call has found or left a link."""
-    folders: Folders = field(init=False)
+    folders: DirectoryChanges = field(init=False)
 
     def __post_init__(self) -> None:
-        self.folders = Folders(self.hands.workspace, self.paths)
+        self.folders = DirectoryChanges(self.hands.workspace, self.paths)
 
     def run(self, dry: bool) -> UndoReport:
         files = [(row.seq, self.reader.files(row.seq)) for row in self.rows]
@@ -221,7 +221,11 @@ class _Undo:
         late = [p for p, s in wanted.items() if now[p].digest == DIRECTORY and s.digest not in (ABSENT, DIRECTORY)]
         then = {path: State(ABSENT) if path in clear else state for path, state in now.items()}
         main = {p: State(ABSENT) if p in late else s for p, s in wanted.items() if s != then[p]}
-        batches = [Batch(now, clear), Batch(then, main), Batch(then, {path: wanted[path] for path in late})]
+        batches = [
+            StateChanges(now, clear),
+            StateChanges(then, main),
+            StateChanges(then, {path: wanted[path] for path in late}),
+        ]
         last = max((number for number, batch in enumerate(batches) if batch.wanted), default=0)
         for number, batch in enumerate(batches):
             changes, modes = [], {}
@@ -273,7 +277,7 @@ class _Undo:
         self,
         changes: Sequence[Change],
         modes: Mapping[str, int],
-        pieces: Sequence[Piece],
+        pieces: Sequence[MovedEntry],
         held: Held,
         whole: Sequence[int],
     ) -> None:
@@ -282,7 +286,9 @@ class _Undo:
         accesses = tuple(_touch(change) for change in changes)
         verdict = Verdict("allow", "undo", "asked for by a person")
         changed = {change.path.real for change in changes}
-        only_mode = [Kept(p, self.stored[p].raw, mode_of(p)) for p in modes if p in self.stored and p not in changed]
+        only_mode = [
+            BeforeImage(p, self.stored[p].raw, mode_of(p)) for p in modes if p in self.stored and p not in changed
+        ]
         pending = PendingRecord(call, accesses, verdict, [*changes, *only_mode, *pieces], self.hands.origin)
         token = self.journal.begin(pending)
         text = f"undo of {', '.join(map(str, numbers))}"
@@ -319,7 +325,7 @@ class _Undo:
             os.close(fd)
 
 
-def _beyond(row: Brief, drifted: bool) -> list[str]:
+def _beyond(row: CallSummary, drifted: bool) -> list[str]:
     """The command of a call, unless all that it does to files is known and was kept.
 
     ``drifted``: a file that it was going to change was changed after its end, perhaps by what it had left running.

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from handrail.errors import ToolError
 from handrail.files.changes import SubtreeEntry
 from handrail.files.versions import hash_bytes
-from handrail.journal import Piece
+from handrail.journal import MovedEntry
 from handrail.journal.rows import ABSENT, DIRECTORY, LINK
 from handrail.journal.undo_plan import State
 from handrail.workspace import WorkPath, Workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class StateChanges:
     """What becomes of which path in one step: what stands there, and what is wanted."""
 
     now: Mapping[str, State]
@@ -37,7 +37,7 @@ class Batch:
 
 
 @dataclass(slots=True)
-class Folders:
+class DirectoryChanges:
     """Directories and links below a workspace."""
 
     workspace: Workspace
@@ -63,23 +63,23 @@ class Folders:
             return None
         return found, State(LINK + hash_bytes(self.targets[path]), stat.S_IMODE(standing.st_mode))
 
-    def pieces(self, batch: Batch, images: Mapping[str, bytes]) -> list[Piece]:
+    def pieces(self, batch: StateChanges, images: Mapping[str, bytes]) -> list[MovedEntry]:
         """What is written down of them: what goes, then what comes."""
-        found: list[Piece] = []
+        found: list[MovedEntry] = []
         for path in batch.others():
             now, wanted = batch.now[path], batch.wanted[path]
             if now.digest == DIRECTORY or now.is_link:
-                found.append(Piece(path, self._entry(now, self.targets.get(path, b"")), True, sure=False))
+                found.append(MovedEntry(path, self._entry(now, self.targets.get(path, b"")), True, sure=False))
             if not batch.stays(path) and (wanted.digest == DIRECTORY or wanted.is_link):
                 raw = images.get(wanted.digest.removeprefix(LINK), b"")
-                found.append(Piece(path, self._entry(wanted, raw), False, sure=False))
+                found.append(MovedEntry(path, self._entry(wanted, raw), False, sure=False))
         return found
 
     def _entry(self, state: State, raw: bytes) -> SubtreeEntry:
         is_link = state.is_link
         return SubtreeEntry("", "link" if is_link else "directory", state.mode or 0o755, raw if is_link else b"")
 
-    def unlink(self, pieces: Iterable[Piece]) -> None:
+    def unlink(self, pieces: Iterable[MovedEntry]) -> None:
         """Links that go, before any file comes in their place."""
         for piece in pieces:
             if piece.goes and piece.entry.kind == "link":
@@ -96,7 +96,7 @@ class Folders:
                     with self.workspace.parent(found, durable=durable) as (directory, name):
                         os.rmdir(name, dir_fd=directory)
 
-    def make(self, pieces: Iterable[Piece], durable: bool) -> None:
+    def make(self, pieces: Iterable[MovedEntry], durable: bool) -> None:
         """Directories and links that come. A mode that forbids writing is given when all is in place."""
         coming = sorted((piece for piece in pieces if not piece.goes), key=lambda piece: len(piece.path))
         for piece in coming:

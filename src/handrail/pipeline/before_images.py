@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from handrail.files.changes import MOST_SAVED_BYTES, MOST_SAVED_FILES, SubtreeEntry
-from handrail.journal import Kept, NoJournal, Piece
+from handrail.journal import BeforeImage, MovedEntry, NoJournal
 from handrail.model import Access
 from handrail.pipeline.call_state import Approved, Progress
 from handrail.pipeline.record import Recorder
@@ -62,7 +62,7 @@ class BeforeImages:
 
     roots: Sequence[str]
     home: str
-    saved: dict[str, Kept | Piece] = field(default_factory=dict)
+    saved: dict[str, BeforeImage | MovedEntry] = field(default_factory=dict)
     missed: list[str] = field(default_factory=list)
     room: int = MOST_SAVED_BYTES
     _reach: ShellPatterns = field(default_factory=lambda: ShellPatterns(lambda _: True))
@@ -153,7 +153,7 @@ class BeforeImages:
             self.missed.append(path)
         else:
             self.saved[path] = one
-            self.room -= len((one.before if isinstance(one, Kept) else one.entry.raw) or b"")
+            self.room -= len((one.before if isinstance(one, BeforeImage) else one.entry.raw) or b"")
 
 
 def _with_all_below(path: str) -> Iterator[str]:
@@ -164,18 +164,18 @@ def _with_all_below(path: str) -> Iterator[str]:
             yield from (os.path.join(directory, name) for name in (*folders, *files))
 
 
-def _read(path: str, room: int) -> Kept | Piece | None:
+def _read(path: str, room: int) -> BeforeImage | MovedEntry | None:
     """The file, link or directory at a path; None if it is too large or of another kind."""
     try:
         status = os.lstat(path)
         mode = stat.S_IMODE(status.st_mode)
         if stat.S_ISLNK(status.st_mode):
-            return Piece(path, SubtreeEntry("", "link", mode, os.fsencode(os.readlink(path))), True, sure=False)
+            return MovedEntry(path, SubtreeEntry("", "link", mode, os.fsencode(os.readlink(path))), True, sure=False)
         if stat.S_ISDIR(status.st_mode):
-            return Piece(path, SubtreeEntry("", "directory", mode), True, sure=False)
+            return MovedEntry(path, SubtreeEntry("", "directory", mode), True, sure=False)
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
-        return Kept(path, None)
+        return BeforeImage(path, None)
     except OSError:
         return None
     with open(fd, "rb") as file:
@@ -183,4 +183,4 @@ def _read(path: str, room: int) -> Kept | Piece | None:
         if not stat.S_ISREG(status.st_mode) or status.st_size > room:
             return None
         raw = file.read(room + 1)
-    return Kept(path, raw, stat.S_IMODE(status.st_mode)) if len(raw) <= room else None
+    return BeforeImage(path, raw, stat.S_IMODE(status.st_mode)) if len(raw) <= room else None

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from handrail.dialects import Dialect
 from handrail.files.changes import Change
-from handrail.journal import Journal, JournalFailed, Kept, NoJournal, Origin, PendingRecord, Piece, Record
+from handrail.journal import BeforeImage, Journal, JournalFailed, MovedEntry, NoJournal, Origin, PendingRecord, Record
 from handrail.model import Note, Result
 from handrail.pipeline.call_state import Approved, Done, Judged, Progress, Rendered
 from handrail.settings import Settings
@@ -71,7 +71,9 @@ class Recorder:
     def journal(self) -> Journal:
         return self._journal.open()
 
-    def begin(self, approved: Approved, changes: Sequence[Change | Kept | Piece], progress: Progress) -> None:
+    def begin(
+        self, approved: Approved, changes: Sequence[Change | BeforeImage | MovedEntry], progress: Progress
+    ) -> None:
         """Save the earlier contents before anything changes. Raises `JournalFailed` to stop the change."""
         judged = approved.previous
         pending = PendingRecord(judged.call, approved.accesses, judged.verdict, changes, self._origin)

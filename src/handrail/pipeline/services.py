@@ -46,11 +46,14 @@ def open_terminal(
     settings: Settings, workspace: Workspace, artefacts: Artefacts, own: OwnFiles, policy: Policy
 ) -> Terminal:
     """The terminal of a session. Commands cannot see Handrail's own files, nor files that the policy hides."""
-    from handrail.shell.sandbox.confinement import MOST_MASKED, Limits  # slow to import, and only needed for commands
-    from handrail.shell.terminal import Options, Terminal
+    from handrail.shell.sandbox.confinement import (  # slow to import, and only needed for commands
+        MOST_MASKED,
+        ResourceLimits,
+    )
+    from handrail.shell.terminal import Terminal, TerminalOptions
 
     unreadable = getattr(policy, "unreadable", None)
-    options = Options(
+    options = TerminalOptions(
         settings.sandbox,
         settings.sandbox_required,
         settings.network,
@@ -59,6 +62,6 @@ def open_terminal(
         denied=getattr(policy, "denied_by_name", None),
         own=own.state,
         config=own.config,
-        limits=Limits(processes=settings.most_processes),
+        limits=ResourceLimits(processes=settings.most_processes),
     )
     return Terminal(tuple(root.path for root in workspace.roots if root.writable), artefacts, options)

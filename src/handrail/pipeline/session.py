@@ -199,12 +199,12 @@ class Session:
         there is no journal or it cannot be opened, and what a commit raises; then nothing is changed.
         """
         from handrail.journal.store import SqliteJournal
-        from handrail.journal.undo import CannotUndo, Hands, undo
+        from handrail.journal.undo import CannotUndo, UndoContext, undo
 
         if not isinstance(self.journal, SqliteJournal):
             raise CannotUndo("this session keeps no journal")
         saving = Saving(self.settings.durable, self.settings.hard_links)
-        hands = Hands(self.workspace, self._services.locks, saving, self.settings.most_edit_bytes, self.origin)
+        hands = UndoContext(self.workspace, self._services.locks, saving, self.settings.most_edit_bytes, self.origin)
         return undo(self.journal, hands, call=call, since=since, session=session, dry_run=dry_run)
 
     def prepare(self, tool: str, arguments: Mapping[str, Any] | str | None = None) -> Judged:

@@ -14,7 +14,7 @@ from itertools import product
 from handrail.model import Action
 from handrail.policy.built_in import BuiltInPaths
 from handrail.policy.files import PolicyFile
-from handrail.policy.paths import PathPattern, PathSet, escaped
+from handrail.policy.paths import PathPattern, PathSet, escape_glob
 from handrail.policy.rules import FILE_ACTIONS, Rule
 from handrail.text.globs import expand_braces
 
@@ -24,7 +24,7 @@ _PIECE = re.compile(r"\\(.)|\[([!^]?)(.)[^\]]*\]|(\*+)|(\?)", re.DOTALL)
 _MOST = 64
 
 
-def idle(files: Sequence[PolicyFile], root: str, home: str) -> list[tuple[Rule, str]]:
+def find_ineffective_rules(files: Sequence[PolicyFile], root: str, home: str) -> list[tuple[Rule, str]]:
     """The rules that never decide, each with the reason."""
     locked = any(file.locked for file in files)
     rules = [rule for file in files for rule in file.rules]
@@ -104,9 +104,9 @@ def _whole(pattern: PathPattern, root: str, home: str) -> list[str]:
     """The pattern from the top, its wildcards kept."""
     text = pattern.text
     if text.startswith("~/"):
-        text = f"{escaped(home)}/{text[2:]}"
+        text = f"{escape_glob(home)}/{text[2:]}"
     elif not text.startswith("/"):
-        text = f"{escaped(root)}/{'**/' if pattern.anywhere else ''}{text.removeprefix('./')}"
+        text = f"{escape_glob(root)}/{'**/' if pattern.anywhere else ''}{text.removeprefix('./')}"
     return expand_braces(text + "**" if text.endswith("/") else text)[:_MOST]
 
 

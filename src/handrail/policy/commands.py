@@ -48,11 +48,11 @@ class CommandPattern:
             return False
         places = {1}
         for wanted in self.words[1:]:
-            places = {at + 1 for at in behind_options(words, places) if words[at] == wanted}
+            places = {at + 1 for at in skip_options(words, places) if words[at] == wanted}
         return bool(places) if self.open else len(words) in places
 
 
-def behind_options(words: list[str | None], places: set[int]) -> set[int]:
+def skip_options(words: list[str | None], places: set[int]) -> set[int]:
     """Where the next word may be: options are passed over, with or without a value of their own."""
     found: set[int] = set()
     waiting = list(places)
@@ -66,7 +66,7 @@ def behind_options(words: list[str | None], places: set[int]) -> set[int]:
     return found
 
 
-def parsed(text: str) -> CommandPattern:
+def parse_pattern(text: str) -> CommandPattern:
     """A pattern as it is written: words, and ` *` at the end for any further ones; raises `BadCommandPattern`."""
     body, star, _ = text.rpartition("*")
     is_open = bool(star) and text.endswith(" *")

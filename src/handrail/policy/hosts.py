@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from handrail.model import Access
 from handrail.policy.commands import plain_words, read_script
-from handrail.policy.reasons import host
+from handrail.policy.reasons import display_host
 
 _URL = re.compile(r"(?:https?|ftp)://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?(?:[/?#][^\s{}\[\]\\]*)?")
 _MENTIONED = re.compile(
@@ -43,9 +43,9 @@ _PROGRAMS = {
 }
 
 
-def mentioned(access: Access) -> Iterator[str]:
+def mentioned_hosts(access: Access) -> Iterator[str]:
     """Every host that a refusal may be about, and the text itself."""
-    yield host(access.target)
+    yield display_host(access.target)
     if access.by_command:
         words = [word.fixed for run in read_script(access.target).runs for word in run.words]
         text = "\n".join([access.target, *(word for word in words if word)])
@@ -55,10 +55,10 @@ def mentioned(access: Access) -> Iterator[str]:
             yield next(filter(None, found.groups())).strip("[]")
 
 
-def reached(access: Access) -> tuple[str, ...]:
+def reached_hosts(access: Access) -> tuple[str, ...]:
     """All hosts that are reached; empty if they are not known."""
     if not access.by_command:
-        return (host(access.target),)
+        return (display_host(access.target),)
     words = plain_words(access.target)
     program = _PROGRAMS.get(words[0]) if words else None
     if not words or program is None:

@@ -13,7 +13,7 @@ import re
 import stat
 from collections.abc import Sequence
 
-from handrail.policy.paths import is_at
+from handrail.policy.paths import is_within
 from handrail.search.ignores import IgnoreFile, read_lines
 
 NAMES = (".handrailignore", ".aiignore")
@@ -25,7 +25,7 @@ _Chain = tuple[tuple[str, str, IgnoreFile], ...]
 """The nearest first: the directory with a slash behind it, the name of the file, its rules."""
 
 
-class Ignored:
+class IgnoreFiles:
     """Asked for a path: which file says that it is not to be read?"""
 
     def __init__(self, roots: Sequence[str]) -> None:
@@ -40,7 +40,7 @@ class Ignored:
 
     def _chain(self, directory: str) -> tuple[_Chain, str]:
         """The ignore files that hold in a directory, and the one that names the directory itself."""
-        root = next((root for root in self._roots if is_at(root, directory)), None)
+        root = next((root for root in self._roots if is_within(root, directory)), None)
         if root is None:
             return (), ""
         names = [name for name in directory[len(root) :].split("/") if name]

@@ -26,14 +26,14 @@ from handrail.model import Access, Action, Decision, Verdict
 from handrail.policy.built_in import BuiltInPaths, built_in_rules
 from handrail.policy.commands import plain_words
 from handrail.policy.files import PolicyFile
-from handrail.policy.hosts import mentioned, reached
-from handrail.policy.ignore_files import Ignored
+from handrail.policy.hosts import mentioned_hosts, reached_hosts
+from handrail.policy.ignore_files import IgnoreFiles
 from handrail.policy.modes import Defaults, Mode, defaults
-from handrail.policy.paths import PathSet, escaped, hiding, is_at
+from handrail.policy.paths import PathSet, escape_glob, globs_to_hide, is_within
 from handrail.policy.reasons import STRICT, WHY, describe_rule, stricter
 from handrail.policy.rules import FILE_ACTIONS, Rule
 from handrail.policy.shell_patterns import FOREIGN, ShellPatterns
-from handrail.policy.unproven import unproven
+from handrail.policy.unproven import judge_unproven
 from handrail.text.display import escape
 from handrail.text.globs import Glob
 from handrail.workspace import Root
@@ -73,12 +73,16 @@ class _Rules:
     def _of_hosts(self, access: Access) -> Rule | None:
         """A refusal holds for any host that is mentioned; an allowance must cover all that are reached."""
         if self._wide:
-            return next((rule for rule in self._network if any(map(rule.speaks_of_host, mentioned(access)))), None)
+            return next(
+                (rule for rule in self._network if any(map(rule.speaks_of_host, mentioned_hosts(access)))), None
+            )
         if every := next((rule for rule in self._network if not rule.host), None):
             return every
-        found = [next((rule for rule in self._network if rule.speaks_of_host(one)), None) for one in reached(access)]
+        found = [
+            next((rule for rule in self._network if rule.speaks_of_host(one)), None) for one in reached_hosts(access)
+        ]
         if not found:  # only a rule that spells out this very command, as an answer for good writes it down
-            return next((rule for rule in self._network if rule.host == escaped(access.target)), None)
+            return next((rule for rule in self._network if rule.host == escape_glob(access.target)), None)
         return found[0] if all(found) else None
 
     def file(self, action: Action, path: str) -> Rule | None:
@@ -123,7 +127,7 @@ class RulePolicy:
         self._idle = self._set([rule for rule in allows if rule not in counted], deep=False)
         self._built_in = BuiltInPaths(self._roots, self._home)
         self._commands = [rule for rule in built_in_rules() if rule.command]
-        self._ignored = Ignored(self._roots)
+        self._ignored = IgnoreFiles(self._roots)
         self._reach = ShellPatterns(self.readable)
         self._removing = ShellPatterns(lambda path: self._refused(Access("delete", path, path)) is None)
         self._writing = ShellPatterns(
@@ -142,11 +146,11 @@ class RulePolicy:
         found = self._ignored.hides()
         for rule in (*self._deny.all, *self._ask.all):
             if "read" in rule.actions:
-                found += hiding(rule.paths, root) if rule.paths else ["**"]
+                found += globs_to_hide(rule.paths, root) if rule.paths else ["**"]
         opened = {name for rule in self._opening.all for path in rule.paths for name in path.text.split("/")}
         for rule in built_in_rules():
             if "read" in rule.actions:
-                globs = hiding(rule.paths, root)
+                globs = globs_to_hide(rule.paths, root)
                 found += [glob for glob in globs if not any(Glob(glob, hidden=True).match(name) for name in opened)]
         return tuple(dict.fromkeys(found))
 
@@ -316,7 +320,7 @@ class RulePolicy:
             return describe_rule(rule, access)
         if guard:
             return Verdict("ask", guard.text, f"{escape(access.target)}: {guard.why}")
-        if action == "delete" and any(is_at(path, root) for root in self._roots):
+        if action == "delete" and any(is_within(path, root) for root in self._roots):
             return Verdict("ask", "workspace", f"{escape(access.target)} is the workspace itself, or holds it")
         return None
 
@@ -337,11 +341,11 @@ class RulePolicy:
     def _place(self, access: Access) -> str:
         """What the mode calls it: the action, or where a command would do it."""
         path = access.path or access.target
-        if not access.by_command or access.action == "read" or any(is_at(root, path) for root in self._writable):
+        if not access.by_command or access.action == "read" or any(is_within(root, path) for root in self._writable):
             return access.action
         if access.action == "write" and access.target in _DEVICES:
             return "read"  # nothing is changed
-        return "temporary" if any(path != top and is_at(top, path) for top in self._temporary) else "outside"
+        return "temporary" if any(path != top and is_within(top, path) for top in self._temporary) else "outside"
 
     def _other(self, access: Access) -> Verdict:
         rule = self._deny.find(access)
@@ -358,7 +362,7 @@ class RulePolicy:
             return self._by_mode(what, access)
         rule = self._ask.find(access) or (None if access.doubt else self._allow.find(access))
         found = describe_rule(rule, access) if rule else self._by_mode(what, access)
-        return stricter(found, unproven(access, self.mode, self._defaults.tiers, self._confined, self._masked))
+        return stricter(found, judge_unproven(access, self.mode, self._defaults.tiers, self._confined, self._masked))
 
     def _destructive(self, access: Access) -> Verdict:
         """What destroys is let through only by a rule that spells it out, or asked if the person's rules say so."""
@@ -398,5 +402,5 @@ class RulePolicy:
             plain = plain_words(resource, wrapped=True) is not None and "*" not in resource
             return f"allow Bash({resource})" if plain else ""
         if access.action == "network":
-            return "\n".join(f"allow Network({escaped(one)})" for one in reached(access) or [resource])
-        return f"allow {_TOOLS[access.action]}(/{escaped(resource)})"
+            return "\n".join(f"allow Network({escape_glob(one)})" for one in reached_hosts(access) or [resource])
+        return f"allow {_TOOLS[access.action]}(/{escape_glob(resource)})"

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from handrail.model import Access, Decision, Verdict
-from handrail.policy.commands import behind_options, read_script
+from handrail.policy.commands import read_script, skip_options
 from handrail.policy.files import user_file
-from handrail.policy.paths import is_at
+from handrail.policy.paths import is_within
 from handrail.policy.reasons import stricter
 from handrail.text.display import escape
 
@@ -70,17 +70,17 @@ class OwnFiles:
             given.append(os.path.abspath(config))
         real = [os.path.realpath(root) for root in roots]
         places = [os.path.realpath(state)]
-        if any(is_at(places[0], root) for root in real):  # hiding all of it would hide the workspace
+        if any(is_within(places[0], root) for root in real):  # hiding all of it would hide the workspace
             places = [os.path.join(places[0], name) for name in _NAMES]
         settings = [os.path.realpath(path) for path in given]
-        settings = [path for path in settings if not any(is_at(path, root) for root in real)]
+        settings = [path for path in settings if not any(is_within(path, root) for root in real)]
         spelled = dict.fromkeys(_spelled([*places, *settings, state, *given], environ))
-        within = any(is_at(root, place) for root in real for place in places)
+        within = any(is_within(root, place) for root in real for place in places)
         return cls(tuple(places), tuple(settings), os.path.realpath(kept), tuple(spelled), within)
 
     def shows(self, path: str) -> bool:
         """Whether a search may show a real path."""
-        return is_at(self.kept, path) or not any(is_at(place, path) for place in self.state)
+        return is_within(self.kept, path) or not any(is_within(place, path) for place in self.state)
 
     def judge(self, accesses: Sequence[Access], hidden: Callable[[], bool]) -> Verdict | None:
         """The strictest that is said of the touches; None if none of them is about these places.
@@ -97,14 +97,14 @@ class OwnFiles:
 
     def _file(self, access: Access, hidden: Callable[[], bool]) -> Verdict | None:
         path = access.path or access.target
-        if access.action == "network" or is_at(self.kept, path):
+        if access.action == "network" or is_within(self.kept, path):
             return None
         for place in (*self.state, *(self.config if access.by_command else ())):
-            if is_at(place, path) or (access.glob and _matches(path, place)):
+            if is_within(place, path) or (access.glob and _matches(path, place)):
                 return Verdict(
                     "deny", _RULE, f"{escape(access.target)} is Handrail's own, and not for tools or commands"
                 )
-            if access.below and is_at(path, place):
+            if access.below and is_within(path, place):
                 if access.action != "read":
                     return Verdict("deny", _RULE, f"{escape(access.target)} holds Handrail's own files")
                 if access.sees != "names" and not hidden():
@@ -129,7 +129,7 @@ def _spelled(paths: Sequence[str], environ: Mapping[str, str]) -> Iterator[str]:
     for path in paths:
         yield path
         for home in homes:
-            if path != home and is_at(home, path):
+            if path != home and is_within(home, path):
                 yield os.path.relpath(path, home)
 
 
@@ -150,8 +150,8 @@ def _own_command(command: str) -> Verdict | None:
             for wanted, why in (*_COMMANDS.items(), *_ASKED.items()):
                 sure, possible = {at + 1}, {at + 1}
                 for name in wanted:
-                    sure = {one + 1 for one in behind_options(words, sure) if words[one] == name}
-                    possible = {one + 1 for one in behind_options(words, possible) if words[one] in (name, None)}
+                    sure = {one + 1 for one in skip_options(words, sure) if words[one] == name}
+                    possible = {one + 1 for one in skip_options(words, possible) if words[one] in (name, None)}
                 if possible:
                     decision: Decision = "deny" if sure and wanted in _COMMANDS else "ask"
                     made = Verdict(decision, f"handrail {' '.join(wanted)}", why)

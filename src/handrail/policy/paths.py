@@ -24,7 +24,7 @@ _MOST_KEPT = 50_000
 _NONE: frozenset[int] = frozenset()
 
 
-def escaped(path: str) -> str:
+def escape_glob(path: str) -> str:
     """A pattern that matches this text alone."""
     return _ESCAPED.sub(r"\\\1", path)
 
@@ -45,14 +45,14 @@ class PathPattern:
         """The same from the top of the file system."""
         text = self.text
         if text.startswith("~/"):
-            starts, text = [escaped(home)], text[2:]
+            starts, text = [escape_glob(home)], text[2:]
         elif text.startswith("/"):
             starts, text = [""], text[1:]
         elif deep and (self.anywhere or text.startswith("**/")):
             starts, text = ["/**"], text.removeprefix("**/")
         else:
             text = f"**/{text}" if self.anywhere else text.removeprefix("./")
-            starts = [escaped(root.rstrip("/")) for root in roots]
+            starts = [escape_glob(root.rstrip("/")) for root in roots]
         bodies = [text.rstrip("/")]
         if text.endswith("/"):
             bodies.append(text + "**")
@@ -61,9 +61,9 @@ class PathPattern:
     def place(self, home: str) -> str | None:
         """The one path that it names, if it does so from the top or from the home directory, and in full."""
         text = self.text.rstrip("/")
-        text = escaped(home) + text[1:] if text.startswith("~/") else text
+        text = escape_glob(home) + text[1:] if text.startswith("~/") else text
         plain = _WRITTEN.sub(r"\1", text)
-        return plain if text.startswith("/") and escaped(plain) == text else None
+        return plain if text.startswith("/") and escape_glob(plain) == text else None
 
     @property
     def anywhere(self) -> bool:
@@ -71,7 +71,7 @@ class PathPattern:
         return "/" not in self.text.rstrip("/")
 
 
-def is_at(directory: str, path: str) -> bool:
+def is_within(directory: str, path: str) -> bool:
     """Whether the path is that directory or lies below it."""
     return path == directory or path.startswith(directory.rstrip("/") + "/")
 
@@ -182,7 +182,7 @@ class PathSet:
         return frozenset(number for number, (_, out) in latest.items() if not out)
 
 
-def hiding(patterns: Sequence[PathPattern], root: str | None) -> list[str]:
+def globs_to_hide(patterns: Sequence[PathPattern], root: str | None) -> list[str]:
     """Globs for a search below ``root`` that match what the patterns match there, and nothing else.
 
     What cannot be said so is left out: a search judges what it finds anyway.
@@ -209,7 +209,7 @@ def _hiding(pattern: PathPattern, root: str | None, spared: Sequence[str]) -> li
     if spared or root is None:
         return []
     if text.startswith("/"):
-        start = escaped(root.rstrip("/")) + "/"
+        start = escape_glob(root.rstrip("/")) + "/"
         return [f"/{one}" for one in expand_braces(text[len(start) :])] if text.startswith(start) else []
     if text.startswith(("~", "**/")):
         return []

@@ -37,5 +37,5 @@ def describe_rule(rule: Rule, access: Access) -> Verdict:
     return Verdict(rule.tier, rule.text, why, rule.source)
 
 
-def host(target: str) -> str:
+def display_host(target: str) -> str:
     return (urlsplit(target).hostname or target) if "://" in target else target.partition("/")[0]

@@ -18,7 +18,7 @@ from difflib import get_close_matches
 from typing import Any, cast, get_args
 
 from handrail.model import Action, Decision
-from handrail.policy.commands import BadCommandPattern, CommandPattern, parsed
+from handrail.policy.commands import BadCommandPattern, CommandPattern, parse_pattern
 from handrail.policy.paths import PathPattern, PathSet
 from handrail.text.display import escape
 from handrail.text.globs import BadGlob, Glob
@@ -224,7 +224,7 @@ def _glob(text: str, key: str | None = None) -> None:
 
 def _command(text: str, key: str | None = None) -> CommandPattern:
     try:
-        return parsed(text)
+        return parse_pattern(text)
     except BadCommandPattern as error:
         raise BadRule(f"{escape(text)}: {error}", key) from None
 

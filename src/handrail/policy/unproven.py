@@ -10,7 +10,7 @@ from handrail.policy.reasons import STRICT, WHY
 from handrail.text.display import escape
 
 
-def unproven(
+def judge_unproven(
     access: Access, mode: str, tiers: Mapping[str, str], confined: Callable[[], bool], masked: Callable[[], bool]
 ) -> Verdict | None:
     """The strictest that holds for what a command may do to files it does not name; None if that is allowed."""

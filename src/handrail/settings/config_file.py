@@ -48,7 +48,7 @@ class Config:
     agent: AgentSettings = field(default_factory=AgentSettings)
 
 
-def place(environ: Mapping[str, str]) -> str:
+def config_path(environ: Mapping[str, str]) -> str:
     """Where the configuration is looked for."""
     if given := environ.get("HANDRAIL_CONFIG"):
         return given
@@ -60,7 +60,7 @@ def place(environ: Mapping[str, str]) -> str:
 
 def load(environ: Mapping[str, str]) -> Config:
     """The configuration of whoever runs this; raises `ConfigError`."""
-    path = place(environ)
+    path = config_path(environ)
     raw = _read(path)
     if raw is None:
         return Config()

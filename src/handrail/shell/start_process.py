@@ -10,7 +10,7 @@ from typing import IO, Protocol, TypedDict, Unpack
 File = int | IO[bytes] | None
 
 
-class Starting(TypedDict, total=False):
+class ProcessOptions(TypedDict, total=False):
     """What `subprocess.Popen` is told besides the words of the command."""
 
     cwd: str | None
@@ -25,10 +25,10 @@ class Starting(TypedDict, total=False):
 class Spawn(Protocol):
     """Something that starts a process, and may put a sandbox around it."""
 
-    def __call__(self, args: Sequence[str], **how: Unpack[Starting]) -> subprocess.Popen[bytes]: ...
+    def __call__(self, args: Sequence[str], **how: Unpack[ProcessOptions]) -> subprocess.Popen[bytes]: ...
 
 
-def start_process(args: Sequence[str], **how: Unpack[Starting]) -> subprocess.Popen[bytes]:
+def start_process(args: Sequence[str], **how: Unpack[ProcessOptions]) -> subprocess.Popen[bytes]:
     """No sandbox. Every signal has its default action and none is blocked, whatever this process has inherited."""
     # Only where it is needed: with a function to call, Python copies the process instead of borrowing it.
     reset = _reset_signals if _ignored_signals() or signal.pthread_sigmask(signal.SIG_BLOCK, ()) else None

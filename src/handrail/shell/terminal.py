@@ -17,7 +17,7 @@ from handrail.files.artefacts import ALIAS, Artefacts
 from handrail.shell.effects.respell import respelled
 from handrail.shell.parser.script import read
 from handrail.shell.runner.jobs import Job, Jobs
-from handrail.shell.runner.order import Ended, Order, find_shell
+from handrail.shell.runner.order import CommandEnd, CommandOrder, find_shell
 from handrail.shell.runner.registry import Runs
 from handrail.shell.runner.run import Run
 from handrail.shell.runner.unattended import environment
@@ -25,20 +25,20 @@ from handrail.shell.sandbox.choose import Boundary, choose
 from handrail.shell.sandbox.confinement import (
     MOST_MASKED,
     Confinement,
-    Limits,
     Mode,
     Network,
-    inside,
+    ResourceLimits,
+    is_inside,
     maskable,
     usual_protected,
 )
-from handrail.shell.sandbox.environment import scrubbed
+from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.git_settings import with_settings
 from handrail.shell.sandbox.mounts import all_names
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class TerminalOptions:
     """What a host decides about commands."""
 
     sandbox: Mode = "auto"
@@ -55,11 +55,11 @@ class Options:
     config: tuple[str, ...] = ()
     """Where the user's settings and rules are: not for commands either."""
     log_bytes: int = 4 << 30
-    limits: Limits = field(default_factory=Limits)
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class CommandOptions:
     """What one command gets besides what all commands get."""
 
     git: Mapping[str, str] | None = None
@@ -68,13 +68,13 @@ class Given:
     """The network, whatever the settings are."""
 
 
-NOTHING_GIVEN = Given()
+NOTHING_GIVEN = CommandOptions()
 
 
 class Terminal:
     """The commands of one session. The boundary is made when the first command runs."""
 
-    def __init__(self, roots: tuple[str, ...], artefacts: Artefacts, options: Options) -> None:
+    def __init__(self, roots: tuple[str, ...], artefacts: Artefacts, options: TerminalOptions) -> None:
         self._roots = roots
         self._artefacts = artefacts
         self._options = options
@@ -115,10 +115,10 @@ class Terminal:
     def _missing(self, own: Sequence[str]) -> list[str]:
         """Own places inside the workspace that a command could make before Handrail does; made here where possible."""
         roots = [os.path.realpath(root) for root in self._roots]
-        for path in (path for path in own if any(inside(path, root) for root in roots)):
+        for path in (path for path in own if any(is_inside(path, root) for root in roots)):
             with contextlib.suppress(OSError):  # a read-only disk: nobody else can make it either
                 os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        return [path for path in own if not os.path.lexists(path) and any(inside(path, root) for root in roots)]
+        return [path for path in own if not os.path.lexists(path) and any(is_inside(path, root) for root in roots)]
 
     @property
     def confined(self) -> bool:
@@ -146,8 +146,8 @@ class Terminal:
         name: str,
         cancel: threading.Event | None,
         keep: bool = False,
-        given: Given = NOTHING_GIVEN,
-    ) -> tuple[Run, Ended | None]:
+        given: CommandOptions = NOTHING_GIVEN,
+    ) -> tuple[Run, CommandEnd | None]:
         """A command, until it ends; with ``keep`` it may go on when the time is up (None)."""
         run = self._begin(self._runs.start, command, cwd, name, given=given)
         try:
@@ -159,7 +159,7 @@ class Terminal:
             self._over(run)
         return run, ended
 
-    def end(self, run: Run) -> Ended:
+    def end(self, run: Run) -> CommandEnd:
         """The time of a command is up, and it cannot be kept."""
         ended = run.end("timeout")
         assert ended is not None
@@ -167,12 +167,18 @@ class Terminal:
         return ended
 
     def start(
-        self, command: str, cwd: str, name: str, stdin: bool, timeout: float | None, given: Given = NOTHING_GIVEN
+        self,
+        command: str,
+        cwd: str,
+        name: str,
+        stdin: bool,
+        timeout: float | None,
+        given: CommandOptions = NOTHING_GIVEN,
     ) -> Job:
         """A command in the background."""
         started = list[Job]()
 
-        def start(order: Order) -> Run:
+        def start(order: CommandOrder) -> Run:
             started.append(self.jobs.start(order, timeout))
             return started[0].run
 
@@ -181,22 +187,22 @@ class Terminal:
 
     def _begin(
         self,
-        start: Callable[[Order], Run],
+        start: Callable[[CommandOrder], Run],
         command: str,
         cwd: str,
         name: str,
         stdin: bool = False,
-        given: Given = NOTHING_GIVEN,
+        given: CommandOptions = NOTHING_GIVEN,
     ) -> Run:
         boundary, budget = self.boundary, self._options.log_bytes
-        env = environment(scrubbed(keep=self._options.keep_env))
+        env = environment(scrub_environment(keep=self._options.keep_env))
         if given.git is not None:
             env = with_settings(given.git, env)
         self._shell = self._shell or find_shell()
         if ALIAS in command and not boundary.namespaced:
             command = respelled(read(command), ALIAS, self._artefacts.directory) or command
         spawn = partial(boundary.spawn, network="on") if given.network else boundary.spawn
-        order = Order(command, "", env, cwd, spawn, self._shell, stdin, boundary.namespaced, budget)
+        order = CommandOrder(command, "", env, cwd, spawn, self._shell, stdin, boundary.namespaced, budget)
         try:
             try:
                 real, called = self._artefacts.path(name)

@@ -14,7 +14,7 @@ from handrail.shell.parser.wrappers import FOREIGN_SHELLS, SHELLS
 _OBEYING = (*SHELLS, *FOREIGN_SHELLS, "eval", "source", ".", "xargs", "parallel", "ssh", "at", "batch", "script")
 
 
-def obeys(command: str) -> bool:
+def may_run_its_input(command: str) -> bool:
     """Whether a command may run what it reads from its input, as far as its text tells."""
     script = read(command)
     shells = any(run.base in _OBEYING and (runs_input(run) or run.base not in SHELLS) for run in script.runs)

@@ -17,10 +17,10 @@ from handrail.shell.effects.danger import danger
 from handrail.shell.effects.effects import Effects, effects
 from handrail.shell.parser.script import Script, checked, read
 from handrail.shell.patch_command import SHELLS, PatchCall, as_patch
-from handrail.shell.runner.order import Ended
-from handrail.shell.runner.output import WHOLE, View
+from handrail.shell.runner.order import CommandEnd
+from handrail.shell.runner.output import WHOLE, OutputView
 from handrail.shell.runner.run import Run
-from handrail.shell.terminal import Given, Terminal
+from handrail.shell.terminal import CommandOptions, Terminal
 from handrail.tools import apply_patch
 from handrail.tools.arguments import AfterValidator, BeforeValidator, Field
 from handrail.tools.notes import (
@@ -185,7 +185,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[dict[str, Any]]:
         raise NotDirectory(path=args.workdir)
     terminal, where = ctx.terminal, ctx.where(args.workdir)
     name = ctx.call_id or "bash"
-    given = Given(git_call.settings(args.effects, where), ctx.network)
+    given = CommandOptions(git_call.settings(args.effects, where), ctx.network)
     if args.background:
         job = terminal.start(args.command, where, name, True, args.timeout, given)
         log = terminal.called(job.run.order.log)
@@ -232,7 +232,7 @@ def _require_harmless(command: str) -> Script:
     return script
 
 
-def _view(done: Run, limits: Limits, terminal: Terminal) -> View:
+def _view(done: Run, limits: Limits, terminal: Terminal) -> OutputView:
     """What is shown of the output. What the model could not read later is shown as far as an answer can hold it."""
     beginning = limits.first_bytes and not 0 < limits.offload_bytes < done.bytes
     if beginning or done.bytes <= WHOLE:
@@ -243,7 +243,7 @@ def _view(done: Run, limits: Limits, terminal: Terminal) -> View:
     return done.view(limits.head_chars, limits.tail_chars) if kept else done.view(_MOST_CHARS, _MOST_CHARS)
 
 
-def _shown(view: View, limits: Limits) -> dict[str, Any]:
+def _shown(view: OutputView, limits: Limits) -> dict[str, Any]:
     """The output, or its beginning and end with what lies between."""
     head, tail = view.head, view.tail
     if limits.first_bytes and not tail:
@@ -272,7 +272,7 @@ def _ended(
     ctx: Context[Limits],
     terminal: Terminal,
     done: Run,
-    ended: Ended,
+    ended: CommandEnd,
     seconds: float,
     changed: Sequence[str],
 ) -> Outcome[dict[str, Any]]:

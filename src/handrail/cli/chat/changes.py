@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
-    from handrail.journal.queries import CallRow, Reader
+    from handrail.journal.queries import CallRow, JournalReader
     from handrail.journal.undo import UndoReport
     from handrail.pipeline.session import Session
 
@@ -21,15 +21,15 @@ class NoChange(LookupError):
 
 
 @contextmanager
-def _reader(session: Session) -> Iterator[Reader]:
+def _reader(session: Session) -> Iterator[JournalReader]:
     from handrail.journal import JournalFailed
-    from handrail.journal.queries import Reader
+    from handrail.journal.queries import JournalReader
     from handrail.journal.store import SqliteJournal
 
     if not isinstance(session.journal, SqliteJournal):
         raise NoChange('the journal is switched off: set journaling = "warn" below [settings]')
     try:
-        with Reader(session.journal.path) as reader:
+        with JournalReader(session.journal.path) as reader:
             yield reader
     except JournalFailed as error:
         failure = session.journal.failure

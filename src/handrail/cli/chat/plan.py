@@ -94,7 +94,7 @@ def make_plan(options: argparse.Namespace, environ: Mapping[str, str] = os.envir
     kept = _resumed(options, workspace, Store(state))
     asked = options.model or (kept[1] if kept else "") or environ.get("HANDRAIL_MODEL") or config.agent.model
     if not asked:
-        from handrail.settings.config_file import place as where
+        from handrail.settings.config_file import config_path as where
 
         raise UsageError(_NO_MODEL.format(place=escape(config.path or where(environ))))
     plan = _modelled(asked, options, config, environ, workspace, state, kept[2] if kept else "")

@@ -30,7 +30,7 @@ from typing import Any
 from handrail.files.locks import state_directory
 from handrail.policy.files import PolicyFile, parse
 from handrail.policy.modes import MODES, Mode
-from handrail.policy.paths import escaped
+from handrail.policy.paths import escape_glob
 from handrail.text.display import escape
 
 OWNER = "owner"
@@ -134,7 +134,7 @@ def load(path: str) -> Principals:
 def apart(principal: Principal, principals: Principals) -> tuple[PolicyFile, ...]:
     """Rules by which no tool and no command of a principal touches the root of another, or what is nobody's."""
     others = {one.root for one in principals.known} - {principal.root}
-    paths = json.dumps([escaped(path) for path in (*sorted(others), *principals.private)])
+    paths = json.dumps([escape_glob(path) for path in (*sorted(others), *principals.private)])
     if paths == "[]":
         return ()
     table = f"""[[rules]]

@@ -28,7 +28,7 @@ from handrail.shell.effects.network import goes_out, is_socket
 from handrail.shell.effects.read_only import find_starts, looker
 from handrail.shell.effects.read_only_table import HARMLESS_BEFORE, QUIET_DEVICES, STEERING
 from handrail.shell.effects.ruling import READ_ONLY, CommandTier, FileEffect, Ruling
-from handrail.shell.effects.visibility import seen
+from handrail.shell.effects.visibility import find_visibility
 from handrail.shell.effects.worst_case import Unproven, worst_case
 from handrail.shell.effects.wrapper_rules import LISTERS, MAKES_NAMES, NARROWERS, runs_input, runs_words, wrapper
 from handrail.shell.effects.writers import writer
@@ -154,7 +154,7 @@ class _Judge:
             ruling = _stricter(ruling, Ruling(why="it goes out to the network"))
         if remote:
             ruling = replace(ruling, files=())
-        sees = seen(base, args)
+        sees = find_visibility(base, args)
         if sees != "contents" and ruling.tier == "read_only":
             ruling = replace(ruling, files=tuple(replace(file, sees=sees) for file in ruling.files))
         unproven: frozenset[Unproven] = (

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from handrail.shell.effects.arguments import Arg, Value
-from handrail.shell.effects.options import Given, Row, given
+from handrail.shell.effects.options import ParsedOptions, Syntax, parse_options
 from handrail.shell.effects.ruling import FileEffect, Ruling
 
 _DIFF = (
@@ -28,13 +28,13 @@ _LOG = (
     "full-history simplify-merges simplify-by-decoration ancestry-path? no-notes notes? source walk-reflogs no-walk? "
     "boundary count encoding? relative-date use-mailmap no-mailmap numbered"
 )
-_LOOKS = Row("pubwacCMRszqiEFPmgrtU0123456789", "SGLnl", _LOG, "texts", numbers=True, closed=False)
+_LOOKS = Syntax("pubwacCMRszqiEFPmgrtU0123456789", "SGLnl", _LOG, "texts", numbers=True, closed=False)
 _LIST = (
     "list all remotes verbose contains? no-contains? merged? no-merged? points-at? sort= format= "
     "column? no-column color? no-color"
 )
-_VERBS: dict[str, Row] = {
-    "status": Row(
+_VERBS: dict[str, Syntax] = {
+    "status": Syntax(
         "sbvuz",
         "",
         "short branch show-stash porcelain? long verbose untracked-files? ignored? ignore-submodules? "
@@ -45,21 +45,21 @@ _VERBS: dict[str, Row] = {
     "log": _LOOKS,
     "diff": _LOOKS,
     "show": _LOOKS,
-    "shortlog": Row("nsec", "", _LOG + " summary email group=", "texts", closed=False),
+    "shortlog": Syntax("nsec", "", _LOG + " summary email group=", "texts", closed=False),
     "whatchanged": _LOOKS,
     "rev-list": _LOOKS,
     "diff-tree": _LOOKS,
     "diff-index": _LOOKS,
     "diff-files": _LOOKS,
-    "blame": Row(
+    "blame": Syntax(
         "belstfnwpcCM",
         "L",
         "root show-name show-number show-email porcelain line-porcelain date= abbrev? since= ignore-rev= color-lines",
         "texts",
         closed=False,
     ),
-    "annotate": Row("l", "L", "", "texts", closed=False),
-    "grep": Row(
+    "annotate": Syntax("l", "L", "", "texts", closed=False),
+    "grep": Syntax(
         "aiIwvhHEGPFnlLcpWqzor",
         "ABCefm",
         "cached untracked no-index text ignore-case word-regexp invert-match "
@@ -71,9 +71,9 @@ _VERBS: dict[str, Row] = {
         numbers=True,
         closed=False,
     ),
-    "branch": Row("arvlqi", "", _LIST + " show-current abbrev? no-abbrev ignore-case", "none", closed=False),
-    "tag": Row("ln", "", _LIST + " ignore-case", "none", numbers=True, closed=False),
-    "rev-parse": Row(
+    "branch": Syntax("arvlqi", "", _LIST + " show-current abbrev? no-abbrev ignore-case", "none", closed=False),
+    "tag": Syntax("ln", "", _LIST + " ignore-case", "none", numbers=True, closed=False),
+    "rev-parse": Syntax(
         "q",
         "",
         "abbrev-ref? show-toplevel short? verify quiet git-dir absolute-git-dir git-common-dir "
@@ -82,7 +82,7 @@ _VERBS: dict[str, Row] = {
         "texts",
         closed=False,
     ),
-    "ls-files": Row(
+    "ls-files": Syntax(
         "cdmosiktuzvr",
         "xX",
         "cached deleted modified others ignored stage unmerged killed directory "
@@ -91,28 +91,30 @@ _VERBS: dict[str, Row] = {
         "texts",
         closed=False,
     ),
-    "ls-tree": Row(
+    "ls-tree": Syntax(
         "drtlz", "", "long name-only name-status full-name full-tree abbrev? object-only format=", "texts", closed=False
     ),
-    "describe": Row(
+    "describe": Syntax(
         "",
         "",
         "all tags contains abbrev? dirty? always long match= exclude= exact-match first-parent broken?",
         "texts",
         closed=False,
     ),
-    "cat-file": Row("tsep", "", "batch-check? allow-unknown-type", "texts", closed=False),
-    "merge-base": Row("a", "", "all is-ancestor fork-point octopus independent", "texts", closed=False),
-    "name-rev": Row("", "", "name-only tags refs= all always", "texts", closed=False),
-    "for-each-ref": Row("", "", "count= sort= format= contains? merged? no-merged? points-at=", "texts", closed=False),
-    "show-ref": Row("dhqs", "", "head dereference hash? verify quiet tags heads branches", "texts", closed=False),
-    "show-branch": Row("ar", "", "all remotes current list", "texts", closed=False),
-    "check-ignore": Row("vqnz", "", "verbose quiet non-matching no-index", "texts", closed=False),
-    "check-attr": Row("a", "", "all", "texts", closed=False),
-    "count-objects": Row("vH", "", "verbose human-readable", "none", closed=False),
-    "cherry": Row("v", "", "abbrev?", "texts", closed=False),
-    "version": Row("", "", "build-options", "none", closed=False),
-    "var": Row("", "", "", "texts", closed=False),
+    "cat-file": Syntax("tsep", "", "batch-check? allow-unknown-type", "texts", closed=False),
+    "merge-base": Syntax("a", "", "all is-ancestor fork-point octopus independent", "texts", closed=False),
+    "name-rev": Syntax("", "", "name-only tags refs= all always", "texts", closed=False),
+    "for-each-ref": Syntax(
+        "", "", "count= sort= format= contains? merged? no-merged? points-at=", "texts", closed=False
+    ),
+    "show-ref": Syntax("dhqs", "", "head dereference hash? verify quiet tags heads branches", "texts", closed=False),
+    "show-branch": Syntax("ar", "", "all remotes current list", "texts", closed=False),
+    "check-ignore": Syntax("vqnz", "", "verbose quiet non-matching no-index", "texts", closed=False),
+    "check-attr": Syntax("a", "", "all", "texts", closed=False),
+    "count-objects": Syntax("vH", "", "verbose human-readable", "none", closed=False),
+    "cherry": Syntax("v", "", "abbrev?", "texts", closed=False),
+    "version": Syntax("", "", "build-options", "none", closed=False),
+    "var": Syntax("", "", "", "texts", closed=False),
 }
 _SECOND: dict[str, tuple[str, ...]] = {
     "remote": ("", "-v", "--verbose", "get-url"),
@@ -200,7 +202,7 @@ def _more_than_looks(verb: str, rest: Sequence[Arg]) -> str:
     row = _VERBS.get(verb)
     if row is None:
         return f"git {verb} may change something"
-    found = given(row, rest)
+    found = parse_options(row, rest)
     if found.unknown:
         return f"the option {found.unknown} of git {verb} is not known"
     if found.loose or any(arg.text is None and arg.values is None for arg in found.operands):
@@ -213,19 +215,19 @@ def _more_than_looks(verb: str, rest: Sequence[Arg]) -> str:
     return ""
 
 
-_CONFIG = Row(
+_CONFIG = Syntax(
     "lz",
     "",
     "list get get-all get-regexp get-urlmatch local global system worktree show-origin show-scope name-only null "
     "type= default= bool int path includes no-includes",
     "texts",
 )
-_SYMBOLIC = Row("q", "", "quiet short recurse no-recurse", "texts")
+_SYMBOLIC = Syntax("q", "", "quiet short recurse no-recurse", "texts")
 
 
 def _only_asks(verb: str, rest: Sequence[Arg]) -> bool:
     """Whether `config` or `symbolic-ref` tells a value: a second word would set it."""
-    found = given(_CONFIG if verb == "config" else _SYMBOLIC, rest)
+    found = parse_options(_CONFIG if verb == "config" else _SYMBOLIC, rest)
     words = [arg.text for arg in found.operands]
     if found.unknown or None in words:
         return False
@@ -240,7 +242,7 @@ def _only_asks(verb: str, rest: Sequence[Arg]) -> bool:
 
 def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
     """The files of the work tree that a verb comes to, and what is not known of them."""
-    found = given(_VERBS.get(verb) or Row(), rest)
+    found = parse_options(_VERBS.get(verb) or Syntax(), rest)
     named = _after_dashes(rest)
     unknown = any(arg.values is None for arg in rest)
     out: list[FileEffect] = []
@@ -249,7 +251,7 @@ def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
     if verb == "add" or verb == "commit":
         return [effect for arg in found.operands if verb == "add" for effect in arg.files("read", below=True)], ""
     if verb in ("rm", "mv"):
-        action = given(Row("frnqk", "", "force cached dry-run quiet ignore-unmatch sparse verbose"), rest)
+        action = parse_options(Syntax("frnqk", "", "force cached dry-run quiet ignore-unmatch sparse verbose"), rest)
         sources = action.operands if verb == "rm" else action.operands[:-1]
         for arg in sources:
             out.extend(arg.files("read", below=True) if verb == "mv" else [])
@@ -305,7 +307,7 @@ def _value(rest: Sequence[Arg], options: Sequence[str]) -> Arg | None:
     return None
 
 
-def _paths_only(verb: str, found: Given) -> bool:
+def _paths_only(verb: str, found: ParsedOptions) -> bool:
     """`restore` takes paths only; of `checkout` it is sure where a word can be no name of a branch."""
     return bool(found.operands) and (verb == "restore" or all(_is_path(arg) for arg in found.operands))
 
@@ -315,7 +317,7 @@ def _is_path(arg: Arg) -> bool:
     return text in (".", "..") or text.startswith(("./", "../", "/")) or bool(arg.values and arg.values[0].glob)
 
 
-def _looked_at(verb: str, found: Given, named: Sequence[Arg]) -> list[FileEffect]:
+def _looked_at(verb: str, found: ParsedOptions, named: Sequence[Arg]) -> list[FileEffect]:
     out: list[FileEffect] = []
     if found.has("no-index") or verb in ("annotate", "blame"):
         named = found.operands
@@ -344,7 +346,7 @@ def _looked_at(verb: str, found: Given, named: Sequence[Arg]) -> list[FileEffect
     return out
 
 
-def leaves_index(verb: str | None, found: Given) -> bool:
+def leaves_index(verb: str | None, found: ParsedOptions) -> bool:
     """Whether git may show files that are not under version control: `diff` with two paths does, if one is outside."""
     return found.has("no-index", "untracked") or (verb == "diff" and len(found.operands) == 2)
 
@@ -352,7 +354,7 @@ def leaves_index(verb: str | None, found: Given) -> bool:
 def shows_untracked(args: Sequence[Arg]) -> bool:
     """The same of a whole command."""
     verb, at, _ = verb_of(args)
-    return verb in _VERBS and leaves_index(verb, given(_VERBS[verb], args[at:]))
+    return verb in _VERBS and leaves_index(verb, parse_options(_VERBS[verb], args[at:]))
 
 
 def _after_dashes(rest: Sequence[Arg]) -> list[Arg]:

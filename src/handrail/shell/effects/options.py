@@ -15,7 +15,7 @@ _ANY_TEXT = ("e", "regexp", "S", "G", "grep")
 
 
 @dataclass(frozen=True)
-class Row:
+class Syntax:
     """What is known of a command: the options that do no harm, and what its operands are."""
 
     flags: str = ""
@@ -67,7 +67,7 @@ class Row:
 
 
 @dataclass(slots=True)
-class Given:
+class ParsedOptions:
     """What was given to a command."""
 
     options: list[tuple[str, Arg | None]] = field(default_factory=list)
@@ -84,9 +84,9 @@ class Given:
         return next((value for name, value in reversed(self.options) if name in names), None)
 
 
-def given(row: Row, args: Sequence[Arg]) -> Given:
+def parse_options(row: Syntax, args: Sequence[Arg]) -> ParsedOptions:
     """Options and operands, in whatever order they stand."""
-    out = Given()
+    out = ParsedOptions()
     at = 0
     while at < len(args):
         arg = args[at]
@@ -113,7 +113,7 @@ def _fixed(text: str) -> Arg:
     return Arg(text, (Value(text),))
 
 
-def _long(row: Row, out: Given, text: str, args: Sequence[Arg], at: int) -> int:
+def _long(row: Syntax, out: ParsedOptions, text: str, args: Sequence[Arg], at: int) -> int:
     name, sign, value = text[2:].partition("=")
     kind = row.names.get(name)
     if kind is None or (sign and kind not in "=?"):
@@ -127,7 +127,7 @@ def _long(row: Row, out: Given, text: str, args: Sequence[Arg], at: int) -> int:
     return at
 
 
-def _short(row: Row, out: Given, text: str, args: Sequence[Arg], at: int) -> int:
+def _short(row: Syntax, out: ParsedOptions, text: str, args: Sequence[Arg], at: int) -> int:
     for index, letter in enumerate(text[1:], start=2):
         if letter in row.takes:
             if text[index:]:
@@ -141,7 +141,7 @@ def _short(row: Row, out: Given, text: str, args: Sequence[Arg], at: int) -> int
     return at
 
 
-def _take(row: Row, out: Given, name: str, args: Sequence[Arg], at: int) -> None:
+def _take(row: Syntax, out: ParsedOptions, name: str, args: Sequence[Arg], at: int) -> None:
     """The next word is the value of an option, unless the program sees that in another way.
 
     A version of it may take no value there, and a word with a dash in front is an option then.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from handrail.shell.effects.arguments import Arg
-from handrail.shell.effects.options import Row, given
+from handrail.shell.effects.options import Syntax, parse_options
 from handrail.shell.effects.programs import awk_only_prints, jq_only_prints, sed_only_prints
 from handrail.shell.effects.read_only_table import PRIVATE_NAME, ROWS, STEERING, VERSIONS
 from handrail.shell.effects.ruling import READ_ONLY, FileEffect, Ruling
@@ -36,7 +36,7 @@ _FIND_ALONE = frozenset(
 )  # fmt: skip
 _XXD_FLAG = re.compile(r"-[abeEiupr].*[clgso]")
 _RUNS_COMMAND = ("-exec", "-execdir", "-ok", "-okdir")
-_JQ = Row(
+_JQ = Syntax(
     "acCeghjMnrRsS",
     "",
     "null-input raw-input slurp compact-output raw-output join-output ascii-output sort-keys color-output "
@@ -44,12 +44,12 @@ _JQ = Row(
     texts=1,
     closed=False,
 )
-_SED = Row(
+_SED = Syntax(
     "nErsuz",
     "el",
     "quiet silent expression= regexp-extended separate unbuffered null-data posix line-length= sandbox debug",
 )
-_AWK = Row("", "Fv", "field-separator= assign= posix traditional re-interval csv")
+_AWK = Syntax("", "Fv", "field-separator= assign= posix traditional re-interval csv")
 _PS = re.compile(r"(?!-)[aAfhjlmrsStTuUvwxX]+|-[AacdefFjlLMnNTuUvwwxyZ]+|--forest|--no-headers|--sort=\S+|[0-9,]+")
 
 
@@ -64,9 +64,9 @@ def looker(base: str, args: Sequence[Arg]) -> Ruling | None:
     return by_row(base, row, args) if row is not None else None
 
 
-def by_row(base: str, row: Row, args: Sequence[Arg]) -> Ruling:
+def by_row(base: str, row: Syntax, args: Sequence[Arg]) -> Ruling:
     """A command that is described by its row alone."""
-    found = given(row, args)
+    found = parse_options(row, args)
     operands = found.operands
     texts = 0 if found.has(*row.instead_names) else row.texts
     named = operands[texts:] if row.operands == "files" else []
@@ -167,8 +167,10 @@ def _printenv(args: Sequence[Arg]) -> Ruling:
 
 
 def _date(args: Sequence[Arg]) -> Ruling:
-    row = Row("uRI", "dr", "date= utc universal iso-8601? rfc-3339= rfc-email reference= debug", "texts", closed=False)
-    found = given(row, args)
+    row = Syntax(
+        "uRI", "dr", "date= utc universal iso-8601? rfc-3339= rfc-email reference= debug", "texts", closed=False
+    )
+    found = parse_options(row, args)
     why = f"the option {found.unknown} of date is not known" if found.unknown else ""
     if found.loose or any(not (arg.text or arg.source.strip("\"'")).startswith("+") for arg in found.operands):
         why = why or "date with an argument sets the clock"
@@ -213,7 +215,7 @@ def _sed(args: Sequence[Arg]) -> Ruling:
     in_place = [arg for arg in args if re.match(r"-[nErsuz]*i|--in-place", arg.text or "")]
     # On macOS `-i` takes a separate word; an empty one can be nothing else.
     rest = [arg for arg in args if arg not in in_place and arg.text != ""]
-    found = given(_SED, rest)
+    found = parse_options(_SED, rest)
     scripts = [value for name, value in found.options if name in ("e", "expression")]
     operands = found.operands
     if not scripts and operands and not found.has("f", "file"):
@@ -245,7 +247,7 @@ def _only_inserts(program: str) -> bool:
 
 
 def _awk(args: Sequence[Arg]) -> Ruling:
-    found = given(_AWK, args)
+    found = parse_options(_AWK, args)
     operands = found.operands
     program = operands[0].text if operands else None
     named = [arg for arg in operands[1:] if not re.match(r"[A-Za-z_][A-Za-z0-9_]*=", arg.text or "")]
@@ -269,7 +271,7 @@ def _awk(args: Sequence[Arg]) -> Ruling:
 def _jq(args: Sequence[Arg]) -> Ruling:
     # `--arg name value` takes two words.
     kept = _without_named(args)
-    found = given(_JQ, kept)
+    found = parse_options(_JQ, kept)
     program = found.operands[0].text if found.operands else "."
     ruling = by_row("jq", _JQ, kept)
     if ruling.tier == "read_only" and (program is None or not jq_only_prints(program)):

@@ -9,10 +9,10 @@ secrets (`env`, `set`). So `rustc --version` and all of `cargo` are not here: `r
 
 from __future__ import annotations
 
-from handrail.shell.effects.options import Row
+from handrail.shell.effects.options import Syntax
 
-_SUMS = Row("bctwz", "a", "binary check text tag zero quiet status strict warn ignore-missing algorithm=")
-_LS = Row(
+_SUMS = Syntax("bctwz", "a", "binary check text tag zero quiet status strict warn ignore-missing algorithm=")
+_LS = Syntax(
     "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1",
     "ITw",
     "all almost-all author escape block-size= ignore-backups color? directory dired classify? file-type format= "
@@ -22,7 +22,7 @@ _LS = Row(
     here=True,
     below="R recursive",
 )
-_GREP = Row(
+_GREP = Syntax(
     "abcEFGHhIiLlnoPqRrsTUuVvwxyzZ",
     "ABCDdefm",
     "after-context= basic-regexp before-context= binary binary-files= byte-offset color? colour? context= count "
@@ -36,7 +36,7 @@ _GREP = Row(
     below="r R recursive dereference-recursive",
     numbers=True,
 )
-_RG = Row(
+_RG = Syntax(
     "abcFhHiIlLnNopPqrsSuUvVwx.0",
     "ABCEegfjmMtTd",
     "after-context= before-context= context= context-separator= count count-matches max-count= max-columns= "
@@ -54,7 +54,7 @@ _RG = Row(
     below="*",
     closed=False,
 )
-_FD = Row(
+_FD = Syntax(
     "HIuasipFgLl0q1",
     "dteEcS",
     "hidden no-ignore unrestricted case-sensitive ignore-case glob regex fixed-strings absolute-path list-details "
@@ -66,7 +66,7 @@ _FD = Row(
     closed=False,
 )
 
-_BAT = Row(
+_BAT = Syntax(
     "pnASfu",
     "lHrm",
     "plain number show-all language= highlight-line= line-range= style= color= decorations= paging= theme= tabs= wrap= "
@@ -75,42 +75,42 @@ _BAT = Row(
     closed=False,
 )
 
-ROWS: dict[str, Row] = {
+ROWS: dict[str, Syntax] = {
     # files, as they are
-    "cat": Row(
+    "cat": Syntax(
         "AbeEnstTuv", "", "show-all number-nonblank show-ends number squeeze-blank show-tabs show-nonprinting version"
     ),
-    "head": Row("qvz", "nc", "bytes= lines= quiet silent verbose zero-terminated", numbers=True),
-    "tail": Row(
+    "head": Syntax("qvz", "nc", "bytes= lines= quiet silent verbose zero-terminated", numbers=True),
+    "tail": Syntax(
         "fFqvzr",
         "ncs",
         "bytes= lines= follow? quiet silent verbose retry pid= sleep-interval= zero-terminated",
         numbers=True,
     ),
-    "tac": Row("br", "s", "before regex separator="),
-    "nl": Row(
+    "tac": Syntax("br", "s", "before regex separator="),
+    "nl": Syntax(
         "p", "bdfhilnsvw", "body-numbering= number-format= number-width= number-separator= starting-line-number="
     ),
-    "rev": Row(),
+    "rev": Syntax(),
     "bat": _BAT,
     "batcat": _BAT,
-    "wc": Row("clLmw", "", "bytes chars lines words max-line-length total= files0-from=", reads="files0-from"),
-    "less": Row("eEFiIMmnNqQrRsSXw", "", "quit-at-eof chop-long-lines LINE-NUMBERS", closed=False),
-    "more": Row("dflpcsu", "", closed=False),
-    "strings": Row("afow", "nteT", "all bytes= radix= encoding= print-file-name", numbers=True),
-    "od": Row("abcdfhilosvx", "ANjtwS", "address-radix= format= read-bytes= skip-bytes= output-duplicates width?"),
-    "hexdump": Row("bcCdovx", "efns", reads="f"),
-    "hd": Row("bcCdovx", "efns", reads="f"),
-    "xxd": Row("abeEiupr", "clgso", "", most=1, closed=False),
-    "base64": Row("diD", "w", "decode ignore-garbage wrap=", most=1, closed=False),
-    "base32": Row("di", "w", "decode ignore-garbage wrap=", most=1),
-    "zcat": Row("fqv"),
+    "wc": Syntax("clLmw", "", "bytes chars lines words max-line-length total= files0-from=", reads="files0-from"),
+    "less": Syntax("eEFiIMmnNqQrRsSXw", "", "quit-at-eof chop-long-lines LINE-NUMBERS", closed=False),
+    "more": Syntax("dflpcsu", "", closed=False),
+    "strings": Syntax("afow", "nteT", "all bytes= radix= encoding= print-file-name", numbers=True),
+    "od": Syntax("abcdfhilosvx", "ANjtwS", "address-radix= format= read-bytes= skip-bytes= output-duplicates width?"),
+    "hexdump": Syntax("bcCdovx", "efns", reads="f"),
+    "hd": Syntax("bcCdovx", "efns", reads="f"),
+    "xxd": Syntax("abeEiupr", "clgso", "", most=1, closed=False),
+    "base64": Syntax("diD", "w", "decode ignore-garbage wrap=", most=1, closed=False),
+    "base32": Syntax("di", "w", "decode ignore-garbage wrap=", most=1),
+    "zcat": Syntax("fqv"),
     # lines
     "grep": _GREP,
     "egrep": _GREP,
     "fgrep": _GREP,
     "rg": _RG,
-    "ag": Row(
+    "ag": Syntax(
         "acDfFhHilLnoQrsSUuvwz0",
         "ABCGgm",
         "after= before= context= all-types all-text case-sensitive column count depth= files-with-matches "
@@ -125,8 +125,8 @@ ROWS: dict[str, Row] = {
         below="*",
         closed=False,
     ),
-    "cut": Row("nsz", "bcdf", "bytes= characters= delimiter= fields= complement only-delimited output-delimiter="),
-    "sort": Row(
+    "cut": Syntax("nsz", "bcdf", "bytes= characters= delimiter= fields= complement only-delimited output-delimiter="),
+    "sort": Syntax(
         "bcCdfghimMnrRsuVz",
         "kStoT",
         "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort human-numeric-sort ignore-nonprinting "
@@ -135,27 +135,27 @@ ROWS: dict[str, Row] = {
         writes="o output T",
         closed=False,
     ),
-    "uniq": Row(
+    "uniq": Syntax(
         "cdDiuz",
         "fsw",
         "count repeated all-repeated? skip-fields= ignore-case skip-chars= unique zero-terminated check-chars= group?",
         most=1,
         closed=False,
     ),
-    "comm": Row("123z", "", "check-order nocheck-order output-delimiter= total zero-terminated"),
-    "join": Row("iz", "aeojtv12", "ignore-case header check-order nocheck-order"),
-    "paste": Row("sz", "d", "delimiters= serial zero-terminated"),
-    "tr": Row("cCdst", "", "complement delete squeeze-repeats truncate-set1", "texts"),
-    "column": Row(
+    "comm": Syntax("123z", "", "check-order nocheck-order output-delimiter= total zero-terminated"),
+    "join": Syntax("iz", "aeojtv12", "ignore-case header check-order nocheck-order"),
+    "paste": Syntax("sz", "d", "delimiters= serial zero-terminated"),
+    "tr": Syntax("cCdst", "", "complement delete squeeze-repeats truncate-set1", "texts"),
+    "column": Syntax(
         "eLnJtxR",
         "cosNlHTEWd",
         "table separator= output-separator= columns= table-columns= json fillrows keep-empty-lines table-right=",
     ),
-    "fold": Row("bs", "w", "bytes spaces width="),
-    "fmt": Row("cstu", "wpg", "width= prefix= split-only uniform-spacing"),
-    "expand": Row("i", "t", "initial tabs="),
-    "unexpand": Row("a", "t", "all first-only tabs="),
-    "diff": Row(
+    "fold": Syntax("bs", "w", "bytes spaces width="),
+    "fmt": Syntax("cstu", "wpg", "width= prefix= split-only uniform-spacing"),
+    "expand": Syntax("i", "t", "initial tabs="),
+    "unexpand": Syntax("a", "t", "all first-only tabs="),
+    "diff": Syntax(
         "abBcdeEiNnpqrstTuwyZ",
         "CUFILxWX",
         "normal brief report-identical-files context? unified? side-by-side width= left-column suppress-common-lines "
@@ -167,15 +167,15 @@ ROWS: dict[str, Row] = {
         below="r recursive",
         numbers=True,
     ),
-    "cmp": Row("bls", "in", "print-bytes ignore-initial= verbose bytes= quiet silent"),
-    "shuf": Row(
+    "cmp": Syntax("bls", "in", "print-bytes ignore-initial= verbose bytes= quiet silent"),
+    "shuf": Syntax(
         "erz", "ino", "echo input-range= head-count= repeat zero-terminated output=", writes="o output", closed=False
     ),
     # names and facts of files
     "ls": _LS,
     "dir": _LS,
     "vdir": _LS,
-    "tree": Row(
+    "tree": Syntax(
         "aACdDfFghiJlnNpqrsStuUvxX",
         "LIPHo",
         "dirsfirst filesfirst noreport prune du si gitignore matchdirs inodes device charset= filelimit= sort= "
@@ -187,20 +187,22 @@ ROWS: dict[str, Row] = {
     ),
     "fd": _FD,
     "fdfind": _FD,
-    "du": Row(
+    "du": Syntax(
         "0abcDhHkLlmPsSx",
         "Bdt",
         "all apparent-size block-size= bytes total max-depth= human-readable inodes count-links summarize si "
         "separate-dirs threshold= exclude= one-file-system time?",
         here=True,
     ),
-    "df": Row("ahHiklPTx", "tB", "all block-size= human-readable si inodes local portability total type= print-type"),
-    "file": Row(
+    "df": Syntax(
+        "ahHiklPTx", "tB", "all block-size= human-readable si inodes local portability total type= print-type"
+    ),
+    "file": Syntax(
         "bhiLkNnrsS0", "FeP", "brief mime mime-type mime-encoding dereference no-dereference keep-going", closed=False
     ),
-    "stat": Row("LftxnqrsF", "c", "dereference file-system format= printf= terse"),
-    "realpath": Row("eLmPqsz", "", "canonicalize-existing canonicalize-missing quiet relative-to= relative-base="),
-    "readlink": Row("efmnqsvz", "", "canonicalize canonicalize-existing canonicalize-missing no-newline quiet"),
+    "stat": Syntax("LftxnqrsF", "c", "dereference file-system format= printf= terse"),
+    "realpath": Syntax("eLmPqsz", "", "canonicalize-existing canonicalize-missing quiet relative-to= relative-base="),
+    "readlink": Syntax("efmnqsvz", "", "canonicalize canonicalize-existing canonicalize-missing no-newline quiet"),
     "md5sum": _SUMS,
     "sha1sum": _SUMS,
     "sha224sum": _SUMS,
@@ -209,63 +211,63 @@ ROWS: dict[str, Row] = {
     "sha512sum": _SUMS,
     "shasum": _SUMS,
     "b2sum": _SUMS,
-    "cksum": Row("", "a", "algorithm="),
-    "sum": Row("rs"),
-    "md5": Row("qr"),
-    "nm": Row("aAClDgnpuU", "", "demangle dynamic extern-only defined-only undefined-only", closed=False),
-    "readelf": Row("aehlSsrdVnW", "", "all file-header sections symbols headers wide", closed=False),
-    "size": Row("ABdox", "", closed=False),
+    "cksum": Syntax("", "a", "algorithm="),
+    "sum": Syntax("rs"),
+    "md5": Syntax("qr"),
+    "nm": Syntax("aAClDgnpuU", "", "demangle dynamic extern-only defined-only undefined-only", closed=False),
+    "readelf": Syntax("aehlSsrdVnW", "", "all file-header sections symbols headers wide", closed=False),
+    "size": Syntax("ABdox", "", closed=False),
     # words
-    "basename": Row("az", "s", "multiple suffix= zero", "texts"),
-    "dirname": Row("z", "", "zero", "texts"),
-    "seq": Row("w", "fs", "equal-width format= separator=", "texts", numbers=True),
-    "expr": Row("", "", "", "texts", numbers=True),
-    "factor": Row("", "", "", "texts"),
-    "numfmt": Row("", "d", "from= to= field= format= header? padding= suffix= delimiter=", "texts"),
-    "sleep": Row("", "", "", "texts"),
+    "basename": Syntax("az", "s", "multiple suffix= zero", "texts"),
+    "dirname": Syntax("z", "", "zero", "texts"),
+    "seq": Syntax("w", "fs", "equal-width format= separator=", "texts", numbers=True),
+    "expr": Syntax("", "", "", "texts", numbers=True),
+    "factor": Syntax("", "", "", "texts"),
+    "numfmt": Syntax("", "d", "from= to= field= format= header? padding= suffix= delimiter=", "texts"),
+    "sleep": Syntax("", "", "", "texts"),
     # the machine and who one is
-    "pwd": Row("LP", "", "logical physical", "none"),
-    "whoami": Row("", "", "", "none"),
-    "id": Row("agGnruz", "", "group groups name real user zero", "texts"),
-    "groups": Row("", "", "", "texts"),
-    "users": Row("", "", "", "none"),
-    "who": Row("abdHlmpqrstTu", "", "", "none"),
-    "uptime": Row("ps", "", "pretty since", "none"),
-    "uname": Row("amnrsvpio", "", "all machine nodename kernel-name kernel-release kernel-version", "none"),
-    "arch": Row("", "", "", "none"),
-    "nproc": Row("", "", "all ignore=", "none"),
-    "hostname": Row("adfiIsAy", "", "fqdn ip-address short all-ip-addresses", "none", closed=False),
-    "free": Row("bkmghlt", "", "bytes kibi mebi gibi human lohi total si", "none"),
-    "lscpu": Row("ae", "p", "all extended? parse? json", "none"),
-    "lsblk": Row("abdfiJlmnpSt", "o", "all bytes fs output= json list", "texts"),
-    "tty": Row("s", "", "silent quiet", "none"),
-    "pgrep": Row("acfilnovx", "uUgGPstd", "list-name list-full full newest oldest count exact", "texts"),
-    "pidof": Row("csx", "", "", "texts"),
-    "ss": Row("046aeHilmnOoprstTuwxZ", "f", "all listening numeric processes tcp udp summary", "none", closed=False),
-    "which": Row("as", "", "all", "texts"),
-    "whereis": Row("bms", "", "", "texts"),
-    "type": Row("afptP", "", "", "texts"),
-    "man": Row("fkaw", "", "whatis apropos where", "texts", closed=False),
-    "locale": Row("ak", "", "all-locales", "texts"),
-    "getconf": Row("a", "", "", "texts"),
-    "cal": Row("13jmnsy", "", "", "texts"),
-    "crontab": Row("l", "", "", "none", closed=False),
+    "pwd": Syntax("LP", "", "logical physical", "none"),
+    "whoami": Syntax("", "", "", "none"),
+    "id": Syntax("agGnruz", "", "group groups name real user zero", "texts"),
+    "groups": Syntax("", "", "", "texts"),
+    "users": Syntax("", "", "", "none"),
+    "who": Syntax("abdHlmpqrstTu", "", "", "none"),
+    "uptime": Syntax("ps", "", "pretty since", "none"),
+    "uname": Syntax("amnrsvpio", "", "all machine nodename kernel-name kernel-release kernel-version", "none"),
+    "arch": Syntax("", "", "", "none"),
+    "nproc": Syntax("", "", "all ignore=", "none"),
+    "hostname": Syntax("adfiIsAy", "", "fqdn ip-address short all-ip-addresses", "none", closed=False),
+    "free": Syntax("bkmghlt", "", "bytes kibi mebi gibi human lohi total si", "none"),
+    "lscpu": Syntax("ae", "p", "all extended? parse? json", "none"),
+    "lsblk": Syntax("abdfiJlmnpSt", "o", "all bytes fs output= json list", "texts"),
+    "tty": Syntax("s", "", "silent quiet", "none"),
+    "pgrep": Syntax("acfilnovx", "uUgGPstd", "list-name list-full full newest oldest count exact", "texts"),
+    "pidof": Syntax("csx", "", "", "texts"),
+    "ss": Syntax("046aeHilmnOoprstTuwxZ", "f", "all listening numeric processes tcp udp summary", "none", closed=False),
+    "which": Syntax("as", "", "all", "texts"),
+    "whereis": Syntax("bms", "", "", "texts"),
+    "type": Syntax("afptP", "", "", "texts"),
+    "man": Syntax("fkaw", "", "whatis apropos where", "texts", closed=False),
+    "locale": Syntax("ak", "", "all-locales", "texts"),
+    "getconf": Syntax("a", "", "", "texts"),
+    "cal": Syntax("13jmnsy", "", "", "texts"),
+    "crontab": Syntax("l", "", "", "none", closed=False),
     # of the shell itself
-    "true": Row("", "", "", "texts"),
-    "false": Row("", "", "", "texts"),
-    ":": Row("", "", "", "texts"),
-    "exit": Row("", "", "", "texts"),
-    "return": Row("", "", "", "texts"),
-    "break": Row("", "", "", "texts"),
-    "continue": Row("", "", "", "texts"),
-    "shift": Row("", "", "", "texts"),
-    "wait": Row("fn", "p", "", "texts"),
-    "jobs": Row("lprs", "", "", "texts", closed=False),
-    "dirs": Row("clpv", "", "", "texts", numbers=True),
-    "times": Row("", "", "", "none"),
-    "((": Row("", "", "", "texts"),
-    "unset": Row("v", "", "", "texts"),
-    "read": Row("rse", "adinNptu", "", "texts"),
+    "true": Syntax("", "", "", "texts"),
+    "false": Syntax("", "", "", "texts"),
+    ":": Syntax("", "", "", "texts"),
+    "exit": Syntax("", "", "", "texts"),
+    "return": Syntax("", "", "", "texts"),
+    "break": Syntax("", "", "", "texts"),
+    "continue": Syntax("", "", "", "texts"),
+    "shift": Syntax("", "", "", "texts"),
+    "wait": Syntax("fn", "p", "", "texts"),
+    "jobs": Syntax("lprs", "", "", "texts", closed=False),
+    "dirs": Syntax("clpv", "", "", "texts", numbers=True),
+    "times": Syntax("", "", "", "none"),
+    "((": Syntax("", "", "", "texts"),
+    "unset": Syntax("v", "", "", "texts"),
+    "read": Syntax("rse", "adinNptu", "", "texts"),
 }
 
 VERSIONS: dict[str, str] = {

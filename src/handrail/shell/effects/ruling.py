@@ -7,7 +7,7 @@ from typing import Literal
 
 CommandTier = Literal["read_only", "ordinary", "destructive"]
 FileAction = Literal["read", "write", "delete"]
-Sees = Literal["contents", "names", "unhidden"]
+Visibility = Literal["contents", "names", "unhidden"]
 """How much a command shows of a file that it reads."""
 
 
@@ -27,7 +27,7 @@ class FileEffect:
     """If it is a directory, everything below it is meant too."""
     into: str = ""
     """If it is a directory, the file of this name in it is meant."""
-    sees: Sees = field(default="contents", compare=False)
+    sees: Visibility = field(default="contents", compare=False)
     """What is shown of it, if it is read."""
 
 

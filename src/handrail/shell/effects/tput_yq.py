@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 
 from handrail.shell.effects.arguments import Arg
-from handrail.shell.effects.options import Row, given
+from handrail.shell.effects.options import Syntax, parse_options
 from handrail.shell.effects.ruling import READ_ONLY, Ruling
 
 _TPUT = re.compile("cols|lines|colors|longname|bold|dim|rev|smul|rmul|smso|rmso|sgr0?|op|seta[fb]|el1?|ed|civis|cnorm")
-_YQ = Row(
+_YQ = Syntax(
     "PCMoNrje",
     "pI",
     "prettyPrint colors no-colors output-format= input-format= no-doc unwrapScalar? indent= exit-status tojson "
@@ -33,7 +33,7 @@ def tput(args: Sequence[Arg]) -> Ruling:
 
 def yq(args: Sequence[Arg]) -> Ruling:
     """Of the two programs of that name, what means the same to both."""
-    found = given(_YQ, args)
+    found = parse_options(_YQ, args)
     operands = found.operands[1:] if found.operands and found.operands[0].text in ("e", "eval") else found.operands
     program = None
     if operands and not _YQ_FILE.fullmatch(operands[0].text or ""):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from handrail.shell.effects.arguments import Arg
 from handrail.shell.effects.git import shows_untracked
-from handrail.shell.effects.ruling import Sees
+from handrail.shell.effects.ruling import Visibility
 
 # Names, sizes, kinds and counts. Git shows what is under version control, which is no secret of this tree any more.
 _NAMES = frozenset(
@@ -15,7 +15,7 @@ _NAMES = frozenset(
 _UNRESTRICTED = ("--hidden", "--unrestricted", "--no-ignore")
 
 
-def seen(base: str | None, args: Sequence[Arg]) -> Sees:
+def find_visibility(base: str | None, args: Sequence[Arg]) -> Visibility:
     """What is seen of the files, where the command is known to look only."""
     if base == "git":
         return "contents" if shows_untracked(args) else "names"

@@ -16,7 +16,7 @@ from handrail.shell.effects.git import git
 from handrail.shell.effects.harm import ANY, harm
 from handrail.shell.effects.read_only import looker
 from handrail.shell.effects.ruling import Ruling
-from handrail.shell.effects.visibility import seen
+from handrail.shell.effects.visibility import find_visibility
 from handrail.shell.effects.writers import DELETES_BY_OPTION, writer
 from handrail.shell.parser.commands import HEREDOCS, Redirection, Script, Simple
 from handrail.shell.parser.words import Word
@@ -46,7 +46,7 @@ def worst_case(
             found.add("destroy")
     if _runs_unknown_text(run, base):
         found.add("delete")
-    if seen(base, args) != "contents":
+    if find_visibility(base, args) != "contents":
         found.discard("read")
     return frozenset(found)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from handrail.shell.effects.arguments import Arg
-from handrail.shell.effects.options import Row, given
+from handrail.shell.effects.options import Syntax, parse_options
 from handrail.shell.effects.ruling import READ_ONLY, FileEffect, Ruling
 from handrail.shell.parser.commands import Script, Simple
 from handrail.shell.parser.wrappers import FOREIGN_SHELLS, NAMES, SHELLS, unwrapped
@@ -54,7 +54,7 @@ def wrapper(run: Simple, base: str, args: Sequence[Arg]) -> Ruling | None:
     if base == "env":
         return _env(args, bool(inner))
     if base == "command" and not inner:
-        found = given(Row("vVp", "", "", "texts"), args)
+        found = parse_options(Syntax("vVp", "", "", "texts"), args)
         return READ_ONLY if not found.unknown else Ruling(why="command with these arguments is not known")
     if base == "time":
         return Ruling(why="time writes to a file") if _has(args, "-o", "--output") else READ_ONLY

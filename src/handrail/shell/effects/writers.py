@@ -6,10 +6,10 @@ import posixpath
 from collections.abc import Callable, Sequence
 
 from handrail.shell.effects.arguments import Arg, Value
-from handrail.shell.effects.options import Given, Row, given
+from handrail.shell.effects.options import ParsedOptions, Syntax, parse_options
 from handrail.shell.effects.ruling import FileAction, FileEffect, Ruling
 
-_COPY = Row(
+_COPY = Syntax(
     "adfilLnpPrRsTuvxHZD",
     "tgmo",
     "archive attributes-only copy-contents force interactive link dereference no-clobber no-dereference "
@@ -18,43 +18,49 @@ _COPY = Row(
     "directory compare "
     "relative logical physical debug exchange no-copy symbolic",
 )
-_ROWS: dict[str, Row] = {
+_ROWS: dict[str, Syntax] = {
     "cp": _COPY,
     "mv": _COPY,
     "ln": _COPY,
     "install": _COPY,
-    "rm": Row(
+    "rm": Syntax(
         "dfiIrRvPWx", "", "force interactive? one-file-system no-preserve-root preserve-root? recursive dir verbose"
     ),
-    "rmdir": Row("pv", "", "parents verbose ignore-fail-on-non-empty"),
-    "unlink": Row(),
-    "mkdir": Row("pvZ", "m", "mode= parents verbose context?"),
-    "touch": Row("acfhm", "drt", "no-create date= no-dereference reference= time=", reads="r reference"),
-    "tee": Row("aip", "", "append ignore-interrupts output-error?"),
-    "truncate": Row("co", "rs", "no-create io-blocks reference= size="),
-    "mkfifo": Row("", "m", "mode="),
-    "shred": Row("fuvxz", "ns", "force iterations= size= remove? verbose exact zero"),
-    "chmod": Row(
+    "rmdir": Syntax("pv", "", "parents verbose ignore-fail-on-non-empty"),
+    "unlink": Syntax(),
+    "mkdir": Syntax("pvZ", "m", "mode= parents verbose context?"),
+    "touch": Syntax("acfhm", "drt", "no-create date= no-dereference reference= time=", reads="r reference"),
+    "tee": Syntax("aip", "", "append ignore-interrupts output-error?"),
+    "truncate": Syntax("co", "rs", "no-create io-blocks reference= size="),
+    "mkfifo": Syntax("", "m", "mode="),
+    "shred": Syntax("fuvxz", "ns", "force iterations= size= remove? verbose exact zero"),
+    "chmod": Syntax(
         "cfvRwxrXst", "", "changes quiet silent verbose recursive reference= preserve-root no-preserve-root", texts=1
     ),
-    "chown": Row(
+    "chown": Syntax(
         "cfvRhHLP", "", "changes quiet verbose recursive reference= from= no-dereference dereference", texts=1
     ),
-    "chgrp": Row("cfvRhHLP", "", "changes quiet verbose recursive reference= no-dereference dereference", texts=1),
-    "gzip": Row("cdfhklnNqrtvV123456789", "S", "stdout to-stdout decompress keep force list test recursive best fast"),
-    "split": Row("dex", "abClnt", "bytes= lines= number= suffix-length= numeric-suffixes? verbose additional-suffix="),
-    "zip": Row("rjqmuf9eyFTX0123456789", "xiPn", "recurse-paths junk-paths quiet"),
-    "unzip": Row("flonpqtuvxjaCLDZ1", "dPx", ""),
-    "rsync": Row(
+    "chgrp": Syntax("cfvRhHLP", "", "changes quiet verbose recursive reference= no-dereference dereference", texts=1),
+    "gzip": Syntax(
+        "cdfhklnNqrtvV123456789", "S", "stdout to-stdout decompress keep force list test recursive best fast"
+    ),
+    "split": Syntax(
+        "dex", "abClnt", "bytes= lines= number= suffix-length= numeric-suffixes? verbose additional-suffix="
+    ),
+    "zip": Syntax("rjqmuf9eyFTX0123456789", "xiPn", "recurse-paths junk-paths quiet"),
+    "unzip": Syntax("flonpqtuvxjaCLDZ1", "dPx", ""),
+    "rsync": Syntax(
         "avzhrlptgoDnPuxcHAXSWEiqmRdkKLCFb46",
         "eTBfM",
         "archive verbose compress human-readable delete dry-run "
         "exclude= include= exclude-from= progress partial inplace stats checksum recursive update links perms "
         "times rsh= info= out-format= chmod= ignore-existing existing size-only delete-after max-size= files-from=",
     ),
-    "scp": Row("346BCpqrTvOR", "cDFiJloPSX"),
-    "patch": Row("RNbsuflEt", "pidFo", "strip= input= directory= reverse forward dry-run backup quiet force output="),
-    "dos2unix": Row("qfkn", "", "quiet force keepdate"),
+    "scp": Syntax("346BCpqrTvOR", "cDFiJloPSX"),
+    "patch": Syntax(
+        "RNbsuflEt", "pidFo", "strip= input= directory= reverse forward dry-run backup quiet force output="
+    ),
+    "dos2unix": Syntax("qfkn", "", "quiet force keepdate"),
 }
 for _packer in ("gunzip", "bzip2", "bunzip2", "xz", "unxz", "zstd", "compress"):
     _ROWS[_packer] = _ROWS["gzip"]
@@ -71,7 +77,7 @@ def writer(base: str, args: Sequence[Arg]) -> Ruling | None:
     row = _ROWS.get(base)
     if row is None:
         return None
-    found = given(row, args)
+    found = parse_options(row, args)
     files = _files(base, found)
     doubt = ""
     if found.unknown:
@@ -84,7 +90,7 @@ def writer(base: str, args: Sequence[Arg]) -> Ruling | None:
     )
 
 
-def _files(base: str, found: Given) -> list[FileEffect]:
+def _files(base: str, found: ParsedOptions) -> list[FileEffect]:
     operands = found.operands
     deep = found.has("r", "R", "a", "recursive", "archive")
     if base in ("cp", "mv", "ln", "install", "rsync", "scp"):
@@ -144,7 +150,7 @@ def _prefix(args: Sequence[Arg]) -> list[FileEffect]:
     return [FileEffect("write", f"{text}*", glob=True, below=True) for text in texts if text]
 
 
-def _copied(base: str, found: Given, deep: bool) -> list[FileEffect]:
+def _copied(base: str, found: ParsedOptions, deep: bool) -> list[FileEffect]:
     target = found.value("t", "target-directory")
     sources = list(found.operands)
     if base == "install" and found.has("d", "directory"):
@@ -182,7 +188,7 @@ def _name(value: Value) -> str:
     return posixpath.basename(value.text.rstrip("/")) or "."
 
 
-def _packed(base: str, found: Given) -> list[FileEffect]:
+def _packed(base: str, found: ParsedOptions) -> list[FileEffect]:
     if found.has("c", "stdout", "to-stdout", "l", "list", "t", "test"):
         return _each(found.operands, "read")
     keeps = found.has("k", "keep") or base == "zstd"
@@ -209,7 +215,7 @@ def _dd(args: Sequence[Arg]) -> Ruling:
     return Ruling(why="dd writes", doubt=doubt, files=tuple(files))
 
 
-_TAR = Row(
+_TAR = Syntax(
     "ctxruAvzjJpkaPhmOwSUZl",
     "fCTXbI",
     "create list extract get append update file= directory= verbose gzip bzip2 xz zstd auto-compress exclude= "
@@ -229,7 +235,7 @@ def _tar(args: Sequence[Arg]) -> Ruling:
             if letter in _TAR.takes and rest:
                 args.append(rest.pop(0))
         args = [*args, *rest]
-    found = given(_TAR, args)
+    found = parse_options(_TAR, args)
     archive, to = found.value("f", "file"), found.value("C", "directory")
     if archive is not None and archive.text == "-":
         archive = None

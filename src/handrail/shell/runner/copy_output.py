@@ -11,7 +11,7 @@ BLOCK = 1 << 20
 _MUCH = 1 << 16
 
 
-class Flow:
+class OutputCopier:
     """Moves what arrives in a pipe that does not block into a log, up to ``budget`` bytes."""
 
     def __init__(self, pipe: int, log: int, budget: int) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 from handrail.errors import BadFilter, NoSuchJob, SlowFilter, StdinClosed, TooManyJobs
 from handrail.shell.runner import output
-from handrail.shell.runner.order import Ended, Order
-from handrail.shell.runner.output import View
+from handrail.shell.runner.order import CommandEnd, CommandOrder
+from handrail.shell.runner.output import OutputView
 from handrail.shell.runner.registry import Runs
 from handrail.shell.runner.run import Run
 
@@ -42,7 +42,7 @@ class Job:
     typing: threading.Lock = field(default_factory=threading.Lock)
 
     @property
-    def ended(self) -> Ended | None:
+    def ended(self) -> CommandEnd | None:
         return self.run.ended
 
     @property
@@ -51,14 +51,14 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class JobOutput:
     """What a job has printed since it was last asked."""
 
-    view: View
+    view: OutputView
     start: int
     end: int
     """The part of the log that was looked at."""
-    ended: Ended | None
+    ended: CommandEnd | None
     matched: int | None = None
     """Lines that the filter let through; None without a filter."""
     more: bool = False
@@ -74,7 +74,7 @@ class Jobs:
         self._count = 0
         self._lock = threading.Lock()
 
-    def start(self, order: Order, timeout: float | None = None) -> Job:
+    def start(self, order: CommandOrder, timeout: float | None = None) -> Job:
         """Start a command in the background."""
         with self._lock:
             self._room()
@@ -119,7 +119,7 @@ class Jobs:
                 raise NoSuchJob(job=id, known=[*self._jobs])
             return job
 
-    def read(self, id: str, head: int, tail: int, filter: str | None = None, all: bool = False) -> Reading:
+    def read(self, id: str, head: int, tail: int, filter: str | None = None, all: bool = False) -> JobOutput:
         """The output since the last reading (``all``: from the beginning), or the lines of it that match ``filter``."""
         job, pattern = self.get(id), _compiled(filter)
         with job.asking:
@@ -131,7 +131,7 @@ class Jobs:
                 if ended is None:
                     end = _settled(fd, start, end)
                 if pattern is None:
-                    reading = Reading(output.view(fd, head, tail, start, end), start, end, ended)
+                    reading = JobOutput(output.view(fd, head, tail, start, end), start, end, ended)
                 else:
                     reading = _filtered(fd, start, end, head, tail, pattern, ended)
             finally:
@@ -157,7 +157,7 @@ class Jobs:
                 job.run.close_stdin()
             return sent
 
-    def kill(self, id: str) -> Ended:
+    def kill(self, id: str) -> CommandEnd:
         """End a job, all that it started included. A job that has ended keeps the end it had."""
         ended = self.get(id).run.end("cancelled")
         assert ended is not None
@@ -189,7 +189,7 @@ def _compiled(filter: str | None) -> Any:
         raise BadFilter(filter=filter, why=str(error)) from None
 
 
-def _filtered(fd: int, start: int, end: int, head: int, tail: int, pattern: Any, ended: Ended | None) -> Reading:
+def _filtered(fd: int, start: int, end: int, head: int, tail: int, pattern: Any, ended: CommandEnd | None) -> JobOutput:
     """The lines that match. Looks at each once, in bounded memory, as far as it comes in a few seconds."""
     until, at, matched = time.monotonic() + FILTER_SECONDS, start, 0
     first, last, left_out, lines_left = "", "", 0, 0
@@ -221,8 +221,12 @@ def _filtered(fd: int, start: int, end: int, head: int, tail: int, pattern: Any,
         last = last[len(cut) :]
         left_out += len(cut.encode("utf-8"))
         lines_left += cut.count("\n") + (not cut.endswith("\n"))
-    view = View(first, last, left_out, lines_left, at - start) if left_out else View(first + last, size=at - start)
-    return Reading(view, start, at, ended, matched, at < end)
+    view = (
+        OutputView(first, last, left_out, lines_left, at - start)
+        if left_out
+        else OutputView(first + last, size=at - start)
+    )
+    return JobOutput(view, start, at, ended, matched, at < end)
 
 
 def _clean_lines(fd: int, start: int, end: int) -> Iterator[tuple[int, str]]:

@@ -24,7 +24,7 @@ def find_shell() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Stray:
+class LeftoverProcess:
     """A process that a command left running."""
 
     pid: int
@@ -33,7 +33,7 @@ class Stray:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CommandEnd:
     """How a command ended."""
 
     exit_code: int | None
@@ -48,11 +48,11 @@ class Ended:
     lost_bytes: int
     """What of it could not be written to the log, because the disk is full."""
     log: str
-    strays: tuple[Stray, ...] = ()
+    strays: tuple[LeftoverProcess, ...] = ()
     """Left running in the background."""
-    swept: tuple[Stray, ...] = ()
+    swept: tuple[LeftoverProcess, ...] = ()
     """Were still running when the shell ended, and ended with it, as the sandbox has it; by their numbers inside."""
-    survivors: tuple[Stray, ...] = ()
+    survivors: tuple[LeftoverProcess, ...] = ()
     """Could not be ended: not ours to signal, or stuck in the kernel."""
     meaning: str = ""
     """What a well-known exit code means."""
@@ -74,7 +74,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class CommandOrder:
     """A command and how it is to be run."""
 
     command: str

@@ -86,7 +86,7 @@ def _shown(found: re.Match[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class OutputView:
     """The beginning and the end of a log. All of it is in ``head`` if nothing was left out."""
 
     head: str
@@ -146,24 +146,24 @@ def whole(raw: bytes) -> int:
     return len(raw)
 
 
-def view(fd: int, head: int, tail: int, start: int = 0, end: int | None = None) -> View:
+def view(fd: int, head: int, tail: int, start: int = 0, end: int | None = None) -> OutputView:
     """The log between two offsets, as ``head`` characters of its beginning and ``tail`` characters of its end."""
     end = os.fstat(fd).st_size if end is None else end
     size = max(0, end - start)
     if size <= WHOLE:
         text = _all(fd, start, end)
         if len(text) <= head + tail:
-            return View(text, size=size)
+            return OutputView(text, size=size)
         gap = text[head : len(text) - tail]
         left, torn = len(gap.encode("utf-8")), not gap.endswith("\n")
-        return View(text[:head], text[len(text) - tail :], left, _lines(gap), size, torn)
+        return OutputView(text[:head], text[len(text) - tail :], left, _lines(gap), size, torn)
     first, at, rest = _beginning(fd, start, end, head)
     last, back, before = _ending(fd, at, end, tail)
     lines = _count(fd, at, back)
     cut = rest + before
     omitted = max(1, back - at + len(cut.encode("utf-8")))
     torn = bool(cut) and not cut.endswith("\n")
-    return View(first, last, omitted, None if lines is None else lines + _lines(cut), size, torn)
+    return OutputView(first, last, omitted, None if lines is None else lines + _lines(cut), size, torn)
 
 
 def _all(fd: int, start: int, end: int) -> str:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 
 from handrail.shell.runner import process_tree
-from handrail.shell.runner.order import Stray
+from handrail.shell.runner.order import LeftoverProcess
 from handrail.shell.runner.process_tree import Tree
 
 _PAGE = 4096
@@ -27,14 +27,14 @@ _FIRST_FORK = 2
 """The number that the shell has inside: the first process of a namespace is 1, and it starts nothing but the shell."""
 
 
-def filled(gate: int, preamble: str) -> bytes:
+def pad_to_pipe_size(gate: int, preamble: str) -> bytes:
     """``preamble`` made so long that the gate is full, so that it can be seen when the shell has read it."""
     room = fcntl.fcntl(gate, fcntl.F_SETPIPE_SZ, _PAGE)
     raw = f"{preamble}\n".encode()
     return raw + b"#" * (room - len(raw))
 
 
-class Inside:
+class NamespacedShell:
     """The shell inside, and the two processes between us and it. Closed by `leave`, or by the end of its owner."""
 
     def __init__(self, outer: int, first: int, shell: int) -> None:
@@ -51,7 +51,7 @@ class Inside:
         self._go(signal.SIGSTOP)
 
     @classmethod
-    def found(cls, outer: int, gate: int) -> Inside | None:
+    def found(cls, outer: int, gate: int) -> NamespacedShell | None:
         """The shell that waits at a full gate below ``outer``; None where it cannot be found: then all is as usual."""
         first = (process_tree.children(outer) or [0])[0]
         try:
@@ -74,20 +74,22 @@ class Inside:
         with contextlib.suppress(OSError):  # its status is not taken yet, so that its number is its own
             os.kill(self.outer, number)
 
-    def leave(self, tree: Tree, seconds: float, idle: Callable[[float], None]) -> tuple[Stray, ...]:
+    def leave(self, tree: Tree, seconds: float, idle: Callable[[float], None]) -> tuple[LeftoverProcess, ...]:
         """Let the outer one end, and say what ends with it: what did not end by itself within ``seconds``."""
         until, pause = time.monotonic() + seconds, 0.001
         while (living := self._living()) and (left := until - time.monotonic()) > 0:
             idle(min(left, pause))
             pause = min(2 * pause, 0.01)
-        swept: tuple[Stray, ...] = ()
+        swept: tuple[LeftoverProcess, ...] = ()
         if living:
             known = (self.outer, self._first, self._shell)
             alive = [
                 each for each in tree.members(process_tree.everything()) if not each.dead and each.pid not in known
             ]
             found = sorted((number_inside(each.pid), process_tree.command_line(each.pid)) for each in alive)
-            swept = tuple(Stray(number, line) for number, line in found if number and not line.startswith("["))
+            swept = tuple(
+                LeftoverProcess(number, line) for number, line in found if number and not line.startswith("[")
+            )
         self._go(signal.SIGCONT)
         return swept
 

@@ -8,7 +8,7 @@ import time
 import weakref
 
 from handrail.shell.runner import orphans, process_tree
-from handrail.shell.runner.order import Ended, Order
+from handrail.shell.runner.order import CommandEnd, CommandOrder
 from handrail.shell.runner.process_tree import Mark, Tree
 from handrail.shell.runner.run import Run, stop_all
 
@@ -30,7 +30,7 @@ class Runs:
         everything = Tree(Mark(self._registry), adopting=False, since=process_tree.clock())
         self._close = weakref.finalize(self, _end_held, self._held, self._lock, everything, os.getpid())
 
-    def start(self, order: Order) -> Run:
+    def start(self, order: CommandOrder) -> Run:
         """Start a command. Somebody must then `wait` for it or let it `follow` itself."""
         with self._lock:
             if not self._close.alive:
@@ -53,10 +53,10 @@ class Runs:
 
     def run(
         self,
-        order: Order,
+        order: CommandOrder,
         timeout: float | None = None,
         cancel: threading.Event | None = None,
-    ) -> Ended:
+    ) -> CommandEnd:
         """Start a command and wait for its end."""
         run = self.start(order)
         ended = run.wait(timeout, cancel)

@@ -24,9 +24,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from handrail.shell.runner import output, process_tree, unattended
-from handrail.shell.runner.copy_output import Flow
-from handrail.shell.runner.order import Ended, Order, Reason, Stray
-from handrail.shell.runner.pid_namespace import Inside, filled
+from handrail.shell.runner.copy_output import OutputCopier
+from handrail.shell.runner.order import CommandEnd, CommandOrder, LeftoverProcess, Reason
+from handrail.shell.runner.pid_namespace import NamespacedShell, pad_to_pipe_size
 from handrail.shell.runner.process_tree import Mark, Process, Tree
 
 SETTLE = 0.1
@@ -42,15 +42,15 @@ _SMALL = 1 << 17
 class Run:
     """A command that was started. All methods may be called from any thread."""
 
-    def __init__(self, order: Order, mark: Mark, adopting: bool, shells: Callable[[], set[int]]) -> None:
+    def __init__(self, order: CommandOrder, mark: Mark, adopting: bool, shells: Callable[[], set[int]]) -> None:
         self.order = order
-        self.ended: Ended | None = None
+        self.ended: CommandEnd | None = None
         self._shells = shells
         self._reason: Reason = ""
-        self._survivors: tuple[Stray, ...] = ()
+        self._survivors: tuple[LeftoverProcess, ...] = ()
         self._closing = self._closed = self._followed = False
         self._waiting = 0
-        self._namespace: Inside | None = None
+        self._namespace: NamespacedShell | None = None
         self._io = threading.Lock()
         self.ending = threading.RLock()
         self._done = threading.Event()
@@ -64,7 +64,7 @@ class Run:
             undo.callback(os.close, self._waker)
             undo.callback(os.close, self._wake)
             os.set_blocking(self._read, False)
-            self._flow = Flow(self._read, self._log, order.budget)
+            self._flow = OutputCopier(self._read, self._log, order.budget)
             self.stdin = -1
             self.started = time.monotonic()
             try:
@@ -111,7 +111,7 @@ class Run:
                 env["BASH_ENV"] = f"/proc/self/fd/{key}"
                 passed.append(key)
                 preamble = f"unset BASH_ENV; exec {key}<&-"
-                os.write(gate, filled(gate, preamble) if order.namespaced else preamble.encode())
+                os.write(gate, pad_to_pipe_size(gate, preamble) if order.namespaced else preamble.encode())
             popen = order.spawn(
                 args,
                 cwd=order.cwd,
@@ -124,14 +124,14 @@ class Run:
             )
             mark.set(popen.pid)
             if order.namespaced and gate >= 0:
-                self._namespace = Inside.found(popen.pid, gate)
+                self._namespace = NamespacedShell.found(popen.pid, gate)
             return popen
 
     # Waiting.
 
     def wait(
         self, timeout: float | None = None, cancel: threading.Event | None = None, keep: bool = False
-    ) -> Ended | None:
+    ) -> CommandEnd | None:
         """Until the shell ends, the time is up, or it is cancelled; the output is moved meanwhile.
 
         None only with ``keep``: the time is up, and it runs on.
@@ -153,7 +153,7 @@ class Run:
                 if self._closing:
                     self._shut()
 
-    def _wait(self, timeout: float | None, cancel: threading.Event | None, keep: bool) -> Ended | None:
+    def _wait(self, timeout: float | None, cancel: threading.Event | None, keep: bool) -> CommandEnd | None:
         until = None if timeout is None else self.started + timeout
         while self.ended is None:
             left = None if until is None else until - time.monotonic()
@@ -252,7 +252,7 @@ class Run:
 
     # Ending.
 
-    def end(self, reason: Reason = "cancelled") -> Ended | None:
+    def end(self, reason: Reason = "cancelled") -> CommandEnd | None:
         """End the whole tree, now, and wait for that."""
         stop_all([self], reason)
         return self.ended
@@ -288,7 +288,7 @@ class Run:
                 self._namespace.over()
             self.tree.reaped = True
             line, number = self.order.command, (code if code >= 0 else 128 - code)
-            self.ended = Ended(
+            self.ended = CommandEnd(
                 exit_code=code if code >= 0 else None,
                 signal=unattended.signal_name(-code) if code < 0 else "",
                 reason=self._reason,
@@ -316,7 +316,7 @@ class Run:
             while not self._eof and (left := until - time.monotonic()) > 0:
                 self.idle(min(left, 0.005))
 
-    def _strays(self) -> tuple[Stray, ...]:
+    def _strays(self) -> tuple[LeftoverProcess, ...]:
         if not process_tree.LINUX or (self._eof and (self._namespace or not self._left())):
             return ()
         return self._named([process for process in process_tree.living([self.tree]) if process.pid != self.pid])
@@ -332,14 +332,14 @@ class Run:
         # What is dead has left nothing: its own orphans have come to us as well, and stand in the same list.
         return not all(process.dead and process_tree.reap(process) for process in ours)
 
-    def _named(self, found: Sequence[Process]) -> tuple[Stray, ...]:
+    def _named(self, found: Sequence[Process]) -> tuple[LeftoverProcess, ...]:
         if not found:
             return ()
         with self._io:
             pipe = "" if self._closed else f"pipe:[{os.fstat(self._read).st_ino}]"
         named = [(process.pid, process_tree.command_line(process.pid)) for process in found]
         return tuple(
-            Stray(pid, command, bool(pipe) and process_tree.holds(pid, pipe))
+            LeftoverProcess(pid, command, bool(pipe) and process_tree.holds(pid, pipe))
             for pid, command in sorted(named)[:_MOST_STRAYS]
             if not command.startswith("[")  # no command line any more: it is dying already
         )
@@ -370,7 +370,7 @@ class Run:
                 os.close(fd)
         self.stdin = -1
 
-    def view(self, head: int, tail: int) -> output.View:
+    def view(self, head: int, tail: int) -> output.OutputView:
         """What was printed so far."""
         fd = os.open(self.order.log, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:

@@ -31,15 +31,15 @@ from handrail.shell.sandbox.confinement import (
     Confinement,
     Network,
     TooWide,
-    inside,
     is_directory,
+    is_inside,
     maskable,
 )
-from handrail.shell.sandbox.environment import placed
-from handrail.shell.sandbox.landlock import LEAST, Confined, Rules, forgo_privileges, version
+from handrail.shell.sandbox.environment import redirect_temporary_files
+from handrail.shell.sandbox.landlock import LEAST, ConfinedThreads, RulesetCache, forgo_privileges, version
 from handrail.shell.sandbox.loopback import Supervisor, works
-from handrail.shell.sandbox.start_gate import Gate, limit, or_ended, require_program
-from handrail.shell.start_process import Starting, start_process
+from handrail.shell.sandbox.start_gate import StartGate, kill_on_failure, require_program, set_limits
+from handrail.shell.start_process import ProcessOptions, start_process
 
 T = TypeVar("T")
 
@@ -73,7 +73,7 @@ class BubblewrapBoundary:
         self._left: list[str] = []
         self._starting = threading.Lock()
         self._started: list[subprocess.Popen[bytes]] = []
-        self._tools: Confined | None = None
+        self._tools: ConfinedThreads | None = None
         self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
         with contextlib.ExitStack() as undo:
             undo.callback(shutil.rmtree, self.tmp, ignore_errors=True)
@@ -83,7 +83,7 @@ class BubblewrapBoundary:
             self._try()
             if version() >= LEAST:
                 with contextlib.suppress(TooWide):  # commands are held all the same, and the description says the rest
-                    self._tools = Confined(lambda: Rules(fence, tmp=self.tmp, tools=True))
+                    self._tools = ConfinedThreads(lambda: RulesetCache(fence, tmp=self.tmp, tools=True))
                     undo.callback(self._tools.close)
             self._close = undo.pop_all()
         self.name = "bwrap" + ("+seccomp" if self._filtered else "") + ("+landlock" if self._tools else "")
@@ -123,14 +123,14 @@ class BubblewrapBoundary:
         return self._tools.run(work) if self._tools else work()
 
     def spawn(
-        self, args: Sequence[str], *, network: Network | None = None, **how: Unpack[Starting]
+        self, args: Sequence[str], *, network: Network | None = None, **how: Unpack[ProcessOptions]
     ) -> subprocess.Popen[bytes]:
-        given = placed(how.get("env"), self.tmp)
+        given = redirect_temporary_files(how.get("env"), self.tmp)
         require_program(args[0], given)
         where = how.get("cwd") or os.getcwd()
         named = [alias for alias in self.fence.aliases if any(alias[0] in arg for arg in args)]
         level: Network = network or self.fence.network
-        gate, (info, told) = Gate(), os.pipe()
+        gate, (info, told) = StartGate(), os.pipe()
         ours = [told]
         options = ["--block-fd", str(gate.entry), "--info-fd", str(told), "--chdir", os.path.realpath(where)]
         try:
@@ -152,10 +152,10 @@ class BubblewrapBoundary:
             started = thread.submit(start).result()
             while ours:
                 os.close(ours.pop())
-            with or_ended(started):
+            with kill_on_failure(started):
                 inner = _child(info)
                 if inner:  # the process inside that waits at the gate; it starts the command
-                    limit(inner, self.fence.limits)
+                    set_limits(inner, self.fence.limits)
             gate.open()
             return started
         finally:
@@ -191,7 +191,7 @@ class BubblewrapBoundary:
         yield from ("--bind", self.tmp, "/tmp", "--bind", self.tmp, self.tmp)  # noqa: S108 - that is the point
         trees = {**dict.fromkeys(fence.readable, "--ro-bind"), **dict.fromkeys(fence.writable, "--bind")}
         for prefix in (sys.prefix, sys.base_prefix):  # an interpreter that lies in /tmp is still there
-            if os.path.isdir(prefix) and inside(os.path.realpath(prefix), os.path.realpath("/tmp")):  # noqa: S108
+            if os.path.isdir(prefix) and is_inside(os.path.realpath(prefix), os.path.realpath("/tmp")):  # noqa: S108
                 trees.setdefault(os.path.realpath(prefix), "--ro-bind")
         for path in sorted(set(trees) - {"/"}):  # what lies deeper comes later, and is on top
             yield from (trees[path], path, path)
@@ -213,15 +213,15 @@ class BubblewrapBoundary:
         masked = fence.masked() if fence.masked else ()
         bound = [tree for tree in trees if tree != "/"]
         for path in maskable((*fence.hidden, *list(masked)[:MOST_MASKED]), fence.writable):
-            elsewhere = any(inside(path, os.path.realpath(top)) for top in _OVERLAID)
-            if not elsewhere or any(inside(path, tree) for tree in bound):
+            elsewhere = any(is_inside(path, os.path.realpath(top)) for top in _OVERLAID)
+            if not elsewhere or any(is_inside(path, tree) for tree in bound):
                 yield path
 
     def _protections(self) -> Iterator[str]:
         pinned: list[str] = []
         for entry in self.fence.protected:
             path = entry.rstrip("/")
-            root = max((root for root in self.fence.writable if inside(path, root)), key=len, default=None)
+            root = max((root for root in self.fence.writable if is_inside(path, root)), key=len, default=None)
             if root is None or is_directory(os.path.dirname(path)) is not True:
                 continue
             # A directory on the way there could be moved aside, with a fresh one in its place; a mount cannot.
@@ -279,7 +279,7 @@ def _links(readable: Sequence[str]) -> Iterator[str]:
     """The links at the top, such as `/bin`, which lead into what is readable."""
     with os.scandir("/") as found:
         for entry in found:
-            if entry.is_symlink() and any(inside(os.path.realpath(entry.path), tree) for tree in readable):
+            if entry.is_symlink() and any(is_inside(os.path.realpath(entry.path), tree) for tree in readable):
                 yield from ("--symlink", os.readlink(entry.path), entry.path)
 
 

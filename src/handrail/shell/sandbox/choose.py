@@ -18,12 +18,12 @@ from typing import Protocol, TypeVar, Unpack
 from handrail.errors import NoSandbox
 from handrail.shell.sandbox.bubblewrap import BubblewrapBoundary
 from handrail.shell.sandbox.confinement import Confinement, Mode, Network, TooWide
-from handrail.shell.sandbox.environment import scrubbed
+from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.landlock_process import LandlockBoundary
 from handrail.shell.sandbox.probe import Layer as Layer
 from handrail.shell.sandbox.probe import probe as probe
-from handrail.shell.sandbox.start_gate import Gate, has_gate, limit, require_program
-from handrail.shell.start_process import Starting, start_process
+from handrail.shell.sandbox.start_gate import StartGate, has_gate, require_program, set_limits
+from handrail.shell.start_process import ProcessOptions, start_process
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Boundary(Protocol):
     """Whether commands cannot reach what Handrail keeps for itself."""
 
     def spawn(
-        self, args: Sequence[str], *, network: Network | None = None, **how: Unpack[Starting]
+        self, args: Sequence[str], *, network: Network | None = None, **how: Unpack[ProcessOptions]
     ) -> subprocess.Popen[bytes]:
         """Start a command inside, in the words of `subprocess.Popen`; without ``env`` it gets a scrubbed one.
 
@@ -79,21 +79,21 @@ class Unconfined:
         args: Sequence[str],
         *,
         network: Network | None = None,  # noqa: ARG002 - nothing closes it here
-        **how: Unpack[Starting],
+        **how: Unpack[ProcessOptions],
     ) -> subprocess.Popen[bytes]:
         env, pass_fds = how.get("env"), how.get("pass_fds", ())
-        given = dict(scrubbed() if env is None else env)
+        given = dict(scrub_environment() if env is None else env)
         limits = self.fence.limits
         asked = any((limits.processes, limits.file_bytes, limits.memory_bytes))
         limited = asked and hasattr(resource, "prlimit")  # Linux has
         waits = limited and bool(self._shell) and not has_gate(args, given, pass_fds)
-        gate = Gate()
+        gate = StartGate()
         try:
             require_program(args[0], given)
             how |= {"env": given, "pass_fds": (*pass_fds, gate.entry) if waits else tuple(pass_fds)}
             started = start_process(gate.before(args, self._shell) if waits else args, **how)
             if limited:
-                limit(started.pid, limits)
+                set_limits(started.pid, limits)
                 gate.open()
             return started
         finally:

@@ -38,7 +38,7 @@ START_UP_FILES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ResourceLimits:
     """What one command may use; None is no limit of ours."""
 
     processes: int | None = None
@@ -73,7 +73,7 @@ class Confinement:
     network: Network = "off"
     shared_memory: bool = False
     """Whether commands may use `/dev/shm` where it is shared with other programs (under bubblewrap it is private)."""
-    limits: Limits = Limits()
+    limits: ResourceLimits = ResourceLimits()
 
     def __post_init__(self) -> None:
         for name in ("writable", "readable", "hidden", "own"):
@@ -87,7 +87,7 @@ class Confinement:
                 raise ValueError(f"{name}: a path cannot carry a NUL character")
 
 
-def inside(path: str, tree: str) -> bool:
+def is_inside(path: str, tree: str) -> bool:
     """Whether ``path`` is ``tree`` or below it."""
     return path == tree or path.startswith(tree.rstrip("/") + "/")
 
@@ -108,14 +108,14 @@ def usual_protected(writable: Iterable[str], home: str | None = None) -> tuple[s
     home = home or os.path.expanduser("~")
     found += [os.path.join(home, name) for name in START_UP_FILES]
     roots = [os.path.realpath(root) for root in writable]
-    return tuple(path for path in found if any(inside(os.path.realpath(path), root) for root in roots))
+    return tuple(path for path in found if any(is_inside(os.path.realpath(path), root) for root in roots))
 
 
 def maskable(paths: Iterable[str], writable: Iterable[str]) -> list[str]:
     """Real paths that can be hidden: none that holds a writable tree, and none that lies inside another one of them."""
     roots, kept = tuple(writable), list[str]()
     for path in sorted(set(map(os.path.realpath, paths))):
-        if not any(inside(root, path) for root in roots) and not any(inside(path, other) for other in kept):
+        if not any(is_inside(root, path) for root in roots) and not any(is_inside(path, other) for other in kept):
             kept.append(path)
     return kept
 
@@ -124,13 +124,13 @@ class TooWide(ValueError):
     """Hiding these paths would take more rules than are sensible."""
 
 
-def above_of(path: str) -> Iterator[str]:
+def parent_directories(path: str) -> Iterator[str]:
     """Every directory that holds a path, the nearest first."""
     while path != (path := os.path.dirname(path)):
         yield path
 
 
-def spread(roots: Iterable[str], hidden: Iterable[str], most: int = 16_384) -> tuple[list[str], list[str]]:
+def split_trees(roots: Iterable[str], hidden: Iterable[str], most: int = 16_384) -> tuple[list[str], list[str]]:
     """The trees that together are ``roots`` without ``hidden``, and the directories that were split for it.
 
     What is created in a split directory later belongs to none of the trees.
@@ -141,9 +141,9 @@ def spread(roots: Iterable[str], hidden: Iterable[str], most: int = 16_384) -> t
     todo = [root for root in roots if root not in without]
     while todo:
         here = todo.pop()
-        if any(inside(here, path) for path in without):
+        if any(is_inside(here, path) for path in without):
             continue
-        if not any(inside(path, here) for path in without):
+        if not any(is_inside(path, here) for path in without):
             trees.append(here)
         else:
             split.append(here)

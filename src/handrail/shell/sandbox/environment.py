@@ -40,7 +40,7 @@ _UNASKED = re.compile(
 )
 
 
-def scrubbed(
+def scrub_environment(
     environ: Mapping[str, str] | None = None,
     keep: Iterable[str] = (),
     set: Mapping[str, str] | None = None,
@@ -56,12 +56,12 @@ def scrubbed(
     kept = {
         name: source[name]
         for name in source
-        if name in named or ((name in _KEPT or name.startswith(prefixes)) and harmless(name, source[name]))
+        if name in named or ((name in _KEPT or name.startswith(prefixes)) and is_harmless(name, source[name]))
     }
     return {**kept, **(set or {})}
 
 
-def harmless(name: str, value: str = "") -> bool:
+def is_harmless(name: str, value: str = "") -> bool:
     """Whether a variable smells neither of a secret nor of something that runs by itself."""
     return _harmless_name(name) and not value.startswith("() {")  # a function that an old bash would take over
 
@@ -73,12 +73,12 @@ def _harmless_name(name: str) -> bool:
     return not (_SECRET.search(name) or _UNASKED.match(name))
 
 
-def placed(env: Mapping[str, str] | None, tmp: str) -> dict[str, str]:
+def redirect_temporary_files(env: Mapping[str, str] | None, tmp: str) -> dict[str, str]:
     """The environment inside a boundary: temporary files and caches go where they can be written.
 
     Without an environment given, it is a scrubbed one: what is forgotten must not leak.
     """
-    given = dict(scrubbed() if env is None else env)
+    given = dict(scrub_environment() if env is None else env)
     for name in ("TMPDIR", "TMP", "TEMP"):
         if name == "TMPDIR" or name in given:
             given[name] = tmp

@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from handrail.shell.sandbox.environment import scrubbed
+from handrail.shell.sandbox.environment import scrub_environment
 
 _SECONDS = 20
 _MOST_BYTES = 64 << 20
@@ -118,7 +118,7 @@ def with_settings(overrides: Mapping[str, str], base: Mapping[str, str]) -> dict
 def inspect(places: Iterable[str], verbs: Iterable[str] = (), base: Mapping[str, str] | None = None) -> Inspected:
     """The settings that git would find in these directories, with those of every submodule below."""
     found = Inspected()
-    env = scrubbed() if base is None else base
+    env = scrub_environment() if base is None else base
     waiting, seen = list(places), set[str]()
     while waiting:
         real = os.path.realpath(waiting.pop())

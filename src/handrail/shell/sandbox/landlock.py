@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
-from handrail.shell.sandbox.confinement import Confinement, above_of, spread
+from handrail.shell.sandbox.confinement import Confinement, parent_directories, split_trees
 
 T = TypeVar("T")
 
@@ -103,7 +103,7 @@ def drop_capabilities() -> None:
         raise OSError(failed, os.strerror(failed))
 
 
-class Rules:
+class RulesetCache:
     """The rights that a fence leaves, as a ruleset of the kernel, ready to be put on threads."""
 
     def __init__(self, fence: Confinement, *, tmp: str, tools: bool, also_hidden: Iterable[str] = ()) -> None:
@@ -124,8 +124,8 @@ class Rules:
         self._making = threading.Lock()
         # Raw disks are files too, so of the devices only the harmless ones are allowed.
         hidden = {*self.hidden, "/dev"}
-        before = {above: _changed_at(above) for path in hidden for above in above_of(path)}
-        trees, split = spread(fence.readable, hidden)
+        before = {above: _changed_at(above) for path in hidden for above in parent_directories(path)}
+        trees, split = split_trees(fence.readable, hidden)
         self._split = {path: before[path] for path in split}
         self._places = [
             *((tree, _READING, True) for tree in trees),
@@ -251,14 +251,14 @@ def _changed_at(directory: str) -> int:
         return -1
 
 
-class Confined:
+class ConfinedThreads:
     """Threads that have given up all but what a fence allows, and run what they are handed.
 
     They are made as they are needed, and made anew when a directory that may be written is another one by now.
     What ``work`` starts is confined for good, threads too: it must not be the first to use a pool that others share.
     """
 
-    def __init__(self, make: Callable[[], Rules], threads: int = 32) -> None:
+    def __init__(self, make: Callable[[], RulesetCache], threads: int = 32) -> None:
         self._make = make
         self._most = threads
         self._here = threading.local()
@@ -266,14 +266,14 @@ class Confined:
         self._past = contextlib.ExitStack()
         self._rules, self._threads = self._begun()
 
-    def _begun(self) -> tuple[Rules, ThreadPoolExecutor]:
+    def _begun(self) -> tuple[RulesetCache, ThreadPoolExecutor]:
         rules = self._make()
         self._past.callback(rules.close)
         pool = ThreadPoolExecutor(self._most, "handrail-confined", self._restrict, (rules,))
         self._past.callback(pool.shutdown, wait=True, cancel_futures=True)  # before its rules are closed
         return rules, pool
 
-    def _restrict(self, rules: Rules) -> None:
+    def _restrict(self, rules: RulesetCache) -> None:
         rules.restrict()
         self._here.confined = True
 

@@ -16,13 +16,13 @@ from typing import TypeVar, Unpack
 
 from handrail.shell.runner.ancestry import ancestors
 from handrail.shell.sandbox import seccomp
-from handrail.shell.sandbox.confinement import Confinement, Network, inside, maskable
-from handrail.shell.sandbox.environment import placed
-from handrail.shell.sandbox.landlock import Confined, Rules, drop_capabilities, restrict
+from handrail.shell.sandbox.confinement import Confinement, Network, is_inside, maskable
+from handrail.shell.sandbox.environment import redirect_temporary_files
+from handrail.shell.sandbox.landlock import ConfinedThreads, RulesetCache, drop_capabilities, restrict
 from handrail.shell.sandbox.loopback import Supervisor, works
 from handrail.shell.sandbox.mounts import all_names
-from handrail.shell.sandbox.start_gate import Gate, has_gate, limit, or_ended, require_program
-from handrail.shell.start_process import File, Starting, start_process
+from handrail.shell.sandbox.start_gate import StartGate, has_gate, kill_on_failure, require_program, set_limits
+from handrail.shell.start_process import File, ProcessOptions, start_process
 
 T = TypeVar("T")
 
@@ -49,26 +49,26 @@ class LandlockBoundary:
             self._rules = self._made()
             self._choosing = threading.Lock()
             undo.callback(lambda: self._rules.close())
-            self._tools = Confined(lambda: Rules(fence, tmp=self.tmp, tools=True))
+            self._tools = ConfinedThreads(lambda: RulesetCache(fence, tmp=self.tmp, tools=True))
             undo.callback(self._tools.close)
             self._tools.run(lambda: None)
             self._close = undo.pop_all()
         # Before version 4 of Landlock a command could connect by itself, between our look and the kernel's.
         self._supervises = fence.network == "loopback" and self._rules.version >= 4 and works()
         places = {*fence.own, *fence.hidden}
-        self.hides_own = not any(inside(path, root) for path in places for root in fence.writable)
+        self.hides_own = not any(is_inside(path, root) for path in places for root in fence.writable)
         self.description = _describe(fence, self._rules.version, self.hides_own, self._supervises)
 
     def run(self, work: Callable[[], T]) -> T:
         return self._tools.run(work)
 
-    def _made(self) -> Rules:
-        return Rules(self.fence, tmp=self.tmp, tools=False, also_hidden=self._denied())
+    def _made(self) -> RulesetCache:
+        return RulesetCache(self.fence, tmp=self.tmp, tools=False, also_hidden=self._denied())
 
     def _denied(self) -> list[str]:
         """What policy denies to read, as far as this boundary can hide it: outside of what commands may write."""
         found = all_names(maskable(self.fence.denied() if self.fence.denied else (), self.fence.writable))
-        return [path for path in found if not any(inside(path, root) for root in self.fence.writable)]
+        return [path for path in found if not any(is_inside(path, root) for root in self.fence.writable)]
 
     def _ruleset(self, args: Sequence[str], written: Sequence[int], network: bool) -> int:
         """The rules for one command, made anew where what must be hidden, or what lies beside it, has changed."""
@@ -81,14 +81,14 @@ class LandlockBoundary:
             return self._rules.ruleset(written, named, network=network)
 
     def spawn(
-        self, args: Sequence[str], *, network: Network | None = None, **how: Unpack[Starting]
+        self, args: Sequence[str], *, network: Network | None = None, **how: Unpack[ProcessOptions]
     ) -> subprocess.Popen[bytes]:
-        given, pass_fds = placed(how.get("env"), self.tmp), how.get("pass_fds", ())
+        given, pass_fds = redirect_temporary_files(how.get("env"), self.tmp), how.get("pass_fds", ())
         require_program(args[0], given)
         outputs = map(_number, (how.get("stdout"), how.get("stderr")))
         written = [file for file in outputs if file is not None and file >= 0]
         waits = has_gate(args, given, pass_fds)
-        gate = Gate()
+        gate = StartGate()
         how |= {"env": given, "pass_fds": tuple(pass_fds) if waits else (*pass_fds, gate.entry)}
 
         level: Network = network or self.fence.network
@@ -121,8 +121,8 @@ class LandlockBoundary:
             for listener in listeners:  # in a thread of this one's, which nothing confines
                 Supervisor(listener, own_network=False)
             starter.join()
-            with or_ended(started):
-                limit(started.pid, self.fence.limits)
+            with kill_on_failure(started):
+                set_limits(started.pid, self.fence.limits)
                 _wait_for_end(thread)
             gate.open()
             return started
@@ -170,12 +170,12 @@ def _describe(fence: Confinement, version: int, hides_own: bool, supervises: boo
     if fence.hidden:
         holds.append("reading hidden paths")
         lacks.append("the names in hidden directories can be listed")
-    open_ = [path for path in fence.hidden if any(inside(path, root) for root in fence.writable)]
+    open_ = [path for path in fence.hidden if any(is_inside(path, root) for root in fence.writable)]
     if open_:
         lacks.append(f"{', '.join(open_)} cannot be hidden inside a writable tree")
     if not hides_own:
         lacks.append("Handrail's own files lie inside the workspace, so every command is asked about")
-    changed = [path for path in fence.readable if any(inside(path, root) for root in fence.writable)]
+    changed = [path for path in fence.readable if any(is_inside(path, root) for root in fence.writable)]
     if changed:
         lacks.append(f"{', '.join(changed)} can be changed, being inside a writable tree")
     if fence.masked:

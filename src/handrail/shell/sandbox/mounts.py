@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable
 
-from handrail.shell.sandbox.confinement import inside
+from handrail.shell.sandbox.confinement import is_inside
 
 _MOUNTS = "/proc/self/mountinfo"
 _MOST_BYTES = 4 << 20
@@ -18,7 +18,7 @@ def all_names(paths: Iterable[str], mounts: str = _MOUNTS) -> tuple[str, ...]:
     found = dict.fromkeys(paths)
     table = _table(mounts)
     for path in list(found):
-        holding = [mount for mount in table if inside(path, mount[2])]
+        holding = [mount for mount in table if is_inside(path, mount[2])]
         if not holding:
             continue
         # Of mounts on one directory the last one covers the others.
@@ -26,7 +26,7 @@ def all_names(paths: Iterable[str], mounts: str = _MOUNTS) -> tuple[str, ...]:
         device, root, point = [mount for mount in holding if len(mount[2]) == length][-1]
         on_device = os.path.normpath(os.path.join(root, os.path.relpath(path, point)))
         for other, other_root, other_point in table:
-            if other == device and inside(on_device, other_root):
+            if other == device and is_inside(on_device, other_root):
                 found[os.path.normpath(os.path.join(other_point, os.path.relpath(on_device, other_root)))] = None
     return tuple(found)
 

@@ -15,13 +15,13 @@ import stat
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 
-from handrail.shell.sandbox.confinement import Limits
+from handrail.shell.sandbox.confinement import ResourceLimits
 
 # `-p` makes this shell ignore what the environment would have it do first.
 _WAIT = 'gate=$1; shift; read -r -u "$gate" _ || exit 126; exec {gate}<&-; exec "$@"'
 
 
-class Gate:
+class StartGate:
     """A pipe that a started program waits at; there is none until somebody asks for the end to hand over."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ def require_program(name: str, env: Mapping[str, str]) -> None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
 
-def limit(pid: int, limits: Limits) -> None:
+def set_limits(pid: int, limits: ResourceLimits) -> None:
     """Put limits on a process that waits; what it starts inherits them. A limit that is lower already stays."""
     wanted = {
         resource.RLIMIT_NPROC: limits.processes,
@@ -86,7 +86,7 @@ def limit(pid: int, limits: Limits) -> None:
 
 
 @contextlib.contextmanager
-def or_ended(started: subprocess.Popen[bytes]) -> Iterator[None]:
+def kill_on_failure(started: subprocess.Popen[bytes]) -> Iterator[None]:
     """What must be done while a command waits at its gate; if it fails, the command never runs."""
     try:
         yield

@@ -10,7 +10,7 @@ from handrail.files.changes import MOST_SAVED_BYTES, MOST_SAVED_FILES
 from handrail.model import Access
 from handrail.shell.effects.effects import Effects, GitRun
 from handrail.shell.effects.git_losses import EVERYTHING
-from handrail.shell.sandbox.environment import scrubbed
+from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.git_settings import inspect, with_settings
 from handrail.shell.sandbox.git_work import can_be_kept, lost_branches, uncommitted
 
@@ -64,7 +64,7 @@ def _unproven(run: GitRun, found: Effects, where: str, writes: bool) -> str:
 
 def _lost(run: GitRun, where: str) -> Iterator[Access]:
     """Files with uncommitted work that the command may overwrite or delete: it is judged as doing so."""
-    base = scrubbed()
+    base = scrub_environment()
     if run.loss is None:
         if run.looks or not run.verb or run.places is None or not _is_alias(run, where):
             return
