@@ -278,6 +278,21 @@ def test_nothing_asks_which_dialect_is_in_force() -> None:
     assert asked.search('if dialect == "claude":')
 
 
+@pytest.mark.parametrize("package", ["text", "files", "search", "media", "tools", "shell"])
+def test_no_dialect_is_named_below_the_dialects(package: str) -> None:
+    names = "|".join(map(re.escape, dialects.names()))
+    named = re.compile(rf"(?<![\w-])(?:{names})(?![\w-])")
+    found = [
+        f"{path.name}:{number}"
+        for path in PYTHON_FILES
+        if path.is_relative_to(SRC / package)
+        for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1)
+        if named.search(line)
+    ]
+    assert found == []
+    assert named.search('"claw": 1')
+
+
 def test_every_module_says_what_it_is_for() -> None:
     silent = [str(p) for p in PYTHON_FILES if not ast.get_docstring(ast.parse(p.read_text(encoding="utf-8")))]
     assert silent == []

@@ -1,7 +1,7 @@
-"""What the model has seen of which file, and whether that is still what the file holds.
+"""Track which lines of which file the model has seen, and whether the file has changed since.
 
-Kept for a session, by path and by device and inode, so that a file is known again under another name. Small files are
-remembered whole, so that the lines that changed behind the model's back can be named.
+Files are tracked for a session by path and by inode, so that a file is known under another name too. Small files are
+remembered whole, so that a result can name the lines that changed meanwhile.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Tracker:
         self._lock = threading.Lock()
 
     def look(self, path: str, now: Version) -> SeenFile | None:
-        """What was seen of the file at ``path``, or of the same file under another name."""
+        """Return what was seen of the file at ``path``, or of the same file under another name."""
         with self._lock:
             known = self._paths.get(path)
             if known is None:

@@ -1,8 +1,8 @@
-"""The boundary: a raw string becomes a `WorkPath` below one of the roots, or a refusal.
+"""The workspace boundary: resolve a raw path to a `WorkPath` below one of the roots, or refuse it.
 
-Two steps, and only the second one is trusted. `resolve` works out which real path a name stands for, links followed, so
-that policy, locks and tracker all speak of the same file. The `open_*` methods then open exactly that path below the
-root's descriptor, passing no link at all: if a directory was swapped for a link in the meantime, the open fails.
+There are two steps, and only the second one is trusted. `resolve` follows links to the real path, so that policy, locks
+and tracker mean the same file. The `open_*` methods then open exactly that path below the root's descriptor without
+following any link: if a directory was swapped for a link in the meantime, the open fails.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from handrail.media import BadImage, MediaLimits, kind
-from handrail.media.images import Picture, decoded, picture
+from handrail.media.images import Picture, decode_image, picture
 from tests import sizes
 from tests.command import TIMEOUT
 
@@ -278,7 +278,7 @@ def damaged(raw: bytes, cut: int | None, flips: list[tuple[int, int]]) -> bytes:
 @given(st.sampled_from(_SOURCES), st.none() | st.integers(0, 10_000), _DAMAGE)
 def test_a_damaged_image_is_a_picture_or_a_bad_image(raw: bytes, cut: int | None, flips: list[tuple[int, int]]) -> None:
     try:
-        shot = decoded(damaged(raw, cut, flips), MediaLimits(pixels=1_000_000))
+        shot = decode_image(damaged(raw, cut, flips), MediaLimits(pixels=1_000_000))
     except BadImage:
         return
     reopened(shot)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from handrail.errors import ToolError
 from handrail.media import BadPages, BadPdf, MediaLimits
-from handrail.media.pdf import Excerpt, count, page_range, pages
+from handrail.media.pdf import PdfExcerpt, count, page_range, pages
 from tests import sizes
 from tests.command import TIMEOUT
 from tests.media.test_images import damaged, reopened
@@ -266,7 +266,7 @@ def test_a_page_that_takes_all_memory_ends_the_child_and_nothing_else(opened: Op
 
 def test_threads_can_read_pdfs_at_the_same_time(opened: Open) -> None:
     file = opened(made("one", "two", "three", "four"))
-    found: list[Excerpt] = []
+    found: list[PdfExcerpt] = []
     threads = [threading.Thread(target=lambda: found.append(pages(*file, 1, 4))) for _ in range(4)]
     for thread in threads:
         thread.start()

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from handrail import Session
 from handrail.errors import MissingExtra, NoOutline
 from handrail.text.outlines.grammars import GRAMMARS
-from handrail.text.outlines.outline import Symbol, outline
+from handrail.text.outlines.outline import Symbol, list_symbols
 
 Node = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def listed(text: str, name: str = "a.py") -> list[tuple[object, ...]]:
-    return [tuple(symbol) for symbol in outline(text, name)]
+    return [tuple(symbol) for symbol in list_symbols(text, name)]
 
 
 def by_parser(body: list[ast.stmt], level: int = 0) -> Iterator[tuple[int, int, int]]:
@@ -58,7 +58,7 @@ def test_classes_functions_and_methods_have_their_lines_decorators_included() ->
 @pytest.mark.parametrize("module", ["argparse", "typing", "_pydecimal", "inspect", "dataclasses", "tokenize", "ast"])
 def test_real_modules_have_the_lines_that_the_parser_finds(module: str) -> None:
     text = Path(sysconfig.get_paths()["stdlib"], f"{module}.py").read_text(encoding="utf-8")
-    found = [(symbol.first, symbol.last, symbol.level) for symbol in outline(text, "m.py", most=10_000)]
+    found = [(symbol.first, symbol.last, symbol.level) for symbol in list_symbols(text, "m.py", most=10_000)]
     assert found == sorted(by_parser(ast.parse(text).body))
 
 
@@ -85,22 +85,22 @@ def test_an_open_quote_hides_nothing_below_it() -> None:
     ids=["brackets", "triple-quotes", "long-line", "continued", "quotes", "operators"],
 )
 def test_hostile_python_comes_to_an_end(text: str) -> None:
-    assert len(outline(text, "a.py")) <= 1
+    assert len(list_symbols(text, "a.py")) <= 1
 
 
 def test_ten_thousand_nested_blocks_are_no_deeper_than_two() -> None:
     text = "".join(f"{' ' * depth}class A{depth}:\n" for depth in range(3_000))
-    assert [symbol.level for symbol in outline(text, "a.py")] == [0, 1]
+    assert [symbol.level for symbol in list_symbols(text, "a.py")] == [0, 1]
 
 
 def test_a_label_is_cut() -> None:
-    assert len(outline(f"def f({'a' * 500}): ...\n", "a.py")[0].label) == 120
+    assert len(list_symbols(f"def f({'a' * 500}): ...\n", "a.py")[0].label) == 120
 
 
 def test_no_more_symbols_than_asked_for_and_one_that_says_there_are_more() -> None:
     text = "".join(f"def f{number}(): ...\n" for number in range(50))
-    assert [symbol.first for symbol in outline(text, "a.py", 1, 10)] == list(range(1, 12))
-    assert [symbol.first for symbol in outline(text, "a.py", 45, 10)] == list(range(45, 51))
+    assert [symbol.first for symbol in list_symbols(text, "a.py", 1, 10)] == list(range(1, 12))
+    assert [symbol.first for symbol in list_symbols(text, "a.py", 45, 10)] == list(range(45, 51))
 
 
 def test_headings_last_until_the_next_one_of_their_depth() -> None:
@@ -122,7 +122,7 @@ def test_headings_last_until_the_next_one_of_their_depth() -> None:
     st.text(st.sampled_from("#-=`~ ab\n\r\t\"'()[]{}\\:@def class"), max_size=300), st.sampled_from(["a.py", "a.md"])
 )
 def test_any_text_gives_symbols_in_order_and_inside_the_file(text: str, name: str) -> None:
-    found = outline(text, name)
+    found = list_symbols(text, name)
     total = max(1, text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1)
     assert [symbol.first for symbol in found] == sorted(symbol.first for symbol in found)
     assert all(1 <= symbol.first <= symbol.last <= total and symbol.label for symbol in found)
@@ -131,14 +131,14 @@ def test_any_text_gives_symbols_in_order_and_inside_the_file(text: str, name: st
 def test_a_file_of_no_known_language_is_refused_with_a_way_to_go_on() -> None:
     for name in ("data.csv", "Makefile", "py", ".py/x"):
         with pytest.raises(NoOutline) as caught:
-            outline("x", name)
+            list_symbols("x", name)
         assert "Grep" in caught.value.facts["why"]
 
 
 def test_without_its_grammar_a_language_is_refused_with_the_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(GRAMMARS, "js", ("tree_sitter_there_is_none", "language"))
     with pytest.raises(MissingExtra) as caught:
-        outline("x", "a.js")
+        list_symbols("x", "a.js")
     assert "pip install 'handrail[outline]'" in str(caught.value) and "Grep" in caught.value.facts["instead"]
 
 
@@ -174,7 +174,7 @@ def require(name: str) -> None:
 def test_each_grammar_finds_symbols_and_methods(name: str) -> None:
     require(name)
     text, lines = SOURCES[name]
-    assert " ".join(f"{symbol.first}-{symbol.last}" for symbol in outline(text, name)) == lines
+    assert " ".join(f"{symbol.first}-{symbol.last}" for symbol in list_symbols(text, name)) == lines
 
 
 def test_every_ending_has_a_sample_of_its_grammar() -> None:
@@ -183,7 +183,7 @@ def test_every_ending_has_a_sample_of_its_grammar() -> None:
 
 def test_the_line_with_the_name_is_the_label_not_the_annotation() -> None:
     require("A.java")
-    assert [symbol.label for symbol in outline(SOURCES["A.java"][0], "A.java")][:2] == ["class A", "void m()"]
+    assert [symbol.label for symbol in list_symbols(SOURCES["A.java"][0], "A.java")][:2] == ["class A", "void m()"]
 
 
 def test_thousands_of_symbols_come_through_a_process_of_its_own(make_session: Callable[..., Session]) -> None:
@@ -213,4 +213,4 @@ def test_hostile_text_for_a_grammar_ends_in_an_answer(text: str, make_session: C
 
 def test_a_function_above_the_broken_part_is_still_found() -> None:
     require("a.js")
-    assert outline("function a() {\n}\nfunction b( {\n  return }} (\nfunction c() {\n}\n", "a.js")[0].last == 2
+    assert list_symbols("function a() {\n}\nfunction b( {\n  return }} (\nfunction c() {\n}\n", "a.js")[0].last == 2

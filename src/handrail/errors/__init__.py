@@ -1,7 +1,7 @@
 """The failures of a call: one class for each error code, raised with facts. Dialects render them as sentences.
 
     ToolError
-      |- UsageError   the call itself:      bad_json  unknown_tool  bad_arguments  session_over  cancelled
+      |- CallError    the call itself:      bad_json  unknown_tool  bad_arguments  session_over  cancelled
       |- Refusal      not allowed here:     outside_workspace  read_only_root  denied  needs_approval
       |                                     dangerous
       |- PathError    the path or the file: bad_path  tilde_path  root_missing  not_found  is_directory  not_directory
@@ -33,6 +33,7 @@ from handrail.errors.calls import (
     BadJson,
     Bug,
     CallCancelled,
+    CallError,
     Dangerous,
     Denied,
     NeedsApproval,
@@ -42,7 +43,6 @@ from handrail.errors.calls import (
     SessionOver,
     ToolError,
     UnknownTool,
-    UsageError,
 )
 from handrail.errors.changes import (
     AmbiguousHunk,
@@ -145,6 +145,7 @@ __all__ = [
     "Bug",
     "Busy",
     "CallCancelled",
+    "CallError",
     "CannotEncode",
     "ChangedSince",
     "CommandError",
@@ -209,7 +210,6 @@ __all__ = [
     "UnknownTool",
     "UnknownType",
     "UnsureIndent",
-    "UsageError",
     "WouldOverwrite",
     "from_os",
 ]

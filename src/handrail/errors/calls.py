@@ -20,29 +20,29 @@ class ToolError(Exception):
         return f"{self.code}: " + ", ".join(f"{name}={value!r}" for name, value in self.facts.items())
 
 
-class UsageError(ToolError):
+class CallError(ToolError):
     """The call itself is wrong."""
 
 
-class BadJson(UsageError):
+class BadJson(CallError):
     code = "bad_json"
 
 
-class UnknownTool(UsageError):
+class UnknownTool(CallError):
     code = "unknown_tool"
 
 
-class BadArguments(UsageError):
+class BadArguments(CallError):
     code = "bad_arguments"
 
 
-class SessionOver(UsageError):
+class SessionOver(CallError):
     """The session was closed."""
 
     code = "session_over"
 
 
-class CallCancelled(UsageError):
+class CallCancelled(CallError):
     """The caller cancelled the call."""
 
     code = "cancelled"

@@ -1,1 +1,1 @@
-"""Files: reading in pages, loading for a change, committing a change, locks. All I/O on file contents is in here."""
+"""Read files in pages, load them for a change, commit changes, lock paths. All I/O on file contents is here."""

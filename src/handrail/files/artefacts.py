@@ -1,7 +1,7 @@
-"""Artefacts: what is too long for an answer, kept in files that the session's own tools can read and search.
+"""Artefacts: outputs that are too long for an answer, saved in files that the session's tools can read and search.
 
-They lie in a directory of the user's state, one a session, and are called by a name of their own
-(`/large_tool_results/...`), whatever the real path. What is older than a week, and what is over the byte budget, goes.
+Each session has one directory in the user's state. Answers call the files `/large_tool_results/...`, not by path.
+Files older than a week are deleted, and the oldest ones when the byte budget is exceeded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class Artefacts:
-    """The artefacts of one session. The directory is made when the first one is kept."""
+    """The artefacts of one session. The directory is created with the first one."""
 
     def __init__(self, above: str, budget: int) -> None:
         self.above = above
@@ -32,7 +32,7 @@ class Artefacts:
         self.directory = os.path.join(above, f"{int(time.time())}-{os.getpid()}-{secrets.token_hex(4)}")
 
     def path(self, name: str) -> tuple[str, str]:
-        """A new file's real path, and what it is called in answers; ``name`` is a wish."""
+        """Return the real path of a new file and its name in answers, similar to ``name``."""
         with self._lock:
             if not os.path.isdir(self.directory):
                 os.makedirs(self.above, mode=0o700, exist_ok=True)
@@ -49,7 +49,7 @@ class Artefacts:
         return os.path.join(self.directory, free), f"{ALIAS}/{free}"
 
     def keep(self, name: str, text: str) -> str:
-        """Keep a text; what it is called. Raises `OSError` if it cannot be kept: then nothing of it is left."""
+        """Save a text and return its name in answers. Raises `OSError` if it cannot be saved, and leaves nothing."""
         real, called = self.path(name)
         raw = text.encode("utf-8", "replace")
         try:

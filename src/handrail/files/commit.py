@@ -1,11 +1,10 @@
-"""Writing so that nothing is lost: every file is the old one or the new one, whatever happens.
+"""Commit changes: every file is the old one or the new one, whatever happens.
 
-For each file: a temporary file beside it, written, given the old one's mode, owner and attributes, synced and read
-back; then one atomic rename. A new name is taken only if it is free (`RENAME_NOREPLACE`). An existing file is
-*exchanged* with the temporary one (`RENAME_EXCHANGE`, see `exchange.py`): what was replaced is then in our hands, and
-is put back if it is not what the change was computed from. A file to be deleted is renamed to a temporary name first,
-so that it can be put back until all is done. Several files are committed all or none: if one fails the others go back,
-and if this process dies on the way, the next call does that (`recover.py`).
+Each file is written beside its target under a temporary name, gets the mode, owner and attributes of the old file, is
+synced and read back; then one atomic rename puts it in place. A new name must be free (`RENAME_NOREPLACE`). An existing
+file is *exchanged* with the temporary one (`RENAME_EXCHANGE`, see `exchange.py`) and put back if it is not the file
+that the change was computed from. A file to be deleted first gets a temporary name. Several files are committed
+all or none: if one fails the others are restored, and if the process dies, the next call restores them (`recovery.py`).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def commit(workspace: Workspace, changes: Sequence[Change], held: Held, saving: Saving) -> list[Version]:
-    """Put all the changes in place, or none; returns the new versions, and the last one of a file that is deleted."""
+    """Apply all changes or none. Return the new versions, and the last version of a deleted file."""
     if changes[0].subtree:
         return commit_subtree(workspace, changes[0], held, saving)
     with contextlib.ExitStack() as stack:
@@ -77,7 +76,7 @@ def _closing(fd: int) -> Iterator[int]:
 
 
 class _Slot:
-    """One file on its way: a temporary name beside the real one."""
+    """One file of a commit: a temporary name beside the real one."""
 
     whose = "its version"
 
@@ -103,7 +102,7 @@ class _Slot:
 
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:
-        """What the system refuses is a failure of this file."""
+        """Turn errors of the system into failures of this file."""
         try:
             yield
         except FileExistsError:
@@ -120,22 +119,22 @@ class _Slot:
         return "through" if self.in_place else "exchange" if self.change.before else "new"
 
     def part(self) -> IntentPart:
-        """What `recover` needs to know if we die on the way."""
+        """Describe this file for `recover`, in case this process dies."""
         before = self.change.before
         old = before.version.digest if before else None
         real = self.change.path.real
         return part(self.directory, real, self.kind, self.temp, self.name, self.new_ino, old, self.digest)
 
     def write(self) -> None:
-        """The new contents under the temporary name: complete, synced and read back."""
+        """Write the new contents under the temporary name, sync them and read them back."""
         before = self.change.before
         if before:
             self._open_old(before)
-            self._mind_links(self.old, self.named)
+            self._check_links(self.old, self.named)
         if self.in_place:
             return
         if self.origin >= 0 and self.change.moved_from:
-            self._mind_links(self.origin, self.change.moved_from.path.named, move=True)
+            self._check_links(self.origin, self.change.moved_from.path.named, move=True)
         like = self.origin if self.origin >= 0 else self.old
         # A new file gets the mode that the user's umask leaves; a replacement stays private until it has the old mode.
         self.fd = os.open(self.temp, _CREATE, 0o600 if like >= 0 else 0o666, dir_fd=self.directory)
@@ -154,7 +153,7 @@ class _Slot:
             keep_metadata(like, fd, self.named)
 
     def _open_old(self, before: Stored) -> None:
-        """The file to be replaced, checked again: still the one that was loaded, and ours to replace."""
+        """Open the file to be replaced, and check that it is unchanged and writable."""
         self.old = os.open(self.name, READ, dir_fd=self.directory)
         found = os.fstat(self.old)
         if not stat.S_ISREG(found.st_mode) or (
@@ -164,14 +163,14 @@ class _Slot:
         if not os.access(self.name, os.W_OK, dir_fd=self.directory, effective_ids=True):
             raise PermissionDenied(path=self.named, why="the file is not writable")
 
-    def _mind_links(self, fd: int, named: str, move: bool = False) -> None:
+    def _check_links(self, fd: int, named: str, move: bool = False) -> None:
         links = os.fstat(fd).st_nlink
         if links > 1 and self.saving.hard_links == "refuse":
             raise HardLinked(path=named, links=links)
         self.in_place = links > 1 and self.saving.hard_links == "through" and not move
 
     def swap(self) -> None:
-        """The one moment in which the file changes."""
+        """Put the new file in place: the only moment in which the file changes."""
         before = self.change.before
         if self.in_place:
             self._write_through()

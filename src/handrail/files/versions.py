@@ -1,4 +1,4 @@
-"""A file's contents and the version they belong to."""
+"""Load the contents of a file together with its version."""
 
 from __future__ import annotations
 

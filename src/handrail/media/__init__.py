@@ -1,8 +1,8 @@
-"""Images and PDF pages for a model: told apart by their first bytes, decoded, brought to size and encoded anew.
+"""Decode images and PDF pages for a model, scale them and encode them again.
 
-Decoders are large C libraries that read whatever a workspace holds. A PDF of two kilobytes can keep one busy for
-years, and a picture can ask for gigabytes, so all of it happens in a child process (`apart.py`) with a deadline and a
-limit of memory: what hangs or crashes there is an error here.
+Decoders are large C libraries, and files of a workspace can be hostile: a PDF of two kilobytes can keep one busy for
+years, and an image can ask for gigabytes. So they run in a child process (`separate_process.py`) with a deadline and a
+memory limit. If the child hangs or crashes, the call fails.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["BadImage", "BadPages", "BadPdf", "Limits", "kind"]
 
 @dataclass(frozen=True, slots=True)
 class MediaLimits:
-    """What may be taken in, and what may come out. The defaults are what every model API of today accepts."""
+    """Limits of input and output. Every current model API accepts the defaults."""
 
     side: int = 1568
     """The longest side of a picture, in pixels: larger ones are scaled down by the APIs anyway."""
@@ -45,7 +45,7 @@ HEAD = 16
 
 
 def kind(head: bytes) -> str | None:
-    """What a file is, by its first bytes; None for everything that is not shown as a picture or as pages."""
+    """Return the MIME type of an image or PDF by its first bytes; None for every other file."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if head.startswith(b"\xff\xd8\xff"):

@@ -1,8 +1,7 @@
-"""Images: decoded to the last pixel, brought to a size that model APIs take, and encoded anew.
+"""Decode images, scale them to a size that model APIs accept, and encode them again.
 
-An image that an API refuses spoils every later request of a conversation, for it stays in the history. So no byte of
-the file is passed on, not even of a small and valid one: what goes out was written by our own encoder, holds no
-metadata and nothing behind its end, and is what a decoder made of the file.
+An image that an API refuses breaks every later request of a conversation, because it stays in the history. So no byte
+of the file is passed on, not even of a valid one: the result is always written by our encoder, without metadata.
 """
 
 from __future__ import annotations
@@ -89,11 +88,11 @@ def to_frame(shot: Picture) -> tuple[dict[str, Any], bytes]:
 
 def answers(fd: int, size: int, limits: MediaLimits) -> Iterator[tuple[dict[str, Any], bytes]]:
     """In the child process: the one frame for an image."""
-    facts, raw = to_frame(decoded(_all(fd, size), limits))
+    facts, raw = to_frame(decode_image(_read_all(fd, size), limits))
     yield {"picture": facts}, raw
 
 
-def _all(fd: int, size: int) -> bytes:
+def _read_all(fd: int, size: int) -> bytes:
     """The first ``size`` bytes; not through the position of the descriptor, which the parent shares."""
     parts: list[bytes] = []
     at = 0
@@ -111,7 +110,7 @@ def _all(fd: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def decoded(raw: bytes, limits: MediaLimits) -> Picture:
+def decode_image(raw: bytes, limits: MediaLimits) -> Picture:
     """The picture in a file's bytes. Does the work in this process: for the child, and for tests."""
     with needs("images"):
         from PIL.Image import DecompressionBombError
@@ -119,7 +118,7 @@ def decoded(raw: bytes, limits: MediaLimits) -> Picture:
     try:
         with warnings.catch_warnings():  # Pillow warns of what is corrupt, and decodes it all the same
             warnings.simplefilter("ignore")
-            return _decoded(raw, limits)
+            return _decode(raw, limits)
     except ToolError:
         raise
     except DecompressionBombError:
@@ -128,27 +127,27 @@ def decoded(raw: bytes, limits: MediaLimits) -> Picture:
         raise BadImage(broken=escape(str(error)[:200]) or type(error).__name__) from None
 
 
-def _decoded(raw: bytes, limits: MediaLimits) -> Picture:
-    image = _opened(raw)
+def _decode(raw: bytes, limits: MediaLimits) -> Picture:
+    image = _open_image(raw)
     width, height = image.size
     if width < 1 or height < 1:
         raise BadImage(empty=True)
     if width * height > limits.pixels:
         raise BadImage(pixels=f"{width} x {height}", most_pixels=limits.pixels)
     own = str(image.format)
-    frames = _gif_frames(raw) if image.format == "GIF" else getattr(image, "n_frames", 1)
-    turned = _turned(image)
-    image.draft(None, _fitted_size(width, height, limits.side))  # a JPEG is decoded small, the others know no draft
+    frames = _count_gif_frames(raw) if image.format == "GIF" else getattr(image, "n_frames", 1)
+    turned = _find_rotation(image)
+    image.draft(None, _fit_size(width, height, limits.side))  # a JPEG is decoded small, the others know no draft
     image.load()
-    plain = _fitted(_plain(image), limits.side)
+    plain = _fit(_simplify(image), limits.side)
     if turned is not None:
         plain = plain.transpose(turned)
         width, height = (height, width) if turned in _sideways() else (width, height)
-    mime, out, size = encoded(plain, limits, own)
+    mime, out, size = encode_image(plain, limits, own)
     return Picture(mime, out, *size, width, height, frames, size != (width, height) or frames > 1)
 
 
-def _opened(raw: bytes) -> ImageFile:
+def _open_image(raw: bytes) -> ImageFile:
     """The reader for these bytes, which knows their size now; chosen here, so that no other of Pillow's 40 can run."""
     from PIL import GifImagePlugin, JpegImagePlugin, PngImagePlugin, WebPImagePlugin
 
@@ -164,7 +163,7 @@ def _opened(raw: bytes) -> ImageFile:
     return reader(io.BytesIO(raw))
 
 
-def _gif_frames(raw: bytes) -> int:
+def _count_gif_frames(raw: bytes) -> int:
     """How many images the blocks of a GIF announce, also if it breaks off; none of them is decoded."""
     frames, at = 0, 13 + _palette_bytes(raw[10:11])
     while at < len(raw) and raw[at] in b"\x21\x2c":
@@ -183,7 +182,7 @@ def _palette_bytes(flags: bytes) -> int:
     return 3 << ((flags[0] & 7) + 1) if flags and flags[0] & 0x80 else 0
 
 
-def _turned(image: ImageFile) -> Any:
+def _find_rotation(image: ImageFile) -> Any:
     """How the image has to be turned to stand upright, by its EXIF data; None if not at all."""
     from PIL.Image import Transpose
 
@@ -210,7 +209,7 @@ def _sideways() -> tuple[Any, ...]:
     return (Transpose.TRANSPOSE, Transpose.ROTATE_270, Transpose.TRANSVERSE, Transpose.ROTATE_90)
 
 
-def _plain(image: Image) -> Image:
+def _simplify(image: Image) -> Image:
     """As grey, RGB or RGBA, 8 bits a channel; with alpha only where something is transparent."""
     if image.mode.startswith("I"):
         # Pillow would cut 16 bits off at 255, so that all but the darkest is white.
@@ -223,19 +222,19 @@ def _plain(image: Image) -> Image:
     return image if image.mode == plain else image.convert(plain)
 
 
-def _fitted_size(width: int, height: int, side: int) -> tuple[int, int]:
+def _fit_size(width: int, height: int, side: int) -> tuple[int, int]:
     scale = min(1.0, side / max(width, height))
     return max(1, round(width * scale)), max(1, round(height * scale))
 
 
-def _fitted(image: Image, side: int) -> Image:
+def _fit(image: Image, side: int) -> Image:
     from PIL.Image import Resampling
 
-    size = _fitted_size(*image.size, side)
+    size = _fit_size(*image.size, side)
     return image if size == image.size else image.resize(size, Resampling.LANCZOS, reducing_gap=3.0)
 
 
-def encoded(image: Image, limits: MediaLimits, own: str = "") -> tuple[str, bytes, tuple[int, int]]:
+def encode_image(image: Image, limits: MediaLimits, own: str = "") -> tuple[str, bytes, tuple[int, int]]:
     """A picture as a file: its type, its bytes and its size. In its ``own`` format if that is short enough.
 
     Otherwise in the one that suits it, made smaller until it is short enough.
@@ -243,28 +242,28 @@ def encoded(image: Image, limits: MediaLimits, own: str = "") -> tuple[str, byte
     image.info.clear()  # Pillow would write the colour profile and the comment of the old file into the new one
     while True:
         raw = b""
-        for mime, raw in _tries(image, own):
+        for mime, raw in _encode_candidates(image, own):
             if len(raw) <= limits.encoded_bytes:
                 return mime, raw, image.size
         if max(image.size) == 1:
             raise BadImage(shortest=len(raw), most_encoded=limits.encoded_bytes)
         shrink = max(0.25, 0.9 * min(1.0, (limits.encoded_bytes / len(raw)) ** 0.5))
-        image, own = _fitted(image, max(1, int(max(image.size) * shrink))), ""
+        image, own = _fit(image, max(1, int(max(image.size) * shrink))), ""
 
 
-def _tries(image: Image, own: str) -> Iterator[tuple[str, bytes]]:
+def _encode_candidates(image: Image, own: str) -> Iterator[tuple[str, bytes]]:
     """The ways to write a picture, the best one first."""
     drawing = image.mode == "RGBA" or bool(image.getcolors(_FEW_COLOURS))
     if own in ("PNG", "GIF", "WEBP"):
-        yield f"image/{own.lower()}", _written(image, own, **({"lossless": drawing} if own == "WEBP" else {}))
+        yield f"image/{own.lower()}", _encode(image, own, **({"lossless": drawing} if own == "WEBP" else {}))
     if own not in ("PNG", "JPEG") and drawing:
-        yield "image/png", _written(image, "PNG")
+        yield "image/png", _encode(image, "PNG")
     if image.mode != "RGBA":
         for quality in _QUALITIES:
-            yield "image/jpeg", _written(image, "JPEG", quality=quality)
+            yield "image/jpeg", _encode(image, "JPEG", quality=quality)
 
 
-def _written(image: Image, form: str, **options: int) -> bytes:
+def _encode(image: Image, form: str, **options: int) -> bytes:
     out = io.BytesIO()
     image.save(out, form, **options)
     return out.getvalue()

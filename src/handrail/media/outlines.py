@@ -1,4 +1,4 @@
-"""Outlines that need a grammar, made in a process of their own: a grammar that never comes to an end can be ended."""
+"""Outlines that need a grammar, computed in a child process, so that a grammar that hangs can be stopped."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from handrail.errors import NoOutline
 from handrail.media import MediaLimits, separate_process
-from handrail.text.outlines.outline import MOST, Symbol, outline
+from handrail.text.outlines.outline import MOST, Symbol, list_symbols
 
 LIMITS = MediaLimits(seconds=5.0)
 
 
-def symbols(text: str, name: str, start: int = 1, most: int = MOST) -> list[Symbol]:
+def list_symbols_apart(text: str, name: str, start: int = 1, most: int = MOST) -> list[Symbol]:
     """As `outline`, but bounded in time and memory; raises `NoOutline`."""
     raw = text.encode("utf-8", "replace")
     frames, end = separate_process.ask("outline", raw, len(raw), LIMITS, file=name, start=start, most=most)
@@ -31,4 +31,4 @@ def answers(fd: int, name: str, start: int, most: int) -> Iterator[tuple[dict[st
     """In the child process: the one frame for an outline."""
     with os.fdopen(os.dup(fd), "rb") as given:
         text = given.read().decode("utf-8")
-    yield {"symbols": outline(text, name, start, most)}, b""
+    yield {"symbols": list_symbols(text, name, start, most)}, b""

@@ -1,7 +1,7 @@
-"""PDF pages: the text of each, and a picture of it as a reader would see it.
+"""Read PDF pages: the text of each page, and an image of it.
 
-pdfium must not be used by two threads at once, and a page can keep it busy for ever or make it fail as a whole. All of
-it runs in a child process (`apart.py`) of one thread, so that no lock is needed and nothing here waits for long.
+pdfium must not be used by two threads at once, and a page can hang or crash it. So it runs in a child process with one
+thread (`separate_process.py`), and no lock is needed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.errors.extras import needs
 from handrail.media import BadPages, BadPdf, MediaLimits, separate_process
-from handrail.media.images import Picture, encoded, from_frame, to_frame
+from handrail.media.images import Picture, encode_image, from_frame, to_frame
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class PdfPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
+class PdfExcerpt:
     """Some pages of a PDF."""
 
     total: int
@@ -76,7 +76,7 @@ def count(fd: int, size: int, limits: MediaLimits | None = None) -> int:
     return _ask("count", fd, size, limits or MediaLimits(), 1).total
 
 
-def pages(fd: int, size: int, first: int, last: int | None, limits: MediaLimits | None = None) -> Excerpt:
+def pages(fd: int, size: int, first: int, last: int | None, limits: MediaLimits | None = None) -> PdfExcerpt:
     """Pages ``first`` to ``last`` of an open file; raises `BadPdf`, or `BadPages` if it does not have them."""
     limits = limits or MediaLimits()
     named = f"{first}-{last or ''}"
@@ -90,7 +90,7 @@ def pages(fd: int, size: int, first: int, last: int | None, limits: MediaLimits 
     return found
 
 
-def _ask(task: str, fd: int, size: int, limits: MediaLimits, first: int, **more: Any) -> Excerpt:
+def _ask(task: str, fd: int, size: int, limits: MediaLimits, first: int, **more: Any) -> PdfExcerpt:
     if size > limits.pdf_bytes:
         raise BadPdf(size=size, most_bytes=limits.pdf_bytes)
     frames, end = separate_process.ask(task, fd, size, limits, first=first, **more)
@@ -101,7 +101,7 @@ def _ask(task: str, fd: int, size: int, limits: MediaLimits, first: int, **more:
         raise BadPdf(page=page, seconds=limits.seconds) if end == "late" else BadPdf(page=page, crashed=True)
     if not frames:
         raise BadPdf(page=None, crashed=True)
-    return Excerpt(frames[0].head["total"], found, end)
+    return PdfExcerpt(frames[0].head["total"], found, end)
 
 
 def _page(frame: separate_process.WorkerFrame) -> PdfPage:
@@ -143,7 +143,7 @@ def answers(
         import PIL.Image  # noqa: F401 - pages are drawn with both: fail before any work is done
         import pypdfium2  # noqa: F401
 
-    document = _opened(fd, size)
+    document = _open_document(fd, size)
     total = len(document)
     if not only_count and max(first, last or 0) > total:
         raise BadPages(pages=_named(first, last), total=total, part=_part(first, total, limits.pages))
@@ -151,7 +151,7 @@ def answers(
     if only_count:
         return
     for number in range(first, (last or min(total, first + limits.pages - 1)) + 1):
-        yield _drawn(document, number, limits)
+        yield _draw(document, number, limits)
 
 
 def _named(first: int, last: int | None) -> str:
@@ -164,7 +164,7 @@ def _part(first: int, total: int, most: int) -> str:
     return _named(start, min(total, start + most - 1))
 
 
-def _opened(fd: int, size: int) -> PdfDocument:
+def _open_document(fd: int, size: int) -> PdfDocument:
     import pypdfium2
     from pypdfium2.raw import FPDF_ERR_PASSWORD, FPDF_ERR_SECURITY  # type: ignore[import-untyped]
 
@@ -179,7 +179,7 @@ def _opened(fd: int, size: int) -> PdfDocument:
     return document
 
 
-def _drawn(document: PdfDocument, number: int, limits: MediaLimits) -> tuple[dict[str, Any], bytes]:
+def _draw(document: PdfDocument, number: int, limits: MediaLimits) -> tuple[dict[str, Any], bytes]:
     """The frame for a page; a page that is broken does not take the others with it."""
     import pypdfium2
 
@@ -209,5 +209,5 @@ def _shot(page: Any, limits: MediaLimits) -> Picture:
     scale = min(limits.dots_per_inch / _POINTS_AN_INCH, limits.side / max(width, height))
     # Sides are rounded up to whole pixels, so that even a page like a thread is a pixel wide.
     image = page.render(scale=scale * (1 - 1e-6), rev_byteorder=True, limit_image_cache=True).to_pil()
-    mime, raw, size = encoded(image, limits)
+    mime, raw, size = encode_image(image, limits)
     return Picture(mime, raw, *size, *size, 1, False)

@@ -1,1 +1,1 @@
-"""Looking for things: walking a tree, listing it, and searching it with ripgrep or without."""
+"""Walk a tree, list it and search it, with or without ripgrep."""

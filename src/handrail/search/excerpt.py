@@ -1,4 +1,4 @@
-"""A line that was found as text to be shown: decoded as Read would, and of a long line the part around the match."""
+"""Decode matching lines as Read would, and shorten long ones to the part around the match."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A search through files: which engine, in which order, and the page that was asked for.
+"""Search files: choose the engine and the order, and return the requested page.
 
-ripgrep is fastest in no order at all. So it runs like that first; if that was all, the little it found is sorted here.
-If there is more than fits, it is stopped: by path it is run again in that order, until the page is full; newest first
-it is asked for names alone, and then for the lines of the newest files.
+ripgrep is fastest without an order, so it first runs like that, and a small result is sorted here. A larger result
+stops it. For the order by path it then runs again in that order until the page is full; for newest first it runs for
+names only, and then for the lines of the newest files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The nouns of a search through files: what is asked for, and what is found."""
+"""The data types of a search: the query, the matches and the page of results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Order = Literal["newest", "path"]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is looked for, and how much of it is wanted."""
+    """A search and the page of results that is wanted."""
 
     pattern: str
     literal: bool = False
@@ -85,7 +85,7 @@ class Hit(NamedTuple):
 
 @dataclass(slots=True)
 class FileMatches:
-    """What one file holds of what is looked for."""
+    """The matches in one file."""
 
     path: str
     """Below the directory that is searched; empty if that is the file itself."""
@@ -97,7 +97,7 @@ class FileMatches:
 
 
 class ResultPage(NamedTuple):
-    """The part of what was found that was asked for."""
+    """The requested part of all matches."""
 
     found: Sequence[FileMatches]
     more: bool
@@ -105,7 +105,7 @@ class ResultPage(NamedTuple):
 
 
 class NameFilter:
-    """Which files a search is for, by their names."""
+    """Selects files by name: the glob and the type of a query."""
 
     def __init__(self, query: Query) -> None:
         self.globs = load_types()[query.type] if query.type else ()

@@ -1,4 +1,4 @@
-"""ripgrep: where it is, what it is asked, and what its output means.
+"""Search with ripgrep: find the program, build its arguments, interpret its output.
 
 It runs in the directory that is searched (by descriptor), reads no configuration, and gets the ignore rules from above
 that directory as a file. A filter of the caller's must only narrow, but `-g` lets ignored and hidden files through:
@@ -59,7 +59,7 @@ _OTHER_ERROR = re.compile(r"(?:rg: |error: )(.*(?:not allowed in a regex|size li
 
 
 class RipgrepFailed(Exception):
-    """It could not be started, or ended in a way that says nothing."""
+    """ripgrep could not be started, or failed without a usable message."""
 
 
 def find_program() -> str | None:
@@ -76,7 +76,7 @@ def find_program() -> str | None:
 
 
 def can_search(tree: SearchTree) -> bool:
-    """Whether ripgrep can be kept away from all that policy hides."""
+    """Whether ripgrep can be kept from opening the files that policy hides."""
     hides = tree.sight.hides
     if hides is None:
         return False

@@ -1,7 +1,7 @@
-"""Reading what ripgrep prints, as bytes and in pieces: `PATH NUL LINE:COLUMN:TEXT`, `PATH NUL COUNT`, or `PATH NUL`.
+"""Parse the output of ripgrep in pieces: `PATH NUL LINE:COLUMN:TEXT`, `PATH NUL COUNT` or `PATH NUL`.
 
-A name may hold line breaks and a line may be endless: names end at the NUL, and of a long line only the part around
-the match is kept while it passes by.
+A name may contain line breaks, so names end at the NUL. A line may be endless, so only the part around the match is
+kept.
 """
 
 from __future__ import annotations

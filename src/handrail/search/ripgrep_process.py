@@ -1,7 +1,7 @@
-"""One run of ripgrep: its output within a deadline, what it says on the side, and its end in any case.
+"""Run ripgrep: read its output within a deadline, count its debug messages, and end it in any case.
 
-What it says on the side comes in thousands of tiny writes. It goes to a file in memory, which is read now and then and
-given back: through a pipe each of these writes would wake this process.
+ripgrep writes thousands of tiny messages to stderr. They go to a file in memory that is read and freed now and then,
+because through a pipe each message would wake this process.
 """
 
 from __future__ import annotations

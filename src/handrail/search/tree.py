@@ -1,4 +1,4 @@
-"""A directory of the workspace to look around in: what is there, and what it is called."""
+"""A directory or file of the workspace to be searched, with the paths to show in answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Kind = Literal["file", "dir", "link", "other"]
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """What policy lets a search see."""
+    """The files that policy allows a search to see."""
 
     readable: Callable[[str], bool] | None = None
     """Whether a real path may be seen; None: all may."""
@@ -29,7 +29,7 @@ class Visibility:
 
 
 class SearchTree:
-    """What a path of the workspace holds: a directory, or a single file."""
+    """The directory or the single file at a path of the workspace."""
 
     def __init__(self, workspace: Workspace, path: WorkPath, listings: Listings, sight: Visibility) -> None:
         self.workspace = workspace

@@ -1,9 +1,8 @@
-"""Walking a tree below the workspace: in a fixed order, through descriptors, past links, within a budget.
+"""Walk a tree of the workspace in a fixed order, within a budget, without following links.
 
-Every directory is opened below the root's descriptor without passing a link, so that nothing outside is listed even if
-directories are swapped meanwhile. What a directory holds is kept for the session and used again only if the directory
-itself proves that it is unchanged: inode, modification and change time, none of them of this very moment. File times
-are never kept.
+Every directory is opened below the root's descriptor without following a link, so that nothing outside is listed even
+if directories are swapped meanwhile. Listings are cached for the session, and reused only if inode, modification and
+change time prove that the directory is unchanged. File times are never cached.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class DirectoryListing(NamedTuple):
 
 
 class Directory:
-    """One directory on the way, with what is to be seen in it."""
+    """One directory of a walk, with its visible entries."""
 
     __slots__ = ("above", "dirs", "fd", "files", "links", "others", "prefix")
 
@@ -82,7 +81,7 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class WalkOptions:
-    """What a walk is to show."""
+    """Which entries a walk shows."""
 
     hidden: bool = False
     ignored: bool = False
@@ -95,7 +94,7 @@ class WalkOptions:
 
 
 class Listings:
-    """The listings of a session, by directory."""
+    """Caches the directory listings of a session."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[int, int], DirectoryListing] = OrderedDict()
@@ -156,7 +155,7 @@ class WalkStep(NamedTuple):
 
 
 class RememberedWalk(NamedTuple):
-    """A whole walk, with what it counted."""
+    """A whole walk with its counts."""
 
     steps: list[WalkStep]
     visited: int
@@ -206,7 +205,7 @@ def _stamp(fd: int, name: str) -> tuple[int, ...]:
 
 
 class Walk:
-    """One walk from a directory on; what it passes over is counted in its receipt."""
+    """One walk below a directory; its receipt counts skipped entries."""
 
     def __init__(
         self,

@@ -95,7 +95,7 @@ class NotebookView:
         return [image for cell in self.cells for output in cell.outputs for image in output.pictures]
 
 
-class _Reader:
+class _CellReader:
     """Reads one notebook; knows how many pictures may still be handed on."""
 
     def __init__(self, limits: NotebookLimits) -> None:
@@ -191,7 +191,7 @@ def view(text: str, limits: NotebookLimits | None = None) -> NotebookView | None
         ]
     else:
         return None
-    reader = _Reader(limits or NotebookLimits())
+    reader = _CellReader(limits or NotebookLimits())
     names = _names(cells)
     try:
         shown_cells = tuple(reader.cell(index, cell, names[index]) for index, cell in enumerate(cells))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-def _kinds(names: str) -> frozenset[str]:
+def _split_kinds(names: str) -> frozenset[str]:
     return frozenset(names.split())
 
 
@@ -39,7 +39,7 @@ GRAMMARS = {
     "lua": ("tree_sitter_lua", "language"),
 }
 """By the ending of a file name: the package, and the function in it that gives the grammar."""
-_SYMBOLS = _kinds(
+_SYMBOLS = _split_kinds(
     """function_definition function_declaration generator_function_declaration function_item function_signature_item
     function_signature method method_definition method_declaration method_signature abstract_method_signature
     singleton_method constructor_declaration compact_constructor_declaration destructor_declaration
@@ -48,28 +48,30 @@ _SYMBOLS = _kinds(
     type_alias_declaration type_item type_spec type_alias typealias_declaration annotation_type_declaration
     given_definition"""
 )
-_HOLDERS = _kinds(
+_HOLDERS = _split_kinds(
     """class class_declaration abstract_class_declaration class_definition class_specifier struct_specifier
     union_specifier enum_specifier interface_declaration enum_declaration record_declaration struct_declaration
     record_struct_declaration struct_item union_item enum_item trait_item impl_item trait_declaration trait_definition
     object_definition enum_definition object_declaration companion_object protocol_declaration
     singleton_class"""
 )
-_SPACES = _kinds("""namespace_definition namespace_declaration mod_item foreign_mod_item module internal_module""")
-_WRAPPERS = _kinds(
+_SPACES = _split_kinds(
+    """namespace_definition namespace_declaration mod_item foreign_mod_item module internal_module"""
+)
+_WRAPPERS = _split_kinds(
     """export_statement template_declaration ambient_declaration lexical_declaration variable_declaration
     type_declaration expression_statement friend_declaration"""
 )
 """Their first line is the symbol's, if there is but one."""
-_DECORATED = _kinds("export_statement template_declaration")
-_AROUND = _kinds(
+_DECORATED = _split_kinds("export_statement template_declaration")
+_AROUND = _split_kinds(
     """ERROR program source_file translation_unit compilation_unit chunk preproc_if preproc_ifdef preproc_else
     preproc_elif preproc_elifdef linkage_specification declaration_list field_declaration_list class_body
     interface_body enum_body enum_class_body enum_body_declarations protocol_body template_body body_statement
     statement_block block compound_statement object_type file_scoped_namespace_declaration class_member_declarations
     block_body"""
 )
-_FUNCTIONS = _kinds(
+_FUNCTIONS = _split_kinds(
     """arrow_function function_expression function generator_function class"""
 )  # what a constant of JavaScript can stand for
 _NODES = 500_000
@@ -84,15 +86,15 @@ def symbols(text: str, ending: str, start: int, most: int) -> list[tuple[int, in
     grammar = Language(getattr(import_module(module), function)())
     raw = text.encode("utf-8", "replace")
     tree = Parser(grammar).parse(raw)
-    source = _Source(raw)
-    found = (item for item in _found(tree.root_node, source) if item[1] >= start)
+    source = _SourceLines(raw)
+    found = (item for item in _find_symbols(tree.root_node, source) if item[1] >= start)
     return [
         (first, max(first, last := source.line(node.end_byte - 1)), source.label(named, last), level)
         for node, first, named, level in islice(found, most)
     ]
 
 
-class _Source:
+class _SourceLines:
     """Which line a byte stands in. The nodes know that as well, but to ask them crashes in tree-sitter 0.26.0."""
 
     def __init__(self, raw: bytes) -> None:
@@ -108,7 +110,7 @@ class _Source:
         return next((row for row in rows if not row.lstrip().startswith(("@", "#[", "["))), rows[0])
 
 
-class _Place(NamedTuple):
+class _NodeContext(NamedTuple):
     """What is known of a node from those above it."""
 
     first: int = 0
@@ -120,10 +122,10 @@ class _Place(NamedTuple):
     """The line of the symbol that it stands in: what is in that very line needs no line of its own."""
 
 
-def _found(root: Node, source: _Source) -> Iterator[tuple[Node, int, int, int]]:
+def _find_symbols(root: Node, source: _SourceLines) -> Iterator[tuple[Node, int, int, int]]:
     """Every symbol with the line it begins in, the line of its name and its level, in the order of the file."""
     left = _NODES
-    waiting = [(root, _Place())]
+    waiting = [(root, _NodeContext())]
     while waiting and left:
         node, place = waiting.pop()
         left -= 1
@@ -133,13 +135,13 @@ def _found(root: Node, source: _Source) -> Iterator[tuple[Node, int, int, int]]:
         if holds or spaces or kind in _SYMBOLS or (kind == "variable_declarator" and _is_function(node)):
             if (spaces or kind.endswith("_specifier")) and kind != "module" and not node.child_by_field_name("body"):
                 continue  # only speaks of what is declared elsewhere
-            named = source.line(_named(node))
+            named = source.line(_find_name(node))
             if named != place.within:
                 yield node, begin, named, place.level
             if not (holds or spaces):
                 continue
         if named:
-            inside = _Place(0, place.level + 1, place.depth - holds, named)
+            inside = _NodeContext(0, place.level + 1, place.depth - holds, named)
         elif kind in _WRAPPERS:
             alone = kind in _DECORATED or node.named_child_count == 1
             inside = place._replace(first=begin if alone else 0)
@@ -156,7 +158,7 @@ def _is_function(node: Node) -> bool:
     return value is not None and value.type in _FUNCTIONS
 
 
-def _named(node: Node) -> int:
+def _find_name(node: Node) -> int:
     """Where the name stands: annotations and templates may come before it."""
     for _ in range(20):
         deeper = node.child_by_field_name("name") or node.child_by_field_name("declarator")

@@ -1,8 +1,8 @@
-"""The outline of a source file: its symbols, with the lines they stand in.
+"""List the symbols of a source file with their lines.
 
-Markdown and Python are read here, by the line: nothing is too deep for that, and broken files give what can be found.
-Other languages need a grammar (`outline_grammars.py`). A grammar can take forever on hostile text, and cannot be
-stopped, so that whoever asks for one of those languages does it in a process that can be ended.
+Markdown and Python are parsed here, line by line, so that broken files still give symbols. Other languages need
+a grammar (`grammars.py`). A grammar can hang on hostile text and cannot be stopped, so callers run it in a child
+process (`media/outlines.py`).
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class _Open(NamedTuple):
 
 def needs_grammar(name: str) -> bool:
     """Whether this file is read with a grammar: slow to load, and not to be trusted with hostile text."""
-    return _ending(name) in GRAMMARS
+    return _get_extension(name) in GRAMMARS
 
 
-def outline(text: str, name: str, start: int = 1, most: int = MOST) -> list[Symbol]:
+def list_symbols(text: str, name: str, start: int = 1, most: int = MOST) -> list[Symbol]:
     """The symbols from line ``start`` on, by the language that the file name stands for; raises `NoOutline`.
 
     One more than ``most`` says that there are more.
     """
-    ending = _ending(name)
+    ending = _get_extension(name)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     found: Iterator[Symbol]
     if ending in _MARKDOWN:
@@ -69,21 +69,21 @@ def outline(text: str, name: str, start: int = 1, most: int = MOST) -> list[Symb
             raise
     else:
         raise NoOutline(path=name, why="no language is known for a file of that name. Use Grep to find your way.")
-    return [symbol._replace(label=cut(symbol.label)) for symbol in found]
+    return [symbol._replace(label=shorten_label(symbol.label)) for symbol in found]
 
 
-def _ending(name: str) -> str:
+def _get_extension(name: str) -> str:
     _, dot, ending = name.rpartition("/")[2].rpartition(".")
     return ending.lower() if dot else ""
 
 
-def cut(line: str) -> str:
+def shorten_label(line: str) -> str:
     """A line as a label."""
     line = line[: 4 * _LABEL].strip().removesuffix("{").rstrip()
     return line if len(line) <= _LABEL else line[: _LABEL - 1] + "…"
 
 
-class _Found:
+class _SymbolCollector:
     """Symbols as they come in: no more than are wanted are kept, whatever the file holds."""
 
     def __init__(self, start: int, most: int) -> None:
@@ -113,7 +113,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _NO_PARAGRAPH = re.compile(r" {4}|\t| {0,3}(?:>|[-*+](?:[ \t]|$)|\d{1,9}[.)](?:[ \t]|$)|<|\|)")
 
 
-class _Headings(_Found):
+class _Headings(_SymbolCollector):
     """The headings of a Markdown file: each lasts until the next one of its depth."""
 
     def of(self, text: str) -> Iterator[Symbol]:
@@ -121,7 +121,7 @@ class _Headings(_Found):
         above = 0
         """The first line of the paragraph that stands right above; 0: none does."""
         rows = text.split("\n")
-        begin = _front_matter(rows)
+        begin = _count_front_matter(rows)
         for number, row in enumerate(rows[begin:], begin + 1):
             fenced = _FENCE.match(row)
             if fence:
@@ -149,7 +149,7 @@ class _Headings(_Found):
         self._begin(Symbol(line, line, label, depth - 1), depth)
 
 
-def _front_matter(rows: list[str]) -> int:
+def _count_front_matter(rows: list[str]) -> int:
     """How many rows at the beginning are settings between two lines of dashes."""
     if rows[0].rstrip() != "---":
         return 0
@@ -161,7 +161,7 @@ _TOKEN = re.compile(r"""\"\"\"|'''|"(?:[^"\\]|\\.)*(?:"|\\?$)|'(?:[^'\\]|\\.)*(?
 _CLOSE = {quote: re.compile(r"\\.|" + quote) for quote in ('"""', "'''", '"', "'")}
 
 
-class _Definitions(_Found):
+class _Definitions(_SymbolCollector):
     """The classes and functions of a Python file: those of the module, and those of its classes."""
 
     def of(self, text: str) -> Iterator[Symbol]:
@@ -179,7 +179,7 @@ class _Definitions(_Found):
             row = rows[number - 1]
             at = 0
             if quote:
-                at = _closed(row, quote)
+                at = _find_close(row, quote)
                 last = number
                 if at < 0:
                     if len(quote) == 1 and not row.endswith("\\"):
@@ -196,7 +196,7 @@ class _Definitions(_Found):
                     depth = 0  # no expression has such a line in it: a bracket before it was never closed
                     decorator = self._line(number, row, code, definition or None, last, decorator)
                 last = number
-            depth, quote = _brackets(row, at, depth, trusting)
+            depth, quote = _scan_brackets(row, at, depth, trusting)
             opened = number if quote else opened
             joined = row.endswith("\\")
         if len(quote) == 3:
@@ -219,12 +219,12 @@ class _Definitions(_Found):
         return 0
 
 
-def _closed(row: str, quote: str, at: int = 0) -> int:
+def _find_close(row: str, quote: str, at: int = 0) -> int:
     """Where a text in quotes is over; -1: not in this line."""
     return next((found.end() for found in _CLOSE[quote].finditer(row, at) if found[0] == quote), -1)
 
 
-def _brackets(row: str, at: int, depth: int, trusting: bool) -> tuple[int, str]:
+def _scan_brackets(row: str, at: int, depth: int, trusting: bool) -> tuple[int, str]:
     """How many brackets are open at the end of a line, and the quotes that are."""
     while found := _TOKEN.search(row, at):
         sign, at = found[0], found.end()
@@ -237,7 +237,7 @@ def _brackets(row: str, at: int, depth: int, trusting: bool) -> tuple[int, str]:
         elif len(sign) == 3 and sign in _CLOSE:
             if not trusting:
                 continue
-            at = _closed(row, sign, at)
+            at = _find_close(row, sign, at)
             if at < 0:
                 return depth, sign
         elif at == len(row) and sign[-1] == "\\":

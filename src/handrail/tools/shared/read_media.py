@@ -201,7 +201,7 @@ def read_outline(
     file: TextFile, ctx: Context[object], about: FileFacts, offset: int | None, most: int | None
 ) -> Outcome[OutlineFacts]:
     """List the symbols of a source file with their lines, from the line ``offset`` on."""
-    from handrail.text.outlines.outline import MOST, needs_grammar, outline
+    from handrail.text.outlines.outline import MOST, list_symbols, needs_grammar
 
     name = about.path
     largest = _GRAMMAR_BYTES if needs_grammar(name) else _OUTLINE_BYTES
@@ -213,11 +213,11 @@ def read_outline(
     except BinaryFile as error:
         raise BinaryFile(**asdict(about), **error.facts) from None
     if needs_grammar(name):
-        from handrail.media.outlines import symbols as outline  # the same, in a process of its own
+        from handrail.media.outlines import list_symbols_apart as list_symbols  # the same, in a process of its own
     total = lines.count(text)
     start = max(1, total + offset + 1 if offset and offset < 0 else offset or 1)
     most = min(most or MOST, MOST)
-    found = outline(text, name, start, most)
+    found = list_symbols(text, name, start, most)
     ctx.saw(file)
     symbols, more = found[:most], found[most:]
     rows = [f"{symbol.first}-{symbol.last}\t{'  ' * symbol.level}{symbol.label}" for symbol in symbols]
