@@ -37,11 +37,11 @@ def project(tmp_path: Path) -> Path:
 
 def test_one_that_gives_no_sign_of_life_any_more_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "SILENCE", 0.2)
-    ours, theirs = map(unix_socket.Line, socket.socketpair())
+    ours, theirs = map(unix_socket.JsonSocket, socket.socketpair())
     found = [ours]
     assert client.first_answer(found, NOTHING, threading.Event()) is None
     assert found == []
-    with pytest.raises(unix_socket.Broken):
+    with pytest.raises(unix_socket.Disconnected):
         theirs.wait(TIMEOUT)
     theirs.close()
 
@@ -52,7 +52,7 @@ def test_the_kernel_says_who_is_on_the_other_side(monkeypatch: pytest.MonkeyPatc
         assert unix_socket.peer(ours) == os.getpid()
         uid = os.getuid()
         monkeypatch.setattr(os, "getuid", lambda: uid + 1)
-        with pytest.raises(unix_socket.Broken):
+        with pytest.raises(unix_socket.Disconnected):
             unix_socket.peer(ours)
 
 
@@ -127,7 +127,7 @@ def test_a_line_that_never_ends_is_not_kept(tmp_path: Path) -> None:
     ],
 )
 def test_what_has_not_the_shape_of_an_answer_is_no_yes(value: Any) -> None:
-    with pytest.raises(unix_socket.Broken):
+    with pytest.raises(unix_socket.Disconnected):
         client.read_answer(value, NOTHING)
 
 
@@ -141,7 +141,7 @@ def test_what_has_not_the_shape_of_an_answer_is_no_yes(value: Any) -> None:
     ],
 )
 def test_an_answer_arrives_as_it_was_given(answer: Answer) -> None:
-    ours, theirs = map(unix_socket.Line, socket.socketpair())
+    ours, theirs = map(unix_socket.JsonSocket, socket.socketpair())
     ours.send(answer.as_json())
     question = replace(NOTHING, files=(FileDiff("a", selectable=True, editable=True),))
     assert client.read_answer(theirs.wait(TIMEOUT), question) == answer
@@ -160,7 +160,7 @@ def test_a_state_directory_with_a_long_name_can_be_listened_in(tmp_path: Path) -
 @pytest.mark.parametrize("answer", [Answer(True, hunks={"b": []}), Answer(True, contents={"b": "x"})])
 @pytest.mark.parametrize("files", [(), (FileDiff("b"),)])
 def test_an_answer_about_what_was_not_asked_is_none(answer: Answer, files: tuple[FileDiff, ...]) -> None:
-    with pytest.raises(unix_socket.Broken):
+    with pytest.raises(unix_socket.Disconnected):
         client.read_answer(answer.as_json(), replace(NOTHING, files=files))
 
 
@@ -232,7 +232,7 @@ def test_answers_to_many_questions_at_once_find_their_way(tmp_path: Path) -> Non
         lines = []
         for number in range(20):
             (connection,) = unix_socket.listening(str(tmp_path))
-            line = unix_socket.Line(connection)
+            line = unix_socket.JsonSocket(connection)
             line.wait(TIMEOUT)
             line.send({"ask": replace(NOTHING, workspace=str(number)).as_json()})
             lines.append(line)

@@ -215,7 +215,7 @@ def test_a_process_that_has_ended_is_no_peer(user: User) -> None:
         code = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])"
         subprocess.run([sys.executable, "-c", code, path], check=True, timeout=TIMEOUT)
         connection, _ = server.accept()
-        with connection, pytest.raises(unix_socket.Broken):
+        with connection, pytest.raises(unix_socket.Disconnected):
             unix_socket.require_apart(connection, answers=False)
 
 
@@ -227,7 +227,7 @@ def test_a_peer_that_is_confined_does_not_answer(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(ancestry, "runs_above", lambda _: frozenset())
         assert unix_socket.require_apart(ours, answers=True) == os.getppid()
         monkeypatch.setattr(ancestry, "gained_nothing", lambda pid: pid == os.getppid())
-        with pytest.raises(unix_socket.Broken):
+        with pytest.raises(unix_socket.Disconnected):
             unix_socket.require_apart(ours, answers=True)
         assert unix_socket.require_apart(ours, answers=False) == os.getppid()
 

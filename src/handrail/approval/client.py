@@ -18,7 +18,7 @@ from handrail.model import Answer, Question
 from handrail.pipeline.approve import nobody
 
 if TYPE_CHECKING:
-    from handrail.approval.unix_socket import Line
+    from handrail.approval.unix_socket import JsonSocket
     from handrail.pipeline.session import Session
 
 ATTACH = "handrail approve"
@@ -78,7 +78,7 @@ class Approvers:
 def ask(state: str, question: Question) -> Answer | None:
     """The first answer; None if nobody is attached, everybody has gone, or the call is cancelled."""
     from handrail.approval.shorten import shorten
-    from handrail.approval.unix_socket import Broken
+    from handrail.approval.unix_socket import Disconnected
 
     attached = _attached(state, question.workspace)
     over = "whoever asked has gone"
@@ -86,36 +86,36 @@ def ask(state: str, question: Question) -> Answer | None:
         if not attached:
             return None
         sent = shorten(question)
-        for line in [*attached]:
+        for peer in [*attached]:
             try:
-                line.send({"ask": sent.as_json()})
-            except Broken:
-                _drop(attached, line)
+                peer.send({"ask": sent.as_json()})
+            except Disconnected:
+                _drop(attached, peer)
         answer = first_answer(attached, sent, question.cancel)
         over = "it was answered elsewhere" if answer else "the call was cancelled"
         return answer
     finally:
-        for line in attached:
-            with contextlib.suppress(Broken):
-                line.send({"over": over})
-            line.close()
+        for peer in attached:
+            with contextlib.suppress(Disconnected):
+                peer.send({"over": over})
+            peer.close()
 
 
-def _attached(state: str, workspace: str) -> list[Line]:
+def _attached(state: str, workspace: str) -> list[JsonSocket]:
     """Connections to those who want to be asked about this workspace."""
     from handrail.approval import unix_socket
 
     attached = []
     for connection in unix_socket.listening(state):
-        line = unix_socket.Line(connection)
+        peer = unix_socket.JsonSocket(connection)
         try:
             unix_socket.require_apart(connection, answers=True)  # a command of a model's does not approve itself
-            if not _wants(line.wait(GREETING), workspace):
-                raise unix_socket.Broken
-        except (unix_socket.Broken, TimeoutError):
-            line.close()
+            if not _wants(peer.wait(GREETING), workspace):
+                raise unix_socket.Disconnected
+        except (unix_socket.Disconnected, TimeoutError):
+            peer.close()
         else:
-            attached.append(line)
+            attached.append(peer)
     return attached
 
 
@@ -130,51 +130,51 @@ def _wants(hello: dict[str, Any], workspace: str) -> bool:
     return isinstance(wanted, str) and (workspace == wanted or workspace.startswith(wanted.rstrip("/") + "/"))
 
 
-def first_answer(attached: list[Line], question: Question, cancel: threading.Event | None) -> Answer | None:
+def first_answer(attached: list[JsonSocket], question: Question, cancel: threading.Event | None) -> Answer | None:
     """Wait for the first answer; None if everybody has gone, or the call is cancelled.
 
     Connections to those who have gone are closed, and taken off the list.
     """
-    from handrail.approval.unix_socket import Broken
+    from handrail.approval.unix_socket import Disconnected
 
     heard = dict.fromkeys(attached, time.monotonic())
     while attached and not (cancel and cancel.is_set()):
         poll = select.poll()
-        for line in attached:
-            poll.register(line, select.POLLIN)
+        for peer in attached:
+            poll.register(peer, select.POLLIN)
         ready = {fd for fd, _ in poll.poll(_TICK * 1000 if cancel else 1000)}
-        for line in [*attached]:
+        for peer in [*attached]:
             try:
-                if line.fileno() in ready:
-                    message = line.wait(0)
-                    heard[line] = time.monotonic()
+                if peer.fileno() in ready:
+                    message = peer.wait(0)
+                    heard[peer] = time.monotonic()
                     if "answer" in message:
                         return read_answer(message["answer"], question)
-                elif time.monotonic() - heard[line] > SILENCE:
-                    raise Broken
+                elif time.monotonic() - heard[peer] > SILENCE:
+                    raise Disconnected
             except TimeoutError:  # a part of a line
-                heard[line] = time.monotonic()
-            except Broken:
-                _drop(attached, line)
+                heard[peer] = time.monotonic()
+            except Disconnected:
+                _drop(attached, peer)
     return None
 
 
 def read_answer(value: Any, question: Question) -> Answer:
     """The answer that was sent back; raises `Broken` if it is no answer, or not one to this question."""
-    from handrail.approval.unix_socket import Broken
+    from handrail.approval.unix_socket import Disconnected
 
     try:
         answer = Answer.from_json(value)
     except ValueError:
-        raise Broken from None
+        raise Disconnected from None
     files = {file.path: file for file in question.files}
     if not all(path in files and files[path].selectable for path in answer.hunks or ()):
-        raise Broken
+        raise Disconnected
     if not all(path in files and files[path].editable for path in answer.contents or ()):
-        raise Broken
+        raise Disconnected
     return answer
 
 
-def _drop(attached: list[Line], line: Line) -> None:
-    attached.remove(line)
-    line.close()
+def _drop(attached: list[JsonSocket], peer: JsonSocket) -> None:
+    attached.remove(peer)
+    peer.close()

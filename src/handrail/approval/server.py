@@ -12,7 +12,7 @@ import threading
 from queue import SimpleQueue
 
 from handrail.approval import unix_socket
-from handrail.approval.unix_socket import Broken, Line
+from handrail.approval.unix_socket import Disconnected, JsonSocket
 from handrail.model import Answer, Question
 
 _BEAT = 5.0
@@ -23,12 +23,12 @@ _MOST_OPEN = 64
 class IncomingQuestion:
     """A question from another process, until it is answered or withdrawn."""
 
-    def __init__(self, line: Line, question: Question, pid: int) -> None:
+    def __init__(self, peer: JsonSocket, question: Question, pid: int) -> None:
         self.question = question
         self.pid = pid
         self.over = ""
         """Why it need not be answered any more."""
-        self._line = line
+        self._peer = peer
         self._answered = False
         self._gone, self._end = os.pipe()
 
@@ -41,8 +41,8 @@ class IncomingQuestion:
         if self.over:
             return False
         try:
-            self._line.send({"answer": answer.as_json()})
-        except Broken:
+            self._peer.send({"answer": answer.as_json()})
+        except Disconnected:
             return False
         self._answered = True
         return True
@@ -57,13 +57,13 @@ class IncomingQuestion:
         try:
             while not self.over:
                 try:
-                    message = self._line.wait(_BEAT)
+                    message = self._peer.wait(_BEAT)
                 except TimeoutError:
-                    self._line.send({"waiting": True})
+                    self._peer.send({"waiting": True})
                 else:
                     over = message.get("over")
                     self.over = over[:200] if isinstance(over, str) and over else "it was withdrawn"
-        except Broken:
+        except Disconnected:
             self.over = "whoever asked has gone"
         finally:
             os.close(self._end)
@@ -75,7 +75,7 @@ class ApprovalServer:
     def __init__(self, state: str, workspace: str | None) -> None:
         self.questions: SimpleQueue[IncomingQuestion] = SimpleQueue()
         self._workspace = workspace
-        self._open: set[Line] = set()
+        self._open: set[JsonSocket] = set()
         self._lock = threading.Lock()
         self._socket, self._path = unix_socket.listen(state)
         threading.Thread(target=self._accept, name="handrail-approve", daemon=True).start()
@@ -95,8 +95,8 @@ class ApprovalServer:
         self._socket.close()
         with self._lock:
             waiting = list(self._open)
-        for line in waiting:
-            line.shut()
+        for peer in waiting:
+            peer.shut()
 
     def _accept(self) -> None:
         while True:
@@ -104,27 +104,27 @@ class ApprovalServer:
                 connection, _ = self._socket.accept()
             except OSError:  # closed
                 return
-            line = Line(connection)
+            peer = JsonSocket(connection)
             with self._lock:
                 accepted = len(self._open) < _MOST_OPEN
                 if accepted:
-                    self._open.add(line)
+                    self._open.add(peer)
             if accepted:
-                threading.Thread(target=self._serve, args=(line, connection), daemon=True).start()
+                threading.Thread(target=self._serve, args=(peer, connection), daemon=True).start()
             else:
-                line.close()
+                peer.close()
 
-    def _serve(self, line: Line, connection: socket.socket) -> None:
+    def _serve(self, peer: JsonSocket, connection: socket.socket) -> None:
         try:
             pid = unix_socket.require_apart(connection, answers=False)
-            line.send({"handrail": unix_socket.VERSION, "workspace": self._workspace})
-            question = Question.from_json(line.wait(unix_socket.PATIENCE).get("ask"))
-            incoming = IncomingQuestion(line, question, pid)
+            peer.send({"handrail": unix_socket.VERSION, "workspace": self._workspace})
+            question = Question.from_json(peer.wait(unix_socket.PATIENCE).get("ask"))
+            incoming = IncomingQuestion(peer, question, pid)
             self.questions.put(incoming)
             incoming.keep_alive()
-        except (Broken, TimeoutError, ValueError):
+        except (Disconnected, TimeoutError, ValueError):
             return
         finally:
             with self._lock:
-                self._open.discard(line)
-            line.close()
+                self._open.discard(peer)
+            peer.close()

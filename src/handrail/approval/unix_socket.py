@@ -35,11 +35,11 @@ _MOST_ADDRESS = 100
 """Longer addresses of sockets are not understood everywhere."""
 
 
-class Broken(Exception):
+class Disconnected(Exception):
     """The other side has gone, is not who it must be, or does not speak as we do."""
 
 
-class Line:
+class JsonSocket:
     """A connection that carries JSON objects, one a line. One thread takes from it; any may send."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -71,7 +71,7 @@ class Line:
         with self._sending:
             while rest:
                 if self._connection.fileno() < 0 or not ready(self, deadline - time.monotonic(), writing=True):
-                    raise Broken
+                    raise Disconnected
                 with _broken(), contextlib.suppress(BlockingIOError):
                     rest = rest[self._connection.send(rest[:_BLOCK]) :]
 
@@ -91,23 +91,23 @@ class Line:
             except BlockingIOError:
                 return
         if not block:
-            raise Broken
+            raise Disconnected
         *ended, begun = block.split(b"\n")
         for part in ended:
             self._taken.append(_parsed(bytes(self._begun + part)))
             self._begun.clear()
         self._begun += begun
         if len(self._begun) > MOST_BYTES:
-            raise Broken
+            raise Disconnected
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
     try:
         value = json.loads(line.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):
-        raise Broken from None
+        raise Disconnected from None
     if not isinstance(value, dict):
-        raise Broken
+        raise Disconnected
     return value
 
 
@@ -118,10 +118,10 @@ def _broken() -> Iterator[None]:
     except BlockingIOError:
         raise
     except OSError:
-        raise Broken from None
+        raise Disconnected from None
 
 
-def ready(line: Line | int, seconds: float, writing: bool = False) -> bool:
+def ready(line: JsonSocket | int, seconds: float, writing: bool = False) -> bool:
     """Whether something can be taken, or sent, before the time is over."""
     poll = select.poll()
     poll.register(line, select.POLLOUT if writing else select.POLLIN)
@@ -138,9 +138,9 @@ def peer(connection: socket.socket) -> int:
             _, uid = struct.unpack("2I", connection.getsockopt(0, 1, 76)[:8])
             (pid,) = struct.unpack("i", connection.getsockopt(0, 2, 4))
         else:
-            raise Broken
+            raise Disconnected
     if uid != os.getuid() or pid <= 0:
-        raise Broken
+        raise Disconnected
     return int(pid)
 
 
@@ -155,11 +155,11 @@ def require_apart(connection: socket.socket, *, answers: bool) -> int:
         return pid
     with _alive(connection, pid):
         if answers and (pid == own or own in ancestry.ancestors(pid)):
-            raise Broken
+            raise Disconnected
         if not ancestry.runs_above(pid) <= ancestry.runs_above(own):
-            raise Broken
+            raise Disconnected
         if answers and ancestry.gained_nothing(pid) and not ancestry.gained_nothing(own):
-            raise Broken
+            raise Disconnected
     return pid
 
 
@@ -174,7 +174,7 @@ def _alive(connection: socket.socket, pid: int) -> Iterator[None]:
     try:
         yield
         if ready(fd, 0):  # it has ended: its number may have been another process's when it was looked at
-            raise Broken
+            raise Disconnected
     finally:
         os.close(fd)
 

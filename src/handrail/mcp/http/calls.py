@@ -46,7 +46,7 @@ def approve(question: Question) -> Answer:
     return call.answer(question)
 
 
-class Desk:
+class PrincipalService:
     """What one principal is offered, and what runs for it."""
 
     def __init__(
@@ -92,8 +92,10 @@ class Desk:
 class Call:
     """One call under way."""
 
-    def __init__(self, desk: Desk, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams) -> None:
-        self.desk = desk
+    def __init__(
+        self, service: PrincipalService, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams
+    ) -> None:
+        self.service = service
         self.ctx = ctx
         self.params = params
         self.sent: Mapping[str, Any] = ctx.params or {}
@@ -119,7 +121,7 @@ class Call:
             if self.meta.get("progressToken") is not None:
                 group.start_soon(self._tell)
             _current.set(self)  # this task is the call's own, and the thread inherits it
-            result = await anyio.to_thread.run_sync(self._run, limiter=self.desk.limiter)
+            result = await anyio.to_thread.run_sync(self._run, limiter=self.service.limiter)
             group.cancel_scope.cancel()
         if self.fault:  # raised here, for a group of tasks would wrap it
             raise self.fault
@@ -143,7 +145,7 @@ class Call:
     def _run(self) -> dict[str, Any]:
         """In the worker thread."""
         try:
-            with self.desk.sessions.use(self.thread) as session:
+            with self.service.sessions.use(self.thread) as session:
                 made = self._called(session)
         except CannotOpen as error:
             made = mcp.failed_result(str(error), "no_session")
@@ -159,7 +161,7 @@ class Call:
     def _called(self, session: Session) -> dict[str, Any]:
         self.session = session
         result = session.call(self.params.name, mcp.ours(self.params.arguments), cancel=self.cancel)
-        return mcp.call_result(result, self.desk.structured)
+        return mcp.call_result(result, self.service.structured)
 
     def answer(self, question: Question) -> Answer:
         """In the worker thread: ask the person behind the client; raises `Unanswered` if the call ends without one."""
@@ -169,13 +171,13 @@ class Call:
             self.client.shows_forms,
             self.client.enveloped,
             self.sent,
-            (self.desk.principal.name, self.thread),
+            (self.service.principal.name, self.thread),
             self._send,
             Approvers.of(self.session, always=False),
-            self.desk.tokens,
+            self.service.tokens,
             always=False,  # a rule that is written down would hold for every principal of this server
         )
-        return ask(replace(question, client=self.desk.principal.name))
+        return ask(replace(question, client=self.service.principal.name))
 
     def _send(self, form: Mapping[str, Any]) -> Any:
         reply = anyio.from_thread.run(self._elicit, form)

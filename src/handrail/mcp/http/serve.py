@@ -1,4 +1,4 @@
-"""Serving over HTTP until a signal ends it: the SDK's application behind the gate, and a desk for each principal.
+"""Serving over HTTP until a signal ends it: the SDK's application behind the gate, and a service for each principal.
 
 On SIGTERM or SIGINT nothing new is taken, what runs is ended, and the sessions are closed.
 """
@@ -23,7 +23,7 @@ from handrail.workspace import Root
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from handrail.mcp.http.calls import Desk
+    from handrail.mcp.http.calls import PrincipalService
     from handrail.pipeline.session import Session
 
 _GRACE = 5
@@ -88,12 +88,12 @@ async def _serve(asked: Door, sock: socket.socket, wrapped: Callable[[ASGIApp], 
 
     from handrail.mcp.http.access import MOST_BYTES, Gate
 
-    desks = _desks(asked)
-    manager = StreamableHTTPSessionManager(_server(desks), max_request_body_size=MOST_BYTES, max_sessions=1024)
+    services = _services(asked)
+    manager = StreamableHTTPSessionManager(_server(services), max_request_body_size=MOST_BYTES, max_sessions=1024)
     port = sock.getsockname()[1]
     hosts = _hosts(asked, port)
     origins = [f"http://{host}" for host in hosts] + list(asked.origins)
-    app: ASGIApp = Gate(manager.handle_request, asked.principals, hosts, origins, lambda name: desks[name].busy)
+    app: ASGIApp = Gate(manager.handle_request, asked.principals, hosts, origins, lambda name: services[name].busy)
     if asked.origins:  # a browser asks first, without the token
         app = CORSMiddleware(
             app,
@@ -115,13 +115,13 @@ async def _serve(asked: Door, sock: socket.socket, wrapped: Callable[[ASGIApp], 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             for server in self.servers:
                 server.close()
-            for desk in desks.values():
-                desk.stop()
+            for service in services.values():
+                service.stop()
             with anyio.move_on_after(_GRACE):
-                while any(desk.running for desk in desks.values()):
+                while any(service.running for service in services.values()):
                     await anyio.sleep(0.02)
-            for desk in desks.values():  # ends what is left, jobs in the background too
-                await anyio.to_thread.run_sync(desk.sessions.close)
+            for service in services.values():  # ends what is left, jobs in the background too
+                await anyio.to_thread.run_sync(service.sessions.close)
             await leaving.aclose()  # streams that only listen end here, and need not be waited for
             await super().shutdown(sockets)
 
@@ -144,14 +144,14 @@ async def _serve(asked: Door, sock: socket.socket, wrapped: Callable[[ASGIApp], 
         await Server(config).serve(sockets=[sock])
 
 
-def _desks(asked: Door) -> dict[str, Desk]:
+def _services(asked: Door) -> dict[str, PrincipalService]:
     from handrail.approval.answer_tokens import AnswerTokens
-    from handrail.mcp.http.calls import Desk
+    from handrail.mcp.http.calls import PrincipalService
     from handrail.mcp.sessions import Sessions
 
     tokens = AnswerTokens()
     return {
-        one.name: Desk(one, Sessions(_opener(one, asked)), tokens, asked.structured, asked.most_calls)
+        one.name: PrincipalService(one, Sessions(_opener(one, asked)), tokens, asked.structured, asked.most_calls)
         for one in asked.principals.known
     }
 
@@ -196,7 +196,7 @@ def _opener(principal: Principal, asked: Door) -> Callable[[], Session]:
     return opened
 
 
-def _server(desks: dict[str, Desk]) -> Any:
+def _server(services: dict[str, PrincipalService]) -> Any:
     from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel import Server
     from mcp_types import (
@@ -210,17 +210,17 @@ def _server(desks: dict[str, Desk]) -> Any:
     from handrail.mcp.http.access import PRINCIPAL
     from handrail.wire import mcp
 
-    def desk_of(ctx: ServerRequestContext[Any, Any]) -> Desk:
+    def service_of(ctx: ServerRequestContext[Any, Any]) -> PrincipalService:
         assert ctx.request is not None
-        return desks[ctx.request.scope[PRINCIPAL].name]
+        return services[ctx.request.scope[PRINCIPAL].name]
 
     async def listed(ctx: ServerRequestContext[Any, Any], _: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult.model_validate({"tools": desk_of(ctx).tools, **mcp.FRESHNESS})
+        return ListToolsResult.model_validate({"tools": service_of(ctx).tools, **mcp.FRESHNESS})
 
     async def called(
         ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
-        made = await desk_of(ctx).call(ctx, params)
+        made = await service_of(ctx).call(ctx, params)
         if "inputRequests" in made:
             return InputRequiredResult.model_validate(made)
         return CallToolResult.model_validate(made)
