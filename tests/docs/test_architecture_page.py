@@ -100,7 +100,7 @@ def test_the_recipe_for_a_tool_names_every_file_that_it_needs(package: Path) -> 
 def test_the_recipe_for_a_dialect_names_every_file_that_it_needs(package: Path) -> None:
     named = re.findall(r"`src/handrail/([\w/.]+)`", section("Add a dialect"))
     assert named == ["dialects/short/tools.toml", "dialects/short/messages.toml"]
-    about = 'about = "Read, under a short name."\nextends = "native"\n\n[tools.r]\nid = "read"\n'
+    about = 'about = "Read, under a short name."\n\n[tools.r]\nid = "read"\n'
     add(package / "dialects" / "short" / "tools.toml", about + 'rename = { path = "file_path" }\n')
     add(package / "dialects" / "short" / "messages.toml", "")
     python(package, "", "-m", "handrail", "dialects", "check", "short")

@@ -30,17 +30,17 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", dialects.names())
 def test_specs_hold_every_tool_with_its_schema_hints_and_place(name: str) -> None:
-    found, dialect = build_specs.specs(dialects.load(name)), dialects.load(name)
-    assert found["dialect"] == name
-    assert [tool["name"] for tool in found["tools"]] == list(dialect.entries)
-    for tool in found["tools"]:
+    dialect = dialects.load(name)
+    tools = dialect.plain_specs()
+    assert [tool["name"] for tool in tools] == list(dialect.entries)
+    for tool in tools:
         spec = dialect.spec(tool["name"])
         assert tool["id"] == dialect.entries[tool["name"]].id
         assert (tool["description"], tool["inputSchema"]) == (spec.description, spec.schema)
         assert set(tool["hints"]) == {"read_only", "destructive", "idempotent", "open_world"}
         assert tool["hints"]["read_only"] == spec.hints.read_only
         assert tool["core"] == (tool["name"] in dialect.core)
-    assert any(tool["core"] for tool in found["tools"])
+    assert any(tool["core"] for tool in tools)
 
 
 def test_a_built_file_is_read_until_one_of_its_sources_changes(sources: Path) -> None:
@@ -86,7 +86,8 @@ def test_a_wheel_holds_the_specs_of_every_dialect(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         for name in dialects.names():
             built = json.loads(archive.read(f"handrail/dialects/{name}/specs.json"))
-            assert built == json.loads(json.dumps(build_specs.specs(dialects.load(name))))
+            tools = json.loads(json.dumps(dialects.load(name).plain_specs()))
+            assert built == {"dialect": name, "tools": tools}
 
 
 def test_the_default_set_of_native_has_what_every_coding_agent_needs() -> None:
@@ -97,7 +98,7 @@ def test_the_default_set_of_native_has_what_every_coding_agent_needs() -> None:
 def test_the_default_set_of_native_fits_in_its_budget() -> None:
     shown = [
         {key: tool[key] for key in ("name", "description", "inputSchema")}
-        for tool in build_specs.specs(dialects.load("native"))["tools"]
+        for tool in dialects.load("native").plain_specs()
         if tool["core"]
     ]
     chars = sum(len(json.dumps(tool, ensure_ascii=False, separators=(",", ":"))) for tool in shown)

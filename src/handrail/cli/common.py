@@ -118,7 +118,7 @@ def open_session(options: argparse.Namespace, approve: Approve | None = None) ->
     except PolicyError as error:
         raise UsageError(str(error)) from None
     except ToolError as error:
-        raise Stop(f"no session can be opened: {dialect.wording(error)}") from None
+        raise Stop(f"no session can be opened: {dialect.render_error(error)}") from None
     except OSError as error:
         raise Stop(f"no session can be opened: {escape(error.filename or '')}: {error.strerror}") from None
 

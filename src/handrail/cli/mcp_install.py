@@ -81,7 +81,7 @@ def run(options: argparse.Namespace, environ: Mapping[str, str] | None = None) -
     except ToolError as error:
         from handrail import dialects
 
-        raise InstallError(dialects.load("native").wording(error)) from None
+        raise InstallError(dialects.load("native").render_error(error)) from None
 
 
 def _command(options: argparse.Namespace, client: Client) -> list[str]:

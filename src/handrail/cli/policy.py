@@ -92,7 +92,7 @@ def _explain(options: argparse.Namespace) -> int:
         try:
             accesses = session.prepare(tool, arguments).accesses
         except ToolError as error:  # the boundary or the arguments: policy is not even asked
-            raise Stop(f"policy is not asked: {session.dialect.wording(error)}") from None
+            raise Stop(f"policy is not asked: {session.dialect.render_error(error)}") from None
         verdict = policy.judge(accesses)
         each = [(access, _explained(policy.verdict(access), bare.verdict(access))) for access in accesses]
     if options.json:

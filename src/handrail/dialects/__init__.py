@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from handrail import tools
-from handrail.dialects.entries import Entry as Entry
+from handrail.dialects.entry import Entry as Entry
 from handrail.dialects.folder import HERE as HERE
 from handrail.dialects.folder import DialectError as DialectError
 from handrail.dialects.folder import find_folder, read_folder
 from handrail.dialects.folder import names as names
-from handrail.dialects.renderers import RENDERERS, Frame, Renderer
+from handrail.dialects.renderers import RENDERERS, RenderContext, Renderer
 from handrail.dialects.templates import DialectTemplates
 from handrail.errors import ToolError, UnknownTool
 from handrail.model import Call, Result
@@ -29,13 +29,13 @@ from handrail.tools.tool import AnyTool, Hints
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How a dialect guards files."""
+    """When a dialect allows changes of a file."""
 
     read_before_write: bool = True
     stale: Literal["content", "mtime"] = "content"
-    """What tells that a file changed since it was seen."""
+    """How a change since the last read is recognised."""
     seen_first: bool = False
-    """Whether a file that was never read is refused as unread even if it does not exist, or is none."""
+    """Whether a file that was never read is refused as unread even if it does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class Dialect:
         table = self._folder.table
         self.about: str = table.get("about", "")
         self.quiet: Sequence[str] = table.get("quiet_notes", ())
-        """Notes that go with a result, but are not said in its text: the text says the same in another way."""
+        """Notes that are not repeated in the text of a result, which says the same in another way."""
         self.data_names: Mapping[str, str] = table.get("data", {})
         self.shared_limits: Mapping[str, Any] = table.get("limits", {})
-        """Limits of every tool that knows such a limit."""
+        """Limits of every tool that has such a limit."""
         self.codes: Mapping[str, str] = table.get("codes", {})
-        """What our error codes are called here."""
+        """Our error codes -> those of the dialect."""
         try:
             self.rules = Rules(**table.get("rules", {}))
             self.entries = {shown: Entry(shown, **entry) for shown, entry in table["tools"].items()}
@@ -73,7 +73,7 @@ class Dialect:
                 f"{folder / 'tools.toml'}: rules.stale is 'content' or 'mtime', not {self.rules.stale!r}"
             )
         self.core: Sequence[str] = table.get("core", list(self.entries))
-        """The tools that are offered unless others are asked for by name; all of them if the dialect does not say."""
+        """The tools that are offered by default; all of them unless the dialect says otherwise."""
         for name in self.core:
             if name not in self.entries:
                 raise DialectError(f"{folder / 'tools.toml'}: core names {name!r}, which is no tool of this dialect")
@@ -86,7 +86,7 @@ class Dialect:
             raise DialectError(f"{folder / 'tools.toml'}: two tools are called {', '.join(twice)}")
         if table.get("renderer", "text") not in RENDERERS:
             raise DialectError(f"{folder / 'tools.toml'}: renderer is one of {sorted(RENDERERS)}")
-        self.render: Renderer = RENDERERS[table.get("renderer", "text")]
+        self._renderer: Renderer = RENDERERS[table.get("renderer", "text")]
         self.templates = DialectTemplates(
             self._folder.messages, table.get("gutter", "{number:>6}\t"), table.get("said_add", {})
         )
@@ -99,10 +99,10 @@ class Dialect:
 
     def entry(self, name: str) -> Entry:
         """The tool that a model calls ``name``."""
-        found = self.entries.get(name) or self._called.get(name)
-        if found is None:
+        entry = self.entries.get(name) or self._called.get(name)
+        if entry is None:
             raise UnknownTool(tool=name, known=list(self.entries))
-        return found
+        return entry
 
     @cache  # noqa: B019 - a dialect lives as long as the program
     def limits(self, name: str) -> Any:
@@ -123,10 +123,10 @@ class Dialect:
 
     @cache  # noqa: B019 - a dialect lives as long as the program
     def spec(self, name: str) -> Spec:
-        """What a model is told of one tool."""
+        """The description and schema of one tool, as a model sees them."""
         entry = self.entry(name)
         tool = tools.load(entry.id)
-        names = entry.renamed
+        names = entry.argument_names
         for ours in (*names.values(), *(names.get(theirs, theirs) for theirs in entry.add)):
             if ours not in tool.args.declared():
                 raise DialectError(
@@ -152,31 +152,45 @@ class Dialect:
                 raise DialectError(f"dialect {self.name}: {name} has no argument {theirs!r} to be checked")
         return Spec(entry.name, words, schema, tool.hints)
 
+    def plain_specs(self) -> list[dict[str, Any]]:
+        """Every tool as plain JSON values, as `specs.json` holds them."""
+        return [
+            {
+                "name": name,
+                "id": entry.id,
+                "core": name in self.core,
+                "hints": asdict(self.spec(name).hints),
+                "description": self.spec(name).description,
+                "inputSchema": self.spec(name).schema,
+            }
+            for name, entry in self.entries.items()
+        ]
+
     def _schema(self, entry: Entry, tool: AnyTool) -> Mapping[str, Any]:
         own = self._folder.file(entry.name, ".json")
         if own:
             schema: Mapping[str, Any] = json.loads(own.read_text(encoding="utf-8"))
             return schema
-        from handrail.dialects.schema import schema_of
+        from handrail.dialects.schema import build_schema
 
-        return schema_of(tool.args, {ours: theirs for theirs, ours in entry.rename.items()})
+        return build_schema(tool.args, {ours: theirs for theirs, ours in entry.rename.items()})
 
-    def undress(self, name: str, arguments: Mapping[str, Any]) -> tuple[Entry, dict[str, Any], list[str]]:
-        """A call in our names: the tool's entry, its arguments, and the names that the dialect does not know."""
+    def translate(self, name: str, arguments: Mapping[str, Any]) -> tuple[Entry, dict[str, Any], list[str]]:
+        """A call in our names: the tool's entry, its arguments, and argument names that it does not have."""
         entry = self.entry(name)
         schema = self.spec(name).schema
-        ours, unknown = entry.ours(arguments, schema["properties"], schema.get("required", ()))
+        ours, unknown = entry.translate(arguments, schema["properties"], schema.get("required", ()))
         return entry, ours, unknown
 
-    def rendered(self, result: Result, call: Call, home: str) -> Result:
+    def render(self, result: Result, call: Call, home: str) -> Result:
         """A result in the shape that the dialect's models know."""
-        if self.render is RENDERERS["text"]:
+        if self._renderer is RENDERERS["text"]:
             return result
         entry = self.entries.get(call.tool) or self._called.get(call.tool)
-        return self.render(result, Frame(call, home, entry.data if entry else {}, self.codes, self.quiet))
+        return self._renderer(result, RenderContext(call, home, entry.data if entry else {}, self.codes, self.quiet))
 
-    def wording(self, error: ToolError) -> str:
-        """A failure in the dialect's words: around what it is called anywhere, what it is called in this tool."""
+    def render_error(self, error: ToolError) -> str:
+        """The message for a failure; a tool may have one of its own, around the general one."""
         text = self.templates.fill(f"errors.{error.code}", **error.facts)
         own = f"{error.facts.get('verb')}.errors.{error.code}"
         if own in self.templates.messages:

@@ -11,7 +11,7 @@ from typing import Any
 
 from handrail import tools
 from handrail.dialects import template_facts
-from handrail.dialects.entries import Entry
+from handrail.dialects.entry import Entry
 from handrail.text.toml_lines import Key
 
 _ITS_NAMES = ("add", "scale", "invert", "values", "whole", "filled", "differ")

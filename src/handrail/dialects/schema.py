@@ -8,7 +8,7 @@ from typing import Any
 from handrail.tools.arguments import Arguments
 
 
-def schema_of(args: type[Arguments], rename: Mapping[str, str]) -> dict[str, Any]:
+def build_schema(args: type[Arguments], rename: Mapping[str, str]) -> dict[str, Any]:
     """The schema of ``args`` under the names that a dialect uses."""
     schema = args.json_schema()
     schema["properties"] = {rename.get(name, name): value for name, value in schema["properties"].items()}

@@ -11,31 +11,11 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from handrail import dialects
-from handrail.dialects import Dialect
 from handrail.mcp.tool_list import FILE, newest_source
-
-
-def specs(dialect: Dialect) -> dict[str, Any]:
-    """The tools of a dialect as plain JSON values."""
-    tools = []
-    for name, entry in dialect.entries.items():
-        spec = dialect.spec(name)
-        tools.append(
-            {
-                "name": name,
-                "id": entry.id,
-                "core": name in dialect.core,
-                "hints": asdict(spec.hints),
-                "description": spec.description,
-                "inputSchema": spec.schema,
-            }
-        )
-    return {"dialect": dialect.name, "tools": tools}
 
 
 def build(folder: Path, *, trusted: bool) -> list[Path]:
@@ -46,7 +26,7 @@ def build(folder: Path, *, trusted: bool) -> list[Path]:
     """
     written = []
     for name in dialects.names():
-        document = specs(dialects.load(name))
+        document: dict[str, Any] = {"dialect": name, "tools": dialects.load(name).plain_specs()}
         if not trusted:
             document["newest_source"] = newest_source(name)
         path = folder / name / FILE

@@ -67,10 +67,9 @@ def newest_source(dialect: str) -> int:
 
 def _loaded(dialect: str) -> list[dict[str, Any]]:
     from handrail import dialects
-    from handrail.mcp import build_specs
 
     try:
-        tools: list[dict[str, Any]] = build_specs.specs(dialects.load(dialect))["tools"]
+        tools = dialects.load(dialect).plain_specs()
     except dialects.DialectError as error:
         raise NoSuchOffer(str(error)) from None
     except OSError as error:

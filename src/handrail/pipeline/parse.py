@@ -38,7 +38,7 @@ def read_arguments(arguments: Mapping[str, Any] | str | None) -> Mapping[str, An
 def parse(received: Received, dialect: Dialect, redaction: Redaction) -> Parsed:
     """The tool and its typed arguments; raises `UnknownTool` or `BadArguments`."""
     name = received.call.tool
-    entry, ours, unknown = dialect.undress(name, redaction.restore(received.call.arguments))
+    entry, ours, unknown = dialect.translate(name, redaction.restore(received.call.arguments))
     tool = tools.load(entry.id)
     args = _parse_arguments(tool.args, ours, unknown, dialect.spec(name), entry)
     return Parsed(received, entry, tool, args, dialect.limits(name))

@@ -70,7 +70,7 @@ class ResultRenderer:
         error.facts.setdefault("verb", parsed.entry.id if parsed else "")
         error.facts.setdefault("path", accesses[0].target if accesses else "")
         try:
-            text = replace_surrogates(self._dialect.wording(error))
+            text = replace_surrogates(self._dialect.render_error(error))
         except (LookupError, ValueError, TypeError) as fault:  # a template of the dialect that cannot be filled
             if self._settings.raise_bugs:
                 raise

@@ -273,7 +273,7 @@ class Session:
     def _finish(self, result: Result, progress: Progress, traceback: str = "") -> Result:
         """Hide secrets in a result, give it the dialect's shape, and record it."""
         result = self._services.redaction.result(result)
-        shaped = self.dialect.rendered(result, progress.received.call, self.workspace.home)
+        shaped = self.dialect.render(result, progress.received.call, self.workspace.home)
         result = self._services.recorder.record(Rendered(progress, shaped, result.data, traceback))
         self._events.report_end(progress.received.call, result)
         return result

@@ -188,7 +188,7 @@ def _opener(principal: Principal, asked: Door) -> Callable[[], Session]:
         except ValueError as error:  # a mistake in the rules, or a workspace that is gone
             raise CannotOpen(f"no session can be opened: {error}") from None
         except ToolError as error:
-            raise CannotOpen(f"no session can be opened: {dialect.wording(error)}") from None
+            raise CannotOpen(f"no session can be opened: {dialect.render_error(error)}") from None
         except OSError as error:
             place = escape(error.filename or "")
             raise CannotOpen(f"no session can be opened: {place}: {error.strerror}") from None

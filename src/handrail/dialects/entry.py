@@ -1,4 +1,4 @@
-"""A tool's place in a dialect, and how a call in the dialect's names becomes one in ours."""
+"""One tool of a dialect: its entry in `tools.toml`, and the translation of its arguments to those of the engine."""
 
 from __future__ import annotations
 
@@ -12,74 +12,74 @@ from handrail.errors import BadPath, NothingToChange
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A tool's place in a dialect: its name there, and what the dialect sets."""
+    """One `[tools.NAME]` of a dialect."""
 
     name: str
     id: str
     called: Sequence[str] = ()
-    """Other names that the tool answers to, though models are not told of them."""
+    """Other names of the tool, accepted but not shown to models."""
     rename: Mapping[str, str] = field(default_factory=dict)
     """The dialect's argument names -> ours."""
     also: Mapping[str, str] = field(default_factory=dict)
-    """Further argument names that are understood, though models are not told of them -> ours."""
+    """Other argument names, accepted but not shown to models -> ours."""
     unused: Sequence[str] = ()
-    """Arguments that are taken and not looked at: what a model says of the call to itself or to a person."""
+    """Arguments that are accepted and ignored, such as a reason for the call."""
     spread: Sequence[str] = ()
-    """Arguments that are objects, whose members are arguments of the call."""
+    """Arguments that are objects whose members are arguments of the call."""
     filled: Sequence[str] = ()
-    """Paths that must be there and not be blank; told before anything else."""
+    """Paths that must not be missing or blank; checked before anything else."""
     differ: Sequence[str] = ()
-    """Two texts that must not be the same; told before any file is looked at."""
+    """Two texts that must differ; checked before any file is opened."""
     whole: Sequence[str] = ()
-    """Numbers from 1 on that are cut to whole ones; what is below 1 or no number is as if it had not been given."""
+    """Numbers of at least 1, truncated to whole ones; anything else counts as not given."""
     add: Mapping[str, int] = field(default_factory=dict)
-    """What to add to a number that the dialect counts from elsewhere: `offset = 1` if it counts lines from 0."""
+    """Added to a number that the dialect counts from elsewhere: `offset = 1` if it counts lines from 0."""
     scale: Mapping[str, float] = field(default_factory=dict)
-    """What to multiply a number with that the dialect gives in another unit."""
+    """Factor for a number that the dialect gives in another unit."""
     invert: Sequence[str] = ()
-    """Switches that the dialect asks the other way round."""
+    """Switches with the opposite meaning."""
     values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """For some arguments, what the dialect's words for a value mean: `path = { "/" = "." }`; `true` for a switch."""
+    """Values of the dialect -> ours, by argument: `path = { "/" = "." }`; `true` and `false` for a switch."""
     preset: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of ours that are given unless the model gives them."""
+    """Defaults of the dialect for arguments of ours."""
     forgets: bool = False
-    """Whether the files that a call has written must be read again before they are changed once more."""
+    """Whether files that a call wrote must be read again before the next change."""
     data: Mapping[str, str] = field(default_factory=dict)
     """For a renderer that shows data: its names -> ours."""
     limits: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def renamed(self) -> dict[str, str]:
-        """Every argument name of the dialect that is not ours -> ours; what models are told of goes first."""
+    def argument_names(self) -> dict[str, str]:
+        """Every argument name of the dialect that is not ours -> ours; names that models see win."""
         return {**self.also, **self.rename}
 
-    def ours(
+    def translate(
         self, arguments: Mapping[str, Any], known: Collection[str], needed: Collection[str]
     ) -> tuple[dict[str, Any], list[str]]:
-        """A call's arguments in our names, and the names that are neither ``known`` nor understood besides."""
-        given = self._spread(arguments)
+        """The arguments of a call in our names, and the names that the tool does not have."""
+        given = self._expand_objects(arguments)
         self._check(given)
-        found: dict[str, Any] = dict(self.preset)
+        translated: dict[str, Any] = dict(self.preset)
         unknown = []
-        names = self.renamed
-        # Names that models are told of come last, so that they win over an older name for the same thing.
+        names = self.argument_names
+        # Names that models see come last, so that they win over an older name for the same argument.
         for theirs, value in sorted(given.items(), key=lambda item: item[0] in known):
             if theirs in self.unused:
                 continue
             if theirs not in known and theirs not in self.also:
                 unknown.append(theirs)
             elif not (value is None and theirs not in needed):  # null: as if it had not been given
-                value = self._value(theirs, value)
+                value = self._translate_value(theirs, value)
                 if value is not None or theirs in needed:
-                    found[names.get(theirs, theirs)] = value
-        return found, unknown
+                    translated[names.get(theirs, theirs)] = value
+        return translated, unknown
 
-    def _spread(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        found = dict(arguments)
+    def _expand_objects(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        expanded = dict(arguments)
         for name in self.spread:
-            if isinstance(found.get(name), Mapping):
-                found = {**found.pop(name), **found}
-        return found
+            if isinstance(expanded.get(name), Mapping):
+                expanded = {**expanded.pop(name), **expanded}
+        return expanded
 
     def _check(self, given: Mapping[str, Any]) -> None:
         for name in self.filled:
@@ -90,18 +90,18 @@ class Entry:
         if texts and isinstance(texts[0], str) and all(text == texts[0] for text in texts):
             raise NothingToChange(old=texts[0])
 
-    def _value(self, theirs: str, value: Any) -> Any:
+    def _translate_value(self, theirs: str, value: Any) -> Any:
         if theirs in self.whole:
-            value = _whole(value)
-        value = _scaled(_added(value, self.add.get(theirs, 0)), self.scale.get(theirs))
+            value = _truncate(value)
+        value = _scale(_shift(value, self.add.get(theirs, 0)), self.scale.get(theirs))
         if theirs in self.invert:
-            value = _inverted(value)
+            value = _invert(value)
         word = str(value).lower() if isinstance(value, bool) else value
         return self.values.get(theirs, {}).get(word, value) if isinstance(word, str) else value
 
 
-def _whole(value: Any) -> int | None:
-    """A number from 1 on without its fraction, a model's "12" too; None for anything else."""
+def _truncate(value: Any) -> int | None:
+    """A number of at least 1 without its fraction, also from a text such as "12"; None for anything else."""
     if isinstance(value, str) and len(value) < 20:
         try:
             value = float(value)
@@ -112,16 +112,16 @@ def _whole(value: Any) -> int | None:
     return math.trunc(value) if 1 <= value < math.inf else None
 
 
-def _added(value: Any, more: int) -> Any:
-    """A number counted from elsewhere; one below zero counts from the end and stays, and so does what is no number."""
+def _shift(value: Any, more: int) -> Any:
+    """A number in our counting. A negative one counts from the end and stays, as does anything that is not a number."""
     if more and isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
         value = int(value)  # a model's "12"
     numeric = isinstance(value, int | float) and not isinstance(value, bool)
     return value + more if numeric and value >= 0 else value
 
 
-def _scaled(value: Any, factor: float | None) -> Any:
-    """A number in our unit; what is no number stays, and is refused later."""
+def _scale(value: Any, factor: float | None) -> Any:
+    """A number in our unit; anything else stays, and is refused later."""
     if factor is None or isinstance(value, bool):
         return value
     try:
@@ -130,7 +130,7 @@ def _scaled(value: Any, factor: float | None) -> Any:
         return value
 
 
-def _inverted(value: Any) -> Any:
-    """A switch the other way round; a model's "true" too; what is no switch stays, and is refused later."""
+def _invert(value: Any) -> Any:
+    """The opposite of a switch, also of a text such as "true"; anything else stays, and is refused later."""
     value = {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
     return not value if isinstance(value, bool) else value
