@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from handrail.cli import mcp_install as command
-from handrail.mcp.install import json_file
+from handrail.mcp.install import json_file, toml_file
 from handrail.mcp.install.entry import InstallError, Report, clients
+from handrail.text.document import apply_splices
 
 CLAUDE = (
     '{\n  "numStartups": 41,\n  "tipsHistory": {"new-user-warmup": 3},\n  "projects": {\n    "/srv/a/app": {\n'
@@ -356,3 +357,10 @@ def test_the_table_of_the_docs_is_what_is_done(home: Path) -> None:
     text = DOCS.read_text(encoding="utf-8")
     for name, client in clients().items():
         assert f"| `{name}` | `{client.user[0]}` | `{client.project[0]}` |" in text
+
+
+def test_a_comment_above_the_next_table_stays_when_an_entry_of_a_toml_file_is_removed() -> None:
+    rest = "# about b\n[b]\nk = 1\n"
+    text = '[mcp_servers.handrail]\ncommand = "x"\n\n' + rest
+    left = apply_splices(text, toml_file.take(text, ["mcp_servers", "handrail"]))
+    assert left.lstrip("\n") == rest
