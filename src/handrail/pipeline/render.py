@@ -11,7 +11,6 @@ from handrail.dialects import Dialect
 from handrail.errors import Bug, Refusal, ToolError
 from handrail.model import Access, Failure, Note, Result, Status
 from handrail.pipeline.call_state import Done, Parsed, Progress, Received
-from handrail.pipeline.truncate import bound
 from handrail.settings import Settings
 from handrail.text.display import escape, replace_surrogates
 from handrail.tools.notes import AnswerCut, JournalFailing, NoteFacts, NotKept, Rewritten
@@ -40,7 +39,7 @@ class ResultRenderer:
         if summary in templates.messages:  # a dialect that shows the content apart from the sentence about it
             data["content"] = replace_surrogates(text)
             text = templates.fill(summary, outcome.facts, **_without(data, outcome.facts))
-        text, left_out = bound(replace_surrogates(text), self._settings.answer_chars)
+        text, left_out = truncate(replace_surrogates(text), self._settings.answer_chars)
         if left_out:
             notes.append(self._note(AnswerCut(count=left_out)))
             text += "\n" + notes[-1].text
@@ -107,3 +106,11 @@ def _pipeline_notes(done: Done) -> list[NoteFacts]:
     if token and token.unkept:
         notes.append(NotKept(paths=", ".join(map(escape, token.unkept))))
     return notes
+
+
+def truncate(text: str, most: int) -> tuple[str, int]:
+    """The head and the tail of a text of more than ``most`` characters, and how many characters are left out."""
+    if len(text) <= most:
+        return text, 0
+    half = most // 2
+    return text[:half] + "\n" + text[len(text) - half :], len(text) - 2 * half
