@@ -139,6 +139,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_command_cannot_answer_the_question_of_another_session(user: User) -> None:
     """Without a boundary: a command of one session listens as an approver, and a second process asks."""
     (user.work / "answer.py").write_text(_ANSWER, encoding="utf-8")
@@ -162,6 +163,7 @@ def test_a_command_cannot_answer_the_question_of_another_session(user: User) -> 
     assert not (user.work / "new.txt").exists()
 
 
+@pytest.mark.slow
 def test_the_same_program_answers_when_a_person_has_started_it(user: User, tmp_path: Path) -> None:
     """So that the test above fails for the right reason: the very same words, started by nobody's session."""
     script = tmp_path / "answer.py"
@@ -187,6 +189,7 @@ def test_the_same_program_answers_when_a_person_has_started_it(user: User, tmp_p
 
 @pytest.mark.parametrize("network", ["loopback", "on"])
 @pytest.mark.parametrize("sandbox", ["off", "bwrap", "landlock"])
+@pytest.mark.slow
 def test_a_command_that_connects_to_an_approver_is_turned_away(user: User, sandbox: str, network: str) -> None:
     connect = (
         "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.settimeout(30); "
@@ -205,6 +208,7 @@ def test_a_command_that_connects_to_an_approver_is_turned_away(user: User, sandb
         assert desk.questions.empty()
 
 
+@pytest.mark.slow
 def test_a_process_that_has_ended_is_no_peer(user: User) -> None:
     """Its number may belong to an innocent process by now: who has connected must still be there to be looked at."""
     server = socket.socket(socket.AF_UNIX)

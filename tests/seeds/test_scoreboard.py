@@ -121,6 +121,7 @@ sys.exit(int(status))
 """
 
 
+@pytest.mark.slow
 def test_only_a_test_that_ran_and_passed_counts(tmp_path: Path) -> None:
     path = tmp_path / "test_s2_made_up.py"
     path.write_text(OUTCOMES, encoding="utf-8")
