@@ -93,7 +93,7 @@ class Workspace:
             os.fsencode(named)
         except UnicodeEncodeError:
             raise BadPath(path=named, why="it is not valid Unicode") from None
-        spelled = self.spelled(named)
+        spelled = self.expand_alias(named)
         if spelled != named:
             try:
                 return replace(self.resolve(spelled), named=named)
@@ -120,15 +120,15 @@ class Workspace:
                 raise BadPath(path=named, why="it ends with a slash, but is not a directory")
         return found
 
-    def spelled(self, named: str) -> str:
-        """A path below a root that is called by another name, spelled out."""
+    def expand_alias(self, named: str) -> str:
+        """Replace the alias of a root at the beginning of a path by the path of the root."""
         for root in self.roots:
             if root.alias and (named == root.alias or named.startswith(root.alias + "/")):
                 return root.path + named[len(root.alias) :]
         return named
 
-    def called(self, real: str) -> str:
-        """What a real path is called in answers: below an alias if its root has one."""
+    def to_display_path(self, real: str) -> str:
+        """Return a real path as answers show it: below the alias of its root, if it has one."""
         for root in self.roots:
             if root.alias and (real == root.path or real.startswith(root.path + "/")):
                 return root.alias + real[len(root.path) :]

@@ -34,7 +34,7 @@ def _locate(access: Access, paths: Mapping[str, WorkPath], workspace: Workspace)
         return replace(access, place=paths[access.place].real) if access.place in paths else access
     if not access.by_command:
         return replace(access, path=paths[access.target].real)
-    home, target = os.path.realpath(workspace.home), workspace.spelled(access.target)
+    home, target = os.path.realpath(workspace.home), workspace.expand_alias(access.target)
     named = os.path.join(home, os.path.expanduser(target))
     real = os.path.realpath(named)
     if access.action == "delete" and not access.below and os.path.islink(named):

@@ -88,7 +88,7 @@ def _search_directory(query: Query, tree: SearchTree, budget: Budget, engine: Ri
         if later.stopped != "time_limit":
             return page
         receipt = later
-        if not page.more and sum(one.count for one in page.found) < query.limit:
+        if not page.more and sum(one.count for one in page.files) < query.limit:
             return _cut_page(query, sorted(found, key=lambda one: path_order(one.path)), receipt)
         return page
     return _search_newest_lines(query, tree, budget, engine)

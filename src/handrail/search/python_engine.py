@@ -133,7 +133,7 @@ class PythonSearch:
                 return None
         except TimeoutError:
             self.receipt.stopped = "time_limit"
-        return state.found(path)
+        return state.result(path)
 
     def _texts(self, fd: int, codec: Codec | None) -> Iterator[str]:
         """The text of a file, in blocks of whole lines, or (to be searched across lines) as a whole."""
@@ -262,7 +262,7 @@ class _Lines:
         self._number += len(lines)
         self._tail.extend(lines[-before:] if before else ())
 
-    def found(self, path: str) -> FileMatches | None:
+    def result(self, path: str) -> FileMatches | None:
         if not self._count:
             return None
         if self._mode == "content":

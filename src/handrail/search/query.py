@@ -99,7 +99,7 @@ class FileMatches:
 class ResultPage(NamedTuple):
     """The requested part of all matches."""
 
-    found: Sequence[FileMatches]
+    files: Sequence[FileMatches]
     more: bool
     receipt: Receipt
 

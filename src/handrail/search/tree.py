@@ -79,7 +79,7 @@ class SearchTree:
         real = self.real(inner)
         home = os.path.realpath(self.workspace.home)
         if absolute or not (real == home or real.startswith(home.rstrip("/") + "/")):
-            return escape(self.workspace.called(real))
+            return escape(self.workspace.to_display_path(real))
         return escape(os.path.relpath(real, home) if real != home else ".")
 
     def behind(self, link: str) -> Kind:

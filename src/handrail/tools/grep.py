@@ -205,7 +205,7 @@ def _rows(page: ResultPage, args: Args, tree: SearchTree, limits: Limits) -> tup
 def _all_rows(page: ResultPage, args: Args, tree: SearchTree, limits: Limits) -> Iterator[Row]:
     excerpts = Excerpts(tree, limits.line_chars)
     grouped = bool(args.context or args.before or args.after)
-    for number, one in enumerate(page.found):
+    for number, one in enumerate(page.files):
         path = tree.named(one.path, limits.absolute)
         if args.output_mode != "content":
             yield Row("count" if args.output_mode == "count" else "file", path, number=one.number)
