@@ -158,7 +158,7 @@ def test_every_tool_file_has_the_same_parts_in_the_same_order(tool_id: str) -> N
             named.append(node.name)
         elif isinstance(node, ast.Assign):
             named += [target.id for target in node.targets if isinstance(target, ast.Name)]
-    parts = ["Args", "Limits", "run", "render", "TOOL"]
+    parts = ["Args", "Limits", "Facts", "run", "render", "TOOL"]
     assert [name for name in named if name in parts] == parts
     assert named[-1] == "TOOL"
 

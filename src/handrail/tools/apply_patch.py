@@ -1,10 +1,10 @@
-"""ApplyPatch: files added, changed, moved and deleted by one patch, all or none."""
+"""ApplyPatch: add, change, move and delete files by one patch, all or none."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Literal, NamedTuple, NotRequired, TypedDict
 
 from handrail.errors import AmbiguousHunk, BadHunk, ChangedSince, ToolError, WouldOverwrite
 from handrail.model import Access
@@ -39,10 +39,10 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
-    """What became of one file."""
+class FileChange:
+    """What the patch does to one file."""
 
-    kind: str
+    kind: Literal["add", "update", "move", "delete"]
     path: str
     source: str | None = None
     hunks: Sequence[Hunk] = ()
@@ -50,8 +50,25 @@ class _Done:
     notes: tuple[NoteFacts, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    done: Sequence[FileChange]
+    count: int
+    rows: Sequence[Sequence[tuple[int, str]]]
+    """The changed lines of each file with their numbers; empty if there are too many."""
+
+
+FileData = TypedDict(
+    "FileData", {"path": str, "change": str, "added": int, "removed": int, "rung": str, "from": NotRequired[str]}
+)
+
+
+class Data(TypedDict):
+    files: list[FileData]
+
+
 def accesses(args: Args) -> list[Access]:
-    """Read off the patch itself: what it does to which file."""
+    """The accesses that the patch names."""
     found: list[Access] = []
     for op in parse_patch(args.patch):
         if op.kind == "add":
@@ -65,9 +82,9 @@ def accesses(args: Args) -> list[Access]:
     return found
 
 
-def run(args: Args, ctx: Context[Limits]) -> Outcome[dict[str, Any]]:
+def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     ops = parse_patch(args.patch)
-    done: list[_Done] = []
+    done: list[FileChange] = []
     steps = {"add": _add, "delete": _delete, "update": _update}
     for op in ops:
         try:
@@ -80,26 +97,25 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[dict[str, Any]]:
             raise
     rows = [number_new_lines(one.hunks) for one in done]
     short = sum(map(len, rows)) <= ctx.limits.snippet_lines
-    facts: dict[str, Any] = {"done": done, "count": len(done), "rows": rows if short else [[] for _ in done]}
-    notes = tuple(remark for one in done for remark in one.notes)
-    facts["files"] = [_data(one) for one in done]
-    return Outcome("done", facts, {"files": facts["files"]}, notes)
+    facts = Facts(done, len(done), rows if short else [[] for _ in done])
+    notes = tuple(note for one in done for note in one.notes)
+    return Outcome("done", facts, Data(files=[file_data(one) for one in done]), notes)
 
 
-def _add(op: FileOp, args: Args, ctx: Context[Limits]) -> _Done:
+def _add(op: FileOp, args: Args, ctx: Context[Limits]) -> FileChange:
     content = "".join(line + "\n" for line in op.content)
     if op.final_newline is False:
         content = content.removesuffix("\n")
     over = _over(op.path, args.overwrite or ctx.limits.add_overwrites, ctx)
     if over is None:
-        return _Done("add", op.path, hunks=ctx.stage(op.path, None, [Splice(0, 0, content)]).hunks)
+        return FileChange("add", op.path, hunks=ctx.stage(op.path, None, [Splice(0, 0, content)]).hunks)
     text = over.document.text
     change = minimize(text, 0, len(text), keep_endings(text, 0, len(text), content))
-    return _Done("update", op.path, hunks=ctx.stage(op.path, over, [change] if change else []).hunks)
+    return FileChange("update", op.path, hunks=ctx.stage(op.path, over, [change] if change else []).hunks)
 
 
 def _over(path: str, allowed: bool, ctx: Context[Limits]) -> Loaded | None:
-    """What stands where a file is to be put; raises unless it may be replaced."""
+    """The file that is in the way of a new one; raises unless it may be replaced."""
     if not ctx.exists(path):
         return None
     if not allowed:
@@ -107,26 +123,26 @@ def _over(path: str, allowed: bool, ctx: Context[Limits]) -> Loaded | None:
     return ctx.load(path, whole=True, unseen=not ctx.limits.needs_reading)
 
 
-def _delete(op: FileOp, _: Args, ctx: Context[Limits]) -> _Done:
+def _delete(op: FileOp, _: Args, ctx: Context[Limits]) -> FileChange:
     loaded = ctx.load(op.path, whole=True, unseen=not ctx.limits.needs_reading)
     if op.hunks:  # a unified diff says what is deleted: it must be that, and nothing else
         text = loaded.document.text
         if lines.to_feeds(apply_splices(text, locate_hunks(text, op.hunks).splices)).strip("\n"):
             raise BadHunk(number=len(op.hunks), rest=True)
-    return _Done("delete", op.path, hunks=ctx.remove(op.path, loaded).hunks)
+    return FileChange("delete", op.path, hunks=ctx.remove(op.path, loaded).hunks)
 
 
-def _update(op: FileOp, args: Args, ctx: Context[Limits]) -> _Done:
+def _update(op: FileOp, args: Args, ctx: Context[Limits]) -> FileChange:
     loaded = ctx.load(op.path, whole=not op.hunks, unseen=not ctx.limits.needs_reading)
     made = _placed(op, loaded)
     if op.move_to is not None:
         over = _over(op.move_to, args.overwrite, ctx)
         staged = ctx.move(op.path, op.move_to, loaded, made.splices, over)
-        return _Done("move", op.move_to, op.path, staged.hunks, made.level, note_changes(op.path, loaded))
+        return FileChange("move", op.move_to, op.path, staged.hunks, made.level, note_changes(op.path, loaded))
     staged = ctx.stage(op.path, loaded, made.splices)
     if not staged.changes:
         raise BadHunk(number=len(op.hunks), same=True)
-    return _Done("update", op.path, None, staged.hunks, made.level, note_changes(op.path, loaded))
+    return FileChange("update", op.path, None, staged.hunks, made.level, note_changes(op.path, loaded))
 
 
 def _placed(op: FileOp, loaded: Loaded) -> Placed:
@@ -140,26 +156,62 @@ def _placed(op: FileOp, loaded: Loaded) -> Placed:
         raise
 
 
-def _data(one: _Done) -> dict[str, Any]:
+def file_data(one: FileChange) -> FileData:
+    """What programs learn of a changed file."""
     added, removed = (sum(sign == wanted for hunk in one.hunks for sign, _ in hunk.rows) for wanted in "+-")
-    data: dict[str, Any] = {"path": one.path, "change": one.kind, "added": added, "removed": removed, "rung": one.rung}
-    return data | ({"from": one.source} if one.source else {})
+    data: FileData = {
+        "path": one.path,
+        "change": one.kind,
+        "added": added,
+        "removed": removed,
+        "rung": one.rung,
+    }
+    if one.source:
+        data["from"] = one.source
+    return data
 
 
-def render(outcome: Outcome[dict[str, Any]], templates: Templates) -> str:
+class Item(NamedTuple):
+    """The values of the template for one file."""
+
+    path: str
+    source: str
+    how: str
+    """How the hunks were matched, if not exactly."""
+    snippet: str
+
+
+class Failed(NamedTuple):
+    """The values of the template around the message for a file that failed."""
+
+    files: int
+    error: str
+
+
+def render(outcome: Outcome[Facts], templates: Templates) -> str:
+    facts = outcome.facts
     items: list[tuple[str, str]] = []
-    for one, rows in zip(outcome.facts["done"], outcome.facts["rows"], strict=True):
+    for one, rows in zip(facts.done, facts.rows, strict=True):
         how = "" if one.rung == "exact" else one.rung.replace("_", " ")
-        source = escape(one.source) if one.source else ""
         numbered = templates.number_lines(rows) if one.kind != "add" else ""
-        said = templates.fill(f"apply_patch.{one.kind}", path=one.path, source=source, how=how, snippet=numbered)
-        items.append((one.kind, said))
+        item = Item(one.path, escape(one.source) if one.source else "", how, numbered)
+        items.append((one.kind, templates.fill(f"apply_patch.{one.kind}", item)))
     order = {"add": 0, "update": 1, "move": 1, "delete": 2}
-    grouped = "\n".join(said for _, said in sorted(items, key=lambda item: order[item[0]]))
-    listed = "\n".join(said for _, said in items)
-    return templates.fill(f"apply_patch.{outcome.kind}", **outcome.facts, items=listed, grouped=grouped)
+    grouped = "\n".join(text for _, text in sorted(items, key=lambda item: order[item[0]]))
+    listed = "\n".join(text for _, text in items)
+    return templates.fill("apply_patch.done", facts, items=listed, grouped=grouped)
 
 
 TOOL = Tool(
-    id="apply_patch", args=Args, limits=Limits, run=run, render=render, hints=Hints(destructive=True), accesses=accesses
+    id="apply_patch",
+    args=Args,
+    limits=Limits,
+    facts=Facts,
+    data=Data,
+    run=run,
+    render=render,
+    hints=Hints(destructive=True),
+    accesses=accesses,
+    rendered=("items", "grouped"),
+    rows={**dict.fromkeys(("add", "update", "move", "delete"), Item), "failed": Failed},
 )

@@ -1,4 +1,4 @@
-"""Bash: a command in the workspace, which always comes back."""
+"""Bash: run a command in the workspace, with a time limit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, TypedDict
 
 from handrail.errors import BadCommand, Dangerous, NotDirectory, TimeoutTooLong, ToolError, TooManyJobs
 from handrail.files.artefacts import ALIAS
@@ -45,7 +45,7 @@ _MOST_CHARS = 190_000
 """Of output that could not be kept so much of the beginning and the end is shown."""
 
 
-def _joined(command: Any) -> Any:
+def _joined(command: object) -> object:
     """A command that is given as a list of words: what a shell is to run, or the words, quoted."""
     if not isinstance(command, list | tuple) or not all(isinstance(word, str) for word in command):
         return command
@@ -106,6 +106,62 @@ class Limits(apply_patch.Limits):
     timeout_is_partial: bool = True
     blocked: list[str] = field(default_factory=list)
     """Texts that no command may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandFacts:
+    """A command that ended, or goes on in the background. What does not apply is None."""
+
+    command: str = ""
+    call: str = ""
+    job: str | None = None
+    pid: int | None = None
+    log: str | None = None
+    boundary: str | None = None
+    seconds: float | None = None
+    exit_code: int | None = None
+    """None if it is 0."""
+    signal: str | None = None
+    meaning: str | None = None
+    interactive: str | None = None
+    changed: str | None = None
+    """Files that the model has read, and the command changed."""
+    strays: str | None = None
+    """Processes that the command left running."""
+    output: str | None = None
+    cut: int | None = None
+    """How many bytes of the beginning are shown, if that is not all."""
+    head: str | None = None
+    """The beginning of output that is too long."""
+    tail: str | None = None
+    lines: int | None = None
+    left_lines: int | None = None
+    left_bytes: int | None = None
+
+
+Facts = CommandFacts | apply_patch.Facts
+
+
+class Process(TypedDict):
+    pid: int
+    command: str
+
+
+class Data(apply_patch.Data, total=False):
+    job: str
+    pid: int
+    log: str | None
+    boundary: str
+    seconds: float
+    exit_code: int | None
+    signal: str | None
+    timed_out: bool
+    cancelled: bool
+    output_bytes: int
+    truncated: bool
+    strays: list[Process]
+    swept: list[Process]
+    changed: list[str]
 
 
 def accesses(args: Args) -> list[Access]:
@@ -170,11 +226,10 @@ def _placed(workdir: str, path: str) -> str:
     return whole if _UP.search(whole) else posixpath.normpath(whole)
 
 
-def run(args: Args, ctx: Context[Limits]) -> Outcome[dict[str, Any]]:
+def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     limits: Limits = ctx.limits
     if args.patch:
-        outcome = patch_call.run(args.patch, args.workdir, ctx)
-        return Outcome("patch", outcome.facts, outcome.data, outcome.notes)
+        return patch_call.run(args.patch, args.workdir, ctx)
     seconds = limits.seconds if args.timeout is None else args.timeout
     if seconds > limits.most_seconds:
         raise TimeoutTooLong(timeout=_number(seconds), most=_number(limits.most_seconds))
@@ -189,8 +244,9 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[dict[str, Any]]:
     if args.background:
         job = terminal.start(args.command, where, name, True, args.timeout, given)
         log = terminal.called(job.run.order.log)
-        facts = {"job": job.id, "pid": job.run.pid, "log": log, "boundary": terminal.boundary.name}
-        return Outcome("started", facts, dict(facts))
+        facts = CommandFacts(job=job.id, pid=job.run.pid, log=log, boundary=terminal.boundary.name)
+        data = {"job": job.id, "pid": job.run.pid, "log": log, "boundary": terminal.boundary.name}
+        return Outcome("started", facts, data)
     watch = ctx.watch()
     done, ended = terminal.run(args.command, where, seconds, name, ctx.cancel, args.keep, given)
     if ended is None:
@@ -201,13 +257,10 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[dict[str, Any]]:
             ended = terminal.end(done)
         else:
             log = terminal.called(done.order.log)
-            facts = {"job": job.id, "pid": done.pid, "log": log, "seconds": _number(seconds)}
-            return Outcome(
-                "kept",
-                {**facts, **_shown(view, limits)},
-                dict(facts),
-                (KeptRunning(job=job.id, pid=done.pid, log=log, seconds=_number(seconds)),),
-            )
+            note = KeptRunning(job=job.id, pid=done.pid, log=log, seconds=_number(seconds))
+            facts = replace(_shown(view, limits), job=job.id, pid=done.pid, log=log, seconds=_number(seconds))
+            data = {"job": job.id, "pid": done.pid, "log": log, "seconds": _number(seconds)}
+            return Outcome("kept", facts, data, (note,))
     return _ended(args, ctx, terminal, done, ended, _number(seconds), watch())
 
 
@@ -243,16 +296,16 @@ def _view(done: Run, limits: Limits, terminal: Terminal) -> OutputView:
     return done.view(limits.head_chars, limits.tail_chars) if kept else done.view(_MOST_CHARS, _MOST_CHARS)
 
 
-def _shown(view: OutputView, limits: Limits) -> dict[str, Any]:
+def _shown(view: OutputView, limits: Limits) -> CommandFacts:
     """The output, or its beginning and end with what lies between."""
     head, tail = view.head, view.tail
     if limits.first_bytes and not tail:
         raw = head.encode("utf-8", "replace")
         cut = view.truncated or len(raw) > limits.first_bytes
         text = raw[: limits.first_bytes].decode("utf-8", "ignore")
-        return {"output": text, "cut": limits.first_bytes if cut else None}
+        return CommandFacts(output=text, cut=limits.first_bytes if cut else None)
     if not view.truncated:
-        return {"output": head.rstrip("\n")}
+        return CommandFacts(output=head.rstrip("\n"))
     lines, left, size = None, view.omitted_lines, view.omitted_bytes
     if left is not None:
         lines = head.count("\n") + left - view.torn + tail.count("\n") + (not tail.endswith("\n"))
@@ -264,7 +317,7 @@ def _shown(view: OutputView, limits: Limits) -> dict[str, Any]:
         dropped = len(head.encode("utf-8", "replace")) + len(tail.encode("utf-8", "replace"))
         head, tail = "\n".join(first), "\n".join(last)
         size += dropped - len(head.encode("utf-8", "replace")) - len(tail.encode("utf-8", "replace"))
-    return {"head": head.rstrip("\n"), "tail": tail.strip("\n"), "lines": lines, "left_lines": left, "left_bytes": size}
+    return CommandFacts(head=head.rstrip("\n"), tail=tail.strip("\n"), lines=lines, left_lines=left, left_bytes=size)
 
 
 def _ended(
@@ -275,30 +328,30 @@ def _ended(
     ended: CommandEnd,
     seconds: float,
     changed: Sequence[str],
-) -> Outcome[dict[str, Any]]:
+) -> Outcome[Facts]:
     limits: Limits = ctx.limits
     view = _view(done, limits, terminal)
     shown = _shown(view, limits)
-    truncated = view.truncated or shown.get("cut") is not None
+    truncated = view.truncated or shown.cut is not None
     log = terminal.called(ended.log) if truncated or ended.strays else None
     if log:
         terminal.retain(ended.log)
     else:
         terminal.forget(ended.log)
     failed = ended.exit_code != 0
-    facts: dict[str, Any] = {
-        "command": args.command,
-        "call": ctx.call_id,
-        "log": log,
-        "exit_code": ended.exit_code if failed else None,
-        "signal": ended.signal or None,
-        "meaning": ended.meaning or None,
-        "seconds": seconds,
-        "interactive": ended.interactive or None,
-        "changed": ", ".join(changed) or None,
-        "strays": ", ".join(f"{stray.pid} ({stray.command[:60]})" for stray in ended.strays) or None,
-        **shown,
-    }
+    facts = replace(
+        shown,
+        command=args.command,
+        call=ctx.call_id,
+        log=log,
+        exit_code=ended.exit_code if failed else None,
+        signal=ended.signal or None,
+        meaning=ended.meaning or None,
+        seconds=seconds,
+        interactive=ended.interactive or None,
+        changed=", ".join(changed) or None,
+        strays=", ".join(f"{stray.pid} ({stray.command[:60]})" for stray in ended.strays) or None,
+    )
     data = {
         "exit_code": ended.exit_code,
         "signal": ended.signal or None,
@@ -332,24 +385,24 @@ def _ended(
     if ended.survivors:
         pids = ", ".join(str(stray.pid) for stray in ended.survivors)
         notes.append(Survivors(pids=pids))
-    kind = "timed_out" if ended.timed_out else "evicted" if "head" in facts else "failed" if failed else "done"
+    kind = "timed_out" if ended.timed_out else "evicted" if facts.head is not None else "failed" if failed else "done"
     return Outcome(kind, facts, data, tuple(notes), failed=failed and limits.failure_is_error)
 
 
-def render(outcome: Outcome[dict[str, Any]], templates: Templates) -> str:
-    if outcome.kind == "patch":
-        return apply_patch.render(replace(outcome, kind="done"), templates)
-    facts = dict(outcome.facts)
-    if "head" in facts:
-        sample = templates.fill("bash.sample", **facts)
-        facts["output"] = sample
-    return templates.fill(f"bash.{outcome.kind}", **facts)
+def render(outcome: Outcome[Facts], templates: Templates) -> str:
+    facts = outcome.facts
+    if isinstance(facts, apply_patch.Facts):
+        return apply_patch.render(outcome.with_facts(facts), templates)
+    output = facts.output if facts.head is None else templates.fill("bash.sample", facts)
+    return templates.fill(f"bash.{outcome.kind}", facts, output=output)
 
 
 TOOL = Tool(
     id="bash",
     args=Args,
     limits=Limits,
+    facts=Facts,
+    data=Data,
     run=run,
     render=render,
     hints=Hints(destructive=True, open_world=True),

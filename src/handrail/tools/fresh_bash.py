@@ -7,7 +7,7 @@ judge a command by its own words. So nothing is carried over, and the answer say
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 from handrail.errors import BadArguments
 from handrail.model import Access
@@ -31,6 +31,27 @@ class Limits(bash.Limits):
     """What a dialect may set: what it may set for Bash."""
 
 
+@dataclass(frozen=True, slots=True)
+class RestartFacts:
+    command: str | None
+    """A command that was not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    ran: bash.Facts
+    gone: str | None
+    """Commands that have no effect on the next call, such as `cd`."""
+
+
+Facts = RestartFacts | RunFacts
+
+
+class Data(bash.Data, total=False):
+    restarted: bool
+    run: bool
+
+
 def _bash(args: Args) -> bash.Args:
     if args.command is None:
         raise BadArguments(problems="- command: missing; give what bash is to run")
@@ -47,29 +68,32 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     return [] if args.restart else bash.seek(_bash(args), ctx)
 
 
-def run(args: Args, ctx: Context[Limits]) -> Outcome[dict[str, Any]]:
+def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     if args.restart:
-        return Outcome("restarted", {"command": args.command}, {"restarted": True, "run": False})
+        return Outcome("restarted", RestartFacts(args.command), {"restarted": True, "run": False})
     outcome = bash.run(_bash(args), ctx)
-    words = [one.text.split(maxsplit=1)[0] for one in effects(args.command or "").commands if one.text.strip()]
-    outcome.facts["gone"] = ", ".join(dict.fromkeys(word for word in words if word in _LASTING)) or None
-    return outcome
+    names = [one.text.split(maxsplit=1)[0] for one in effects(args.command or "").commands if one.text.strip()]
+    gone = ", ".join(dict.fromkeys(name for name in names if name in _LASTING)) or None
+    return outcome.with_facts(RunFacts(outcome.facts, gone))
 
 
-def render(outcome: Outcome[dict[str, Any]], templates: Templates) -> str:
-    if outcome.kind == "restarted":
-        return templates.fill("fresh_bash.restarted", **outcome.facts)
-    said = bash.render(outcome, templates)
-    return templates.fill("fresh_bash.ran", said=said, gone=outcome.facts["gone"])
+def render(outcome: Outcome[Facts], templates: Templates) -> str:
+    facts = outcome.facts
+    if isinstance(facts, RestartFacts):
+        return templates.fill("fresh_bash.restarted", facts)
+    return templates.fill("fresh_bash.ran", facts, said=bash.render(outcome.with_facts(facts.ran), templates))
 
 
 TOOL = Tool(
     id="fresh_bash",
     args=Args,
     limits=Limits,
+    facts=Facts,
+    data=Data,
     run=run,
     render=render,
     hints=Hints(destructive=True, open_world=True),
     accesses=accesses,
     seek=seek,
+    rendered=("said",),
 )

@@ -1,15 +1,15 @@
-"""Replace: one text or pattern in many files, looked at first, then changed all or none."""
+"""Replace: replace a text or pattern in many files, all or none, after a dry run that lists the occurrences."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import groupby
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple, TypedDict
 
 from handrail.errors import (
     BadGlobPattern,
@@ -49,7 +49,7 @@ _SHORT, _LONG = 8, 16
 """Hex digits of an id; the long ones only where two short ones are the same."""
 
 
-def _list(value: Any) -> Any:
+def _list(value: object) -> object:
     """A list that a model wrote as a string of JSON, or a single id."""
     try:
         return json.loads(value) if isinstance(value, str) and value.startswith("[") else value
@@ -118,6 +118,48 @@ class Place(NamedTuple):
     old: str
     before: str
     after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    path: str
+    glob: str | None
+    count: int
+    """How many occurrences are meant."""
+    files: int
+    counts: Mapping[str, int]
+    """Occurrences by file."""
+    page: Sequence[tuple[str, Place]]
+    """The occurrences that are listed, with their ids."""
+    all: bool
+    """Whether every occurrence is meant, and not only chosen ones."""
+    receipt: Receipt
+    searched: int
+    rows: Mapping[str, Sequence[tuple[int, str]]] = field(default_factory=dict)
+    """The new lines by file, with their numbers; empty if there are too many."""
+
+
+class FileData(TypedDict):
+    path: str
+    count: int
+
+
+class OccurrenceData(TypedDict):
+    id: str
+    path: str
+    line: int
+    old: str
+    new: str
+
+
+class Data(TypedDict):
+    files: list[FileData]
+    occurrences: list[OccurrenceData]
+    total: int
+    replaced: int
+    dry_run: bool
+    next_offset: int | None
+    receipt: Mapping[str, object]
 
 
 class _Hunt:
@@ -273,7 +315,7 @@ def _files(args: Args, tree: SearchTree, hunt: _Hunt) -> Iterator[str]:
         raise hunt.slow()
 
 
-def run(args: Args, ctx: Context[Limits]) -> Outcome[dict[str, Any]]:
+def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     if args.dry_run:
         hunt = _looked(args, ctx)
         return _outcome("found", args, hunt, hunt.chosen(), ctx.limits)
@@ -295,8 +337,9 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[dict[str, Any]]:
         for path, places in groupby(chosen, key=lambda place: place.path)
     }
     outcome = _outcome("done" if any(rows.values()) else "same", args, hunt, chosen, ctx.limits)
-    outcome.facts["rows"] = rows if sum(map(len, rows.values())) <= ctx.limits.snippet_lines else {}
-    return outcome
+    if sum(map(len, rows.values())) > ctx.limits.snippet_lines:
+        return outcome
+    return outcome.with_facts(replace(outcome.facts, rows=rows))
 
 
 def _staged(ctx: Context[Limits], path: str, loaded: Loaded, found: Sequence[Occurrence]) -> list[tuple[int, str]]:
@@ -318,7 +361,7 @@ def _staged(ctx: Context[Limits], path: str, loaded: Loaded, found: Sequence[Occ
     return rows
 
 
-def _outcome(kind: str, args: Args, hunt: _Hunt, chosen: Sequence[Place], limits: Limits) -> Outcome[dict[str, Any]]:
+def _outcome(kind: str, args: Args, hunt: _Hunt, chosen: Sequence[Place], limits: Limits) -> Outcome[Facts]:
     page = _page(chosen[args.offset :], limits.page_chars)
     following = args.offset + len(page)
     more = following < len(chosen)
@@ -331,34 +374,35 @@ def _outcome(kind: str, args: Args, hunt: _Hunt, chosen: Sequence[Place], limits
     if receipt.unreadable:
         notes.append(Unreadable(count=receipt.unreadable))
     listed = [
-        {
-            "id": called(place),
-            "path": escape(place.path),
-            "line": place.found.line,
-            "old": replace_surrogates(occurrences.shorten(place.old, limits.page_chars)),
-            "new": replace_surrogates(occurrences.shorten(place.found.new, limits.page_chars)),
-        }
+        OccurrenceData(
+            id=called(place),
+            path=escape(place.path),
+            line=place.found.line,
+            old=replace_surrogates(occurrences.shorten(place.old, limits.page_chars)),
+            new=replace_surrogates(occurrences.shorten(place.found.new, limits.page_chars)),
+        )
         for place in page
     ]
-    data: dict[str, Any] = {
-        "files": [{"path": escape(path), "count": count} for path, count in counts.items()],
-        "occurrences": listed,
-        "total": len(chosen),
-        "replaced": len(chosen) if kind == "done" else 0,
-        "dry_run": args.dry_run,
-        "next_offset": following if more else None,
-        "receipt": receipt.data(),
-    }
-    facts: dict[str, Any] = {
-        "path": args.path,
-        "glob": args.glob,
-        "count": len(chosen),
-        "files": len(counts),
-        "counts": counts,
-        "page": list(zip([one["id"] for one in listed], page, strict=True)),
-        "all": args.only is None,
-        "receipt": receipt,
-    }
+    data = Data(
+        files=[FileData(path=escape(path), count=count) for path, count in counts.items()],
+        occurrences=listed,
+        total=len(chosen),
+        replaced=len(chosen) if kind == "done" else 0,
+        dry_run=args.dry_run,
+        next_offset=following if more else None,
+        receipt=receipt.data(),
+    )
+    facts = Facts(
+        path=args.path,
+        glob=args.glob,
+        count=len(chosen),
+        files=len(counts),
+        counts=counts,
+        page=list(zip([one["id"] for one in listed], page, strict=True)),
+        all=args.only is None,
+        receipt=receipt,
+        searched=receipt.searched,
+    )
     return Outcome("none" if not chosen else kind if page else "past", facts, data, tuple(notes))
 
 
@@ -373,21 +417,51 @@ def _page(places: Sequence[Place], room: int) -> list[Place]:
     return page
 
 
-def render(outcome: Outcome[dict[str, Any]], templates: Templates) -> str:
-    facts, items = outcome.facts, []
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """The values of the templates for one file."""
+
+    path: str
+    count: int
+    snippet: str = ""
+
+
+class PlaceRow(NamedTuple):
+    """The values of the template for one occurrence."""
+
+    id: str
+    line: int
+    before: str
+    after: str
+
+
+def render(outcome: Outcome[Facts], templates: Templates) -> str:
+    facts = outcome.facts
+    items: list[str] = []
     if outcome.kind == "found":
-        for path, group in groupby(facts["page"], key=lambda one: one[1].path):
-            items.append(templates.fill("replace.file", path=path, count=facts["counts"][path]))
-            for called, place in group:
-                line, before, after = place.found.line, place.before, place.after
-                items.append(templates.fill("replace.place", id=called, line=line, before=before, after=after))
+        for path, group in groupby(facts.page, key=lambda one: one[1].path):
+            items.append(templates.fill("replace.file", FileRow(path, facts.counts[path])))
+            for name, place in group:
+                row = PlaceRow(name, place.found.line, place.before, place.after)
+                items.append(templates.fill("replace.place", row))
     elif outcome.kind == "done":
-        for path, count in facts["counts"].items():
-            snippet = templates.number_lines(facts["rows"].get(path, ()))
-            items.append(templates.fill("replace.changed", path=path, count=count, snippet=snippet))
-    receipt = facts["receipt"]
-    told = {"items": "\n".join(items), "skipped": describe_skipped(receipt, templates), "searched": receipt.searched}
-    return templates.fill(f"replace.{outcome.kind}", **{**facts, **told})
+        for path, count in facts.counts.items():
+            snippet = templates.number_lines(facts.rows.get(path, ()))
+            items.append(templates.fill("replace.changed", FileRow(path, count, snippet)))
+    skipped = describe_skipped(facts.receipt, templates)
+    return templates.fill(f"replace.{outcome.kind}", facts, items="\n".join(items), skipped=skipped)
 
 
-TOOL = Tool(id="replace", args=Args, limits=Limits, run=run, render=render, hints=Hints(destructive=True), seek=seek)
+TOOL = Tool(
+    id="replace",
+    args=Args,
+    limits=Limits,
+    facts=Facts,
+    data=Data,
+    run=run,
+    render=render,
+    hints=Hints(destructive=True),
+    seek=seek,
+    rendered=("items", "skipped"),
+    rows={"file": FileRow, "changed": FileRow, "place": PlaceRow},
+)

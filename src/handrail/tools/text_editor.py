@@ -134,10 +134,10 @@ def render(outcome: Outcome[Facts], templates: Templates) -> str:
         rows = edit.render_snippet(facts.snippet, facts.most, templates)
         return templates.fill("text_editor.inserted", facts, snippet=rows)
     if isinstance(facts, edit.Facts):
-        return edit.render(outcome.narrow(facts), templates)
+        return edit.render(outcome.with_facts(facts), templates)
     if isinstance(facts, write.Facts):
-        return write.render(outcome.narrow(facts), templates)
-    return view.render(outcome.narrow(facts), templates)
+        return write.render(outcome.with_facts(facts), templates)
+    return view.render(outcome.with_facts(facts), templates)
 
 
 TOOL = Tool(

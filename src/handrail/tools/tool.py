@@ -72,8 +72,8 @@ class Outcome(Generic[F_co]):
     failed: bool = False
     """Whether the dialect reports this as a failure, though the tool did its work: a command that exits with 1."""
 
-    def narrow(self, facts: F) -> Outcome[F]:
-        """The same outcome with ``facts`` of a narrower type: for a tool that renders with another tool."""
+    def with_facts(self, facts: F) -> Outcome[F]:
+        """The same outcome with other ``facts``: for a tool that works with another tool."""
         return Outcome(self.kind, facts, self.data, self.notes, self.blocks, self.failed)
 
 

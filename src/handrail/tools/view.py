@@ -89,8 +89,8 @@ def with_limits(ctx: Context[object], limits: L) -> Context[L]:
 
 def render(outcome: Outcome[Facts], templates: Templates) -> str:
     if isinstance(outcome.facts, ls.Facts):
-        return ls.render(outcome.narrow(outcome.facts), templates)
-    return read.render(outcome.narrow(outcome.facts), templates)
+        return ls.render(outcome.with_facts(outcome.facts), templates)
+    return read.render(outcome.with_facts(outcome.facts), templates)
 
 
 TOOL = Tool(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
 
 from handrail.errors import BadPath, IsDirectory, NotFound
 from handrail.files.changes import Subtree
@@ -31,16 +31,18 @@ def accesses(call: PatchCall, workdir: str) -> list[Access]:
     return [Access("read", base), *inside] if base else inside
 
 
-def run(call: PatchCall, workdir: str, ctx: Context[Any]) -> Outcome[dict[str, Any]]:
+def run(call: PatchCall, workdir: str, ctx: Context[apply_patch.Limits]) -> Outcome[apply_patch.Facts]:
+    """Apply the patch; its paths start from the directory of the command."""
     base = _base(call, workdir)
     if not base:
         return apply_patch.run(_handed(call), ctx)
     _require_directory(base, ctx)
     outcome = apply_patch.run(_handed(call), _Below(base, ctx))
-    files: list[dict[str, str]] = outcome.facts["files"]
-    for file in files:
-        file.update({key: _below(base, file[key]) for key in ("path", "from") if key in file})
-    return outcome
+    moved = [
+        replace(one, path=_below(base, one.path), source=_below(base, one.source) if one.source else None)
+        for one in outcome.facts.done
+    ]
+    return replace(outcome, data=apply_patch.Data(files=[apply_patch.file_data(one) for one in moved]))
 
 
 def _handed(call: PatchCall) -> apply_patch.Args:
@@ -57,7 +59,7 @@ def _below(base: str, named: str) -> str:
     return posixpath.normpath(posixpath.join(base, named))
 
 
-def _require_directory(base: str, ctx: Context[Any]) -> None:
+def _require_directory(base: str, ctx: Context[apply_patch.Limits]) -> None:
     try:
         if ctx.exists(base):
             raise BadPath(path=base, why="it is not a directory")
@@ -69,12 +71,12 @@ def _require_directory(base: str, ctx: Context[Any]) -> None:
 class _Below:
     """The context of a patch whose paths start from another directory: the same files, under longer names."""
 
-    def __init__(self, base: str, ctx: Context[Any]) -> None:
+    def __init__(self, base: str, ctx: Context[apply_patch.Limits]) -> None:
         self._base = base
         self._ctx = ctx
 
     @property
-    def limits(self) -> Any:
+    def limits(self) -> apply_patch.Limits:
         return self._ctx.limits
 
     @property
