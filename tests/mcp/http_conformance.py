@@ -13,7 +13,7 @@ from pathlib import Path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from handrail.cli import mcp_http as command
-from handrail.mcp.http.serve import listening, serve
+from handrail.mcp.http.serve import open_socket, serve
 from tests.mcp.http_server import TOKEN
 
 
@@ -43,8 +43,8 @@ def main() -> int:
     (root / "handrail.toml").write_text('rules = ["ask LS"]\n', encoding="utf-8")
     words = ["--token", TOKEN, "--dialect", str(dialect), "--tools", "all", str(root)]
     options = command.parser().parse_args(["--http", "127.0.0.1:0", *words])
-    asked = command.door(options)
-    return serve(asked, listening(asked), with_token)
+    asked = command.http_options(options)
+    return serve(asked, open_socket(asked), with_token)
 
 
 if __name__ == "__main__":

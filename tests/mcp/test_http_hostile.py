@@ -18,7 +18,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult
 
-from handrail.mcp.http.principals import BadPrincipals, apart, load
+from handrail.mcp.http.principals import BadPrincipals, load, separating_rules
 from handrail.model import Access
 from handrail.policy.judge import RulePolicy
 from handrail.workspace import Root
@@ -156,7 +156,7 @@ def test_the_root_of_another_principal_is_hidden_from_commands_by_the_boundary(t
     """Not only where a command names it: what a script opens, no rule can see."""
     other = tmp_path / bob
     known = load(str(principals(tmp_path, ann=tmp_path / "ann", bob=other)))
-    policy = RulePolicy([Root(known.known[0].root)], "full", apart(known.known[0], known))
+    policy = RulePolicy([Root(known.known[0].root)], "full", separating_rules(known.known[0], known))
     (Path(os.environ["HANDRAIL_STATE"]) / "journal").mkdir()
     hidden = [str(other), str(tmp_path / "principals.toml"), f"{os.environ['HANDRAIL_STATE']}/journal"]
     assert policy.unreadable(9) == hidden

@@ -139,7 +139,7 @@ def test_the_principals_of_the_docs_are_accepted(project: Path) -> None:
 def test_a_small_answer_is_sent_at_once(host: str) -> None:
     """Accepted sockets have TCP_NODELAY, which asyncio sets only where the listening socket says that it is TCP."""
     try:
-        sock = serving_module.listening(serving_module.Door(host, 0, Principals([])))
+        sock = serving_module.open_socket(serving_module.HttpOptions(host, 0, Principals([])))
     except serving_module.HttpError as error:
         pytest.skip(f"no such address here: {error}")
     found: list[int] = []

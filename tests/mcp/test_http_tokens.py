@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from handrail.cli.mcp_http import door, parser
-from handrail.mcp.http.principals import apart
+from handrail.cli.mcp_http import http_options, parser
+from handrail.mcp.http.principals import separating_rules
 from tests.command import TIMEOUT
 
 TOKEN = "secret-token-0123456789"
@@ -19,8 +19,8 @@ TOKEN = "secret-token-0123456789"
 @pytest.mark.parametrize("form", [["--token", TOKEN], [f"--token={TOKEN}"]])
 def test_a_token_of_the_command_line_is_not_left_in_the_process_list(form: list[str]) -> None:
     code = (
-        "import sys; from handrail.cli.mcp_http import door, parser; "
-        "door(parser().parse_args(['--http', '127.0.0.1:0', *sys.argv[1:]])); print(1, flush=True); input()"
+        "import sys; from handrail.cli.mcp_http import http_options, parser; "
+        "http_options(parser().parse_args(['--http', '127.0.0.1:0', *sys.argv[1:]])); print(1, flush=True); input()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, *form], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -39,7 +39,7 @@ def test_a_token_file_is_denied_to_its_own_principal(tmp_path: Path) -> None:
     token.chmod(0o600)
     work = tmp_path / "work"
     work.mkdir()
-    asked = door(parser().parse_args(["--http", "127.0.0.1:0", str(work), "--token-file", str(token)]))
+    asked = http_options(parser().parse_args(["--http", "127.0.0.1:0", str(work), "--token-file", str(token)]))
     (principal,) = asked.principals.known
-    (rules,) = apart(principal, asked.principals)
+    (rules,) = separating_rules(principal, asked.principals)
     assert [path.text for rule in rules.rules for path in rule.paths] == [str(token)]

@@ -21,7 +21,7 @@ import pytest
 from handrail import Session
 from handrail.mcp.sessions import CannotOpen, Sessions
 from handrail.mcp.stdio.channel import Channel
-from handrail.mcp.stdio.workers import Crew
+from handrail.mcp.stdio.workers import WorkerPool
 from tests.command import TIMEOUT, surroundings
 from tests.mcp.stdio_client import HANDRAIL, RawClient, said
 
@@ -97,7 +97,7 @@ def test_a_client_that_hands_on_thousands_of_descriptors_is_served() -> None:
 
 
 def test_calls_are_refused_and_not_lost_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    crew, done = Crew(), threading.Event()
+    crew, done = WorkerPool(), threading.Event()
 
     def refuse(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")

@@ -10,12 +10,12 @@ import pytest
 
 from handrail import Session
 from handrail.mcp.sessions import CannotOpen, Sessions
-from handrail.mcp.stdio.workers import Crew
+from handrail.mcp.stdio.workers import WorkerPool
 from tests.command import TIMEOUT
 
 
 def test_no_more_threads_than_allowed_do_all_that_is_to_be_done() -> None:
-    crew, lock, gate = Crew(most=3), threading.Lock(), threading.Event()
+    crew, lock, gate = WorkerPool(most=3), threading.Lock(), threading.Event()
     names: set[str] = set()
     at_once = most = done = 0
 
@@ -38,7 +38,7 @@ def test_no_more_threads_than_allowed_do_all_that_is_to_be_done() -> None:
 
 
 def test_too_much_work_is_refused_and_not_kept() -> None:
-    crew, gate, begun = Crew(most=1, waiting=2), threading.Event(), threading.Event()
+    crew, gate, begun = WorkerPool(most=1, waiting=2), threading.Event(), threading.Event()
 
     def task() -> None:
         begun.set()
@@ -53,7 +53,7 @@ def test_too_much_work_is_refused_and_not_kept() -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # the fault is what is tested
 def test_a_fault_in_one_task_does_not_stop_the_others() -> None:
-    crew, done = Crew(most=1), threading.Event()
+    crew, done = WorkerPool(most=1), threading.Event()
 
     def fault() -> None:
         raise RuntimeError
@@ -68,7 +68,7 @@ def test_a_fault_in_one_task_does_not_stop_the_others() -> None:
 
 
 def test_a_task_that_does_not_end_does_not_hold_up_the_end() -> None:
-    crew, gate = Crew(), threading.Event()
+    crew, gate = WorkerPool(), threading.Event()
     crew.submit(lambda: (gate.wait(TIMEOUT), None)[1])
     assert crew.close(0.1) is False
     gate.set()

@@ -124,7 +124,7 @@ def test_the_tool_that_does_not_exist_is_named_with_those_that_do() -> None:
 
 
 def test_a_frame_is_one_line_of_ascii_and_well_formed() -> None:
-    frame = protocol.encoded({"a": "é\n\u2028", "b": "\ud83d", "c": "😀"})
+    frame = protocol.encode({"a": "é\n\u2028", "b": "\ud83d", "c": "😀"})
     assert frame.isascii() and frame.count(b"\n") == 1 and frame.endswith(b"\n")
     assert json.loads(frame) == {"a": "é\n\u2028", "b": "\ufffd", "c": "😀"}
 

@@ -13,7 +13,7 @@ from handrail.cli.output import UsageError, warn
 from handrail.errors.extras import MissingExtra, needs
 from handrail.mcp.http import principals
 from handrail.mcp.http.principals import OWNER, BadPrincipals, Principal, Principals
-from handrail.mcp.http.serve import Door, HttpError, listening, serve
+from handrail.mcp.http.serve import HttpError, HttpOptions, open_socket, serve
 from handrail.system_calls import hide_argument
 from handrail.text.display import escape
 from handrail.workspace import Root
@@ -64,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def door(options: argparse.Namespace) -> Door:
+def http_options(options: argparse.Namespace) -> HttpOptions:
     """What the options ask for; raises `HttpError`."""
     host, port = _address(options.http)
     said = []
@@ -82,7 +82,7 @@ def door(options: argparse.Namespace) -> Door:
         known = principals.load(options.principals) if options.principals else _alone(options, said)
     except BadPrincipals as error:
         raise HttpError(str(error)) from None
-    return Door(
+    return HttpOptions(
         host,
         port,
         known,
@@ -126,10 +126,10 @@ def run(options: argparse.Namespace) -> int:
             import uvicorn  # noqa: F401
     except MissingExtra as error:
         raise HttpError(str(error)) from None
-    asked = door(options)
+    asked = http_options(options)
     for line in asked.said:
         warn(f"handrail mcp: {line}")
-    return serve(asked, listening(asked))
+    return serve(asked, open_socket(asked))
 
 
 def _address(text: str) -> tuple[str, int]:

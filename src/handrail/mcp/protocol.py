@@ -76,7 +76,7 @@ class Client:
         return isinstance(declared, dict) and ("form" in declared or "url" not in declared)
 
 
-def parsed(line: bytes) -> Message:
+def parse(line: bytes) -> Message:
     """One frame; raises `Fault`, with the id of the request where it can be known."""
     try:
         value = json.loads(line.decode("utf-8"), parse_constant=_no_constant)
@@ -131,7 +131,7 @@ def client_of(params: Mapping[str, Any]) -> Client:
     return Client(version, capabilities, True)
 
 
-def shaken(params: Mapping[str, Any]) -> Client:
+def client_from_handshake(params: Mapping[str, Any]) -> Client:
     """Who sends `initialize`; a version that is not spoken here is answered with the latest that is."""
     asked, capabilities = params.get("protocolVersion"), params.get("capabilities", {})
     if not isinstance(asked, str):
@@ -152,15 +152,15 @@ def fault_frame(id: int | str | None, fault: Fault) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "error": error}
 
 
-def encoded(message: Mapping[str, Any]) -> bytes:
+def encode(message: Mapping[str, Any]) -> bytes:
     """A message as one line, in ASCII: no reader in any locale takes a character for the end of a line."""
     text = json.dumps(message, allow_nan=False, separators=(",", ":"))
     if _HALF in text:
-        text = json.dumps(sound(message), separators=(",", ":"))
+        text = json.dumps(replace_half_characters(message), separators=(",", ":"))
     return text.encode("ascii") + b"\n"
 
 
-def sound(message: Mapping[str, Any]) -> dict[str, Any]:
+def replace_half_characters(message: Mapping[str, Any]) -> dict[str, Any]:
     """A message in well-formed Unicode: half a character would make the whole of it unreadable for strict readers."""
     if _HALF not in json.dumps(message):
         return dict(message)

@@ -1,4 +1,4 @@
-"""Specs and results as MCP: the one place that knows these shapes, for every door that speaks MCP.
+"""Tool definitions and results in the shapes of MCP, for the server and for SDKs that speak it.
 
 Pure functions from plain values to plain values; no SDK, no session, nothing heavy. A spec is an entry of a dialect's
 `specs.json`: {"name", "id", "core", "hints", "description", "inputSchema"}.
@@ -33,7 +33,7 @@ def ours(arguments: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def definition(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A tool as `tools/list` offers it."""
+    """Return a tool as `tools/list` reports it."""
     title = titled(spec["name"])
     made = {
         "name": spec["name"],
@@ -48,7 +48,7 @@ def definition(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def hinted(hints: Mapping[str, bool]) -> dict[str, bool]:
-    """What a host may want to know of a tool before any call, in MCP's names."""
+    """Return the hints of a tool under MCP's names."""
     return {
         "readOnlyHint": hints["read_only"],
         "destructiveHint": hints["destructive"],
@@ -73,7 +73,7 @@ def titled(name: str) -> str:
 
 
 def call_result(result: Result, structured: bool = False) -> dict[str, Any]:
-    """What a call came to, as the result of `tools/call`."""
+    """Return a result as the result of `tools/call`."""
     facts = machine(result)
     made: dict[str, Any] = {"content": content(result.blocks, result.text), "isError": not result.ok}
     if structured:
@@ -83,18 +83,18 @@ def call_result(result: Result, structured: bool = False) -> dict[str, Any]:
 
 
 def still_running(tool: str, seconds: float) -> str:
-    """What a client is told of a call that takes its time."""
+    """The progress message of a long call."""
     return f"{tool}: {seconds:.0f} s"
 
 
 def failed_result(text: str, code: str) -> dict[str, Any]:
-    """A call that came to nothing before there was a result to speak of."""
+    """Return a failure that happened before there was a result."""
     facts = {"status": "error", "data": {}, "notes": [], "error": {"code": code}}
     return {"content": [{"type": "text", "text": text}], "isError": True, "_meta": {RESULT_KEY: facts}}
 
 
 def machine(result: Result) -> dict[str, Any]:
-    """What a program may want to know of a result; the sentences are in the text already."""
+    """Return the facts of a result for programs; the text has the sentences."""
     return {
         "status": result.status,
         "data": dict(result.data),
@@ -105,7 +105,7 @@ def machine(result: Result) -> dict[str, Any]:
 
 
 def content(blocks: Iterable[Mapping[str, Any]], text: str) -> list[dict[str, Any]]:
-    """The blocks in MCP's shape. A text always stands beside an image, and an answer is never without a block."""
+    """Return the blocks in MCP's shape. An image always has a text beside it; there is at least one block."""
     made: list[dict[str, Any]] = []
     for block in blocks:
         if block["type"] == "image":

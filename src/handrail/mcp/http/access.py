@@ -1,4 +1,4 @@
-"""The gate before the HTTP door: whose page, which host, whose token, how much, how many. In that order.
+"""Check each HTTP request before the SDK sees it: host, origin, token, size and number of calls, in this order.
 
 foreign Host    421     a name that somebody else's DNS points here (rebinding)
 foreign Origin  403     a page in a browser that was not named with --allow-origin
@@ -27,8 +27,8 @@ PATH = "/mcp"
 _CALL = b'"tools/call"'
 
 
-class Gate:
-    """Lets a request through to the SDK's application, or answers it."""
+class AccessCheck:
+    """Passes a request on to the SDK's application, or refuses it."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class Gate:
             principal = self._principals.find(headers.get("authorization", ""))
             if principal is None:
                 challenge = {"WWW-Authenticate": 'Bearer realm="handrail", error="invalid_token"'}
-                refused = _said(401, "a bearer token is needed: Authorization: Bearer TOKEN", challenge)
+                refused = _response(401, "a bearer token is needed: Authorization: Bearer TOKEN", challenge)
             elif scope["path"].rstrip("/") != PATH:
-                refused = _said(404, f"the door is at {PATH}")
+                refused = _response(404, f"the door is at {PATH}")
             else:
                 # The SDK ties a session to the user who opened it; ours is the principal.
                 token = AccessToken(token="", client_id=principal.name, scopes=[])
@@ -66,9 +66,9 @@ class Gate:
     def _refused(self, headers: Headers) -> Response | None:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return _said(421, "this Host is not served here")
+            return _response(421, "this Host is not served here")
         if origins and (len(origins) > 1 or origins[0].lower() not in self._origins):
-            return _said(403, "this Origin is not allowed here")
+            return _response(403, "this Origin is not allowed here")
         return None
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,12 +83,12 @@ class Gate:
 
         # Whoever hides the word from this look is refused at the desk, with an error of the protocol.
         if _CALL in first.get("body", b"") and self._busy(scope[PRINCIPAL].name):
-            await _said(429, "too many calls at once", {"Retry-After": "1"})(scope, receive, send)
+            await _response(429, "too many calls at once", {"Retry-After": "1"})(scope, receive, send)
         else:
             await self._app(scope, replayed, send)
 
 
-def _said(status: int, why: str, headers: dict[str, str] | None = None) -> Response:
+def _response(status: int, why: str, headers: dict[str, str] | None = None) -> Response:
     """A refusal that people and JSON-RPC clients can read."""
     body = json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": why}})
     return Response(body, status, headers, "application/json")

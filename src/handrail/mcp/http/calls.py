@@ -1,4 +1,4 @@
-"""Calls that came by HTTP: each in a worker thread, cancelled when nobody waits for it, asked about where that can be.
+"""Make the calls that arrive over HTTP, each in a worker thread; a call is cancelled when its client has gone.
 
 A session serves one principal and one conversation; the call that runs in it is known by a context variable, which
 the worker thread inherits, so that the question of an `ask` verdict goes to the client that made the call.
@@ -27,7 +27,7 @@ from handrail.approval.answer_tokens import AnswerTokens
 from handrail.approval.client import Approvers
 from handrail.mcp import tool_list
 from handrail.mcp.http.principals import Principal
-from handrail.mcp.protocol import BUSY, Client, meta_of, sound
+from handrail.mcp.protocol import BUSY, Client, meta_of, replace_half_characters
 from handrail.mcp.sessions import CannotOpen, Sessions, conversation
 from handrail.model import Answer, Question
 from handrail.pipeline.session import Session
@@ -47,7 +47,7 @@ def approve(question: Question) -> Answer:
 
 
 class PrincipalService:
-    """What one principal is offered, and what runs for it."""
+    """The tools, sessions and running calls of one principal."""
 
     def __init__(
         self, principal: Principal, sessions: Sessions, tokens: AnswerTokens, structured: bool, most_calls: int
@@ -156,7 +156,7 @@ class Call:
             made = {}
         except elicitation.Withdrawn:
             made = mcp.failed_result("the call was cancelled while a person was asked", "cancelled")
-        return sound(made)
+        return replace_half_characters(made)
 
     def _called(self, session: Session) -> dict[str, Any]:
         self.session = session

@@ -131,7 +131,7 @@ def load(path: str) -> Principals:
     return Principals(known, [os.path.realpath(path), *kept])
 
 
-def apart(principal: Principal, principals: Principals) -> tuple[PolicyFile, ...]:
+def separating_rules(principal: Principal, principals: Principals) -> tuple[PolicyFile, ...]:
     """Rules by which no tool and no command of a principal touches the root of another, or what is nobody's."""
     others = {one.root for one in principals.known} - {principal.root}
     paths = json.dumps([escape_glob(path) for path in (*sorted(others), *principals.private)])

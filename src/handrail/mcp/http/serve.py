@@ -1,6 +1,6 @@
-"""Serving over HTTP until a signal ends it: the SDK's application behind the gate, and a service for each principal.
+"""Serve over HTTP until a signal arrives: the SDK's application behind our access check, a service per principal.
 
-On SIGTERM or SIGINT nothing new is taken, what runs is ended, and the sessions are closed.
+On SIGTERM or SIGINT no new request is accepted, running calls are ended, and the sessions are closed.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class HttpError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
-    """Where to listen, and for whom."""
+class HttpOptions:
+    """The address to listen on, and the principals to serve."""
 
     host: str
     port: int
@@ -47,11 +47,11 @@ class Door:
     """More directories, for the one user of this machine; None: for several principals there are none."""
     structured: bool = False
     said: list[str] = field(default_factory=list)
-    """What the person who starts it has to know."""
+    """Messages for the person who starts the server."""
 
 
-def listening(asked: Door) -> socket.socket:
-    """The socket, bound before anything else is made ready; port 0 means any free one."""
+def open_socket(asked: HttpOptions) -> socket.socket:
+    """Bind the socket before anything else is prepared; port 0 means any free one."""
     family = socket.AF_INET6 if ":" in asked.host else socket.AF_INET
     # The protocol is named, so that asyncio knows TCP and sets TCP_NODELAY: a small answer is sent at once.
     made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -65,7 +65,7 @@ def listening(asked: Door) -> socket.socket:
     return made
 
 
-def serve(asked: Door, sock: socket.socket, wrapped: Callable[[ASGIApp], ASGIApp] = lambda app: app) -> int:
+def serve(asked: HttpOptions, sock: socket.socket, wrapped: Callable[[ASGIApp], ASGIApp] = lambda app: app) -> int:
     """Serve on this socket until a signal ends it."""
     import asyncio
 
@@ -79,21 +79,23 @@ def serve(asked: Door, sock: socket.socket, wrapped: Callable[[ASGIApp], ASGIApp
     return 0
 
 
-async def _serve(asked: Door, sock: socket.socket, wrapped: Callable[[ASGIApp], ASGIApp]) -> None:
+async def _serve(asked: HttpOptions, sock: socket.socket, wrapped: Callable[[ASGIApp], ASGIApp]) -> None:
     import anyio
     import anyio.to_thread
     import uvicorn
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from starlette.middleware.cors import CORSMiddleware
 
-    from handrail.mcp.http.access import MOST_BYTES, Gate
+    from handrail.mcp.http.access import MOST_BYTES, AccessCheck
 
     services = _services(asked)
     manager = StreamableHTTPSessionManager(_server(services), max_request_body_size=MOST_BYTES, max_sessions=1024)
     port = sock.getsockname()[1]
     hosts = _hosts(asked, port)
     origins = [f"http://{host}" for host in hosts] + list(asked.origins)
-    app: ASGIApp = Gate(manager.handle_request, asked.principals, hosts, origins, lambda name: services[name].busy)
+    app: ASGIApp = AccessCheck(
+        manager.handle_request, asked.principals, hosts, origins, lambda name: services[name].busy
+    )
     if asked.origins:  # a browser asks first, without the token
         app = CORSMiddleware(
             app,
@@ -144,7 +146,7 @@ async def _serve(asked: Door, sock: socket.socket, wrapped: Callable[[ASGIApp], 
         await Server(config).serve(sockets=[sock])
 
 
-def _services(asked: Door) -> dict[str, PrincipalService]:
+def _services(asked: HttpOptions) -> dict[str, PrincipalService]:
     from handrail.approval.answer_tokens import AnswerTokens
     from handrail.mcp.http.calls import PrincipalService
     from handrail.mcp.sessions import Sessions
@@ -156,7 +158,7 @@ def _services(asked: Door) -> dict[str, PrincipalService]:
     }
 
 
-def _opener(principal: Principal, asked: Door) -> Callable[[], Session]:
+def _opener(principal: Principal, asked: HttpOptions) -> Callable[[], Session]:
     """Opens a session as the command line does, for one principal. A mistake in a file is told now, not to a model."""
     from handrail import dialects
     from handrail.errors import ToolError
@@ -181,7 +183,7 @@ def _opener(principal: Principal, asked: Door) -> Callable[[], Session]:
                 dialect=dialect,
                 roots=() if asked.roots is None else [*known.roots, *asked.roots],
                 mode=principal.mode,
-                rules=principals.apart(principal, asked.principals),
+                rules=principals.separating_rules(principal, asked.principals),
                 approve=approve,
                 settings=known.settings,
             )
@@ -228,7 +230,7 @@ def _server(services: dict[str, PrincipalService]) -> Any:
     return Server("handrail", version=__version__, on_list_tools=listed, on_call_tool=called)
 
 
-def _hosts(asked: Door, port: int) -> list[str]:
+def _hosts(asked: HttpOptions, port: int) -> list[str]:
     """What a client may call this server. A name without a port means any that was given with it."""
     bound = f"[{asked.host}]" if ":" in asked.host else asked.host
     names = dict.fromkeys([bound, "localhost", "127.0.0.1", "[::1]"])

@@ -10,7 +10,7 @@ import os
 import sys
 from _thread import allocate_lock
 
-from handrail.mcp.protocol import MOST_BYTES, encoded
+from handrail.mcp.protocol import MOST_BYTES, encode
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Channel:
 
     def send(self, message: Mapping[str, Any], still: Callable[[], bool] | None = None) -> None:
         """One frame, if it is ``still`` wanted when its turn comes; one that nobody reads is dropped."""
-        frame = memoryview(encoded(message))
+        frame = memoryview(encode(message))
         with self._lock:
             if self._broken or (still and not still()):
                 return

@@ -29,7 +29,7 @@ class PendingForm:
         """Whether the client could not ask anybody."""
 
 
-class Running:
+class RunningCall:
     """One call of a client's."""
 
     def __init__(self, id: int | str, params: Mapping[str, Any], client: Client) -> None:
@@ -61,19 +61,19 @@ class Running:
         return {"jsonrpc": "2.0", "method": "notifications/progress", "params": told}
 
 
-class Calls:
+class RunningCalls:
     """All that run, by the id that the client gave them."""
 
     def __init__(self, send: Callable[[Mapping[str, Any], Callable[[], bool]], None]) -> None:
         self._send = send
-        self._running: dict[int | str, Running] = {}
+        self._running: dict[int | str, RunningCall] = {}
         self._sending = 0
         self._changed = threading.Condition()
         self._ticking = False
         self._ended = False
         self._unheard = False
 
-    def add(self, call: Running) -> None:
+    def add(self, call: RunningCall) -> None:
         with self._changed:
             if self._ended:
                 raise Fault(BUSY, "the server is ending")
@@ -81,7 +81,7 @@ class Calls:
                 raise Fault(INVALID_REQUEST, "a request with this id is still under way")
             self._running[call.id] = call
 
-    def begin(self, call: Running) -> bool:
+    def begin(self, call: RunningCall) -> bool:
         """False if it is not wanted any more."""
         with self._changed:
             if call.withdrawn or self._unheard:
@@ -93,7 +93,7 @@ class Calls:
                     self._ticking = True
         return True
 
-    def finish(self, call: Running, answer: Mapping[str, Any]) -> None:
+    def finish(self, call: RunningCall, answer: Mapping[str, Any]) -> None:
         """Answer, unless the client has withdrawn; nothing is told of the call afterwards."""
         with self._changed:
             self._running.pop(call.id, None)  # before the answer is out: its id may come again then
@@ -141,11 +141,11 @@ class Calls:
                     self._send(call.progress(), partial(_goes_on, call))
 
 
-def _goes_on(call: Running) -> bool:
+def _goes_on(call: RunningCall) -> bool:
     return not call.done and not call.withdrawn
 
 
-def _ended_now(call: Running) -> bool:
+def _ended_now(call: RunningCall) -> bool:
     """Asked under the lock of the channel, so that no progress can follow the answer."""
     call.done = True
     return not call.withdrawn

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from handrail.mcp.stdio.running_calls import Running
-    from handrail.mcp.stdio.tool_calls import Work
+    from handrail.mcp.stdio.running_calls import RunningCall
+    from handrail.mcp.stdio.tool_calls import CallService
     from handrail.model import Approve
     from handrail.pipeline.session import Session
 
@@ -47,7 +47,7 @@ class Server:
         self._opened = opened
         self._structured = structured
         self._client: protocol.Client | None = None
-        self._work: Work | None = None
+        self._work: CallService | None = None
 
     def run(self) -> int:
         """Answer until the client has gone, or a signal ends it; the exit code."""
@@ -57,7 +57,7 @@ class Server:
                 if line is None:
                     most = protocol.MOST_BYTES >> 20
                     raise Fault(protocol.INVALID_REQUEST, f"the frame was longer than {most} MB and was dropped")
-                self._take(protocol.parsed(line))
+                self._take(protocol.parse(line))
             except Fault as fault:
                 self._channel.send(protocol.fault_frame(fault.id, fault))
         if self._work and not self._work.close():
@@ -97,7 +97,7 @@ class Server:
         """The result; None if a call has begun and will be answered when it is done."""
         method, params = message.method, message.params
         if method == "initialize":
-            self._client = protocol.shaken(params)
+            self._client = protocol.client_from_handshake(params)
             return {"protocolVersion": self._client.version, **self._introduction(), "serverInfo": _SERVER}
         client = protocol.client_of(params) if protocol.enveloped(params) else self._client
         if method == "ping" and not (client and client.enveloped):
@@ -112,11 +112,11 @@ class Server:
             return None
         if method == "server/discover":
             spoken = [*protocol.ENVELOPE, *reversed(protocol.HANDSHAKE)]
-            return _whole({"supportedVersions": spoken, **self._introduction(), **FRESHNESS})
+            return _complete({"supportedVersions": spoken, **self._introduction(), **FRESHNESS})
         if params.get("cursor") is not None:
             raise Fault(protocol.INVALID_PARAMS, "the list has one page, and no cursor")
         listed = {"tools": self._tools}
-        return _whole({**listed, **FRESHNESS}) if client.enveloped else listed
+        return _complete({**listed, **FRESHNESS}) if client.enveloped else listed
 
     def _call(self, id: int | str, params: dict[str, Any], client: protocol.Client) -> None:
         name, arguments = params.get("name"), params.get("arguments")
@@ -128,24 +128,24 @@ class Server:
             raise Fault(protocol.INVALID_PARAMS, "arguments is not an object")
         if self._work is None:
             self._work = self._made_work()
-        from handrail.mcp.stdio.running_calls import Running
+        from handrail.mcp.stdio.running_calls import RunningCall
 
-        self._work.start(Running(id, params, client))
+        self._work.start(RunningCall(id, params, client))
 
     def _introduction(self) -> dict[str, Any]:
         return {"capabilities": {"tools": {}}, "instructions": self._about}
 
-    def _made_work(self) -> Work:
-        from handrail.mcp.stdio.tool_calls import Work
+    def _made_work(self) -> CallService:
+        from handrail.mcp.stdio.tool_calls import CallService
 
-        return Work(self._channel, self._opened, _finished, self._structured)
-
-
-def _finished(call: Running, result: dict[str, Any]) -> dict[str, Any]:
-    return _whole(result) if call.client.enveloped else result
+        return CallService(self._channel, self._opened, _finished, self._structured)
 
 
-def _whole(result: dict[str, Any]) -> dict[str, Any]:
+def _finished(call: RunningCall, result: dict[str, Any]) -> dict[str, Any]:
+    return _complete(result) if call.client.enveloped else result
+
+
+def _complete(result: dict[str, Any]) -> dict[str, Any]:
     """A result as the era of the envelope wants it: it says what it is and who made it."""
     result.setdefault("resultType", "complete")
     result["_meta"] = {**result.get("_meta", {}), protocol.SERVER_KEY: _SERVER}

@@ -1,4 +1,4 @@
-"""The calls of a client, from the frame to the answer: on threads, in sessions, with a person asked where one must be.
+"""Make the calls of a client, from the request to the response: in threads and sessions, with questions to a person.
 
 Made when the tool list has been answered, so that a server that is only asked for its tools never pays for it; the
 engine itself is imported on a thread of its own.
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from handrail.approval.answer_tokens import AnswerTokens
 from handrail.mcp.protocol import BUSY, INTERNAL_ERROR, INVALID_PARAMS, Fault, Message, fault_frame, result_frame
 from handrail.mcp.sessions import CannotOpen, Sessions
-from handrail.mcp.stdio.running_calls import Calls, PendingForm, Running
-from handrail.mcp.stdio.workers import Crew
+from handrail.mcp.stdio.running_calls import PendingForm, RunningCall, RunningCalls
+from handrail.mcp.stdio.workers import WorkerPool
 from handrail.wire import mcp
 
 if TYPE_CHECKING:
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 _GRACE = 5.0
 """Seconds that cancelled calls get to end; a file is never left half-written, whatever happens."""
 
-Finished = Callable[[Running, dict[str, Any]], Mapping[str, Any]]
+Finished = Callable[[RunningCall, dict[str, Any]], Mapping[str, Any]]
 
 
-class Work:
-    """Everything behind `tools/call`."""
+class CallService:
+    """Handles `tools/call` requests."""
 
     def __init__(self, channel: Channel, opened: Callable[[Approve], Session], finished: Finished, structured: bool):
         self._channel = channel
         self._opened = opened
         self._finished = finished
         self._structured = structured
-        self._calls = Calls(channel.send)
-        self._crew = Crew()
+        self._calls = RunningCalls(channel.send)
+        self._pool = WorkerPool()
         self._sessions = Sessions(self._open)
         self._tokens = AnswerTokens()
         self._current = threading.local()
@@ -52,10 +52,10 @@ class Work:
         with suppress(RuntimeError):  # no thread to be had now: the first call opens what it needs
             self._early.start()
 
-    def start(self, call: Running) -> None:
+    def start(self, call: RunningCall) -> None:
         """Have it done; raises `Fault` if it cannot even begin."""
         self._calls.add(call)
-        if not self._crew.submit(lambda: self._do(call)):
+        if not self._pool.submit(lambda: self._do(call)):
             busy = Fault(BUSY, "too many calls are waiting; send it again when some have been answered")
             self._calls.finish(call, fault_frame(call.id, busy))
 
@@ -84,7 +84,7 @@ class Work:
                 self._early.join(0.1)
         deadline = time.monotonic() + _GRACE
         self._calls.cancel_all(self._channel.heard())
-        ended = self._crew.close(_GRACE)
+        ended = self._pool.close(_GRACE)
         if self._early.is_alive():
             self._early.join(max(0.1, deadline - time.monotonic()))
         self._sessions.close()
@@ -106,7 +106,7 @@ class Work:
 
     # On the threads.
 
-    def _do(self, call: Running) -> None:
+    def _do(self, call: RunningCall) -> None:
         answer = fault_frame(call.id, Fault(INTERNAL_ERROR, "the server has a fault; its log says more"))
         try:
             if not self._calls.begin(call):
@@ -117,14 +117,14 @@ class Work:
         finally:
             self._calls.finish(call, answer)
 
-    def _result(self, call: Running) -> dict[str, Any]:
+    def _result(self, call: RunningCall) -> dict[str, Any]:
         try:
             with self._sessions.use(call.thread) as session:
                 return self._called(session, call)
         except CannotOpen as error:
             return mcp.failed_result(str(error), "no_session")
 
-    def _called(self, session: Session, call: Running) -> dict[str, Any]:
+    def _called(self, session: Session, call: RunningCall) -> dict[str, Any]:
         from handrail.approval.elicitation import ForgedToken, InputRequired, Withdrawn
 
         self._current.call, self._current.session = call, session
@@ -143,7 +143,7 @@ class Work:
         from handrail.approval.client import Approvers
         from handrail.approval.elicitation import Elicitation
 
-        call: Running = self._current.call
+        call: RunningCall = self._current.call
         ask = Elicitation(
             call.client.version,
             call.client.shows_forms,
@@ -156,7 +156,7 @@ class Work:
         )
         return ask(question)
 
-    def _elicit(self, call: Running, form: Mapping[str, Any]) -> Any:
+    def _elicit(self, call: RunningCall, form: Mapping[str, Any]) -> Any:
         """Ask through the client, and wait; raises `Withdrawn` if the call is cancelled meanwhile."""
         from handrail.approval.elicitation import METHOD, CannotAsk, Withdrawn
 

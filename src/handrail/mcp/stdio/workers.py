@@ -1,4 +1,4 @@
-"""Threads that do the calls: started when there is work, never more than a few dozen, and none outlives the door."""
+"""The threads that make the calls: started on demand, limited in number, and ended with the server."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 from queue import SimpleQueue
 
 
-class Crew:
-    """A bounded pool. Unlike the standard one it never keeps the program from ending."""
+class WorkerPool:
+    """A bounded thread pool. Unlike the standard one it never keeps the program from ending."""
 
     def __init__(self, most: int = 32, waiting: int = 1024) -> None:
         self._most = most
