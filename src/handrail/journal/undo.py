@@ -47,7 +47,7 @@ class CannotUndo(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class UndoContext:
-    """What an undo works with."""
+    """The workspace, locks and limits that an undo uses."""
 
     workspace: Workspace
     locks: Locks

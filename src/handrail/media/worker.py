@@ -1,4 +1,4 @@
-"""What runs in the child process of `apart.py`: one task, then the end."""
+"""What runs in the child process of `separate_process.py`: one task, then the end."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _MOST = 64
 
 
 def find_ineffective_rules(files: Sequence[PolicyFile], root: str, home: str) -> list[tuple[Rule, str]]:
-    """The rules that never decide, each with the reason."""
+    """Find the rules that never decide anything, each with the reason."""
     locked = any(file.locked for file in files)
     rules = [rule for file in files for rule in file.rules]
     built_in = BuiltInPaths([root], home)

@@ -60,7 +60,7 @@ class TerminalOptions:
 
 @dataclass(frozen=True, slots=True)
 class CommandOptions:
-    """What one command gets besides what all commands get."""
+    """Options of one command, on top of those of the session."""
 
     git: Mapping[str, str] | None = None
     """Settings for a command that only looks with git: no repository can override them."""

@@ -1,4 +1,4 @@
-"""Options told from operands, by a row of what is known of a command. An option that is not in the row is unknown."""
+"""Split the arguments of a command into options and operands, by a table of the options that are known."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Syntax:
 
 @dataclass(slots=True)
 class ParsedOptions:
-    """What was given to a command."""
+    """The options and operands of one command."""
 
     options: list[tuple[str, Arg | None]] = field(default_factory=list)
     operands: list[Arg] = field(default_factory=list)

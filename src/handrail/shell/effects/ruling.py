@@ -1,4 +1,4 @@
-"""What is told of one command: its tier with the reason, the files it touches, and what cannot be proven of it."""
+"""Types: the ruling on one command (tier, reason, doubt) and its effects on files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command shows of the files it comes to: their contents, only their names, or only what is not hidden."""
+"""How much a read-only command shows of the files it reads: contents, names only, or only files not hidden."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Running commands: whole process trees that always end, their output, and jobs. Begin with `runs.py`."""
+"""Run commands: process trees that always end, their output, and background jobs. Start reading at `run.py`."""

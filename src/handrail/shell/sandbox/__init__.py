@@ -1,1 +1,1 @@
-"""What holds commands: bubblewrap, Landlock and seccomp, a scrubbed environment. Begin with `sandbox.py`."""
+"""Confine commands: bubblewrap, Landlock, seccomp and a clean environment. Start reading at `choose.py`."""

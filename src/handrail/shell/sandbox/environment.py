@@ -62,7 +62,7 @@ def scrub_environment(
 
 
 def is_harmless(name: str, value: str = "") -> bool:
-    """Whether a variable smells neither of a secret nor of something that runs by itself."""
+    """Whether a variable looks neither like a secret nor like something that runs a program."""
     return _harmless_name(name) and not value.startswith("() {")  # a function that an old bash would take over
 
 
