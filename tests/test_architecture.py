@@ -82,13 +82,6 @@ def test_each_package_imports_only_packages_below_it() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-KNOWN_CYCLES = {
-    frozenset(f"handrail.shell.effects.{name}" for name in ("arguments", "git", "options", "ruling", "visibility")),
-    frozenset(f"handrail.shell.runner.{name}" for name in ("run", "stop")),
-}
-"""Cycles that are still to be removed."""
-
-
 def module_name(path: Path) -> str:
     parts = path.relative_to(SRC.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -129,7 +122,7 @@ def test_modules_do_not_import_each_other_in_a_circle() -> None:
     graph = {
         name: imported(ast.parse(path.read_text(encoding="utf-8")), set(files)) - {name} for name, path in files.items()
     }
-    assert [sorted(one) for one in cycles(graph) if not any(one <= known for known in KNOWN_CYCLES)] == []
+    assert [sorted(one) for one in cycles(graph)] == []
 
 
 def test_a_circle_of_imports_is_found() -> None:
