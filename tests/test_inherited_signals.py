@@ -79,8 +79,8 @@ def test_a_command_starts_with_default_signals(tmp_path: Path, state: str) -> No
 
 PLAIN = f"""
 import subprocess
-from handrail.shell.start_process import plain
-plain(["/bin/sh", "-c", {OF_CHILD!r}]).wait()
+from handrail.shell.start_process import start_process
+start_process(["/bin/sh", "-c", {OF_CHILD!r}]).wait()
 """
 
 

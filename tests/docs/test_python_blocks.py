@@ -174,7 +174,7 @@ def test_the_agent_of_the_handbook_works_and_asks(place: Place, answer: str, lef
     with ScriptedServer(in_order(SCRIPT)) as server:
         printed = place.python(only("agent.md", "Agent("), stdin=f"{answer}\n", OPENAI_BASE_URL=server.url)
     assert printed.endswith("done It is done.\n")
-    assert "+Goodbye" in printed and "Began" in printed and "Ended" in printed
+    assert "+Goodbye" in printed and "CallStarted" in printed and "CallFinished" in printed
     assert hello.read_text(encoding="utf-8") == left
 
 

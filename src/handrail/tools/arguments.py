@@ -3,7 +3,7 @@
 A tool declares its arguments as a class with annotated fields, as a pydantic model does. Arguments that already have
 the declared types are taken as they are. All others go through pydantic-core, which knows what can be converted and
 names every mistake. It is imported only then: importing it takes longer than everything else that a first call needs
-(see decision 015).
+(see decision 019).
 """
 
 from __future__ import annotations
