@@ -318,7 +318,7 @@ def test_doctor_finds_what_is_needed_and_leaves_nothing_behind(project: Path) ->
     report = json.loads(found.stdout)
     checks = {check["name"]: check for check in report["checks"]}
     assert (found.returncode, report["healthy"]) == (0, True)
-    assert all(checks[name]["found"] for name in ("python", "boundary", "locks", "nbformat"))
+    assert all(checks[name]["found"] for name in ("python", "boundary", "locks", "pydantic-core"))
     assert all(check["mend"] for check in checks.values() if not check["found"])
     assert sorted(os.listdir(project)) == before
 
