@@ -272,12 +272,12 @@ def test_a_close_brings_back_whoever_waits(runs: Runs, order: Callable[..., Comm
 
 MEMORY = """
 import os, resource, sys
-from handrail.shell.runner.order import Order
+from handrail.shell.runner.order import CommandOrder
 from handrail.shell.runner.registry import Runs
 runs = Runs()
-runs.run(Order("true", sys.argv[1] + "/a", os.environ))
+runs.run(CommandOrder("true", sys.argv[1] + "/a", os.environ))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-ended = runs.run(Order(sys.argv[2], sys.argv[1] + "/b", os.environ))
+ended = runs.run(CommandOrder(sys.argv[2], sys.argv[1] + "/b", os.environ))
 from handrail.shell.runner import output
 fd = os.open(ended.log, os.O_RDONLY)
 seen = output.view(fd, 15000, 15000)

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from handrail.shell.parser.script import Simple, Word, checked, read
@@ -230,6 +230,10 @@ pieces_of_words = st.sampled_from(
 @needs_bash
 @settings(max_examples=sizes.pick(60, 150), deadline=None)
 @given(st.lists(pieces_of_words, min_size=1, max_size=12).map("".join))
+@example("a{},}")
+@example("{},x}")
+@example("{a}{},b}")
+@example("x{},y{},z}")
 def test_quotes_and_braces_come_to_the_same_words_as_in_bash(arguments: str) -> None:
     seen = read(f"run {arguments}")
     if not seen.proven or len(seen.commands) != 1 or any(word.fixed is None for word in seen.commands[0].words):

@@ -257,10 +257,10 @@ def test_a_registry_that_nobody_closes_ends_its_trees_with_the_program(
 ) -> None:
     program = f"""
 import os
-from handrail.shell.runner.order import Order
+from handrail.shell.runner.order import CommandOrder
 from handrail.shell.runner.registry import Runs
 runs = Runs()
-print(runs.run(Order({command.replace("U", unique)!r}, {str(tmp_path / "log")!r}, os.environ)).strays[0].command)
+print(runs.run(CommandOrder({command.replace("U", unique)!r}, {str(tmp_path / "log")!r}, os.environ)).strays[0].command)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
     assert done.stdout.endswith(f"sleep {unique}\n") and not done.stderr

@@ -152,18 +152,28 @@ def _alternatives(parts: list[Part], depth: int = 0) -> list[list[Part]]:
 
 
 def _group(parts: list[Part], start: int) -> tuple[int | None, list[int]]:
-    """Where the brace that opens there is closed, and its own commas."""
+    """Where the brace that opens there is closed, and its own commas.
+
+    As in bash, a brace closes only a group that has a comma or `..` of its own: `a{},b}` is `a}` and `ab`. At the
+    beginning of a text, `{}` opens nothing.
+    """
+    if start == 0 and len(parts) > 1 and _is(parts[1], "}"):
+        return None, []
     depth = 0
+    dots = False
     commas: list[int] = []
-    for index in range(start, len(parts)):
+    for index in range(start + 1, len(parts)):
         if _is(parts[index], "{"):
             depth += 1
         elif _is(parts[index], "}"):
-            depth -= 1
-            if depth == 0:
+            if depth:
+                depth -= 1
+            elif commas or dots:
                 return index, commas
-        elif depth == 1 and _is(parts[index], ","):
-            commas.append(index)
+        elif not depth:
+            if _is(parts[index], ","):
+                commas.append(index)
+            dots = dots or ".." in parts[index].text
     return None, []
 
 
