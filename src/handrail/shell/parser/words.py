@@ -131,7 +131,7 @@ def _alternatives(parts: list[Part], depth: int = 0) -> list[list[Part]]:
         if end is None:
             continue
         edges = [start, *commas, end]
-        inner: list[list[Part]] | None
+        inner: list[list[Part]]
         if depth > 20:
             inner = [[Part("brace", "{")]]
         elif commas:
@@ -140,10 +140,10 @@ def _alternatives(parts: list[Part], depth: int = 0) -> list[list[Part]]:
                 inner.extend(_alternatives(parts[left + 1 : right], depth + 1))
                 if len(inner) > MOST_ALTERNATIVES:
                     return inner
-        else:
-            inner = _sequence(parts[start + 1 : end])
-        if inner is None:
-            continue
+        elif any(_is(one, ",") for one in parts[start + 1 : end]):  # `{{a,b}..c}`: one alternative, without its braces
+            inner = _alternatives(parts[start + 1 : end], depth + 1)
+        else:  # what is no sequence stays as it is, with the braces in it
+            inner = _sequence(parts[start + 1 : end]) or [parts[start : end + 1]]
         tails = _alternatives(parts[end + 1 :], depth + 1)
         if len(inner) * len(tails) > MOST_ALTERNATIVES:
             return [[]] * (MOST_ALTERNATIVES + 1)
@@ -173,7 +173,8 @@ def _group(parts: list[Part], start: int) -> tuple[int | None, list[int]]:
         elif not depth:
             if _is(parts[index], ","):
                 commas.append(index)
-            dots = dots or ".." in parts[index].text
+            closes = index + 1 < len(parts) and _is(parts[index + 1], "}")
+            dots = dots or ".." in (parts[index].text[:-1] if closes else parts[index].text)
     return None, []
 
 
