@@ -24,7 +24,7 @@ from handrail import Session
 from handrail.approval import unix_socket
 from handrail.approval.client import Approvers
 from handrail.model import Answer, Question
-from tests.command import TIMEOUT, Driver, handrail, surroundings
+from tests.command import TIMEOUT, Driver, handrail_process, surroundings
 from tests.mcp.stdio_client import RawClient, said
 
 Attach = Callable[..., pexpect.spawn]
@@ -294,7 +294,7 @@ def test_commands_without_a_terminal_ask_there_too(project: Path, attach: Attach
     def ask() -> None:
         if verb == "call":
             words = ("Write", "--mode", "ask", "file_path=new.txt", "content=made")
-            answers.append(handrail("call", *words, cwd=project).returncode)
+            answers.append(handrail_process("call", *words, cwd=project).returncode)
         else:
             driver = Driver("--mode", "ask", cwd=project)
             done = driver.ask({"tool": "Write", "arguments": {"file_path": "new.txt", "content": "made"}})

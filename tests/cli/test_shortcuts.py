@@ -34,7 +34,7 @@ def test_a_session_that_was_warmed_has_what_its_first_call_needs(tmp_path: Path)
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
     warm = "from handrail import Session; s = Session('.'); s.warm()"
     call = f"{warm}; assert s.call('Read', {{'file_path': 'a.txt'}}).ok"
-    assert {"pydantic", "handrail.tools.read"} <= loaded(warm, tmp_path)
+    assert {"handrail.tools.arguments", "handrail.tools.read"} <= loaded(warm, tmp_path)
     assert not {name for name in loaded(call, tmp_path) - loaded(warm, tmp_path) if name.startswith("pydantic")}
 
 

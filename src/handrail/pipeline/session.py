@@ -96,7 +96,7 @@ class Session:
         self._state = state = state_directory(settings.state)
         self._artefacts = Artefacts(os.path.join(state, "artefacts"), settings.artefact_bytes)
         artefacts = Root(self._artefacts.directory, writable=False, alias=ALIAS)
-        self.workspace = Workspace([Root(os.fspath(root)), *roots, artefacts])
+        self.workspace = self._open_workspace([Root(os.fspath(root)), *roots, artefacts])
         self.tracker = Tracker()
         self._has_own_policy = policy is not None
         self._rules = () if policy is not None else (*_load_rules(root, state), *rules)
@@ -124,6 +124,10 @@ class Session:
         self._opening = threading.Lock()
         self._closed = False
         self._swept = threading.Event()
+
+    def _open_workspace(self, roots: Sequence[Root]) -> Workspace:
+        """The files of this session; a session on files that are not only on the disk has another kind."""
+        return Workspace(roots)
 
     def __enter__(self) -> Session:
         return self

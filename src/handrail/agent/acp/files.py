@@ -181,13 +181,11 @@ class EditorSession(Session):
         approve: Approve | None = None,
         **options: Unpack[SessionOptions],
     ) -> None:
+        self._editor = editor
         super().__init__(root, approve=approve, **options)
-        self._disk = self.workspace
-        self.workspace = EditorWorkspace(self._disk.roots, editor, self.settings.legacy_encoding)
 
-    def close(self) -> None:
-        super().close()
-        self._disk.close()
+    def _open_workspace(self, roots: Sequence[Root]) -> Workspace:
+        return EditorWorkspace(roots, self._editor, self.settings.legacy_encoding)
 
 
 def _named(path: WorkPath) -> str:
