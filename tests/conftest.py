@@ -50,9 +50,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(autouse=True)
 def _private_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """State, configuration and rules of the tests stay with the tests, also in the processes they start."""
-    monkeypatch.setenv("HANDRAIL_STATE", str(tmp_path_factory.mktemp("state")))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+    """State, configuration and rules of the tests stay with the tests, also in the processes they start.
+
+    They lie apart from the folders of the tests: to hide a directory, Landlock needs a rule for each of its neighbours.
+    """
+    private = tmp_path_factory.getbasetemp() / "private"
+    private.mkdir(exist_ok=True)
+    for variable, name in (("HANDRAIL_STATE", "state-"), ("XDG_CONFIG_HOME", "config-")):
+        monkeypatch.setenv(variable, tempfile.mkdtemp(prefix=name, dir=private))
     monkeypatch.delenv("HANDRAIL_CONFIG", raising=False)
 
 
