@@ -1,4 +1,4 @@
-"""What a small call costs, and in which room of the house the time goes."""
+"""What a small call costs, and in which part of the package the time goes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ from benchmarks.editing import bare_write, contents, editor
 from benchmarks.measure import Line, Scale, contest, slower
 from handrail import Session, Settings
 
-ROOMS = {
+PACKAGES = {
     "workspace.py": "boundary (paths, opening)",
-    "kernel.py": "boundary (paths, opening)",
+    "system_calls.py": "boundary (paths, opening)",
     "files/pages.py": "reading and splitting",
-    "files/stored.py": "reading and hashing",
+    "files/versions.py": "reading and hashing",
     "files/": "locks and the atomic write",
     "text/diff.py": "diff and snippet",
     "text/": "encoding, matching, splicing",
-    "dialects/": "wording",
+    "dialects/": "rendering",
+    "pipeline/render.py": "rendering",
+    "tools/arguments.py": "arguments",
+    "pipeline/parse.py": "arguments",
     "tools/": "the tool itself",
-    "arguments.py": "arguments",
-    "tool.py": "arguments",
     "tracker.py": "what was seen",
-    "guard.py": "what was seen",
-    "session.py": "the corridor",
+    "policy/": "rules",
+    "secrets/": "rules",
+    "journal/": "the journal",
+    "pipeline/": "the pipeline",
 }
 
 
@@ -51,12 +54,12 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
         yield slower("Read a file of 19 lines, against open, read, split", times["read"], times["open"])
         yield slower("Edit it without syncing, against a bare atomic write", times["edit"], times["bare"])
         for name, run in (("Read", read), ("Edit", editor(session, "small.txt", 1000))):
-            parts = ", ".join(f"{room} {part:.0%}" for room, part in breakdown(run, scale.calls) if part >= 0.02)
+            parts = ", ".join(f"{package} {part:.0%}" for package, part in breakdown(run, scale.calls) if part >= 0.02)
             yield Line(f"Where a small {name} spends its time", parts)
 
 
 def breakdown(run: Callable[[], object], calls: int) -> list[tuple[str, float]]:
-    """The share of each room in the profile; what a room calls of Python's library is counted as the room's."""
+    """The share of each package in the profile; what it calls of Python's library is counted as its own."""
     profile = cProfile.Profile()
     profile.enable()
     for _ in range(calls):
@@ -65,19 +68,19 @@ def breakdown(run: Callable[[], object], calls: int) -> list[tuple[str, float]]:
     stats = pstats.Stats(profile).stats  # type: ignore[attr-defined]
     spent: dict[str, float] = {}
     for function, (_, _, own, _, callers) in stats.items():
-        room = _room(function[0])
-        if room or not callers:
-            spent[room or "other"] = spent.get(room or "other", 0.0) + own
+        package = _package(function[0])
+        if package or not callers:
+            spent[package or "other"] = spent.get(package or "other", 0.0) + own
             continue
         for caller, (_, _, part, _) in callers.items():
-            above = _room(caller[0]) or _above(caller, stats)
+            above = _package(caller[0]) or _above(caller, stats)
             spent[above] = spent.get(above, 0.0) + part
     total = sum(spent.values())
-    return sorted(((room, part / total) for room, part in spent.items()), key=lambda item: -item[1])
+    return sorted(((package, part / total) for package, part in spent.items()), key=lambda item: -item[1])
 
 
 def _above(function: tuple[str, int, str], stats: dict[Any, Any]) -> str:
-    """The room that a function of the library works for: of all that call it, the one that calls it most."""
+    """The package that a function of the library works for: of all that call it, the one that calls it most."""
     seen = {function}
     while function in stats:
         callers = [caller for caller in stats[function][4] if caller not in seen]
@@ -85,13 +88,13 @@ def _above(function: tuple[str, int, str], stats: dict[Any, Any]) -> str:
             break
         function = max(callers, key=lambda caller: stats[function][4][caller][3])
         seen.add(function)
-        if room := _room(function[0]):
-            return room
+        if package := _package(function[0]):
+            return package
     return "other"
 
 
-def _room(file: str) -> str:
+def _package(file: str) -> str:
     _, found, inner = file.replace("\\", "/").rpartition("/handrail/")
     if not found:
         return ""
-    return next((room for start, room in ROOMS.items() if inner.startswith(start)), "other")
+    return next((package for start, package in PACKAGES.items() if inner.startswith(start)), "other")

@@ -1,4 +1,4 @@
-"""Handrail: the hands of a coding agent.
+"""Handrail: the file and command tools of a coding agent.
 
     from handrail import Session
 
