@@ -19,9 +19,10 @@ from handrail.policy import AllowAll
 from tests import sizes
 
 # The same examples in every run, so that a change and not chance decides; HANDRAIL_RANDOM=1 looks for new ones.
-hypothesis.settings.register_profile("same", derandomize=True)
-if not os.environ.get("HANDRAIL_RANDOM"):
-    hypothesis.settings.load_profile("same")
+# No deadlines: a busy machine is no failure.
+hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("random", deadline=None)
+hypothesis.settings.load_profile("random" if os.environ.get("HANDRAIL_RANDOM") else "same")
 
 # Under `nohup`, or as a job in the background, signals are ignored, and every process that a test starts would inherit
 # that. A handler that does nothing ignores them here too, and gives those processes the default.
