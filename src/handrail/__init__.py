@@ -11,6 +11,8 @@ The names below are the public API. Each is imported when it is first used, so t
 
 from __future__ import annotations
 
+from handrail.version import __version__ as __version__
+
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from handrail.agent.history import History
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
     from handrail.settings.config_file import Config, ConfigError
     from handrail.settings.config_file import load as load_config
     from handrail.workspace import Root
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "Agent": "agent.loop",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from handrail import Call, Result, Session, Settings
+from tests.command import TIMEOUT
 
 
 def test_callbacks_get_each_call_and_its_result(tmp_path: Path) -> None:
@@ -47,3 +50,44 @@ def test_the_logger_reports_the_start_and_the_end_of_a_call(tmp_path: Path, capl
     started, ended = [record.getMessage() for record in caplog.records if record.name == "handrail"]
     assert started == "LS 7: started"
     assert ended.startswith("LS 7: ok in ")
+
+
+_HALF_IMPORTED = """
+import sys, threading
+from handrail import Session
+
+entered, finish = threading.Event(), threading.Event()
+sys.gates = entered, finish
+with Session(sys.argv[1], journal=None) as session:
+    session.call("LS", {"path": "."})
+    assert "logging" not in sys.modules, "the test needs a process that has not imported it"
+    sys.path.insert(0, sys.argv[2])
+    importing = threading.Thread(target=__import__, args=("logging",))
+    importing.start()
+    entered.wait()
+    threading.Timer(0.3, finish.set).start()
+    print(session.call("LS", {"path": "."}, id="7").status)
+importing.join()
+print(*sys.modules["logging"].records)
+"""
+_SLOW_LOGGING = """
+import sys
+entered, finish = sys.gates
+entered.set()
+finish.wait()
+records = []
+class Logger:
+    def debug(self, message, *facts):
+        records.append(message % facts)
+getLogger = lambda name: Logger()
+"""
+
+
+def test_a_call_waits_for_a_logging_module_that_another_thread_is_importing(tmp_path: Path) -> None:
+    workspace, modules = tmp_path / "workspace", tmp_path / "modules"
+    workspace.mkdir()
+    modules.mkdir()
+    (modules / "logging.py").write_text(_SLOW_LOGGING)
+    command = [sys.executable, "-c", _HALF_IMPORTED, str(workspace), str(modules)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+    assert run.stdout.startswith("ok\nLS 7: started LS 7: ok in "), run.stderr

@@ -316,5 +316,5 @@ def test_the_probe_proves_each_layer_and_leaves_nothing_behind(tmp_path: Path, m
     layers = {layer.name: layer for layer in probe()}
     assert list(layers) == ["bubblewrap", "landlock", "seccomp"]
     for layer in layers.values():
-        assert layer.why and (layer.works or layer.mend), json.dumps([layer.name, layer.why])
+        assert layer.why and (layer.works or layer.fix), json.dumps([layer.name, layer.why])
     assert os.listdir(tmp_path) == []

@@ -101,7 +101,7 @@ def _run_command(words: list[str]) -> int:
         write(_help())
         return 0
     if first == "--version":
-        from handrail import __version__
+        from handrail.version import __version__
 
         write(f"handrail {__version__}\n")
         return 0

@@ -235,4 +235,4 @@ def _sandbox() -> Iterator[Check]:
     from handrail.shell.sandbox.choose import probe
 
     for layer in probe():
-        yield Check(layer.name, layer.works, escape(layer.why), layer.mend)
+        yield Check(layer.name, layer.works, escape(layer.why), layer.fix)

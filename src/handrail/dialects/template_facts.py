@@ -1,7 +1,7 @@
-"""Which facts a sentence of a dialect may name, read off the source of the house: nothing is written down twice.
+"""The facts that a template of a dialect may name, for `handrail dialects check`.
 
-The reading is generous: every name that a file tells anywhere counts for the sentences that the file says. What it
-does not find, nobody tells.
+Notes declare their facts. Those of tools and errors are read from the source, generously: every name that a file passes
+on anywhere counts for the templates that it fills.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from functools import cache
 from pathlib import Path
 
 from handrail import tools
+from handrail.tools.notes import all_notes
 
-_HOUSE = Path(__file__).parent.parent
+_PACKAGE = Path(__file__).parent.parent
 _ALWAYS = frozenset({"tool", "verb", "path"})
 """Told of every failure."""
 _OUTCOME = frozenset({"notes", "path", "diff", "applied", "mtime_ms", "content", "ok", "error"})
@@ -71,11 +72,11 @@ def _code(kind: ast.ClassDef) -> Iterator[str]:
 
 
 @cache
-def _house() -> Mapping[str, _Source]:
-    """Every file of the house but the doors, by its module."""
+def _sources() -> Mapping[str, _Source]:
+    """Every file below the interfaces, by its module."""
     found = {}
-    for path in sorted(_HOUSE.rglob("*.py")):
-        parts = path.relative_to(_HOUSE).with_suffix("").parts
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        parts = path.relative_to(_PACKAGE).with_suffix("").parts
         if parts[0] not in ("cli", "mcp", "integrations", "agent", "web"):
             found[".".join(("handrail", *parts))] = _source(path)
     return found
@@ -84,22 +85,21 @@ def _house() -> Mapping[str, _Source]:
 @cache
 def codes() -> Mapping[str, str]:
     """Every failure: its code, and the name of its class."""
-    return {code: name for source in _house().values() for code, name in source.codes.items()}
+    return {code: name for source in _sources().values() for code, name in source.codes.items()}
 
 
 @cache
 def of_error(code: str) -> frozenset[str]:
     """What is told of a failure of this code."""
     name = codes()[code]
-    told = [source.told for source in _house().values() if name in source.mentions]
+    told = [source.told for source in _sources().values() if name in source.mentions]
     return frozenset(_ALWAYS.union(*told))
 
 
 @cache
 def of_note(code: str) -> frozenset[str]:
-    """What is told of a note of this code."""
-    told = [source.told for source in _house().values() if code in source.mentions]
-    return frozenset().union(*told)
+    """The facts that the note of this code declares."""
+    return next((note.names() for note in all_notes() if note.code == code), frozenset())
 
 
 @cache
@@ -107,14 +107,14 @@ def of_tool(tool_id: str) -> frozenset[str]:
     """What is told of the answers of a tool, by its file and by those that it works with."""
     if tool_id not in tools.ids():  # of another package
         return frozenset()
-    house = _house()
+    sources = _sources()
     waiting, seen = [f"handrail.tools.{tool_id}"], set[str]()
     while waiting:
         module = waiting.pop()
-        if module in seen or module not in house:
+        if module in seen or module not in sources:
             continue
         seen.add(module)
         waiting += [
-            other for other in house[module].imports if other.startswith(("handrail.tools.", "handrail.search"))
+            other for other in sources[module].imports if other.startswith(("handrail.tools.", "handrail.search"))
         ]
-    return frozenset(_OUTCOME.union(*(house[module].told for module in seen)))
+    return frozenset(_OUTCOME.union(*(sources[module].told for module in seen)))

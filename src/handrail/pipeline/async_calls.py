@@ -162,5 +162,8 @@ async def _wait_until_done(waited: asyncio.Future[Any]) -> None:
 
 def _shielded() -> AbstractContextManager[object]:
     """Shield the wait from anyio, whose scopes cancel a task again and again."""
-    anyio = sys.modules.get("anyio")
-    return anyio.CancelScope(shield=True) if anyio else nullcontext()
+    if "anyio" not in sys.modules:
+        return nullcontext()
+    import anyio  # waits for another thread that is importing it just now
+
+    return anyio.CancelScope(shield=True)

@@ -33,6 +33,9 @@ class Events:
 
 
 def _log(message: str, call: Call, *facts: object) -> None:
-    # Slow to import: a host that has not imported it does not read its records either.
-    if logging := sys.modules.get("logging"):
+    # Slow to import: a host that has not imported it does not read its records either. The import waits for another
+    # thread that is importing it just now.
+    if "logging" in sys.modules:
+        import logging
+
         logging.getLogger("handrail").debug(message, call.tool, call.id or "-", *facts)

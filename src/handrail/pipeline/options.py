@@ -29,7 +29,7 @@ def check_options(
         raise ValueError("give either a policy, or a mode and rules: a policy of your own knows neither")
     if policy is not None and (isinstance(policy, type) or not callable(getattr(policy, "judge", None))):
         raise _wrong(
-            "policy", "an object with a method judge(touches) that returns a Verdict, such as AllowAll()", policy
+            "policy", "an object with a method judge(accesses) that returns a Verdict, such as AllowAll()", policy
         )
     if approve is not None and not callable(approve):
         raise _wrong("approve", "a function that takes a Question and returns True, False or an Answer", approve)

@@ -152,7 +152,7 @@ class Session:
         return self._journal.open()
 
     def warm(self) -> None:
-        """Import now what the first call would wait for: pydantic, and the tool that the dialect names first."""
+        """Import now what the first call would wait for: the tool that the dialect names first."""
         for name in self.dialect.core[:1]:
             self.dialect.spec(name)
 
@@ -208,8 +208,8 @@ class Session:
         if not isinstance(self.journal, SqliteJournal):
             raise CannotUndo("this session keeps no journal")
         saving = Saving(self.settings.durable, self.settings.hard_links)
-        hands = UndoContext(self.workspace, self._services.locks, saving, self.settings.most_edit_bytes, self.origin)
-        return undo(self.journal, hands, call=call, since=since, session=session, dry_run=dry_run)
+        context = UndoContext(self.workspace, self._services.locks, saving, self.settings.most_edit_bytes, self.origin)
+        return undo(self.journal, context, call=call, since=since, session=session, dry_run=dry_run)
 
     def prepare(self, tool: str, arguments: Mapping[str, Any] | str | None = None) -> Judged:
         """A call as far as it goes without changing anything; raises `ToolError`."""

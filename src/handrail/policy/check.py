@@ -87,8 +87,8 @@ def _built_in(rule: Rule, built_in: BuiltInPaths, root: str, home: str) -> str:
         if guard is None or (guard.tier == "deny" and rule.exact):
             return ""
         names.add(guard.text)
-    mend = "; spell out the name of the file" if names == {"secrets"} else ""
-    return f"the built-in guard of {' and '.join(sorted(names))} stands before it{mend}"
+    hint = "; spell out the name of the file" if names == {"secrets"} else ""
+    return f"the built-in guard of {' and '.join(sorted(names))} stands before it{hint}"
 
 
 def _samples(rule: Rule, root: str, home: str) -> list[str]:

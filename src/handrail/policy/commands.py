@@ -21,7 +21,7 @@ _KEYWORD = re.compile("if|then|else|elif|fi|case|esac|for|select|while|until|do|
 
 
 class BadCommandPattern(ValueError):
-    """A pattern for commands that cannot be understood: what is wrong, and the mend."""
+    """A pattern for commands that cannot be understood: what is wrong, and the fix."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@
     ~/.config/handrail/approved.toml   what the user has approved for good, when asked
     handrail.toml                      the project's: it tightens freely, and loosens nothing until it is trusted
 
-A missing file is fine. A mistake in one is named with file, line and mend, and no session is opened: never "no policy".
+A missing file is fine. A mistake in one is named with file, line and fix, and no session is opened: never "no policy".
 """
 
 from __future__ import annotations
@@ -147,8 +147,8 @@ def _read(path: str, owner: int | None) -> bytes | None:
         if stat.S_IFMT(found.st_mode) not in (stat.S_IFREG, stat.S_IFCHR):  # /dev/null will do
             raise PolicyError(f"{escape(path)}: not a file; rules are a TOML file, or none")
         if owner is not None and (found.st_uid != owner or found.st_mode & 0o022):
-            mend = f"`chown root {escape(path)} && chmod 644 {escape(path)}`"
-            raise PolicyError(f"{escape(path)}: others than root could change it; {mend}")
+            hint = f"`chown root {escape(path)} && chmod 644 {escape(path)}`"
+            raise PolicyError(f"{escape(path)}: others than root could change it; {hint}")
         raw = file.read(_MOST_BYTES + 1)
     if len(raw) > _MOST_BYTES:
         raise PolicyError(f"{escape(path)}: more than {_MOST_BYTES >> 20} MB; rules are a few lines of TOML")

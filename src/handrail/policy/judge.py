@@ -385,8 +385,8 @@ class RulePolicy:
         why = WHY[what].format(target=escape(access.target), doubt=access.doubt)
         idle = self._idle.find(access) if not access.doubt else None
         if idle:
-            mend = "a locked system file stands above it" if self._locked else "run `handrail policy trust` to count it"
-            why += f"; {idle.source} would allow it, but does not count: {mend}"
+            hint = "a locked system file stands above it" if self._locked else "run `handrail policy trust` to count it"
+            why += f"; {idle.source} would allow it, but does not count: {hint}"
         return Verdict(decision, f"mode {self.mode}: {what}", why, "", self._line(access))
 
     def _line(self, access: Access) -> str:

@@ -87,8 +87,8 @@ def from_table(table: Mapping[str, Any]) -> Rule:
     for key in table:
         if key not in _KEYS:
             near = get_close_matches(key, _KEYS, n=1)
-            mend = f"did you mean {near[0]}?" if near else f"known are {', '.join(_KEYS)}"
-            raise BadRule(f"there is no such key; {mend}", key)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(_KEYS)}"
+            raise BadRule(f"there is no such key; {hint}", key)
     if "rule" in table:
         return _in_line(table)
     actions = _actions(table)
@@ -146,8 +146,8 @@ def from_line(line: str, tier: str = "", *, project: bool = True) -> Rule:
     tool, inner = found[1], found[2]
     if tool not in _TOOLS:
         near = get_close_matches(tool, _TOOLS, n=1)
-        mend = f"did you mean {near[0]}?" if near else f"known are {', '.join(_TOOLS)}"
-        raise BadRule(f"there are no rules for {escape(tool)}; {mend}")
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(_TOOLS)}"
+        raise BadRule(f"there are no rules for {escape(tool)}; {hint}")
     if inner is not None and not inner.strip():
         raise BadRule(f"the pattern is empty; write {tool} without brackets to speak of all")
     decision = cast("Decision", tier)

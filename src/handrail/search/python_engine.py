@@ -25,7 +25,6 @@ _LONG = 8 << 20
 _WHOLE = 64 << 20
 """Files larger than this are not searched across lines."""
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_LITTLE = 256
 _STRAY = re.compile("[\udc80-\udcff]")
 
 

@@ -114,8 +114,8 @@ class _Checked:
         for key in table:
             if key not in known:
                 near = difflib.get_close_matches(key, known, n=1)
-                mend = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-                raise self.wrong(above + key, f"there is no such key; {mend}")
+                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+                raise self.wrong(above + key, f"there is no such key; {hint}")
 
     def _fields(self, name: str, above: Mapping[str, Any], wanted: type[Settings | AgentSettings]) -> dict[str, Any]:
         """A table whose keys are the fields of a class."""

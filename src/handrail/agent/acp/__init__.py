@@ -15,12 +15,12 @@ import secrets
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Unpack, cast
 
-from handrail import __version__
 from handrail.agent.acp.files import Editor, EditorSession
 from handrail.agent.acp.turn import Conversation
 from handrail.errors.extras import needs
 from handrail.pipeline.async_calls import AsyncCalls, in_callers_loop
 from handrail.pipeline.session_options import SessionOptions
+from handrail.version import __version__
 from handrail.workspace import Root
 
 with needs("acp"):

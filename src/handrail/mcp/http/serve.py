@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from handrail import __version__
 from handrail.mcp.http import principals
 from handrail.mcp.http.principals import Principal, Principals
 from handrail.text.display import escape
+from handrail.version import __version__
 from handrail.workspace import Root
 
 if TYPE_CHECKING:

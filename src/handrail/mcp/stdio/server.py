@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import sys
 
-from handrail import __version__
 from handrail.mcp import protocol
 from handrail.mcp.protocol import Fault, Message
 from handrail.mcp.stdio.channel import Channel
+from handrail.version import __version__
 from handrail.wire.mcp import FRESHNESS, definition
 
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`

@@ -77,7 +77,7 @@ class Layer:
     works: bool
     why: str
     """What was proven, or what is missing."""
-    mend: str = ""
+    fix: str = ""
 
 
 def probe() -> list[Layer]:
@@ -86,47 +86,47 @@ def probe() -> list[Layer]:
 
 
 def _bubblewrap() -> Layer:
-    mend = (
+    fix = (
         "install bubblewrap, and allow user namespaces (Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0)"
     )
-    return _layer("bubblewrap", BubblewrapBoundary, _WORDS, mend)
+    return _layer("bubblewrap", BubblewrapBoundary, _WORDS, fix)
 
 
 def _landlock() -> Layer:
-    mend = "Linux 6.2 or later, with landlock among the security modules that are switched on at boot (lsm=)"
+    fix = "Linux 6.2 or later, with landlock among the security modules that are switched on at boot (lsm=)"
     found = landlock.version()
     if found < landlock.LEAST:
         why = (
             f"version {found} of the kernel's interface, {landlock.LEAST} is needed" if found else "the kernel has none"
         )
-        return Layer("landlock", False, why, mend)
-    proven = _layer("landlock", LandlockBoundary, ("outside", "truncate", "hidden", "environ"), mend)
+        return Layer("landlock", False, why, fix)
+    proven = _layer("landlock", LandlockBoundary, ("outside", "truncate", "hidden", "environ"), fix)
     why = f"version {found} of the kernel's interface; {proven.why}"
     if proven.works:
         why += "; inside the workspace it hides nothing from programs: what may not be read there is up to policy"
-    return Layer(proven.name, proven.works, why, proven.mend)
+    return Layer(proven.name, proven.works, why, proven.fix)
 
 
 def _seccomp() -> Layer:
-    mend = "Linux on x86_64, arm64, riscv64 or loongarch64, with CONFIG_SECCOMP_FILTER"
+    fix = "Linux on x86_64, arm64, riscv64 or loongarch64, with CONFIG_SECCOMP_FILTER"
     if not seccomp.supported():
-        return Layer("seccomp", False, "there is no filter for this kind of machine", mend)
-    return _layer("seccomp", LandlockBoundary, ("tcp", "udp", "abstract", "namespace"), mend)
+        return Layer("seccomp", False, "there is no filter for this kind of machine", fix)
+    return _layer("seccomp", LandlockBoundary, ("tcp", "udp", "abstract", "namespace"), fix)
 
 
 def _layer(
-    name: str, make: Callable[[Confinement], BubblewrapBoundary | LandlockBoundary], forbidden: Iterable[str], mend: str
+    name: str, make: Callable[[Confinement], BubblewrapBoundary | LandlockBoundary], forbidden: Iterable[str], fix: str
 ) -> Layer:
     try:
         got = _try(make)
     except (OSError, TooWide, BrokenExecutor, ValueError, subprocess.SubprocessError) as error:
-        return Layer(name, False, str(error), mend)
+        return Layer(name, False, str(error), fix)
     checked = list(forbidden)
     broken = [_WORDS[key] for key in checked if got[key]]
     if not got["inside"]:
         broken.append("a file inside could not be written")
     if broken:
-        return Layer(name, False, "tried, and it does not hold: " + ", ".join(broken), mend)
+        return Layer(name, False, "tried, and it does not hold: " + ", ".join(broken), fix)
     return Layer(name, True, f"tried, and refused as it should be: {', '.join(checked)}")
 
 
