@@ -13,144 +13,33 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handrail.text.document import Splice
+from handrail.text.json_spans import Item, read_document_with_comments
 
-_SPACE = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
-_SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null")
-_MOST_DIGITS = 4000
 _REST_OF_LINE = re.compile(r"[ \t]*(?:/\*[^\r\n]*?\*/[ \t]*)*(?://[^\r\n]*)?(?=\r|\n|$)")
-_STRINGS = json.JSONDecoder()
-_DEEPEST = 200
 
 
 class Broken(ValueError):
     """A configuration that cannot be read, and why."""
 
 
-@dataclass(slots=True)
-class Node:
-    """A value, and where it stands."""
-
-    start: int
-    end: int = 0
-    value: Any = None
-    members: list[Member] | None = None
-    """Of an object: what it holds, in order."""
-
-
-@dataclass(slots=True)
-class Member:
-    key: str
-    start: int
-    node: Node
-    comma: int = -1
-    """Where the comma behind it stands, if there is one."""
-
-
-def parse(text: str) -> Node | None:
-    """The value of a file; None if it holds nothing at all."""
-    scan = _Scan(text)
-    if scan.skip() == len(text):
-        return None
-    node = scan.value(0)
-    if scan.skip() != len(text):
-        raise scan.broken("there is more after the end")
-    if node.members is None:
+def parse(text: str) -> Item | None:
+    """The object in a file; None if it holds nothing at all."""
+    try:
+        root = read_document_with_comments(text)
+    except json.JSONDecodeError as error:
+        raise Broken(f"line {error.lineno}: {error.msg}") from None
+    if root and not isinstance(root.value, dict):
         raise Broken("it is not an object")
-    return node
+    return root
 
 
-@dataclass(slots=True)
-class _Scan:
-    text: str
-    at: int = 0
-
-    def broken(self, why: str) -> Broken:
-        return Broken(f"line {self.text.count(chr(10), 0, self.at) + 1}: {why}")
-
-    def skip(self) -> int:
-        found = _SPACE.match(self.text, self.at)
-        assert found
-        self.at = found.end()
-        return self.at
-
-    def value(self, depth: int) -> Node:
-        self.skip()
-        node = Node(self.at)
-        first = self.text[self.at : self.at + 1]
-        if depth > _DEEPEST:
-            raise self.broken("it is nested too deeply")
-        if first == "{":
-            self._object(node, depth)
-        elif first == "[":
-            node.value = []
-            self._items("]", lambda: node.value.append(self.value(depth + 1).value))
-        elif first == '"':
-            node.value = self._string()
-        elif (found := _SCALAR.match(self.text, self.at)) and found.end() - self.at <= _MOST_DIGITS:
-            node.value, self.at = json.loads(found[0]), found.end()
-        else:
-            raise self.broken(f"{first!r} is no value" if first else "it ends too early")
-        node.end = self.at
-        return node
-
-    def _object(self, node: Node, depth: int) -> None:
-        members: list[Member] = []
-
-        def member() -> None:
-            start = self.at
-            if self.text[start : start + 1] != '"':
-                raise self.broken("a name in double quotes is expected")
-            key = self._string()
-            self.skip()
-            self._take(":")
-            members.append(Member(key, start, self.value(depth + 1)))
-
-        commas = self._items("}", member)
-        for one, comma in zip(members, commas, strict=False):
-            one.comma = comma
-        node.members = members
-        node.value = {one.key: one.node.value for one in members}
-
-    def _items(self, close: str, item: Any) -> list[int]:
-        """What stands between two brackets; returns where the commas are."""
-        commas = []
-        self.at += 1
-        self.skip()
-        while self.text[self.at : self.at + 1] != close:
-            item()
-            self.skip()
-            if self.text[self.at : self.at + 1] == ",":
-                commas.append(self.at)
-                self.at += 1
-                self.skip()
-            elif self.text[self.at : self.at + 1] != close:
-                raise self.broken(f"a comma or {close!r} is expected")
-        self.at += 1
-        return commas
-
-    def _string(self) -> str:
-        try:
-            found, self.at = _STRINGS.raw_decode(self.text, self.at)
-        except json.JSONDecodeError as error:
-            raise self.broken(error.msg) from None
-        return str(found)
-
-    def _take(self, wanted: str) -> None:
-        if self.text[self.at : self.at + 1] != wanted:
-            raise self.broken(f"{wanted!r} is expected")
-        self.at += 1
-
-
-def find(root: Node | None, keys: Sequence[str]) -> Member | None:
-    """The member at the end of these keys."""
-    node, found = root, None
+def find(root: Item | None, keys: Sequence[str]) -> Item | None:
+    """The value at the end of these keys."""
     for key in keys:
-        named = [one for one in (node.members or ()) if one.key == key] if node else []
-        if not named:
-            return None
-        found = named[-1]  # of two with one name the last one counts, in every reader
-        node = found.node
-    return found
+        members = root.inside if root and isinstance(root.value, dict) else ()
+        # Of two members with the same name the last one counts, in every reader.
+        root = next((member for member in reversed(members) if member.key == key), None)
+    return root
 
 
 def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> list[Splice]:
@@ -163,18 +52,18 @@ def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> list[Splice
         return [Splice(at, at, style.dumped(whole, "") + style.newline)]
     there = find(root, keys)
     if there:
-        if there.node.value == value:
+        if there.value == value:
             return []
         own = style.indent_at(text, there.start)
-        return [Splice(there.node.start, there.node.end, style.dumped(value, own))]
+        return [Splice(there.at, there.end, style.dumped(value, own))]
     node = root
     for depth, key in enumerate(keys):
-        if node.members is None:
+        if not isinstance(node.value, dict):
             raise Broken(f"{'.'.join(keys[:depth])} is not an object")
         inner = find(node, [key])
         if inner is None:
             return _added(text, node, style, key, _nested(keys[depth + 1 :], value))
-        node = inner.node
+        node = inner
     raise AssertionError("unreachable")
 
 
@@ -185,20 +74,19 @@ def take(text: str, keys: Sequence[str], empty_too: int) -> list[Splice]:
         return []
     while empty_too and len(keys) > 1:
         around = find(root, keys[:-1])
-        if around is None or len(around.node.members or ()) > 1 or "/" in _between(text, around.node):
+        if around is None or len(around.inside) > 1 or "/" in _between(text, around):
             break
         keys, empty_too = keys[:-1], empty_too - 1
-    above, there = find(root, keys[:-1]), find(root, keys)
-    holder = above.node if above else root
+    holder, there = find(root, keys[:-1]), find(root, keys)
     return _removed(text, holder, there) if holder and there else []
 
 
-def _between(text: str, node: Node) -> str:
-    """What stands in an object besides its members."""
-    left, at = "", node.start + 1
-    for one in node.members or ():
-        left += text[at : one.start]
-        at = one.node.end
+def _between(text: str, node: Item) -> str:
+    """The text of an object without its members."""
+    left, at = "", node.at + 1
+    for member in node.inside:
+        left += text[at : member.start]
+        at = member.end
     return left + text[at : node.end - 1]
 
 
@@ -217,12 +105,12 @@ class _Style:
     lines: bool = field(default=True)
 
     @classmethod
-    def of(cls, text: str, root: Node | None) -> _Style:
+    def of(cls, text: str, root: Item | None) -> _Style:
         newline = "\r\n" if "\r\n" in text else "\n"
-        if root is None or not root.members:
+        if root is None or not root.inside:
             return cls(newline)
-        lead = cls().indent_at(text, root.members[0].start)
-        return cls(newline, lead or "  ", "\n" in text[root.start : root.end])
+        lead = cls().indent_at(text, root.inside[0].start)
+        return cls(newline, lead or "  ", "\n" in text[root.at : root.end])
 
     def indent_at(self, text: str, at: int) -> str:
         """The spaces before something that begins its line, or those of the line it stands on."""
@@ -236,23 +124,22 @@ class _Style:
         return made.replace("\n", self.newline + indent)
 
 
-def _added(text: str, holder: Node, style: _Style, key: str, value: Mapping[str, Any]) -> list[Splice]:
-    assert holder.members is not None
+def _added(text: str, holder: Item, style: _Style, key: str, value: Mapping[str, Any]) -> list[Splice]:
     name = json.dumps(key, ensure_ascii=False) + ": "
-    if not holder.members:
-        outer = style.indent_at(text, holder.start)
-        inner = text[holder.start + 1 : holder.end - 1]
-        at = holder.start + 1 + len(inner.rstrip())
+    if not holder.inside:
+        outer = style.indent_at(text, holder.at)
+        inner = text[holder.at + 1 : holder.end - 1]
+        at = holder.at + 1 + len(inner.rstrip())
         if not style.lines:
-            return [Splice(holder.start + 1, holder.start + 1, name + style.dumped(value, ""))]
+            return [Splice(holder.at + 1, holder.at + 1, name + style.dumped(value, ""))]
         made = style.newline + outer + style.unit + name + style.dumped(value, outer + style.unit)
         closed = "" if "\n" in inner[len(inner.rstrip()) :] else style.newline + outer
         return [Splice(at, at, made + closed)]
-    last = holder.members[-1]
-    behind = last.comma + 1 if last.comma >= 0 else last.node.end
+    last = holder.inside[-1]
+    behind = last.comma + 1 if last.comma >= 0 else last.end
     comma = [] if last.comma >= 0 else [Splice(behind, behind, ",")]
     trailing = "," if last.comma >= 0 else ""
-    if "\n" not in text[holder.start : last.start]:
+    if "\n" not in text[holder.at : last.start]:
         one_line = _Style(style.newline, style.unit, lines=False)
         made = f"{trailing and ' '}{name}{one_line.dumped(value, '')}{trailing}"
         return [Splice(behind, behind, made if trailing else ", " + made)]
@@ -265,19 +152,18 @@ def _added(text: str, holder: Node, style: _Style, key: str, value: Mapping[str,
     return [*comma, Splice(at, at, made)]
 
 
-def _removed(text: str, holder: Node, there: Member) -> list[Splice]:
-    assert holder.members is not None
-    number = holder.members.index(there)
+def _removed(text: str, holder: Item, there: Item) -> list[Splice]:
+    number = holder.inside.index(there)
     before = text[: there.start]
     start = len(before.rstrip(" \t"))
     if before[:start].endswith("\n"):
         start -= 2 if before[:start].endswith("\r\n") else 1
-    end = there.comma + 1 if there.comma >= 0 else there.node.end
-    if len(holder.members) == 1:
-        if not (text[holder.start + 1 : start] + text[end : holder.end - 1]).strip():
-            return [Splice(holder.start + 1, holder.end - 1, "")]
+    end = there.comma + 1 if there.comma >= 0 else there.end
+    if len(holder.inside) == 1:
+        if not (text[holder.at + 1 : start] + text[end : holder.end - 1]).strip():
+            return [Splice(holder.at + 1, holder.end - 1, "")]
         return [Splice(start, end, "")]
-    previous = holder.members[number - 1] if number else None
+    previous = holder.inside[number - 1] if number else None
     if there.comma < 0 and previous:  # the last one: the comma before it goes with it
         if previous.comma + 1 >= start:
             return [Splice(previous.comma, end, "")]

@@ -15,29 +15,13 @@ from typing import Any
 
 from handrail.errors import BadNotebook
 from handrail.text.document import Splice
+from handrail.text.json_spans import Item, read_document, read_items
 from handrail.text.lines import ANY_END
 from handrail.text.splice import minimize
 
 FORMAT = 4
 _IDS_SINCE = 5
-_DIGITS = 4_000
-_SPACE = re.compile(r"[ \t\n\r]*")
 _ESCAPE = re.compile(r"\\(?:\\|u(?!00[0-7])[0-9a-fA-F]{4})")
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A member of a JSON object or an element of an array: where it stands, and what it holds."""
-
-    start: int
-    at: int
-    """Where the value begins; for an element, the same as `start`."""
-    end: int
-    value: Any
-    key: str = ""
-    colon: int = 0
-    """Where the key ends."""
-    inside: tuple[Item, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +29,14 @@ class Notebook:
     """A notebook and the place of each cell in its text."""
 
     text: str
-    value: Mapping[str, Any]
-    top: tuple[Item, ...]
+    document: Item
     array: Item
     """The member `cells`."""
+
+    @property
+    def value(self) -> Mapping[str, Any]:
+        value: Mapping[str, Any] = self.document.value
+        return value
 
     @property
     def cells(self) -> tuple[Item, ...]:
@@ -89,72 +77,18 @@ class Layout:
 def parse(text: str) -> Notebook:
     """The notebook that ``text`` is; raises `BadNotebook`."""
     try:
-        start = _space(text, 0)
-        if text[start : start + 1] == "{":
-            top, end = items(text, start, walked="cells")
-        else:
-            top, end = [], _DECODER.raw_decode(text, start)[1]
-        if _space(text, end) != len(text):
-            raise json.JSONDecodeError("Extra data", text, end)
+        document = read_document(text, levels=2)
     except (json.JSONDecodeError, RecursionError) as error:
         raise BadNotebook(broken=str(error)) from None
-    value = {item.key: item.value for item in top}
+    value = document.value if isinstance(document.value, dict) else {}
     major, minor = value.get("nbformat"), value.get("nbformat_minor")
     if type(major) is int and major != FORMAT and major > 0:
         raise BadNotebook(major=major)
-    array = next((item for item in reversed(top) if item.key == "cells"), None)
+    array = next((item for item in reversed(document.inside) if item.key == "cells"), None)
     if major != FORMAT or type(minor) is not int or minor < 0 or not isinstance(value.get("cells"), list):
         raise BadNotebook(other=True)
     assert array is not None
-    return Notebook(text, value, tuple(top), array)
-
-
-def items(text: str, start: int, walked: str = "") -> tuple[list[Item], int]:
-    """What the object or array that begins at ``start`` holds, and its end; the array under ``walked`` item by item."""
-    closing = "}" if text[start] == "{" else "]"
-    found: list[Item] = []
-    position = _space(text, start + 1)
-    if text.startswith(closing, position):
-        return found, position + 1
-    while True:
-        first, key, colon = position, "", 0
-        if closing == "}":
-            if not text.startswith('"', position):
-                raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, position)
-            key, colon = _DECODER.raw_decode(text, position)
-            position = _space(text, _expect(text, colon, ":"))
-        inside: list[Item] = []
-        if walked and key == walked and text.startswith("[", position):
-            inside, end = items(text, position)
-            value: Any = [item.value for item in inside]
-        else:
-            value, end = _DECODER.raw_decode(text, position)
-        found.append(Item(first, position, end, value, key, colon, tuple(inside)))
-        position = _space(text, end)
-        if text.startswith(closing, position):
-            return found, position + 1
-        position = _space(text, _expect(text, position, ","))
-
-
-def _expect(text: str, position: int, sign: str) -> int:
-    position = _space(text, position)
-    if not text.startswith(sign, position):
-        raise json.JSONDecodeError(f"Expecting '{sign}' delimiter", text, position)
-    return position + 1
-
-
-def _space(text: str, position: int) -> int:
-    found = _SPACE.match(text, position)
-    assert found
-    return found.end()
-
-
-def _whole_number(digits: str) -> int:
-    # Python refuses to read longer ones. They stay in the file as they are; only their kind matters here.
-    return int(digits[:_DIGITS])
-
-
-_DECODER = json.JSONDecoder(parse_int=_whole_number)
+    return Notebook(text, document, array)
 
 
 def escapes(text: str) -> bool:
@@ -167,7 +101,7 @@ def layout_of(text: str, item: Item, inside: Sequence[Item], escaped: bool) -> L
     """How the object ``item``, which holds ``inside``, is written."""
     lead = text[item.at + 1 : inside[0].start]
     gap = text[inside[0].end : inside[1].start] if len(inside) > 1 else ""
-    colon = text[inside[0].colon : inside[0].at]
+    colon = text[inside[0].key_end : inside[0].at]
     eol = ANY_END.search(lead)
     if not eol:
         return Layout("", None, "", "", gap or _one_line_comma(colon), colon, escaped)
@@ -209,7 +143,7 @@ def render(value: Any, layout: Layout, indent: str, spelled: Mapping[str, str] |
 def changed(book: Notebook, index: int, new: Mapping[str, Any], drop: frozenset[str], escaped: bool) -> list[Splice]:
     """Give members of one cell new values, add those that are missing, and take away those to ``drop``."""
     text, cell = book.text, book.cells[index]
-    members, _ = items(text, cell.at)
+    members = read_items(text, cell.at)
     layout = layout_of(text, cell, members, escaped)
     found: list[Splice | None] = []
     kept = False
@@ -236,7 +170,7 @@ def _respelled(text: str, member: Item, value: Any, layout: Layout) -> str:
     """A new value in place of an old one: lines that stay keep their spelling, a list on one line stays there."""
     spelled: dict[str, str] = {}
     if isinstance(member.value, list) and member.value:
-        old, _ = items(text, member.at)
+        old = read_items(text, member.at)
         spelled = {item.value: text[item.at : item.end] for item in old if isinstance(item.value, str)}
         if not ANY_END.search(text[member.at : old[0].start]):
             usual = layout.comma if layout.unit is None else _one_line_comma(layout.colon)
@@ -249,12 +183,11 @@ def inserted(book: Notebook, index: int, cell: Mapping[str, Any], escaped: bool)
     """Put a new cell in front of the cell ``index``, or behind the last one."""
     text, array, cells = book.text, book.array, book.cells
     if not cells:
-        start, end = _space(text, 0), len(text.rstrip(" \t\r\n"))
-        top = layout_of(text, Item(start, start, end, book.value), book.top, escaped)
+        top = layout_of(text, book.document, book.document.inside, escaped)
         return [Splice(array.at, array.end, render([dict(cell)], top, top.inner))]
     near = max(0, index - 1)
     model = cells[near]
-    members = items(text, model.at)[0] if isinstance(model.value, dict) else []
+    members = read_items(text, model.at) if isinstance(model.value, dict) else ()
     if members:
         layout = layout_of(text, model, members, escaped)
         keys = [member.key for member in members]
