@@ -57,6 +57,8 @@ class Access:
     its computed words may make it destructive."""
     place: str = ""
     """Of a command: the directory that it runs in, if that is not the workspace, or the job that it is typed for."""
+    script: object = field(default=None, compare=False, repr=False)
+    """Of a command: the parsed command, so that nobody parses it again. It is left out where an access is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ class Question:
         """The question as plain JSON values."""
         return {
             "call": {"tool": self.call.tool, "arguments": dict(self.call.arguments), "id": self.call.id},
-            "accesses": [asdict(access) for access in self.accesses],
+            "accesses": [_access_as_json(access) for access in self.accesses],
             "verdict": asdict(self.verdict),
             "files": [asdict(file) for file in self.files],
             "command": self.command,
@@ -293,6 +295,10 @@ def _plain_fields(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
     of_text = ("str", "Action", "Tier", "Decision")
     read = {"bool": _flag, **dict.fromkeys(of_text, _text)}
     return {one.name: read[str(one.type)](value[one.name]) for one in fields(kind) if str(one.type) in read}
+
+
+def _access_as_json(access: Access) -> dict[str, Any]:
+    return {one.name: getattr(access, one.name) for one in fields(Access) if one.name != "script"}
 
 
 def _access(value: Mapping[str, Any]) -> Access:

@@ -8,6 +8,7 @@ import pytest
 
 from handrail.policy.built_in import BuiltInPaths, built_in_rules
 from handrail.policy.check import find_ineffective_rules
+from handrail.policy.commands import parse_command
 from tests.policy.tables import rules
 
 ROOT, HOME = "/the {a,b} [root]*", "/the/home"
@@ -83,7 +84,7 @@ def test_the_examples_of_the_built_in_rules_hold() -> None:
             for example in examples:
                 seen += 1
                 if guard.command:
-                    assert guard.speaks_of_command(example) is wanted, example
+                    assert guard.speaks_of_command(parse_command(example)) is wanted, example
                     continue
                 path = str(Path(HOME, example[2:]) if example.startswith("~/") else Path(ROOT, example))
                 for action in guard.actions:

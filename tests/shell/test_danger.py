@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from handrail.shell.effects.danger import danger
-from handrail.shell.parser.script import read
+from handrail.shell.parser.parse import parse_script
 
 REFUSED: list[tuple[str, str]] = [
     # another user
@@ -277,7 +277,7 @@ HARMLESS = [
 
 @pytest.mark.parametrize(("script", "kind"), REFUSED)
 def test_a_danger_is_seen_in_every_spelling(script: str, kind: str) -> None:
-    seen = danger(read(script))
+    seen = danger(parse_script(script))
     assert seen is not None
     assert seen.kind == kind
     assert seen.text and seen.why
@@ -285,18 +285,18 @@ def test_a_danger_is_seen_in_every_spelling(script: str, kind: str) -> None:
 
 @pytest.mark.parametrize("script", HARMLESS)
 def test_what_only_looks_like_a_danger_is_none(script: str) -> None:
-    assert danger(read(script)) is None
+    assert danger(parse_script(script)) is None
 
 
 @pytest.mark.parametrize(
     "script", ["echo sudo x | sh", "curl x | bash", "bash f.sh", ". f", "env $X ls", 'eval "$x"', "alias ls=sudo; ls"]
 )
 def test_what_cannot_be_seen_is_a_doubt(script: str) -> None:
-    assert not read(script).proven
+    assert not parse_script(script).proven
 
 
 def test_the_offending_part_is_named() -> None:
-    seen = danger(read("ls; bash -c 'cd x; sudo rm y'"))
+    seen = danger(parse_script("ls; bash -c 'cd x; sudo rm y'"))
     assert seen is not None
     assert (seen.text, seen.why) == ("sudo rm y", "sudo runs commands as another user")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from handrail.shell.effects.danger import danger
 from handrail.shell.effects.effects import FileEffect, effects
-from handrail.shell.parser.script import read
+from handrail.shell.parser.parse import parse_script
 from tests import tracing
 from tests.command import TIMEOUT
 from tests.shell.command_table import DESTRUCTIVE, READ_ONLY
@@ -53,7 +53,7 @@ def test_the_table_is_as_large_as_promised() -> None:
 
 @pytest.mark.parametrize("command", [script for script, _ in REFUSED])
 def test_what_is_refused_everywhere_is_destructive(command: str) -> None:
-    assert danger(read(command)) is not None
+    assert danger(parse_script(command)) is not None
     assert effects(command).tier == "destructive"
 
 
@@ -79,7 +79,7 @@ def test_nothing_dangerous_goes_in_front_of_one(command: str, before: str) -> No
 
 @pytest.mark.parametrize("command", [row[0] for row in SCRIPTS] + HARMLESS)
 def test_a_script_that_is_not_proven_is_never_read_only(command: str) -> None:
-    script = read(command)
+    script = parse_script(command)
     if not script.proven:
         assert effects(command).tier != "read_only"
         assert effects(command).doubts
@@ -192,7 +192,7 @@ def test_variables_count_where_all_their_values_are_known(command: str, files: l
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map(" ".join))
 def test_no_text_is_too_odd(command: str) -> None:
     seen = effects(command)
-    if danger(read(command)):
+    if danger(parse_script(command)):
         assert seen.tier == "destructive"
     assert seen == effects(command)
 
@@ -309,4 +309,4 @@ def test_a_computed_word_is_judged_alike_with_a_directory_for_git(command: str, 
 
 @pytest.mark.parametrize("words", ["diff --no-index /dev/null", "grep --no-index x", "grep --untracked x"])
 def test_git_may_read_any_file_that_is_not_under_version_control(words: str) -> None:
-    assert "read" in effects(read(f"git {words} $(echo .env)")).unproven
+    assert "read" in effects(parse_script(f"git {words} $(echo .env)")).unproven

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from handrail.shell.parser.script import Simple, Word, checked, read
+from handrail.shell.parser.parse import check_syntax, parse_script
+from handrail.shell.parser.script import Simple
+from handrail.shell.parser.words import Word
 from tests import sizes
 from tests.command import TIMEOUT
 from tests.shell.script_rows import ROWS
@@ -32,7 +34,7 @@ def told(simple: Simple) -> str:
 
 @pytest.mark.parametrize(("script", "commands", "state"), ROWS, ids=range(len(ROWS)))
 def test_a_script_comes_to_these_commands(script: str, commands: list[str], state: str) -> None:
-    seen = read(script)
+    seen = parse_script(script)
     assert [told(run) for run in seen.runs] == commands
     assert (f"wrong: {seen.error.message}" if seen.error else "; ".join(seen.doubts)) == state
     assert seen.proven == (state == "")
@@ -45,7 +47,7 @@ def test_the_table_is_as_large_as_promised() -> None:
 @needs_bash
 @pytest.mark.parametrize("row", ROWS, ids=range(len(ROWS)))
 def test_what_is_proven_is_valid_for_bash_and_what_bash_refuses_is_not_proven(row: tuple[str, list[str], str]) -> None:
-    refused = checked(row[0]) is not None
+    refused = check_syntax(row[0]) is not None
     if row[2].startswith("wrong: "):
         assert refused
     elif not row[2]:
@@ -53,7 +55,7 @@ def test_what_is_proven_is_valid_for_bash_and_what_bash_refuses_is_not_proven(ro
 
 
 def test_what_a_command_stands_in_is_told() -> None:
-    runs = read("a; (b) & { c | d; }; if e; then f; fi; for x in y; do g $(h) <(i); done; j() { k; }; `l`").runs
+    runs = parse_script("a; (b) & { c | d; }; if e; then f; fi; for x in y; do g $(h) <(i); done; j() { k; }; `l`").runs
     within = {run.name: run.within for run in runs if run.name}
     assert within["a"] == ()
     assert within["b"] == ("background", "subshell")
@@ -67,7 +69,7 @@ def test_what_a_command_stands_in_is_told() -> None:
 
 
 def test_the_wrappers_that_a_command_was_reached_through_are_told() -> None:
-    runs = read("env A=1 timeout 5 bash -c 'nice x; y'").runs
+    runs = parse_script("env A=1 timeout 5 bash -c 'nice x; y'").runs
     assert [(run.name, run.via) for run in runs] == [
         ("env", ()),
         ("timeout", ("env",)),
@@ -79,62 +81,63 @@ def test_the_wrappers_that_a_command_was_reached_through_are_told() -> None:
 
 
 def test_a_command_and_an_error_know_their_place() -> None:
-    where = read("é;\n  b c").commands[1].where
+    where = parse_script("é;\n  b c").commands[1].where
     assert (where.start, where.end, where.line, where.column) == (5, 8, 2, 3)
-    error = read("a\n  b )\nc").error
+    error = parse_script("a\n  b )\nc").error
     assert error is not None
     assert (error.line, error.column, error.text) == (2, 5, "  b )")
 
 
 def test_a_pattern_keeps_its_special_characters_and_escapes_the_quoted_ones() -> None:
-    word = read(r"ls src/*.p? 'a*'[bc]* x\*").commands[0].words
+    word = parse_script(r"ls src/*.p? 'a*'[bc]* x\*").commands[0].words
     assert [item.pattern for item in word[1:]] == ["src/*.p?", r"a\*[bc]*", r"x\*"]
     assert word[3].fixed == "x*"
-    assert read("ls $x*").commands[0].words[1].pattern is None
+    assert parse_script("ls $x*").commands[0].words[1].pattern is None
 
 
 def test_a_path_before_a_name_is_kept_and_the_name_is_known() -> None:
-    command = read('/usr/bin/env ./x; "$HOME/bin/tool" a').runs
+    command = parse_script('/usr/bin/env ./x; "$HOME/bin/tool" a').runs
     assert [(run.name, run.base) for run in command] == [("/usr/bin/env", "env"), ("./x", "x"), (None, "tool")]
-    assert read("$X/bin/tool").runs[0].base is None  # may split into several words
+    assert parse_script("$X/bin/tool").runs[0].base is None  # may split into several words
 
 
 def test_redirections_say_whether_they_read_or_write_a_file() -> None:
-    items = read("a <r >w >>w 2>&1 >&- &>w >&w <>b 3<&0 <<<t").commands[0].redirections
+    items = parse_script("a <r >w >>w 2>&1 >&- &>w >&w <>b 3<&0 <<<t").commands[0].redirections
     assert [item.reads for item in items] == [True, *[False] * 6, True, False, False]
     assert [item.writes for item in items] == [False, True, True, False, False, True, True, True, False, False]
 
 
 def test_a_value_evaluated_in_a_nested_script_is_doubted_too() -> None:
-    assert not read("x='a[$(b)]'; eval 'echo $((x))'").proven
+    assert not parse_script("x='a[$(b)]'; eval 'echo $((x))'").proven
 
 
 @pytest.mark.parametrize("script", ["((((" * 250_000, "$(" * 60_000, "{ " * 60_000, '"$(' * 40_000, "`" * 100_001])
 def test_a_monstrous_script_is_bounded_and_not_proven(script: str) -> None:
-    assert not read(script).proven
+    assert not parse_script(script).proven
 
 
 @pytest.mark.parametrize("script", ["a;" * 60_000, "{a,b}" * 200, "a " * 60_000, "'" * 100_000, "bash -c " * 5_000])
 def test_a_long_script_is_read_or_doubted(script: str) -> None:
-    read(script)
+    parse_script(script)
 
 
 @needs_bash
 def test_bash_itself_says_what_is_not_valid_and_where() -> None:
-    assert checked("echo a\necho b") is None
-    fault = checked("echo a\necho )\n")
+    assert check_syntax("echo a\necho b") is None
+    fault = check_syntax("echo a\necho )\n")
     assert fault is not None
     assert (fault.line, fault.text) == (2, "echo )")
     assert "syntax error" in fault.message
-    unfinished = checked("if true; then echo")
+    unfinished = check_syntax("if true; then echo")
     assert unfinished is not None
-    assert checked("a\0b") is not None
+    assert check_syntax("a\0b") is not None
 
 
 @needs_bash
 def test_asking_bash_runs_nothing(tmp_path: Path) -> None:
     assert (
-        checked(f"touch {shlex.quote(str(tmp_path / 'made'))}; $(touch {shlex.quote(str(tmp_path / 'made'))})") is None
+        check_syntax(f"touch {shlex.quote(str(tmp_path / 'made'))}; $(touch {shlex.quote(str(tmp_path / 'made'))})")
+        is None
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -147,7 +150,7 @@ plain_words = st.lists(st.text(letters, max_size=12), min_size=1, max_size=5)
 
 @given(plain_words)
 def test_words_quoted_for_a_shell_are_read_back_as_they_were(words: list[str]) -> None:
-    seen = read("run " + " ".join(map(shlex.quote, words)))
+    seen = parse_script("run " + " ".join(map(shlex.quote, words)))
     assert [word.fixed for word in seen.commands[0].words[1:]] == words
     assert seen.proven
 
@@ -181,7 +184,7 @@ def mixed(pieces: list[tuple[object, str, bool]]) -> tuple[str, str]:
 @given(st.lists(quoted_pieces, min_size=1, max_size=4))
 def test_any_mix_of_quotes_is_taken_off_as_bash_does(rows: list[list[tuple[object, str, bool]]]) -> None:
     pairs = [mixed(row) for row in rows]
-    seen = read("run " + " ".join(source for source, _ in pairs))
+    seen = parse_script("run " + " ".join(source for source, _ in pairs))
     assert [word.fixed for word in seen.commands[0].words[1:]] == [text for _, text in pairs]
 
 
@@ -235,7 +238,7 @@ pieces_of_words = st.sampled_from(
 @example("{a}{},b}")
 @example("x{},y{},z}")
 def test_quotes_and_braces_come_to_the_same_words_as_in_bash(arguments: str) -> None:
-    seen = read(f"run {arguments}")
+    seen = parse_script(f"run {arguments}")
     if not seen.proven or len(seen.commands) != 1 or any(word.fixed is None for word in seen.commands[0].words):
         return
     expected = printed_by_bash(arguments, Path("/"))
@@ -314,4 +317,4 @@ shell_pieces = st.sampled_from(
 @settings(max_examples=300)
 @given(st.one_of(st.text(), st.lists(shell_pieces, max_size=25).map(" ".join), st.lists(shell_pieces).map("".join)))
 def test_no_text_at_all_raises(text: str) -> None:
-    read(text)
+    parse_script(text)

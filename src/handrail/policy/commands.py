@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from handrail.model import Access
+
 if TYPE_CHECKING:
     from handrail.shell.parser.script import Script, Simple
 
@@ -31,13 +33,13 @@ class CommandPattern:
     words: tuple[str, ...]
     open: bool
 
-    def refuses(self, command: str) -> bool:
-        """Whether the command is, or runs, what is meant."""
-        return any(self._is(run) for run in read_script(command).runs)
+    def refuses(self, script: Script) -> bool:
+        """Whether the script is, or runs, what is meant."""
+        return any(self._is(run) for run in script.runs)
 
-    def allows(self, command: str) -> bool:
-        """Whether the command is what is meant, beyond doubt."""
-        words = plain_words(command, wrapped=not self.open)
+    def allows(self, script: Script) -> bool:
+        """Whether the script is what is meant, beyond doubt."""
+        words = plain_words(script, wrapped=not self.open)
         if words is None or words[: len(self.words)] != self.words:
             return False
         return self.open or len(words) == len(self.words)
@@ -73,7 +75,7 @@ def parse_pattern(text: str) -> CommandPattern:
     written = (body if is_open else text).strip(" ")
     if _PLAIN.fullmatch(written) and not _KEYWORD.fullmatch(written.partition(" ")[0]):  # not worth a parser
         return CommandPattern(tuple(written.split(" ")), is_open)
-    words = plain_words(written, wrapped=True)
+    words = plain_words(parse_command(written), wrapped=True)
     if is_open and not body.strip():
         raise BadCommandPattern("it names no command; leave the pattern out to speak of all commands")
     if words is None and "*" in written:
@@ -84,12 +86,11 @@ def parse_pattern(text: str) -> CommandPattern:
     return CommandPattern(words, is_open)
 
 
-def plain_words(command: str, *, wrapped: bool = False) -> tuple[str, ...] | None:
+def plain_words(script: Script, *, wrapped: bool = False) -> tuple[str, ...] | None:
     """The words of a single command that is fixed and proven; None for any other.
 
     ``wrapped``: it may run another one, as `env` and `xargs` do.
     """
-    script = read_script(command)
     if not script.proven or len(script.commands) != 1 or (len(script.runs) != 1 and not wrapped):
         return None
     only = script.commands[0]
@@ -100,8 +101,16 @@ def plain_words(command: str, *, wrapped: bool = False) -> tuple[str, ...] | Non
     return fixed if len(fixed) == len(words) else None
 
 
-@lru_cache(256)
-def read_script(command: str) -> Script:
-    from handrail.shell.parser.script import read  # slow to import, and only needed for commands
+def script_of(access: Access) -> Script:
+    """The parsed command of an access; parsed here if whoever declared the access did not."""
+    from handrail.shell.parser.script import Script  # slow to import, and only needed for commands
 
-    return read(command)
+    return access.script if isinstance(access.script, Script) else parse_command(access.target)
+
+
+@lru_cache(256)
+def parse_command(command: str) -> Script:
+    """Parse a command that stands in a rule, or in an access without its parsed command."""
+    from handrail.shell.parser.parse import parse_script  # slow to import, and only needed for commands
+
+    return parse_script(command)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from handrail.model import Access
-from handrail.policy.commands import plain_words, read_script
+from handrail.policy.commands import plain_words, script_of
 from handrail.policy.reasons import display_host
 
 _URL = re.compile(r"(?:https?|ftp)://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?(?:[/?#][^\s{}\[\]\\]*)?")
@@ -47,7 +47,7 @@ def mentioned_hosts(access: Access) -> Iterator[str]:
     """Every host that a refusal may be about, and the text itself."""
     yield display_host(access.target)
     if access.by_command:
-        words = [word.fixed for run in read_script(access.target).runs for word in run.words]
+        words = [word.fixed for run in script_of(access).runs for word in run.words]
         text = "\n".join([access.target, *(word for word in words if word)])
         for number, found in enumerate(_MENTIONED.finditer(text)):
             if number >= _MOST_MENTIONED:
@@ -59,7 +59,7 @@ def reached_hosts(access: Access) -> tuple[str, ...]:
     """All hosts that are reached; empty if they are not known."""
     if not access.by_command:
         return (display_host(access.target),)
-    words = plain_words(access.target)
+    words = plain_words(script_of(access))
     program = _PROGRAMS.get(words[0]) if words else None
     if not words or program is None:
         return ()

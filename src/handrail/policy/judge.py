@@ -24,7 +24,7 @@ from typing import cast
 
 from handrail.model import Access, Action, Decision, Verdict
 from handrail.policy.built_in import BuiltInPaths, built_in_rules
-from handrail.policy.commands import plain_words
+from handrail.policy.commands import plain_words, script_of
 from handrail.policy.files import PolicyFile
 from handrail.policy.hosts import mentioned_hosts, reached_hosts
 from handrail.policy.ignore_files import IgnoreFiles
@@ -65,7 +65,7 @@ class _Rules:
         """The first rule that speaks of the touch."""
         if access.action == "run":
             place = access.place or self._home
-            return next((rule for rule in self._run if rule.speaks_of_command(access.target, place)), None)
+            return next((rule for rule in self._run if rule.speaks_of_command(script_of(access), place)), None)
         if access.action == "network":
             return self._of_hosts(access)
         return self.file(access.action, access.path or access.target)
@@ -352,7 +352,7 @@ class RulePolicy:
         if rule:
             return describe_rule(rule, access)
         if access.action == "run":
-            guard = next((r for r in self._commands if r.speaks_of_command(access.target)), None)
+            guard = next((r for r in self._commands if r.speaks_of_command(script_of(access))), None)
             if guard:
                 return Verdict(guard.tier, guard.text, guard.why)
             if access.tier == "destructive":
@@ -399,7 +399,7 @@ class RulePolicy:
         if access.place and not access.place.startswith("/"):  # what is typed for a job depends on the job
             return ""
         if access.action == "run":
-            plain = plain_words(resource, wrapped=True) is not None and "*" not in resource
+            plain = plain_words(script_of(access), wrapped=True) is not None and "*" not in resource
             return f"allow Bash({resource})" if plain else ""
         if access.action == "network":
             return "\n".join(f"allow Network({escape_glob(one)})" for one in reached_hosts(access) or [resource])

@@ -12,13 +12,17 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from handrail.model import Access, Decision, Verdict
-from handrail.policy.commands import read_script, skip_options
+from handrail.policy.commands import script_of, skip_options
 from handrail.policy.files import user_file
 from handrail.policy.paths import is_within
 from handrail.policy.reasons import stricter
 from handrail.text.display import escape
+
+if TYPE_CHECKING:
+    from handrail.shell.parser.script import Script
 
 _NAMES = (
     "journal",
@@ -114,7 +118,7 @@ class OwnFiles:
         return None
 
     def _command(self, access: Access, hidden: Callable[[], bool]) -> Verdict | None:
-        said = _own_command(access.target)
+        said = _own_command(script_of(access))
         if said and said.decision == "deny":
             return said
         text = _SEPARATORS.sub("/", access.target.replace(self.kept, ""))
@@ -139,10 +143,10 @@ def _matches(pattern: str, place: str) -> bool:
     return len(parts) >= len(names) and all(map(fnmatch.fnmatchcase, names, parts))
 
 
-def _own_command(command: str) -> Verdict | None:
+def _own_command(script: Script) -> Verdict | None:
     """What is said of a script that would run Handrail's own commands; a word that is not fixed may be any."""
     worst: Verdict | None = None
-    for run in read_script(command).runs:
+    for run in script.runs:
         words = [word.fixed for word in run.words]
         for at, word in enumerate(words):
             if word is None or not _MODULE.fullmatch(os.path.basename(_GLUED.sub("", word))):

@@ -15,13 +15,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from handrail.model import Action, Decision
-from handrail.policy.commands import BadCommandPattern, CommandPattern, parse_pattern
+from handrail.policy.commands import BadCommandPattern, CommandPattern, parse_command, parse_pattern
 from handrail.policy.paths import PathPattern, PathSet
 from handrail.text.display import escape
 from handrail.text.globs import BadGlob, Glob
+
+if TYPE_CHECKING:
+    from handrail.shell.parser.script import Script
 
 FILE_ACTIONS: tuple[Action, ...] = ("read", "write", "delete")
 _KEYS = ["action", "path", "command", "host", "tier", "why", "match", "not_match", "in", "rule"]
@@ -71,7 +74,7 @@ class Rule:
             return not self.command.open
         return bool(self.paths) and all(path.spelled_out for path in self.paths if not path.except_)
 
-    def speaks_of_command(self, command: str, place: str = "") -> bool:
+    def speaks_of_command(self, command: Script, place: str = "") -> bool:
         if self.place and place != self.place:
             return False
         if self.command is None:
@@ -251,7 +254,9 @@ def failing_example(rule: Rule, root: str, home: str) -> tuple[str, str] | None:
     for key, wanted in (("match", True), ("not_match", False)):
         for example in getattr(rule, key):
             spoken = (
-                found.find(_at(example, root, home)) != [] if found else rule.speaks_of_command(example, rule.place)
+                found.find(_at(example, root, home)) != []
+                if found
+                else rule.speaks_of_command(parse_command(example), rule.place)
             )
             if spoken != wanted:
                 return f"{escape(example)} is {'not ' if wanted else ''}matched; mend the rule or the example", key

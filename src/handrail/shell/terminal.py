@@ -15,7 +15,8 @@ from functools import partial
 from handrail.errors import BadCommand
 from handrail.files.artefacts import ALIAS, Artefacts
 from handrail.shell.effects.respell import respelled
-from handrail.shell.parser.script import read
+from handrail.shell.parser.parse import parse_script
+from handrail.shell.parser.script import Script
 from handrail.shell.runner.jobs import Job, Jobs
 from handrail.shell.runner.order import CommandEnd, CommandOrder, find_shell
 from handrail.shell.runner.registry import Runs
@@ -66,6 +67,8 @@ class CommandOptions:
     """Settings for a command that only looks with git: no repository can override them."""
     network: bool = False
     """The network, whatever the settings are."""
+    script: Script | None = None
+    """The parsed command."""
 
 
 NOTHING_GIVEN = CommandOptions()
@@ -200,7 +203,8 @@ class Terminal:
             env = with_settings(given.git, env)
         self._shell = self._shell or find_shell()
         if ALIAS in command and not boundary.namespaced:
-            command = respelled(read(command), ALIAS, self._artefacts.directory) or command
+            script = given.script or parse_script(command)
+            command = respelled(script, ALIAS, self._artefacts.directory) or command
         spawn = partial(boundary.spawn, network="on") if given.network else boundary.spawn
         order = CommandOrder(command, "", env, cwd, spawn, self._shell, stdin, boundary.namespaced, budget)
         try:
@@ -240,12 +244,12 @@ class Terminal:
             if not self._closed and self._boundary:
                 self._boundary.tidy()
 
-    def elsewhere(self, command: str) -> str | None:
+    def elsewhere(self, script: Script) -> str | None:
         """The real place of the artefacts, if a command names them by what only the file tools know."""
-        if ALIAS not in command or self.boundary.namespaced:
+        if ALIAS not in script.source or self.boundary.namespaced:
             return None
         real = self._artefacts.directory
-        return None if respelled(read(command), ALIAS, real) else real
+        return None if respelled(script, ALIAS, real) else real
 
     def running(self) -> list[Run]:
         """The commands that have not ended, for whoever shows what they print meanwhile."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from handrail.shell.effects.danger import Danger, danger
 from handrail.shell.effects.effects import effects
 from handrail.shell.effects.wrapper_rules import runs_input
-from handrail.shell.parser.script import read
+from handrail.shell.parser.parse import parse_script
 from handrail.shell.parser.wrappers import FOREIGN_SHELLS, SHELLS
 
 _OBEYING = (*SHELLS, *FOREIGN_SHELLS, "eval", "source", ".", "xargs", "parallel", "ssh", "at", "batch", "script")
@@ -16,7 +16,7 @@ _OBEYING = (*SHELLS, *FOREIGN_SHELLS, "eval", "source", ".", "xargs", "parallel"
 
 def may_run_its_input(command: str) -> bool:
     """Whether a command may run what it reads from its input, as far as its text tells."""
-    script = read(command)
+    script = parse_script(command)
     shells = any(run.base in _OBEYING and (runs_input(run) or run.base not in SHELLS) for run in script.runs)
     return shells or not script.proven
 
@@ -24,8 +24,12 @@ def may_run_its_input(command: str) -> bool:
 def typed_danger(before: str, text: str) -> Danger | None:
     """What is refused everywhere and would be run if a shell read ``text`` after all that came ``before``."""
     started = _started(before)
-    whole = read(before + text)
-    readings = [read(text), *([read(started + text)] if started else []), *([whole] if whole.error is None else [])]
+    whole = parse_script(before + text)
+    readings = [
+        parse_script(text),
+        *([parse_script(started + text)] if started else []),
+        *([whole] if whole.error is None else []),
+    ]
     found = next((found for script in readings if (found := danger(script))), None)
     if found or not started:
         return found

@@ -15,7 +15,8 @@ from handrail.files.artefacts import ALIAS
 from handrail.model import Access
 from handrail.shell.effects.danger import danger
 from handrail.shell.effects.effects import Effects, effects
-from handrail.shell.parser.script import Script, checked, read
+from handrail.shell.parser.parse import check_syntax, parse_script
+from handrail.shell.parser.script import Script
 from handrail.shell.patch_command import SHELLS, PatchCall, as_patch
 from handrail.shell.runner.order import CommandEnd
 from handrail.shell.runner.output import WHOLE, OutputView
@@ -179,6 +180,7 @@ def accesses(args: Args) -> list[Access]:
         doubt="; ".join(found.doubts),
         unproven=" ".join(sorted(found.unproven)),
         place=place,
+        script=found.script,
     )
     parts = [
         Access(
@@ -189,6 +191,7 @@ def accesses(args: Args) -> list[Access]:
             doubt=one.doubt,
             unproven=" ".join(sorted(one.unproven)),
             place=place,
+            script=one.script,
         )
         for one in found.commands
     ]
@@ -196,7 +199,8 @@ def accesses(args: Args) -> list[Access]:
         Access(file.action, _placed(args.workdir, file.path), "", True, file.glob, file.below, file.into, file.sees)
         for file in found.files
     ]
-    out = [Access("network", text, by_command=True) for text in found.network]
+    scripts = {one.text: one.script for one in found.commands}
+    out = [Access("network", text, by_command=True, script=scripts.get(text)) for text in found.network]
     several = parts if len(parts) > 1 else []
     return list(dict.fromkeys([whole, *several, *files, *out, Access("read", args.workdir)]))
 
@@ -240,7 +244,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         raise NotDirectory(path=args.workdir)
     terminal, where = ctx.terminal, ctx.where(args.workdir)
     name = ctx.call_id or "bash"
-    given = CommandOptions(git_call.settings(args.effects, where), ctx.network)
+    given = CommandOptions(git_call.settings(args.effects, where), ctx.network, args.effects.script)
     if args.background:
         job = terminal.start(args.command, where, name, True, args.timeout, given)
         log = terminal.called(job.run.order.log)
@@ -274,9 +278,9 @@ def _require_harmless(command: str) -> Script:
         raise BadCommand(why="it holds a NUL character", line=None, near=None)
     if not command.strip():
         raise BadCommand(why="it is empty", line=None, near=None)
-    script = read(command)
+    script = parse_script(command)
     if script.error is not None:
-        fault = checked(command)
+        fault = check_syntax(command)
         if fault is not None:
             raise BadCommand(why=fault.message, line=fault.line, near=fault.text or None)
     found = danger(script)
@@ -375,7 +379,7 @@ def _ended(
         notes.append(TooMuchOutput(bytes=ended.output_bytes))
     if ended.cancelled:
         notes.append(CommandCancelled())
-    if failed and (place := terminal.elsewhere(args.command)):
+    if failed and (place := terminal.elsewhere(args.effects.script)):
         notes.append(NamedElsewhere(name=ALIAS, place=place))
     if terminal.unmasked:
         notes.append(NotHidden(count=terminal.unmasked))

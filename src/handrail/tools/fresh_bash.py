@@ -7,11 +7,11 @@ judge a command by its own words. So nothing is carried over, and the answer say
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated
 
 from handrail.errors import BadArguments
 from handrail.model import Access
-from handrail.shell.effects.effects import effects
 from handrail.tools import bash
 from handrail.tools.arguments import Field
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool
@@ -24,6 +24,13 @@ class Args(Arguments):
     command: Annotated[str | None, Field(min_length=1, description="What bash is to run")] = None
     restart: Annotated[bool, Field(description="Only say that there is nothing to restart")] = False
     timeout: Annotated[float | None, Field(ge=0, description="Seconds that it may take; 0: as usual")] = None
+
+    @cached_property
+    def bash(self) -> bash.Args:
+        """The arguments for Bash; raises `BadArguments` without a command."""
+        if self.command is None:
+            raise BadArguments(problems="- command: missing; give what bash is to run")
+        return bash.Args(command=self.command, timeout=self.timeout or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +59,21 @@ class Data(bash.Data, total=False):
     run: bool
 
 
-def _bash(args: Args) -> bash.Args:
-    if args.command is None:
-        raise BadArguments(problems="- command: missing; give what bash is to run")
-    return bash.Args(command=args.command, timeout=args.timeout or None)
-
-
 def accesses(args: Args) -> list[Access]:
     """What Bash would touch; a restart touches nothing."""
-    return [] if args.restart else bash.accesses(_bash(args))
+    return [] if args.restart else bash.accesses(args.bash)
 
 
 def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     """What Bash would look for."""
-    return [] if args.restart else bash.seek(_bash(args), ctx)
+    return [] if args.restart else bash.seek(args.bash, ctx)
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     if args.restart:
         return Outcome("restarted", RestartFacts(args.command), {"restarted": True, "run": False})
-    outcome = bash.run(_bash(args), ctx)
-    names = [one.text.split(maxsplit=1)[0] for one in effects(args.command or "").commands if one.text.strip()]
+    outcome = bash.run(args.bash, ctx)
+    names = [one.text.split(maxsplit=1)[0] for one in args.bash.effects.commands if one.text.strip()]
     gone = ", ".join(dict.fromkeys(name for name in names if name in _LASTING)) or None
     return outcome.with_facts(RunFacts(outcome.facts, gone))
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from handrail.shell.effects.ruling import FileAction, FileEffect
-from handrail.shell.parser.commands import Assignment, Script, Simple
+from handrail.shell.parser.script import Assignment, Script, Simple
 from handrail.shell.parser.words import Word
 
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from handrail.shell.parser.commands import PLACES, Script, Simple
+from handrail.shell.parser.script import PLACES, Script, Simple
 from handrail.shell.parser.words import Word
-from handrail.shell.parser.wrappers import PRIVILEGED, unwrapped
+from handrail.shell.parser.wrappers import PRIVILEGED
 
 _POWER = ("shutdown", "reboot", "halt", "poweroff")
 _POWER_VERBS = ("poweroff", "reboot", "halt", "kexec", "soft-reboot", "exit")
@@ -127,7 +127,7 @@ def _of_command(run: Simple, places: list[str], moved: bool) -> Danger | None:
                 return Danger("delete", text, f"it deletes {word.source} with everything in it")
     if base == "find" and _deletes_all(fixed) and any(_is_root(word, places) for word in _starts(words)):
         return Danger("delete", text, "it deletes everything that it finds there")
-    if any(isinstance(inner, Script) and inner.doubts for inner in unwrapped(run)):
+    if any(isinstance(inner, Script) and inner.own_doubts for inner in run.nested):
         whole = " ".join(word.fixed if word.fixed is not None else word.source for word in words)
         if seen := _NAMES_IN_WORDS.search(re.sub(r"[\\'\"]", "", whole)):
             return Danger("unread", text, f"it cannot be told what {base} runs, and {seen.group()} stands in it")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from handrail.shell.effects.arguments import Arg
-from handrail.shell.parser.commands import Simple
+from handrail.shell.parser.script import Simple
 
 Places = frozenset[str] | None
 """Directories, relative to where the script starts; None if it cannot be told."""

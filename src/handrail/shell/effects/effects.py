@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from handrail.shell.effects.arguments import Arg, Value, Variables, argument, arguments
 from handrail.shell.effects.danger import dangers
@@ -26,15 +26,14 @@ from handrail.shell.effects.git_runs import GitRun, at_places, unsteady
 from handrail.shell.effects.harm import fork_bomb, harm
 from handrail.shell.effects.network import goes_out, is_socket
 from handrail.shell.effects.read_only import find_starts, looker
-from handrail.shell.effects.read_only_table import HARMLESS_BEFORE, QUIET_DEVICES, STEERING
+from handrail.shell.effects.read_only_table import HARMLESS_BEFORE, QUIET_DEVICES
 from handrail.shell.effects.ruling import READ_ONLY, CommandTier, FileEffect, Ruling
 from handrail.shell.effects.visibility import find_visibility
 from handrail.shell.effects.worst_case import Unproven, worst_case
 from handrail.shell.effects.wrapper_rules import LISTERS, MAKES_NAMES, NARROWERS, runs_input, runs_words, wrapper
 from handrail.shell.effects.writers import writer
-from handrail.shell.parser.assignments import assigned
-from handrail.shell.parser.commands import Redirection, Script, Simple
-from handrail.shell.parser.script import read
+from handrail.shell.parser.parse import STEERING, parse_script, script_of
+from handrail.shell.parser.script import Redirection, Script, Simple
 
 __all__ = ["CommandEffect", "Effects", "FileEffect", "GitRun", "effects"]
 
@@ -61,6 +60,8 @@ class CommandEffect:
     """Whether it changes nothing but the files that are told of it."""
     unproven: frozenset[Unproven] = frozenset()
     """What it does to files that cannot be named, or may do to more than files."""
+    script: Script | None = field(default=None, compare=False, repr=False)
+    """The command alone, with what it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ class Effects:
     """Whether git only looks, and no other program of the line may run git: its settings may be overridden."""
     unread: bool = False
     """There may be commands in it that are not listed here."""
+    script: Script = field(default=Script(""), compare=False, repr=False)
 
     @property
     def unproven(self) -> frozenset[Unproven]:
@@ -93,7 +95,7 @@ class Effects:
 
 def effects(command: str | Script) -> Effects:
     """What this command line, or one that was read already, would do, as far as its text tells."""
-    script = read(command) if isinstance(command, str) else command
+    script = parse_script(command) if isinstance(command, str) else command
     return _Judge(script.source, script).judged()
 
 
@@ -133,7 +135,8 @@ class _Judge:
         looks = bool(self.git) and all(run.looks for run in self.git) and not (self.unknown or doubts)
         network = tuple(dict.fromkeys(self.network))
         unread = self.script.stopped or self.script.error is not None
-        return Effects(tuple(commands), tuple(self.files.values()), doubts, network, tuple(self.git), looks, unread)
+        files = tuple(self.files.values())
+        return Effects(tuple(commands), files, doubts, network, tuple(self.git), looks, unread, self.script)
 
     def _command(self, index: int, run: Simple, refused: str) -> CommandEffect:
         places = self.directories.of(index)
@@ -169,7 +172,8 @@ class _Judge:
         self.variables.see(run)
         known = base is not None and (looker(base, args) or writer(base, args)) is not None
         told = ruling.tier == "read_only" or (known and any(file.action != "read" for file in ruling.files))
-        return CommandEffect(text, _fixed_words(run), ruling.tier, ruling.why, ruling.doubt, told, unproven)
+        alone = script_of(run, text, self.script)
+        return CommandEffect(text, _fixed_words(run), ruling.tier, ruling.why, ruling.doubt, told, unproven, alone)
 
     def _ruling(self, index: int, run: Simple, base: str | None, args: list[Arg], places: Places) -> Ruling:
         if base is None:
@@ -277,9 +281,9 @@ class _Judge:
                 ruling = _stricter(ruling, Ruling(why=f"{item.name} may change what {base or 'it'} does"))
             elif not run.words and _STEERS.fullmatch(item.name):
                 ruling = _stricter(ruling, Ruling(why=f"{item.name} changes what other commands do"))
-        for sets in assigned(run).otherwise:
-            if _STEERS.fullmatch(sets.name):
-                ruling = _stricter(ruling, Ruling(why=f"{sets.name} changes what other commands do"))
+        for name in run.indirect_sets:
+            if _STEERS.fullmatch(name):
+                ruling = _stricter(ruling, Ruling(why=f"{name} changes what other commands do"))
         for redirection in run.redirections:
             ruling = _stricter(ruling, self._redirected(redirection, text))
         return ruling

@@ -14,7 +14,7 @@ from handrail.shell.effects.arguments import Arg
 from handrail.shell.effects.directories import Places, joined
 from handrail.shell.effects.git import QUIET_GLOBALS
 from handrail.shell.effects.git_losses import Loss
-from handrail.shell.parser.commands import Simple
+from handrail.shell.parser.script import Simple
 from handrail.shell.parser.wrappers import SHELLS
 
 _SAME_PLACE = frozenset(

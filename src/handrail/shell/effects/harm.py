@@ -11,7 +11,7 @@ from itertools import pairwise
 from handrail.shell.effects.arguments import Arg
 from handrail.shell.effects.git import verb_of
 from handrail.shell.effects.read_only import find_starts
-from handrail.shell.parser.commands import Simple
+from handrail.shell.parser.script import Simple
 
 
 @dataclass(frozen=True, slots=True)

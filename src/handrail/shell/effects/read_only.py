@@ -9,9 +9,10 @@ from dataclasses import replace
 from handrail.shell.effects.arguments import Arg
 from handrail.shell.effects.options import Syntax, parse_options
 from handrail.shell.effects.programs import awk_only_prints, jq_only_prints, sed_only_prints
-from handrail.shell.effects.read_only_table import PRIVATE_NAME, ROWS, STEERING, VERSIONS
+from handrail.shell.effects.read_only_table import PRIVATE_NAME, ROWS, VERSIONS
 from handrail.shell.effects.ruling import READ_ONLY, FileEffect, Ruling
 from handrail.shell.effects.tput_yq import tput, yq
+from handrail.shell.parser.parse import STEERING
 
 _SECRET = re.compile(PRIVATE_NAME)
 _STEERS = re.compile(STEERING)

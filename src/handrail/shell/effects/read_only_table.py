@@ -297,12 +297,5 @@ HARMLESS_BEFORE = (
 )
 """Variables that may be set in front of a command: they change how it writes, and nothing else."""
 
-STEERING = (
-    r"PATH|CDPATH|GLOBIGNORE|BASH_.*|ENV|SHELL.*|LD_.*|DYLD_.*|GIT_.*|SSH_.*|.*PAGER|LESS.*|MAN.*|.*EDITOR|VISUAL"
-    r"|BROWSER|.*_OPTIONS|.*OPTS|.*FLAGS|PYTHON.*|NODE_.*|NPM_.*|PERL.*|RUBY.*|JAVA_.*|RIPGREP_.*|GCONV_PATH|LOCPATH"
-    r"|.*_COMMAND|.*_PROXY|.*_proxy|TMPDIR|HOME|PWD|OLDPWD|PS[0-4]|PROMPT_.*|.*_HOME|.*_PATH"
-)
-"""Variables that change what programs do if they are in the environment already."""
-
 QUIET_DEVICES = r"/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd/[0-9]+)|/proc/self/fd/[0-9]+"
 """Files that swallow what is written to them, or pass it on."""

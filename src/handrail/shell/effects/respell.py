@@ -11,7 +11,7 @@ import re
 
 from handrail.shell.effects.arguments import arguments
 from handrail.shell.effects.read_only import looker
-from handrail.shell.parser.commands import Script, Simple
+from handrail.shell.parser.script import Script, Simple
 from handrail.shell.parser.words import Word
 
 _PLAIN = re.compile(r"/[A-Za-z0-9_./+-]+")

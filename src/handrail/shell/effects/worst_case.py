@@ -18,9 +18,9 @@ from handrail.shell.effects.read_only import looker
 from handrail.shell.effects.ruling import Ruling
 from handrail.shell.effects.visibility import find_visibility
 from handrail.shell.effects.writers import DELETES_BY_OPTION, writer
-from handrail.shell.parser.commands import HEREDOCS, Redirection, Script, Simple
+from handrail.shell.parser.script import HEREDOCS, Redirection, Script, Simple
 from handrail.shell.parser.words import Word
-from handrail.shell.parser.wrappers import FOREIGN_SHELLS, unwrapped
+from handrail.shell.parser.wrappers import FOREIGN_SHELLS
 
 Unproven = Literal["read", "write", "delete", "destroy"]
 _PLACEHOLDER = "\x01"
@@ -85,5 +85,5 @@ def _runs_unknown_text(run: Simple, base: str) -> bool:
     """Whether it runs a text that is computed, which may be any command. A script file is a program like others."""
     if base in (*FOREIGN_SHELLS, "ssh"):
         return False
-    scripts = [inner for inner in unwrapped(run) if isinstance(inner, Script)]
+    scripts = [inner for inner in run.nested if isinstance(inner, Script)]
     return any("script file" not in why for one in scripts for why in one.doubts) and not any(s.source for s in scripts)

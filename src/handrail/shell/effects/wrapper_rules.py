@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from handrail.shell.effects.arguments import Arg
 from handrail.shell.effects.options import Syntax, parse_options
 from handrail.shell.effects.ruling import READ_ONLY, FileEffect, Ruling
-from handrail.shell.parser.commands import Script, Simple
-from handrail.shell.parser.wrappers import FOREIGN_SHELLS, NAMES, SHELLS, unwrapped
+from handrail.shell.parser.script import Script, Simple
+from handrail.shell.parser.wrappers import FOREIGN_SHELLS, NAMES, SHELLS
 
 _HARMLESS = ("command", "builtin", "exec", "nice", "ionice", "timeout", "stdbuf", "eval", "xargs", "find", *SHELLS)
 _INTERPRETERS = ("python", "python3", "perl", "ruby", "node", "php", "lua", "deno", "bun", "osascript")
@@ -45,7 +45,7 @@ def wrapper(run: Simple, base: str, args: Sequence[Arg]) -> Ruling | None:
         return Ruling(why=f"{base} changes what the rest does", files=tuple(sourced))
     if base not in NAMES or base in ("git",):
         return None
-    inner = unwrapped(run)
+    inner = run.nested
     doubt = next((why for item in inner if isinstance(item, Script) and not item.source for why in item.doubts), "")
     if doubt:
         script = next((arg for arg in args if not (arg.text or "-").startswith(("-", "+"))), None)

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from handrail.shell.parser.arithmetic import ELEMENT, NAME, NUMERIC, SAFE, VARIABLE, evaluate
-from handrail.shell.parser.commands import Simple
-from handrail.shell.parser.findings import Found
+from handrail.shell.parser.expansions import ELEMENT, NAME, NUMERIC, SAFE, VARIABLE, evaluate
+from handrail.shell.parser.lexer import Found
+from handrail.shell.parser.script import Simple
 from handrail.shell.parser.words import Part, Word, fixed_word, unknown_word
 
 DECLARES = ("declare", "typeset", "local", "export", "readonly")

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from typing import Self
 
-from handrail.shell.parser.arithmetic import evaluate
-from handrail.shell.parser.commands import Assignment
-from handrail.shell.parser.findings import Draft, Unread
-from handrail.shell.parser.lexer import META
+from handrail.shell.parser.expansions import evaluate
+from handrail.shell.parser.lexer import META, Draft, Unread
+from handrail.shell.parser.script import Assignment
 from handrail.shell.parser.simple_commands import ASSIGNMENT, RESERVED, SimpleReader
 from handrail.shell.parser.words import Part, Word, fixed_word, unknown_word
 

@@ -1,30 +1,86 @@
-"""From a text to the simple commands that are written in it: the grammar run to the end, or as far as it goes."""
+"""Parse a script once, with everything that it runs: wrappers opened, nested scripts parsed, doubts collected.
+
+`parse_script` serves policy and Bash; nothing is run. `check_syntax` asks bash itself whether a text is valid: a text
+that the parser cannot read is unproven, and only one that bash refuses is invalid.
+"""
 
 from __future__ import annotations
 
-from handrail.shell.parser.commands import Fault, Redirection, Script, Simple
-from handrail.shell.parser.findings import Found, Here, Unread, Wrong
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+from handrail.shell.parser.assignments import Assigned, assigned
+from handrail.shell.parser.expansions import INTEGER, SAFE, SHELL_NUMBERS, SHELL_TEXTS, VARIABLE
 from handrail.shell.parser.grammar import Reader
+from handrail.shell.parser.lexer import MOST_STEPS, Found, Here, Unread, Wrong
+from handrail.shell.parser.script import Fault, Redirection, Script, Simple
+from handrail.shell.parser.words import Word
+from handrail.shell.parser.wrappers import NestedText, Unopened, open_wrapper
 
 MOST_CHARACTERS = 131_072
 """Linux takes no longer text as one argument of a command, and `bash -c` is one."""
+MOST_LAYERS = 12
+MOST_RUNS = 10_000
+_MOST_TURNS = 20
+"""Variables that get their values from each other: a longer chain of them is not followed."""
+_MOST_SECONDS = 30.0
+_LINE = re.compile(r"line (\d+): (.*)")
+
+_CHANGES_NAMES = {
+    "alias": "an alias changes what a name means",
+    "unalias": "an alias changes what a name means",
+    "enable": "a built-in command is changed",
+}
+_STEERS_SHELL = re.compile(
+    r"PATH|BASH_ENV|ENV|PS4|PROMPT_COMMAND|SHELLOPTS|BASHOPTS|BASH_FUNC_.*|LD_.*|DYLD_.*|EXECIGNORE|HOME|PWD|VIRTUAL_ENV"
+    r"|POSIXLY_CORRECT|BASH_COMPAT|TEXTDOMAIN.*"
+)
+"""Variables that change which programs run, or how the shell parses."""
+STEERING = (
+    r"PATH|CDPATH|GLOBIGNORE|BASH_.*|ENV|SHELL.*|LD_.*|DYLD_.*|GIT_.*|SSH_.*|.*PAGER|LESS.*|MAN.*|.*EDITOR|VISUAL"
+    r"|BROWSER|.*_OPTIONS|.*OPTS|.*FLAGS|PYTHON.*|NODE_.*|NPM_.*|PERL.*|RUBY.*|JAVA_.*|RIPGREP_.*|GCONV_PATH|LOCPATH"
+    r"|.*_COMMAND|.*_PROXY|.*_proxy|TMPDIR|HOME|PWD|OLDPWD|PS[0-4]|PROMPT_.*|.*_HOME|.*_PATH"
+)
+"""Variables that change what programs do if they are in the environment already."""
+_STEERS = re.compile(f"{_STEERS_SHELL.pattern}|{STEERING}")
+_STARTS_AS_PATH = ("PWD", "OLDPWD")
+_TOO_MANY = "more commands than can be parsed"
 
 
-def simples(found: Found) -> list[Simple]:
-    """The commands that were found, finished."""
-    out: list[Simple] = []
-    for draft in found.drafts:
-        redirections = []
-        for redirect in draft.redirects:
-            target = redirect.target.body if isinstance(redirect.target, Here) else redirect.target
-            if target is not None:
-                redirections.append(Redirection(redirect.operator, target, redirect.descriptor))
-        out.append(Simple(tuple(draft.words), tuple(draft.assignments), tuple(redirections), draft.where, draft.within))
-    return out
+def parse_script(text: str) -> Script:
+    """Parse a script with every command that it runs."""
+    expansion = _Expansion()
+    script = expansion.parse(text)
+    found = expansion.found
+    for one in expansion.assigned:
+        _merge(found, one.evaluated)
+    doubts = (
+        *script.doubts,
+        *found.doubts,
+        *_steered(found, expansion.assigned),
+        *_evaluated(found, expansion.assigned),
+    )
+    elsewhere = found.arithmetic | found.defaulted
+    elsewhere |= {item.name for one in expansion.assigned for item in one.otherwise}
+    return replace(script, doubts=tuple(dict.fromkeys(doubts)), elsewhere=frozenset(elsewhere))
 
 
-def read_text(text: str) -> tuple[Found, Fault | None]:
-    """Read a script to its end, or as far as it can be read."""
+def script_of(command: Simple, source: str, script: Script) -> Script:
+    """Make a script of one command of a parsed script, as if it stood there alone. Nothing is parsed again.
+
+    The doubts of the whole script hold for each of its commands.
+    """
+    alone = replace(command, within=(), via=())
+    runs = (alone, *islice(command.walk(), 1, None))
+    return Script(source, (alone,), runs, error=script.error, doubts=script.doubts, stopped=script.stopped)
+
+
+def _parse_text(text: str) -> tuple[Found, Fault | None]:
+    """Parse the commands that are written in a text, to its end or as far as possible."""
     found = Found()
     if len(text) > MOST_CHARACTERS:
         found.doubt("the script is too long to be read")
@@ -48,8 +104,204 @@ def read_text(text: str) -> tuple[Found, Fault | None]:
     return found, None
 
 
-def shallow(text: str) -> Script:
-    """A script with the commands that are written in it, and not yet with what those run."""
-    found, error = read_text(text)
-    commands = tuple(simples(found))
-    return Script(text, commands, commands, tuple(found.functions), error, tuple(found.doubts), found.stopped)
+def _finish(found: Found, via: tuple[str, ...]) -> Iterator[Simple]:
+    """Turn the drafts into commands."""
+    for draft in found.drafts:
+        redirections = []
+        for redirect in draft.redirects:
+            target = redirect.target.body if isinstance(redirect.target, Here) else redirect.target
+            if target is not None:
+                redirections.append(Redirection(redirect.operator, target, redirect.descriptor))
+        words, assignments = tuple(draft.words), tuple(draft.assignments)
+        yield Simple(words, assignments, tuple(redirections), draft.where, draft.within, via)
+
+
+class _Expansion:
+    """Opens wrappers and parses nested scripts. Findings of all texts are collected in one place."""
+
+    def __init__(self) -> None:
+        self.found = Found()
+        self.assigned: list[Assigned] = []
+        self.runs = 0
+
+    def parse(self, text: str, via: tuple[str, ...] = ()) -> Script:
+        """Parse one text and all that its commands run."""
+        found, error = _parse_text(text)
+        _merge(self.found, found)
+        self.found.steps += found.steps
+        commands: list[Simple] = []
+        for written in _finish(found, via):
+            commands.append(self._expand(written))
+            if self.runs > MOST_RUNS:
+                found.doubt(_TOO_MANY)
+                found.stopped = True
+                break
+        script = Script(text, tuple(commands), functions=tuple(found.functions), error=error, stopped=found.stopped)
+        return _with_nested(replace(script, own_doubts=tuple(found.doubts)))
+
+    def _expand(self, command: Simple) -> Simple:
+        """Fill in what a command runs."""
+        self.runs += 1
+        sets = assigned(command)
+        self.assigned.append(sets)
+        via = (*command.via, command.base or "")
+        nested: list[Simple | Script] = []
+        for inner in open_wrapper(command):
+            if isinstance(inner, Unopened):
+                nested.append(Script("", doubts=(inner.why,), own_doubts=(inner.why,)))
+            elif len(via) > MOST_LAYERS or self.runs > MOST_RUNS or self.found.steps > MOST_STEPS:
+                nested.append(Script("", doubts=(_TOO_MANY,), own_doubts=(_TOO_MANY,), stopped=True))
+            elif isinstance(inner, NestedText):
+                if inner.text:
+                    nested.append(self.parse(inner.text, via))
+            else:
+                nested.append(self._expand(inner))
+        names = tuple(item.name for item in sets.otherwise)
+        if not nested and not names:
+            return command
+        return replace(command, nested=tuple(nested), indirect_sets=names)
+
+
+def _with_nested(script: Script) -> Script:
+    """Collect the runs and doubts of a script from its commands and their nested scripts."""
+    runs: list[Simple] = []
+    doubts = list(script.own_doubts)
+    functions = list(script.functions)
+    stopped = script.stopped
+    waiting: list[Simple | Script] = list(reversed(script.commands))
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, Simple):
+            runs.append(item)
+            doubts.extend(_doubts(item))
+            waiting.extend(reversed(item.nested))
+            continue
+        runs.extend(item.runs)
+        doubts.extend(item.doubts)
+        functions.extend(item.functions)
+        stopped = stopped or item.stopped or item.error is not None
+        if item.error is not None:
+            doubts.append("a script inside of it is not valid")
+    doubts.extend(f"the function {name} changes what that name means" for name in functions)
+    return replace(
+        script, runs=tuple(runs), doubts=tuple(dict.fromkeys(doubts)), functions=tuple(functions), stopped=stopped
+    )
+
+
+def _merge(found: Found, other: Found) -> None:
+    found.arithmetic |= other.arithmetic
+    found.counted |= other.counted
+    found.defaulted |= other.defaulted
+    found.split |= other.split
+    for doubt in other.doubts:
+        found.doubt(doubt)
+
+
+def _doubts(simple: Simple) -> list[str]:
+    """What in this one command makes more of the script unproven."""
+    out: list[str] = []
+    base = simple.base
+    if base is None:
+        out.append("the name of a command is computed")
+    elif base in _CHANGES_NAMES:
+        out.append(_CHANGES_NAMES[base])
+    elif base == "shopt" and any(word.fixed in (None, "expand_aliases", "extglob") for word in simple.words):
+        out.append("shopt changes how the script is read")
+    elif base == "hash" and len(simple.words) > 1:
+        out.append("hash changes what a name means")
+    elif base in ("mapfile", "readarray") and any((word.fixed or "-C").startswith("-C") for word in simple.words[1:]):
+        out.append(f"{base} may call a command back")
+    return out
+
+
+def _steered(found: Found, assignments: list[Assigned]) -> list[str]:
+    """Variables that change which programs run, however they are set.
+
+    What else steers programs is judged with the command that sets it; an expansion belongs to no command.
+    """
+    expanded = sorted(found.arithmetic | found.counted | found.defaulted)
+    names = [name for name in expanded if _STEERS.fullmatch(name)]
+    names += [item.name for one in assignments for item in one.sets if _STEERS_SHELL.fullmatch(item.name)]
+    return [f"{name} changes how commands run" for name in names]
+
+
+def _evaluated(found: Found, assignments: list[Assigned]) -> list[str]:
+    """Variables in arithmetic must be known to hold numbers: a value such as `a[$(x)]` would run `x`."""
+    values: dict[str, list[Word]] = {name: [] for name in found.counted}
+    for item in (item for one in assignments for item in one.sets):
+        values.setdefault(item.name, []).extend(item.values)
+    arrays = {name for one in assignments for name in one.arrays}
+    numbers = _numbers(values, found.defaulted) if found.arithmetic or found.split else set()
+    out = [
+        f"the value of {name} is evaluated, and is not known to be a number"
+        for name in sorted(found.arithmetic)
+        if name not in numbers
+    ]
+    lists = (item for one in assignments for item in one.sets if item.declared and item.name in arrays)
+    out += [
+        f"the value of {item.name} may be a list that is expanded"
+        for item in lists
+        if any(value.fixed is None for value in item.values)
+    ]
+    for name in sorted(found.split - numbers):
+        fixed = all(value.fixed is not None and "[" not in value.fixed for value in values.get(name, ()))
+        own = name in found.defaulted or SHELL_TEXTS.fullmatch(name) or name in _STARTS_AS_PATH
+        if own or not fixed:
+            out.append(f"the value of {name} may be an operator")
+    return out
+
+
+def _numbers(values: dict[str, list[Word]], texts: set[str]) -> set[str]:
+    """The variables that hold nothing but numbers, as far as the script sets them."""
+    numbers = {name for name in values if name not in texts and not SHELL_TEXTS.fullmatch(name)}
+    numbers |= SHELL_NUMBERS
+    for _ in range(_MOST_TURNS):
+        kept = {name for name in numbers if all(_is_number(value, numbers) for value in values.get(name, ()))}
+        if kept == numbers:
+            return numbers
+        numbers = kept
+    return set()
+
+
+def _is_number(value: Word, numbers: set[str]) -> bool:
+    if value.fixed is not None:
+        return bool(INTEGER.fullmatch(value.fixed))
+    return all(
+        part.kind == "arithmetic"
+        or (part.kind == "variable" and bool(SAFE.fullmatch(part.text)))
+        or ((found := VARIABLE.fullmatch(part.text)) is not None and (found[1] or found[2]) in numbers)
+        for part in value.parts
+    )
+
+
+def check_syntax(script: str) -> Fault | None:
+    """What bash has to say against the text (`bash -n`: read, never run); None if it takes it.
+
+    Raises FileNotFoundError without bash, and TimeoutError if bash does not answer in time.
+    """
+    if "\0" in script:
+        return Fault(script.count("\n", 0, script.index("\0")) + 1, 0, "", "a NUL character")
+    bash = shutil.which("bash")
+    if bash is None:
+        raise FileNotFoundError("bash")
+    try:
+        done = subprocess.run(  # noqa: S603
+            [bash, "--norc", "--noprofile", "-n"],
+            input=script.encode("utf-8", "surrogatepass"),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={},
+            timeout=_MOST_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as late:
+        raise TimeoutError("bash -n") from late
+    if done.returncode == 0:
+        return None
+    said = done.stderr.decode("utf-8", "replace").splitlines()
+    found = next((match for row in said if (match := _LINE.search(row))), None)
+    if found is None:
+        return Fault(1, 0, "", said[0] if said else "bash does not take it")
+    line = int(found[1])
+    rows = script.split("\n")
+    return Fault(line, 0, rows[line - 1][:200] if 0 < line <= len(rows) else "", found[2])

@@ -1,58 +1,160 @@
-"""A script read as bash would read it: the commands it comes to, or why that cannot be proven. Nothing is run.
-
-`read` is what policy and Bash use. `checked` asks bash itself whether a text is valid at all: a text that we cannot
-read is unproven, and only one that bash will not take is invalid.
-"""
+"""Types of a parsed script: its commands with their words, assignments, redirections and nested scripts."""
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from handrail.shell.parser.commands import Assignment, Fault, Redirection, Script, Simple, Span
-from handrail.shell.parser.expand import deep
 from handrail.shell.parser.words import Part, Word
 
-__all__ = ["Assignment", "Fault", "Part", "Redirection", "Script", "Simple", "Span", "Word", "checked", "read"]
-
-_LINE = re.compile(r"line (\d+): (.*)")
-_MOST_SECONDS = 30.0
-
-
-def read(script: str) -> Script:
-    """The script with every command that it comes to, wrappers and nested scripts opened."""
-    return deep(script)
+READS = ("<", "<>")
+WRITES = (">", ">>", ">|", "&>", "&>>", ">&", "<>")
+HEREDOCS = ("<<", "<<-")
+PLACES = ("HOME", "PWD", "VIRTUAL_ENV")
+"""Variables that hold a directory unless the script itself says otherwise."""
 
 
-def checked(script: str) -> Fault | None:
-    """What bash has to say against the text (`bash -n`: read, never run); None if it takes it.
+class Span(NamedTuple):
+    """A stretch of the source in characters; line and column of its beginning count from one."""
 
-    Raises FileNotFoundError without bash, and TimeoutError if bash does not answer in time.
+    start: int
+    end: int
+    line: int
+    column: int
+
+
+_START = Span(0, 0, 1, 1)
+
+
+class Fault(NamedTuple):
+    """A place that is not valid, the text there and what is wrong with it. Column 0 is unknown."""
+
+    line: int
+    column: int
+    text: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """`name=value`, `name+=value`, `name[subscript]=value` or `name=(values)`."""
+
+    name: str
+    values: tuple[Word, ...]
+    array: bool = False
+    adds: bool = False
+    """`+=`: what it held before is still there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Redirection:
+    """A redirection. `descriptor` is what is written before the operator: digits, `{name}` or nothing.
+
+    The target is the file, the descriptor, or the text of a here-string; a here-document has its body there.
     """
-    if "\0" in script:
-        return Fault(script.count("\n", 0, script.index("\0")) + 1, 0, "", "a NUL character")
-    bash = shutil.which("bash")
-    if bash is None:
-        raise FileNotFoundError("bash")
-    try:
-        done = subprocess.run(  # noqa: S603
-            [bash, "--norc", "--noprofile", "-n"],
-            input=script.encode("utf-8", "surrogatepass"),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env={},
-            timeout=_MOST_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as late:
-        raise TimeoutError("bash -n") from late
-    if done.returncode == 0:
-        return None
-    said = done.stderr.decode("utf-8", "replace").splitlines()
-    found = next((match for row in said if (match := _LINE.search(row))), None)
-    if found is None:
-        return Fault(1, 0, "", said[0] if said else "bash does not take it")
-    line = int(found[1])
-    rows = script.split("\n")
-    return Fault(line, 0, rows[line - 1][:200] if 0 < line <= len(rows) else "", found[2])
+
+    operator: str
+    target: Word
+    descriptor: str = ""
+
+    @property
+    def copies(self) -> bool:
+        """Whether it copies, moves or closes a descriptor and touches no file."""
+        text = self.target.fixed
+        return self.operator in ("<&", ">&") and text is not None and text.rstrip("-").isdigit() | (text == "-")
+
+    @property
+    def reads(self) -> bool:
+        return self.operator in READS
+
+    @property
+    def writes(self) -> bool:
+        return self.operator in WRITES and not self.copies
+
+    @property
+    def feeds(self) -> bool:
+        """Whether its target is a text that becomes the standard input."""
+        return self.operator in (*HEREDOCS, "<<<") and self.descriptor in ("", "0")
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """A simple command. One without words only assigns or redirects, as the redirections of a group do."""
+
+    words: tuple[Word, ...]
+    assignments: tuple[Assignment, ...] = ()
+    redirections: tuple[Redirection, ...] = ()
+    where: Span = _START
+    within: tuple[str, ...] = ()
+    """What it stands in, outermost first: subshell, group, if, while, for, case, function, substitution, process,
+    pipeline, piped (its input is a pipe), background, coproc, heredoc."""
+    via: tuple[str, ...] = ()
+    """The wrappers that it was reached through, outermost first: env, xargs, bash."""
+    nested: tuple[Simple | Script, ...] = field(default=(), compare=False, repr=False)
+    """Commands and scripts that it runs: those of `env`, `xargs`, `find -exec`, `bash -c`, `eval` and the like.
+
+    A script without source stands for something that could not be opened; its doubts give the reason.
+    """
+    indirect_sets: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """Variables that it sets by other means than `name=value`: `read`, `printf -v`, `declare`."""
+
+    @property
+    def name(self) -> str | None:
+        """The first word, if it is fixed; empty for a command without words."""
+        return self.words[0].fixed if self.words else ""
+
+    @property
+    def base(self) -> str | None:
+        """The name without its directory; None if it is not known. The directory need not be."""
+        if not self.words:
+            return ""
+        parts = self.words[0].parts
+        tail = ""
+        for index in range(len(parts) - 1, -1, -1):
+            if parts[index].kind != "text":
+                return None
+            _, slash, rest = parts[index].text.rpartition("/")
+            tail = rest + tail
+            if slash:
+                # What stands before must stay one word.
+                return tail if all(_one_word(part) for part in parts[:index]) else None
+        return tail
+
+    def walk(self) -> Iterator[Simple]:
+        """Yield this command and every command that it runs, in the order of the source."""
+        yield self
+        for item in self.nested:
+            if isinstance(item, Script):
+                yield from item.runs
+            else:
+                yield from item.walk()
+
+
+def _one_word(part: Part) -> bool:
+    return (part.quoted and "@" not in part.text) or part.kind in ("text", "tilde") or part.text.strip("${}") in PLACES
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A parsed script with its nested scripts. Unless it is proven, it may do more than its commands say."""
+
+    source: str
+    commands: tuple[Simple, ...] = ()
+    """Every simple command that is written in it, in whatever it stands."""
+    runs: tuple[Simple, ...] = ()
+    """Every command that it comes to: those, and what wrappers, `eval` and shells among them run in turn."""
+    functions: tuple[str, ...] = ()
+    error: Fault | None = None
+    doubts: tuple[str, ...] = ()
+    """Why it cannot be proven what the script does, nested scripts included."""
+    own_doubts: tuple[str, ...] = ()
+    """Those of the text itself, without its nested scripts."""
+    stopped: bool = False
+    """The parser did not reach the end: there may be commands that are not listed."""
+    elsewhere: frozenset[str] = frozenset()
+    """Variables that are set, or may be, by other means than `name=value`."""
+
+    @property
+    def proven(self) -> bool:
+        return self.error is None and not self.doubts

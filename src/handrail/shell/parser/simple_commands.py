@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-from handrail.shell.parser.arithmetic import evaluate
-from handrail.shell.parser.commands import HEREDOCS, Assignment, Span
-from handrail.shell.parser.expansions import Expander
-from handrail.shell.parser.findings import Draft, Found, Here, Redirect, Unread
-from handrail.shell.parser.lexer import META
+from handrail.shell.parser.expansions import Expander, evaluate
+from handrail.shell.parser.lexer import META, Draft, Found, Here, Redirect, Unread
+from handrail.shell.parser.script import HEREDOCS, Assignment, Span
 from handrail.shell.parser.words import Part, Word, fixed_word
 
 RESERVED = re.compile(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from handrail.shell.parser.commands import Assignment, Script, Simple
-from handrail.shell.parser.parse import shallow
+from handrail.shell.parser.script import Assignment, Simple
 from handrail.shell.parser.words import Part, Word, fixed_word, unknown_word
 
 SHELLS = ("bash", "sh", "dash", "ash", "zsh", "ksh", "mksh", "rbash")
@@ -84,22 +84,37 @@ _ROWS = {
 NAMES = frozenset((*_ROWS, *SHELLS, *FOREIGN_SHELLS, "find", "eval", "trap", "script", "su", "runuser", "source", "."))
 
 
+class NestedText(NamedTuple):
+    """A text that a wrapper runs as a script."""
+
+    text: str
+
+
+class Unopened(NamedTuple):
+    """Why it cannot be proven what a wrapper runs."""
+
+    why: str
+
+
+Inner = Simple | NestedText | Unopened
+
+
 class _Doubt(Exception):
-    """It cannot be told what is run."""
+    """It cannot be proven what the wrapper runs."""
 
 
-def unwrapped(simple: Simple) -> list[Simple | Script]:
-    """What a command runs in turn; nothing if it is no wrapper. A script that is not proven says why."""
+def open_wrapper(simple: Simple) -> list[Inner]:
+    """List what a command runs: commands, texts, and reasons why that is not known. Empty if it is no wrapper."""
     base = simple.base
     if base is None or base not in NAMES:
         return []
     try:
-        return _opened(base, simple)
+        return _open(base, simple)
     except _Doubt as doubt:
-        return [Script("", doubts=(str(doubt),))]
+        return [Unopened(str(doubt))]
 
 
-def _opened(base: str, simple: Simple) -> list[Simple | Script]:
+def _open(base: str, simple: Simple) -> list[Inner]:
     words = simple.words[1:]
     if base in FOREIGN_SHELLS:
         raise _Doubt(f"{base} reads another language")
@@ -142,7 +157,7 @@ def _opened(base: str, simple: Simple) -> list[Simple | Script]:
     if base == "parallel":
         return [
             replace(inner, words=(*rest, unknown_word("{}"))),
-            Script("", doubts=("parallel makes its own commands",)),
+            Unopened("parallel makes its own commands"),
         ]
     return [inner]
 
@@ -225,15 +240,15 @@ def _appended(rest: tuple[Word, ...], given: dict[str, str]) -> tuple[Word, ...]
     return (*rest, unknown_word("(input)"))
 
 
-def _text(base: str, words: tuple[Word, ...]) -> Script:
-    """Words that are put together and read as a script."""
+def _text(base: str, words: tuple[Word, ...]) -> NestedText:
+    """Join words to the text of a script."""
     texts = [word.fixed for word in words]
     if any(text is None for text in texts):
         raise _Doubt(f"the script that {base} runs is computed")
-    return shallow(" ".join(text for text in texts if text is not None))
+    return NestedText(" ".join(text for text in texts if text is not None))
 
 
-def _trap(words: tuple[Word, ...]) -> list[Simple | Script]:
+def _trap(words: tuple[Word, ...]) -> list[Inner]:
     if words and words[0].fixed == "--":
         words = words[1:]
     if len(words) < 2 or words[0].fixed in ("-", "-l", "-p", ""):
@@ -241,18 +256,18 @@ def _trap(words: tuple[Word, ...]) -> list[Simple | Script]:
     return [_text("trap", words[:1])]
 
 
-def _dash_c(base: str, words: tuple[Word, ...]) -> list[Simple | Script]:
+def _dash_c(base: str, words: tuple[Word, ...]) -> list[Inner]:
     """Those that take a script behind `-c`, and start a shell of their own without one."""
     for index, word in enumerate(words):
         text = word.fixed or ""
         if text in ("-c", "--command", "-qc", "-qec", "-qefc", "-lc") and index + 1 < len(words):
             return [_text(base, words[index + 1 : index + 2])]
         if text.startswith("--command="):
-            return [shallow(text.partition("=")[2])]
+            return [NestedText(text.partition("=")[2])]
     raise _Doubt(f"{base} starts a shell")
 
 
-def _shell(base: str, simple: Simple) -> list[Simple | Script]:
+def _shell(base: str, simple: Simple) -> list[Inner]:
     words = simple.words[1:]
     script = stdin = False
     at = 0
@@ -289,19 +304,19 @@ def _shell(base: str, simple: Simple) -> list[Simple | Script]:
     body = fed[-1].target.fixed
     if body is None:
         raise _Doubt(f"the script that {base} runs is computed")
-    return _of_shell(base, shallow(body))
+    return _of_shell(base, NestedText(body))
 
 
-def _of_shell(base: str, script: Script) -> list[Simple | Script]:
+def _of_shell(base: str, script: NestedText) -> list[Inner]:
     """A script for a shell that may not be bash."""
-    if base not in ("bash", "rbash") and (base == "zsh" or _BASH_ONLY.search(script.source)):
-        return [script, Script("", doubts=(f"{base} may read it in another way than bash",))]
+    if base not in ("bash", "rbash") and (base == "zsh" or _BASH_ONLY.search(script.text)):
+        return [script, Unopened(f"{base} may read it in another way than bash")]
     return [script]
 
 
-def _find(simple: Simple) -> list[Simple | Script]:
+def _find(simple: Simple) -> list[Inner]:
     """The commands of `-exec` and its like."""
-    out: list[Simple | Script] = []
+    out: list[Inner] = []
     words = simple.words[1:]
     at = 0
     while at < len(words):
@@ -310,7 +325,7 @@ def _find(simple: Simple) -> list[Simple | Script]:
         if text is None and not _leading(words[at - 1]) and words[at - 1].holds[:1] != ("tilde",):
             raise _Doubt("an argument of find is computed")
         if text in ("-files0-from", "-fprint", "-fprintf", "-fls", "-fprint0"):
-            out.append(Script("", doubts=(f"find with {text}",)))
+            out.append(Unopened(f"find with {text}"))
         if text not in ("-exec", "-execdir", "-ok", "-okdir"):
             continue
         start = at
