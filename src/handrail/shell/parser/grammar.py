@@ -103,6 +103,9 @@ class Reader(SimpleReader):
                         self.blanks()
             if self.at >= len(self.text) or self.peek() in "\n;&)":
                 return  # `time` and `!` alone are commands
+            if word == "time" and self.inside and (self.reserved() or self.peek() == "("):
+                # Bash looks for the end of a substitution with `time` as a plain word: `$(time case a in x)` ends here.
+                raise Unread("a compound command behind time in a substitution")
         first = len(self.found.drafts)
         outer = self.within
         self.command()
