@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from handrail import Session, dialects
-from handrail.dialects import Dialect
+from handrail import Session
 from handrail.model import Result
 from tests.patience import until_it_got_far_enough
 from tests.seeds.golden import tree
@@ -28,13 +26,9 @@ def claw(make_session: Callable[..., Session]) -> Session:
 @pytest.fixture
 def hasty(make_session: Callable[..., Session], tmp_path_factory: pytest.TempPathFactory) -> Session:
     """The same dialect, but for a second instead of thirty."""
-    folder = tmp_path_factory.mktemp("dialect") / "claw"
-    shutil.copytree(Path(dialects.__file__).parent / "claw", folder)
-    tools = folder / "tools.toml"
-    text = tools.read_text(encoding="utf-8")
-    assert "seconds = 30.0, most_seconds = 30.0" in text
-    tools.write_text(text.replace("seconds = 30.0, most", "seconds = 1.0, most"), encoding="utf-8")
-    return make_session(dialect=Dialect("claw", folder), durable=False, sandbox="off")
+    folder = tmp_path_factory.mktemp("dialect")
+    (folder / "tools.toml").write_text('extends = "claw"\n[tools.bash]\nlimits = { seconds = 1.0 }\n', encoding="utf-8")
+    return make_session(dialect=str(folder), durable=False, sandbox="off")
 
 
 def _bash(session: Session, command: str) -> Result:

@@ -189,22 +189,22 @@ def test_a_dialect_may_do_without_reading(make_session: Make, tmp_path: Path) ->
     folder = tmp_path / "dialect"
     folder.mkdir()
     (folder / "messages.toml").touch()
-    limits = "limits = { needs_reading = false, add_overwrites = true }"
-    table = f'[tools.patch]\nid = "apply_patch"\n{limits}\n'
-    (folder / "tools.toml").write_text(table, encoding="utf-8")
+    (folder / "tools.toml").write_text('extends = "codex"\n', encoding="utf-8")
     root = tmp_path / "root"
     root.mkdir()
     for name in ("a.txt", "b.txt", "c.txt"):
         (root / name).write_bytes(b"one\ntwo\n")
     session = make_session(root, str(folder))
     text = patch(UPDATE_A, DELETE_C, "*** Add File: b.txt\n+new")
-    assert session.call("patch", {"patch": text}).error is None
+    assert session.call("apply_patch", {"input": text}).error is None
     assert tree(root) == {"a.txt": b"one\n2\n", "b.txt": b"new\n"}
     (root / "a.txt").write_bytes(b"another\ntwo\n")
-    assert session.call("patch", {"patch": patch("*** Delete File: a.txt")}).error is None
-    moved = session.call("patch", {"patch": patch("*** Add File: x\n+x", "*** Update File: b.txt\n*** Move to: c.txt")})
+    assert session.call("apply_patch", {"input": patch("*** Delete File: a.txt")}).error is None
+    moved = session.call(
+        "apply_patch", {"input": patch("*** Add File: x\n+x", "*** Update File: b.txt\n*** Move to: c.txt")}
+    )
     assert moved.error is None and tree(root) == {"x": b"x\n", "c.txt": b"new\n"}
-    clobbering = session.call("patch", {"patch": patch("*** Update File: x\n*** Move to: c.txt")})
+    clobbering = session.call("apply_patch", {"input": patch("*** Update File: x\n*** Move to: c.txt")})
     assert code(clobbering) == "would_overwrite"
 
 

@@ -84,13 +84,17 @@ def about(dialect: Dialect) -> dict[str, Any]:
 
 
 def _check(path: str, as_json: bool) -> int:
-    from handrail import dialects
+    from handrail.dialects import DialectError
     from handrail.dialects.check import check
+    from handrail.dialects.folder import FolderPlace, find_folder
 
-    folder = dialects.HERE / path if path in dialects.names() else Path(path)
-    if not os.path.isdir(folder):
+    try:
+        place = find_folder(path)
+    except DialectError:  # a folder without tools.toml is checked too
+        place = FolderPlace(Path(path))
+    if not os.path.isdir(place.path):
         raise UsageError(f"there is no folder {escape(path)}; give the folder that holds tools.toml and messages.toml")
-    problems = check(folder)
+    problems = check(place.path, installed=place.installed)
     if as_json:
         write(as_document([{"file": str(one.file), "line": one.line, "text": one.text} for one in problems]))
         return 1 if problems else 0

@@ -1,7 +1,8 @@
 """Dialects: the names, schemas, messages, limits and rules that one family of models knows, as data.
 
 A dialect is a folder: `tools.toml` (the tools with their names and limits), `messages.toml` (sentences by code), and
-`NAME.md` and `NAME.json` where a tool has a description or schema of the dialect's own. `extends` inherits all of it.
+`NAME.md` and `NAME.json` where a tool has a description or schema of the dialect's own. Where names and limits are not
+enough, a tool has an adapter, a Python file in that folder. `extends` inherits all of it.
 No other package asks which dialect is in use.
 """
 
@@ -16,9 +17,10 @@ from typing import Any, Literal
 
 from handrail import tools
 from handrail.dialects.entry import Entry as Entry
+from handrail.dialects.entry import describe_type, is_of_type
 from handrail.dialects.folder import HERE as HERE
 from handrail.dialects.folder import DialectError as DialectError
-from handrail.dialects.folder import find_folder, read_folder
+from handrail.dialects.folder import FolderPlace, find_folder, is_shipped, read_folder
 from handrail.dialects.folder import names as names
 from handrail.dialects.renderers import RENDERERS, RenderContext, Renderer
 from handrail.dialects.templates import DialectTemplates
@@ -49,11 +51,11 @@ class Spec:
 
 
 class Dialect:
-    """One loaded dialect."""
+    """One loaded dialect. Adapters run only if its folder belongs to an ``installed`` package."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path, *, installed: bool = False) -> None:
         self.name = name
-        self._folder = read_folder(folder)
+        self._folder = read_folder(FolderPlace(folder, installed or is_shipped(folder)))
         table = self._folder.table
         self.about: str = table.get("about", "")
         self.quiet: Sequence[str] = table.get("quiet_notes", ())
@@ -104,28 +106,35 @@ class Dialect:
             raise UnknownTool(tool=name, known=list(self.entries))
         return entry
 
+    def tool(self, name: str) -> AnyTool:
+        """The tool that a model calls ``name``: the dialect's adapter of it, or the tool itself; imported now."""
+        entry = self.entry(name)
+        file = self._folder.adapters.get(entry.name)
+        if file is None:
+            return tools.load(entry.id)
+        from handrail.dialects.adapters import load_adapter  # not needed by dialects without one
+
+        return load_adapter(file, entry.id)
+
     @cache  # noqa: B019 - a dialect lives as long as the program
     def limits(self, name: str) -> Any:
         """The limits in force for a tool."""
-        entry = self.entry(name)
-        tool = tools.load(entry.id)
+        entry, tool = self.entry(name), self.tool(name)
         standard = tool.limits()
         known = {limit.name: limit.type for limit in fields(standard)}
         given = {name: value for name, value in self.shared_limits.items() if name in known} | dict(entry.limits)
         for name, value in given.items():
             if name not in known:
                 raise DialectError(f"dialect {self.name}: {entry.name} has no limit {name!r}, only {sorted(known)}")
-            if type(value).__name__ not in [kind.split("[")[0] for kind in str(known[name]).split(" | ")]:
-                raise DialectError(
-                    f"dialect {self.name}: {entry.name}: limit {name!r} is a {known[name]}, not {value!r}"
-                )
+            if not is_of_type(value, known[name]):
+                kind = describe_type(known[name])
+                raise DialectError(f"dialect {self.name}: {entry.name}: limit {name!r} is a {kind}, not {value!r}")
         return replace(standard, **given)
 
     @cache  # noqa: B019 - a dialect lives as long as the program
     def spec(self, name: str) -> Spec:
         """The description and schema of one tool, as a model sees them."""
-        entry = self.entry(name)
-        tool = tools.load(entry.id)
+        entry, tool = self.entry(name), self.tool(name)
         names = entry.argument_names
         for ours in (*names.values(), *(names.get(theirs, theirs) for theirs in entry.add)):
             if ours not in tool.args.declared():
@@ -201,4 +210,5 @@ class Dialect:
 @cache
 def load(name: str) -> Dialect:
     """The dialect of that name, in the folder of that path, or registered by another package under that name."""
-    return Dialect(name, find_folder(name))
+    place = find_folder(name)
+    return Dialect(name, place.path, installed=place.installed)

@@ -12,7 +12,14 @@ from typing import Any
 from handrail import dialects, tools
 from handrail.dialects import DialectError, Rules, template_facts
 from handrail.dialects.check_tool import Problem, Reporter, ToolCheck, list_names, suggest
-from handrail.dialects.folder import find_folder, merge_tables, read_folder
+from handrail.dialects.folder import (
+    FolderPlace,
+    find_adapter_problem,
+    find_folder,
+    is_shipped,
+    merge_tables,
+    read_folder,
+)
 from handrail.dialects.renderers import RENDERERS
 from handrail.dialects.templates import facts_in
 from handrail.text.toml_lines import Key, lines_of
@@ -37,13 +44,13 @@ _TABLES = ("codes", "data", "limits", "rules", "said_add", "tools")
 _NO_TOOL = ("README.md", "prompt.md", "specs.json")
 
 
-def check(folder: Path) -> list[Problem]:
-    """Every problem of a dialect, by file and line."""
-    run = _FolderCheck(folder)
+def check(folder: Path, *, installed: bool = False) -> list[Problem]:
+    """Every problem of a dialect, by file and line. Its adapters are imported only if it is ``installed``."""
+    run = _FolderCheck(FolderPlace(folder, installed or is_shipped(folder)))
     run.check()
     if not run.problems:  # loading may still refuse it
         try:
-            loaded = dialects.Dialect(str(folder), folder)
+            loaded = dialects.Dialect(str(folder), folder, installed=installed)
             for name in loaded.entries:
                 loaded.spec(name)
         except DialectError as error:
@@ -54,8 +61,8 @@ def check(folder: Path) -> list[Problem]:
 class _FolderCheck:
     """The check of one folder; `problems` grows as it goes on."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, place: FolderPlace) -> None:
+        self.place, self.folder = place, place.path
         self.problems: list[Problem] = []
         self._native = dialects.load("native").templates.messages
         self._outside: set[str] = set()
@@ -68,15 +75,16 @@ class _FolderCheck:
             return
         report = Reporter(self.folder / "tools.toml", lines, self.problems)
         self._check_top(own, report)
-        table = self._inherit(own)
+        table, adapters = self._inherit(own)
         entries = table.get("tools")
         if not isinstance(entries, dict) or not entries:
             report.add((), "a dialect has tools: write [tools.NAME] with id = one of " + list_names(tools.ids()))
             return
         ids = {str(entry.get("id")) for entry in entries.values() if isinstance(entry, dict)}
         self._outside = {one for one in ids if one not in tools.ids() and tools.outside(one)}
+        self._find_adapters(own, adapters, report)
         for name in own.get("tools", {}):
-            ToolCheck(name, entries[name], report).check()
+            ToolCheck(name, entries[name], report, adapters.get(name)).check()
         self._check_shared(own, entries, report)
         for path in sorted(self.folder.iterdir()):
             if path.suffix in (".md", ".json") and path.stem not in entries and path.name not in _NO_TOOL:
@@ -85,15 +93,30 @@ class _FolderCheck:
         if messages is not None:
             self._check_messages(messages, Reporter(self.folder / "messages.toml", places, self.problems))
 
-    def _inherit(self, own: dict[str, Any]) -> Mapping[str, Any]:
-        """The table with what it inherits; as it is if that cannot be read, which is reported already."""
+    def _inherit(self, own: dict[str, Any]) -> tuple[Mapping[str, Any], dict[str, Path]]:
+        """The table with what it inherits, and the inherited adapters; none if the base has problems of its own."""
         if "extends" not in own:
-            return own
+            return own, {}
         try:
             base = read_folder(find_folder(str(own["extends"]), self.folder), (self.folder.resolve(),))
         except DialectError:
-            return own
-        return merge_tables(base.table, own)
+            return own, {}
+        table = merge_tables(base.table, own)
+        entries = table["tools"] if isinstance(table["tools"], dict) else {}
+        return table, {name: file for name, file in base.adapters.items() if "adapter" in entries.get(name, ())}
+
+    def _find_adapters(self, own: Mapping[str, Any], adapters: dict[str, Path], report: Reporter) -> None:
+        """Put the adapters that the folder names itself over the inherited ones."""
+        for name, entry in own["tools"].items() if "tools" in own else ():
+            if not isinstance(entry, dict) or "adapter" not in entry:
+                continue
+            adapters.pop(name, None)
+            if file := entry["adapter"]:
+                problem = find_adapter_problem(self.place, file)
+                if problem:
+                    report.add(("tools", name, "adapter"), problem)
+                else:
+                    adapters[name] = self.folder / file
 
     def _read(self, name: str, *, optional: bool = False) -> tuple[dict[str, Any] | None, Mapping[Key, int]]:
         path = self.folder / name

@@ -11,8 +11,10 @@ from typing import Any
 
 from handrail import tools
 from handrail.dialects import template_facts
-from handrail.dialects.entry import Entry
+from handrail.dialects.adapters import load_adapter
+from handrail.dialects.entry import Entry, describe_type, is_of_type
 from handrail.text.toml_lines import Key
+from handrail.tools.tool import AnyTool
 
 _ITS_NAMES = ("add", "scale", "invert", "values", "whole", "filled", "differ")
 """Keys of an entry that name arguments as the dialect calls them."""
@@ -44,11 +46,20 @@ class Reporter:
         self.problems.append(Problem(self.path, self._lines.get(way, 1), text))
 
 
+CANNOT_LOAD = (ImportError, AttributeError, NameError, SyntaxError, TypeError, ValueError)
+"""Mistakes of a package that registers a tool or a dialect."""
+
+
+def load_tool(tool_id: str, adapter: Path | None) -> AnyTool:
+    """The tool, or the adapter of it; raises one of `CANNOT_LOAD`."""
+    return load_adapter(adapter, tool_id) if adapter else tools.load(tool_id)
+
+
 class ToolCheck:
     """The check of one `[tools.NAME]`, with what it inherits."""
 
-    def __init__(self, name: str, entry: Any, report: Reporter) -> None:
-        self._name, self._entry, self._report = name, entry, report
+    def __init__(self, name: str, entry: Any, report: Reporter, adapter: Path | None = None) -> None:
+        self._name, self._entry, self._report, self._adapter = name, entry, report, adapter
 
     def check(self) -> None:
         """Report every problem of the tool."""
@@ -67,9 +78,10 @@ class ToolCheck:
             self._add(("id",), f"there is no tool id {entry.get('id')!r}: {suggest(str(entry.get('id')), tools.ids())}")
             return
         try:
-            tool = tools.load(entry["id"])
-        except (ImportError, AttributeError) as error:  # a package that registers what it does not have
-            self._add(("id",), f"the tool {entry['id']} cannot be loaded: {error}")
+            tool = load_tool(entry["id"], self._adapter)
+        except CANNOT_LOAD as error:
+            key, what = ("adapter", "adapter") if self._adapter else ("id", f"tool {entry['id']}")
+            self._add((key,), f"the {what} cannot be loaded: {error}")
             return
         ours = tool.args.declared()
         for key in ("rename", "also"):
@@ -97,12 +109,12 @@ class ToolCheck:
         self._report.add(("tools", self._name, *way), text)
 
     def _check_limits(self, kind: type[Any], given: Mapping[str, Any]) -> None:
-        known = {limit.name: str(limit.type) for limit in fields(kind)}
+        known = {limit.name: limit.type for limit in fields(kind)}
         for name, value in given.items():
             if name not in known:
                 self._add(("limits", name), f"{self._entry['id']} has no limit {name}: {suggest(name, known)}")
-            elif type(value).__name__ not in [one.split("[")[0] for one in known[name].split(" | ")]:
-                self._add(("limits", name), f"the limit {name} is {known[name]}, not {value!r}")
+            elif not is_of_type(value, known[name]):
+                self._add(("limits", name), f"the limit {name} is {describe_type(known[name])}, not {value!r}")
 
     def _check_schema(self, known: Collection[str]) -> None:
         path = self._report.path.parent / f"{self._name}.json"

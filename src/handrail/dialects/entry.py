@@ -16,6 +16,8 @@ class Entry:
 
     name: str
     id: str
+    adapter: str = ""
+    """A Python file of the folder whose `TOOL` takes the place of the tool; only for dialects of installed packages."""
     called: Sequence[str] = ()
     """Other names of the tool, accepted but not shown to models."""
     rename: Mapping[str, str] = field(default_factory=dict)
@@ -98,6 +100,16 @@ class Entry:
             value = _invert(value)
         word = str(value).lower() if isinstance(value, bool) else value
         return self.values.get(theirs, {}).get(word, value) if isinstance(word, str) else value
+
+
+def describe_type(annotation: object) -> str:
+    """The type of a limit as text, whether its module keeps annotations as text or not."""
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+
+
+def is_of_type(value: object, annotation: object) -> bool:
+    """Whether a limit of that type takes the value."""
+    return type(value).__name__ in [one.split("[")[0] for one in describe_type(annotation).split(" | ")]
 
 
 def _truncate(value: Any) -> int | None:

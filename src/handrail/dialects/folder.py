@@ -1,23 +1,34 @@
 """Read a dialect folder together with the folders that it extends.
 
 `extends` inherits everything. Tables are merged key by key, any other value replaces the inherited one, and a tool
-whose `id` changes starts from nothing. Descriptions, schemas and the prompt are looked up along the same chain.
+whose `id` changes starts from nothing. Descriptions, schemas and the prompt are looked up along the same chain. An
+adapter (a Python file) is part of a dialect only if its folder belongs to an installed package: a folder that is given
+by its path holds data, and no code of it runs.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
 
 
 class DialectError(ValueError):
     """A dialect that cannot be used; the text says why."""
+
+
+class FolderPlace(NamedTuple):
+    """Where a dialect is."""
+
+    path: Path
+    installed: bool = False
+    """Whether the folder belongs to an installed package, so that its adapters may run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +44,8 @@ class DialectFolder:
     """This folder and those it extends, nearest first."""
     sources: Mapping[str, tuple[Path, ...]]
     """For each tool, the folders that may hold its `NAME.md` and `NAME.json`, nearest first."""
+    adapters: Mapping[str, Path]
+    """For each tool that has an adapter, its file."""
 
     def file(self, tool: str, suffix: str) -> Path | None:
         """The description or schema of a tool: the nearest one on the chain."""
@@ -48,22 +61,28 @@ def names() -> list[str]:
     return sorted(path.parent.name for path in HERE.glob("*/tools.toml"))
 
 
-def find_folder(name: str, beside: Path | None = None) -> Path:
+def find_folder(name: str, beside: Path | None = None) -> FolderPlace:
     """The folder of a dialect: a shipped one by name, a path (also relative to ``beside``), or an entry point."""
     if name in names():
-        return HERE / name
+        return FolderPlace(HERE / name, installed=True)
     for path in (Path(name), *([beside / name] if beside else [])):
         if os.path.isfile(path / "tools.toml"):
-            return path
+            return FolderPlace(path, installed=is_shipped(path))
     from importlib.metadata import entry_points
 
     for entry in entry_points(group="handrail.dialects", name=name):
-        return Path(entry.load())
+        return FolderPlace(Path(entry.load()), installed=True)
     raise DialectError(f"there is no dialect {name!r}; known are {', '.join(names())}, or give the path of a folder")
 
 
-def read_folder(path: Path, above: tuple[Path, ...] = ()) -> DialectFolder:
-    """The dialect in ``path``, with everything it inherits; ``above`` are the folders that extend it."""
+def is_shipped(path: Path) -> bool:
+    """Whether a folder is one of the dialects that come with Handrail."""
+    return path.resolve().parent == HERE.resolve()
+
+
+def read_folder(place: FolderPlace, above: tuple[Path, ...] = ()) -> DialectFolder:
+    """The dialect in ``place``, with everything it inherits; ``above`` are the folders that extend it."""
+    path = place.path
     if path.resolve() in above:
         raise DialectError(f"{path / 'tools.toml'}: the dialect extends itself")
     above = (*above, path.resolve())
@@ -78,10 +97,39 @@ def read_folder(path: Path, above: tuple[Path, ...] = ()) -> DialectFolder:
     table = merge_tables(base.table, own) if base else own
     inherited = _tools(base.table) if base else {}
     sources: dict[str, tuple[Path, ...]] = dict.fromkeys(_tools(table), (path,))
+    adapters: dict[str, Path] = {}
     for tool, folders in base.sources.items() if base else ():
         if tool not in _tools(own) or _extends_tool(inherited[tool], _tools(own)[tool]):
             sources[tool] = (path, *folders)
-    return DialectFolder(path, table, {**words, **sentences}, (path, *(base.chain if base else ())), sources)
+            if base and tool in base.adapters:
+                adapters[tool] = base.adapters[tool]
+    for tool, entry in _tools(own).items():
+        if isinstance(entry, Mapping) and "adapter" in entry:
+            adapters.pop(tool, None)
+            if entry["adapter"]:
+                adapters[tool] = _adapter_file(place, tool, entry["adapter"])
+    chain = (path, *(base.chain if base else ()))
+    return DialectFolder(path, table, {**words, **sentences}, chain, sources, adapters)
+
+
+def _adapter_file(place: FolderPlace, tool: str, name: object) -> Path:
+    """The adapter that a folder names for one of its tools; raises `DialectError` unless it may be used."""
+    problem = find_adapter_problem(place, name)
+    if problem:
+        raise DialectError(f"{place.path / 'tools.toml'}: {tool}: {problem}")
+    return place.path / str(name)
+
+
+def find_adapter_problem(place: FolderPlace, name: object) -> str:
+    """Why a folder may not have this adapter; empty if it may."""
+    if not place.installed:
+        return (
+            "only dialects of installed packages have adapters, because an adapter is code: register the folder as an "
+            "entry point in the group handrail.dialects"
+        )
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*\.py", name, re.ASCII):
+        return f"an adapter is a Python file in the folder of the dialect, such as read_file.py, not {name!r}"
+    return "" if (place.path / name).is_file() else f"there is no adapter {name} in the folder of the dialect"
 
 
 def merge_tables(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from handrail import tools
 from handrail.dialects import Dialect
 from handrail.errors import BadArguments, BadJson
 from handrail.pipeline.call_state import Parsed, Received
@@ -39,7 +38,7 @@ def parse(received: Received, dialect: Dialect, redaction: Redaction) -> Parsed:
     """The tool and its typed arguments; raises `UnknownTool` or `BadArguments`."""
     name = received.call.tool
     entry, ours, unknown = dialect.translate(name, redaction.restore(received.call.arguments))
-    tool = tools.load(entry.id)
+    tool = dialect.tool(name)
     args = _parse_arguments(tool.args, ours, unknown, dialect.spec(name), entry)
     return Parsed(received, entry, tool, args, dialect.limits(name))
 

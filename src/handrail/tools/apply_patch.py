@@ -33,8 +33,6 @@ class Limits:
 
     needs_reading: bool = True
     """Whether a file that is updated, moved, deleted or replaced must have been read through a tool."""
-    add_overwrites: bool = False
-    """Whether Add replaces a file that exists, without being told to."""
     snippet_lines: int = 40
 
 
@@ -83,12 +81,21 @@ def accesses(args: Args) -> list[Access]:
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
+    return apply_patch(args, ctx)
+
+
+def apply_patch(args: Args, ctx: Context[Limits], *, add_overwrites: bool = False) -> Outcome[Facts]:
+    """Stage the changes of a patch; with ``add_overwrites`` Add replaces files that exist even if the call does not."""
     ops = parse_patch(args.patch)
     done: list[FileChange] = []
-    steps = {"add": _add, "delete": _delete, "update": _update}
     for op in ops:
         try:
-            done.append(steps[op.kind](op, args, ctx))
+            if op.kind == "add":
+                done.append(_add(op, ctx, overwrite=args.overwrite or add_overwrites))
+            elif op.kind == "delete":
+                done.append(_delete(op, ctx))
+            else:
+                done.append(_update(op, ctx, overwrite=args.overwrite))
         except ToolError as error:
             error.facts.setdefault("path", op.path)
             if len(ops) > 1:
@@ -102,11 +109,11 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     return Outcome("done", facts, Data(files=[file_data(one) for one in done]), notes)
 
 
-def _add(op: FileOp, args: Args, ctx: Context[Limits]) -> FileChange:
+def _add(op: FileOp, ctx: Context[Limits], *, overwrite: bool) -> FileChange:
     content = "".join(line + "\n" for line in op.content)
     if op.final_newline is False:
         content = content.removesuffix("\n")
-    over = _over(op.path, args.overwrite or ctx.limits.add_overwrites, ctx)
+    over = _over(op.path, overwrite, ctx)
     if over is None:
         return FileChange("add", op.path, hunks=ctx.stage(op.path, None, [Splice(0, 0, content)]).hunks)
     text = over.document.text
@@ -123,7 +130,7 @@ def _over(path: str, allowed: bool, ctx: Context[Limits]) -> Loaded | None:
     return ctx.load(path, whole=True, unseen=not ctx.limits.needs_reading)
 
 
-def _delete(op: FileOp, _: Args, ctx: Context[Limits]) -> FileChange:
+def _delete(op: FileOp, ctx: Context[Limits]) -> FileChange:
     loaded = ctx.load(op.path, whole=True, unseen=not ctx.limits.needs_reading)
     if op.hunks:  # a unified diff says what is deleted: it must be that, and nothing else
         text = loaded.document.text
@@ -132,11 +139,11 @@ def _delete(op: FileOp, _: Args, ctx: Context[Limits]) -> FileChange:
     return FileChange("delete", op.path, hunks=ctx.remove(op.path, loaded).hunks)
 
 
-def _update(op: FileOp, args: Args, ctx: Context[Limits]) -> FileChange:
+def _update(op: FileOp, ctx: Context[Limits], *, overwrite: bool) -> FileChange:
     loaded = ctx.load(op.path, whole=not op.hunks, unseen=not ctx.limits.needs_reading)
     made = _placed(op, loaded)
     if op.move_to is not None:
-        over = _over(op.move_to, args.overwrite, ctx)
+        over = _over(op.move_to, overwrite, ctx)
         staged = ctx.move(op.path, op.move_to, loaded, made.splices, over)
         return FileChange("move", op.move_to, op.path, staged.hunks, made.level, note_changes(op.path, loaded))
     staged = ctx.stage(op.path, loaded, made.splices)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, TypedDict
+from typing import Annotated, NamedTuple, TypedDict, TypeVar
 
 from handrail.errors import BadCommand, Dangerous, NotDirectory, TimeoutTooLong, ToolError, TooManyJobs
 from handrail.files.artefacts import ALIAS
@@ -96,17 +96,11 @@ class Limits(apply_patch.Limits):
     """Of longer output the beginning and the end are shown."""
     whole_chars: int = 80_000
     """Output up to this length is shown in full."""
-    first_bytes: int = 0
-    """So many bytes of the beginning are shown instead, as they are."""
-    offload_bytes: int = 0
-    """Where only the beginning is shown: above this length the end is shown too, and the file that holds all of it."""
-    sample_lines: int = 0
-    """So many lines of the beginning and the end are shown instead, where output is too long."""
     failure_is_error: bool = False
     """Whether a command that fails is a call that fails."""
-    timeout_is_partial: bool = True
-    blocked: list[str] = field(default_factory=list)
-    """Texts that no command may hold."""
+
+
+L = TypeVar("L", bound=Limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +124,6 @@ class CommandFacts:
     strays: str | None = None
     """Processes that the command left running."""
     output: str | None = None
-    cut: int | None = None
-    """How many bytes of the beginning are shown, if that is not all."""
     head: str | None = None
     """The beginning of output that is too long."""
     tail: str | None = None
@@ -231,15 +223,26 @@ def _placed(workdir: str, path: str) -> str:
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
-    limits: Limits = ctx.limits
     if args.patch:
         return patch_call.run(args.patch, args.workdir, ctx)
+    return run_command(args, ctx, show_output)
+
+
+class ShownOutput(NamedTuple):
+    """The part of a command's output that an answer holds."""
+
+    facts: CommandFacts
+    size: int
+    """The bytes that the command had written."""
+    truncated: bool
+
+
+def run_command(args: Args, ctx: Context[L], show: Callable[[Run, L, Terminal], ShownOutput]) -> Outcome[CommandFacts]:
+    """Run a command; ``show`` decides which part of its output the answer holds."""
+    limits = ctx.limits
     seconds = limits.seconds if args.timeout is None else args.timeout
     if seconds > limits.most_seconds:
         raise TimeoutTooLong(timeout=_number(seconds), most=_number(limits.most_seconds))
-    for text in limits.blocked:
-        if text in args.command:
-            raise Dangerous(part=text, why="no command may hold this")
     if ctx.tree(args.workdir).is_file:
         raise NotDirectory(path=args.workdir)
     terminal, where = ctx.terminal, ctx.where(args.workdir)
@@ -254,18 +257,18 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     watch = ctx.watch()
     done, ended = terminal.run(args.command, where, seconds, name, ctx.cancel, args.keep, given)
     if ended is None:
-        view = _view(done, limits, terminal)
+        shown = show(done, limits, terminal)
         try:
-            job = terminal.jobs.keep(done, shown=view.size)
+            job = terminal.jobs.keep(done, shown=shown.size)
         except TooManyJobs:
             ended = terminal.end(done)
         else:
             log = terminal.called(done.order.log)
             note = KeptRunning(job=job.id, pid=done.pid, log=log, seconds=_number(seconds))
-            facts = replace(_shown(view, limits), job=job.id, pid=done.pid, log=log, seconds=_number(seconds))
+            facts = replace(shown.facts, job=job.id, pid=done.pid, log=log, seconds=_number(seconds))
             data = {"job": job.id, "pid": done.pid, "log": log, "seconds": _number(seconds)}
             return Outcome("kept", facts, data, (note,))
-    return _ended(args, ctx, terminal, done, ended, _number(seconds), watch())
+    return _describe_end(args, ctx, terminal, show(done, limits, terminal), ended, _number(seconds), watch())
 
 
 def _number(seconds: float) -> float | int:
@@ -289,54 +292,58 @@ def _require_harmless(command: str) -> Script:
     return script
 
 
-def _view(done: Run, limits: Limits, terminal: Terminal) -> OutputView:
-    """What is shown of the output. What the model could not read later is shown as far as an answer can hold it."""
-    beginning = limits.first_bytes and not 0 < limits.offload_bytes < done.bytes
-    if beginning or done.bytes <= WHOLE:
-        view = done.view(limits.first_bytes or limits.whole_chars, 0)
-        if beginning or not view.truncated:
+def show_output(done: Run, limits: Limits, terminal: Terminal) -> ShownOutput:
+    """The whole output if it is short, else its beginning and its end."""
+    return describe_output(view_output(done, limits, terminal))
+
+
+def view_output(done: Run, limits: Limits, terminal: Terminal) -> OutputView:
+    """The output that the limits allow to show."""
+    if done.bytes <= WHOLE:
+        view = done.view(limits.whole_chars, 0)
+        if not view.truncated:
             return view
+    return view_ends(done, limits, terminal)
+
+
+def view_ends(done: Run, limits: Limits, terminal: Terminal) -> OutputView:
+    """The beginning and the end of the output: as much as an answer can hold if the model could not read the rest."""
     kept = terminal.reachable(done.order.log)
     return done.view(limits.head_chars, limits.tail_chars) if kept else done.view(_MOST_CHARS, _MOST_CHARS)
 
 
-def _shown(view: OutputView, limits: Limits) -> CommandFacts:
-    """The output, or its beginning and end with what lies between."""
-    head, tail = view.head, view.tail
-    if limits.first_bytes and not tail:
-        raw = head.encode("utf-8", "replace")
-        cut = view.truncated or len(raw) > limits.first_bytes
-        text = raw[: limits.first_bytes].decode("utf-8", "ignore")
-        return CommandFacts(output=text, cut=limits.first_bytes if cut else None)
+def describe_output(view: OutputView) -> ShownOutput:
+    """The output, or its beginning and end with the size of the part between them."""
     if not view.truncated:
-        return CommandFacts(output=head.rstrip("\n"))
-    lines, left, size = None, view.omitted_lines, view.omitted_bytes
-    if left is not None:
-        lines = head.count("\n") + left - view.torn + tail.count("\n") + (not tail.endswith("\n"))
-    if limits.sample_lines:
-        first, last = (part.split("\n") for part in (head.removesuffix("\n"), tail.removesuffix("\n")))
-        first, last = first[: limits.sample_lines], last[-limits.sample_lines :]
-        if lines is not None:  # of a line in the middle both halves may be shown
-            left = max(0, lines - len(first) - len(last))
-        dropped = len(head.encode("utf-8", "replace")) + len(tail.encode("utf-8", "replace"))
-        head, tail = "\n".join(first), "\n".join(last)
-        size += dropped - len(head.encode("utf-8", "replace")) - len(tail.encode("utf-8", "replace"))
-    return CommandFacts(head=head.rstrip("\n"), tail=tail.strip("\n"), lines=lines, left_lines=left, left_bytes=size)
+        return ShownOutput(CommandFacts(output=view.head.rstrip("\n")), view.size, truncated=False)
+    facts = CommandFacts(
+        head=view.head.rstrip("\n"),
+        tail=view.tail.strip("\n"),
+        lines=count_lines(view),
+        left_lines=view.omitted_lines,
+        left_bytes=view.omitted_bytes,
+    )
+    return ShownOutput(facts, view.size, truncated=True)
 
 
-def _ended(
+def count_lines(view: OutputView) -> int | None:
+    """The lines of the whole output, if they are known."""
+    head, tail, left = view.head, view.tail, view.omitted_lines
+    if left is None:
+        return None
+    return head.count("\n") + left - view.torn + tail.count("\n") + (not tail.endswith("\n"))
+
+
+def _describe_end(
     args: Args,
     ctx: Context[Limits],
     terminal: Terminal,
-    done: Run,
+    shown: ShownOutput,
     ended: CommandEnd,
     seconds: float,
     changed: Sequence[str],
-) -> Outcome[Facts]:
-    limits: Limits = ctx.limits
-    view = _view(done, limits, terminal)
-    shown = _shown(view, limits)
-    truncated = view.truncated or shown.cut is not None
+) -> Outcome[CommandFacts]:
+    truncated = shown.truncated
     log = terminal.called(ended.log) if truncated or ended.strays else None
     if log:
         terminal.retain(ended.log)
@@ -344,7 +351,7 @@ def _ended(
         terminal.forget(ended.log)
     failed = ended.exit_code != 0
     facts = replace(
-        shown,
+        shown.facts,
         command=args.command,
         call=ctx.call_id,
         log=log,
@@ -371,7 +378,7 @@ def _ended(
         "boundary": terminal.boundary.name,
     }
     notes: list[NoteFacts] = []
-    if ended.timed_out and limits.timeout_is_partial:
+    if ended.timed_out:
         notes.append(CommandTimedOut(seconds=seconds))
     if ended.lost_bytes and not ended.overflowed:
         notes.append(LostOutput(bytes=ended.lost_bytes))
@@ -390,7 +397,7 @@ def _ended(
         pids = ", ".join(str(stray.pid) for stray in ended.survivors)
         notes.append(Survivors(pids=pids))
     kind = "timed_out" if ended.timed_out else "evicted" if facts.head is not None else "failed" if failed else "done"
-    return Outcome(kind, facts, data, tuple(notes), failed=failed and limits.failure_is_error)
+    return Outcome(kind, facts, data, tuple(notes), failed=failed and ctx.limits.failure_is_error)
 
 
 def render(outcome: Outcome[Facts], templates: Templates) -> str:

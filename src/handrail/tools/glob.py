@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import Annotated, TypedDict
 
-from handrail.errors import BadGlobPattern, SearchTimedOut
+from handrail.errors import BadGlobPattern
 from handrail.model import Access
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import SearchTree
@@ -44,7 +44,6 @@ class Limits:
     seconds: float = 10.0
     visits: int | None = None
     """How many entries may be looked at."""
-    timeout_is_error: bool = False
     skip: list[str] = field(default_factory=list)
     """Names to leave out, like ignored ones."""
     absolute: bool = False
@@ -129,8 +128,6 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
             newest = nsmallest(needed, newest)
     receipt = walk.receipt
     receipt.searched = total
-    if receipt.stopped == "time_limit" and limits.timeout_is_error:
-        raise SearchTimedOut(seconds=limits.seconds, pattern=args.pattern)
     newest.sort()
     page = [tree.named(path, limits.absolute) for _, path in newest[args.offset : needed]]
     following = args.offset + len(page)

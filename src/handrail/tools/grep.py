@@ -12,7 +12,7 @@ from handrail.search.query import Query, ResultPage
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import SearchTree
 from handrail.tools.arguments import Field
-from handrail.tools.notes import CutMatches, MoreResults, NotAllSearched, NoteFacts, SearchFallback, TimeLimit
+from handrail.tools.notes import MoreResults, NotAllSearched, NoteFacts, TimeLimit
 from handrail.tools.shared.coverage import describe_skipped
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Templates, Tool
 
@@ -53,19 +53,10 @@ class Limits:
     line_chars: int = 300
     """Of a longer line the part around the match is shown."""
     page_chars: int = 60_000
-    sort: str = "newest"
     absolute: bool = False
     """Whether paths are given in full."""
-    literal_only: bool = False
-    """Whether a pattern is always plain text."""
-    file_bytes: int | None = None
-    """Larger files are not searched."""
     skip: list[str] = field(default_factory=list)
     """Names that are left out like ignored ones."""
-    cut_is_partial: bool = False
-    """Whether a match of which only a part is shown makes the answer partial."""
-    fallback_is_partial: bool = False
-    """Whether a search without ripgrep makes the answer partial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +127,6 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     results = sum(row.is_result for row in rows)
     following = args.offset + results if more else None
     stopped = more and args.head_limit != results
-    cut = [row for row in rows if row.cut] if limits.cut_is_partial else []
     receipt = page.receipt
     facts = Facts(
         pattern=args.pattern,
@@ -151,7 +141,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         type=args.type,
     )
     data = _results(args.output_mode, rows) | Data(
-        truncated=more or bool(cut),
+        truncated=more,
         next_offset=following,
         receipt=receipt.data(),
         fallback_used=bool(receipt.fallback),
@@ -161,8 +151,6 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     notes = _notes(receipt, limits)
     if stopped:
         notes.append(MoreResults(next=following, count=results))
-    if cut:
-        notes.append(CutMatches(count=len(cut), chars=limits.line_chars, file=cut[0].file, line=cut[0].line or 0))
     return Outcome("found" if rows else "nothing", facts, data, tuple(notes))
 
 
@@ -170,7 +158,7 @@ def _query(args: Args, limits: Limits) -> Query:
     around = args.context or 0
     return Query(
         args.pattern,
-        literal=args.literal or limits.literal_only,
+        literal=args.literal,
         ignore_case=args.ignore_case,
         multiline=args.multiline,
         mode=args.output_mode,
@@ -180,10 +168,9 @@ def _query(args: Args, limits: Limits) -> Query:
         type=args.type or "",
         hidden=args.include_hidden,
         ignored=args.include_ignored,
-        order="path" if (args.sort or limits.sort) == "path" else "newest",
+        order=args.sort or "newest",
         offset=args.offset,
         limit=min(args.head_limit or limits.results, limits.most_results),
-        file_bytes=limits.file_bytes,
         skip=tuple(limits.skip),
     )
 
@@ -234,8 +221,6 @@ def _notes(receipt: Receipt, limits: Limits) -> list[NoteFacts]:
         notes.append(TimeLimit(seconds=limits.seconds))
     if receipt.unreadable or receipt.large:
         notes.append(NotAllSearched(reasons=receipt.complaints))
-    if receipt.fallback and limits.fallback_is_partial:
-        notes.append(SearchFallback(why=receipt.fallback))
     return notes
 
 

@@ -35,8 +35,6 @@ class Limits:
     """Entries without `limit`."""
     most_entries: int = 1000
     seconds: float = 10.0
-    ignore_files: bool = True
-    """Whether `.gitignore` and similar files are obeyed."""
     skip: list[str] = field(default_factory=list)
     """Names to leave out, like ignored ones."""
     absolute: bool = False
@@ -84,12 +82,15 @@ class Data(TypedDict):
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
+    return list_directory(args, ctx)
+
+
+def list_directory(args: Args, ctx: Context[Limits], *, obey_ignore_files: bool = True) -> Outcome[Facts]:
+    """List a directory, with or without the files that `.gitignore` and similar files name."""
     limits = ctx.limits
     tree = ctx.tree(args.path)
     walk = tree.walk(Budget(limits.seconds))
-    look = tree.look(
-        hidden=args.include_hidden, ignored=args.include_ignored, obey=limits.ignore_files, skip=limits.skip
-    )
+    look = tree.look(hidden=args.include_hidden, ignored=args.include_ignored, obey=obey_ignore_files, skip=limits.skip)
     directories = {here.prefix: here for here in walk.directories(look, depth=args.depth)}
     entries = _list_entries(tree, directories, _filter(args.ignore))
     most = min(args.limit or limits.entries, limits.most_entries)

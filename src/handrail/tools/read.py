@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import codecs
-import re
-from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import accumulate
 from typing import Annotated, NamedTuple
 
-from handrail.errors import BadArguments, BinaryFile, FileTooLarge, PageTooLarge, PastColumn, PastEnd
+from handrail.errors import BadArguments, BinaryFile, PastColumn
 from handrail.files.pages import PageLine, TextFile, TextPage
-from handrail.text import lines
 from handrail.text.display import replace_surrogates
 from handrail.tools.arguments import Field
-from handrail.tools.notes import AnswerCut, FallbackEncoding, LongLines, MoreLines, NoteFacts
+from handrail.tools.notes import LongLines, MoreLines, NoteFacts
 from handrail.tools.shared import read_media
 from handrail.tools.shared.read_media import FileFacts
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Templates, Tool
-
-_FEED = re.compile(r"\r?\n")
 
 
 class Args(Arguments):
@@ -32,6 +25,11 @@ class Args(Arguments):
     outline: Annotated[bool, Field(description="Only the symbols")] = False
     last: Annotated[int | None, Field(ge=1, hidden=True)] = None
     """The last line that is wanted; only for dialects that say where to stop and not how much to read."""
+
+    @property
+    def first(self) -> int:
+        """The line to begin with; negative if it counts from the end."""
+        return self.offset or 1
 
     @property
     def most(self) -> int | None:
@@ -49,32 +47,7 @@ class Limits:
     most_lines: int | None = None
     """Lines at the most, whatever `limit` says."""
     line_chars: int = 2000
-    counts_long_lines: bool = False
-    """Whether even an endless line is read to its end, to report its length."""
-    empty_is_error: bool = False
     page_chars: int = 60_000
-    page_overflow_is_error: bool = False
-    whole_bytes: int | None = None
-    """Above this size a part must be asked for."""
-    split_chars: int | None = None
-    """Longer lines are not cut, but split into rows of that length, `5.1`, `5.2`, each of which counts as a line."""
-    answer_chars: int | None = None
-    """From this length on the end of the answer gives way to the note that says so; `gutter_chars` belongs to it."""
-    gutter_chars: int = 7
-    """How long the dialect's gutter is."""
-    plain_bytes: int | None = None
-    """No rows at all: the text as it stands, up to so many bytes of UTF-8."""
-    cut_is_partial: bool = False
-    """Whether an answer is partial also if it is as long as was asked for, and more would have been there."""
-    media: bool = True
-    """Whether pictures, PDF pages and notebooks are shown as such."""
-    nul_bytes: int = 0
-    """So many bytes at the beginning must be free of NULs."""
-    feeds: bool = False
-    """Whether lines end at a line feed alone, and what stands behind the last one is a row too, even if it is empty.
-    There is no page behind the end then, but an empty one, and what is over `answer_chars` is cut off."""
-    only_utf8: bool = False
-    """Whether other encodings are shown as broken UTF-8 rather than as what they are."""
 
 
 class ShownRow(NamedTuple):
@@ -99,22 +72,9 @@ class PageFacts(FileFacts):
     rows: Sequence[ShownRow]
     next: int | None = None
     """The line to continue with, if exactly the lines that were asked for are shown and more follow."""
-    most: int | None = None
-    """The rows are longer than these characters, and are cut there."""
-    makes_room: bool = True
-    """Whether the rows give way to the notes, so that both together fit in `most`."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextFacts(FileFacts):
-    """A text as it is, without line numbers."""
-
-    text: str
-    cut: int | None = None
-    """The bytes that are shown, if that is not all."""
-
-
-Facts = EmptyFacts | PageFacts | TextFacts | read_media.Facts
+Facts = EmptyFacts | PageFacts | read_media.Facts
 
 
 class Data(read_media.Data, total=False):
@@ -130,78 +90,107 @@ class Data(read_media.Data, total=False):
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
-    limits = ctx.limits
+    file, about = open_file(args, ctx)
+    medium = read_medium(file, ctx, about, args, ctx.limits.lines)
+    if medium:
+        return medium
+    open_text(file, ctx, about)
+    if is_empty(file):
+        return describe_empty(file, ctx, about, args.first)
+    page = read_page(file, args, ctx.limits)
+    if args.column > 1 and not page.rows[0].text:
+        raise PastColumn(**asdict(about), line=page.rows[0].number, column=args.column)
+    return describe_page(file, ctx, about, page, show_rows(page.rows, args.column), args.most)
+
+
+def open_file(args: Args, ctx: Context[object]) -> tuple[TextFile, FileFacts]:
+    """The file of a call, and the facts that every answer has."""
     if args.last is not None and not 0 <= (args.offset or 0) <= args.last:
         raise BadArguments(problems=f"- the last line ({args.last}) must not lie before the first ({args.offset})")
     file = ctx.open(args.file_path)
-    about = FileFacts(args.file_path, file.size, ctx.moved(file))
+    return file, FileFacts(args.file_path, file.size, ctx.moved(file))
+
+
+def read_medium(
+    file: TextFile, ctx: Context[object], about: FileFacts, args: Args, rows: int
+) -> Outcome[read_media.Facts] | None:
+    """Read an outline, an image, a PDF or ``rows`` of a notebook; None if the file is to be read as text."""
     if args.outline:
         return read_media.read_outline(file, ctx, about, args.offset, args.most)
-    if limits.media:
-        medium = read_media.read_medium(file, ctx, about, args.pages, args.offset, args.most or limits.lines)
-        if medium:
-            return medium
+    return read_media.read_medium(file, ctx, about, args.pages, args.offset, args.most or rows)
+
+
+def open_text(file: TextFile, ctx: Context[object], about: FileFacts, *, only_utf8: bool = False) -> None:
+    """Detect the encoding of a file; raises `BinaryFile`."""
     try:
-        if b"\0" in file.head(limits.nul_bytes):
-            raise BinaryFile(path=args.file_path, size=file.size, why="it holds a NUL byte")
-        file.open(limits.only_utf8)
+        file.open(only_utf8)
     except BinaryFile as error:
         ctx.saw(file)  # there is no more to see of it, so that it may be overwritten knowingly
         raise BinaryFile(**{**error.facts, **asdict(about)}) from None
-    if limits.whole_bytes and file.size > limits.whole_bytes and args.offset is None and args.most is None:
-        raise FileTooLarge(**asdict(about), kilobytes=file.size / 1024, most=limits.whole_bytes // 1024)
-    first = 1 if args.offset is None or args.offset == 0 else args.offset
-    if limits.feeds:
-        return _read_by_feeds(file, ctx, about, first, args.most)
-    if file.size == len(file.codec.bom):
-        ctx.saw(file)
-        if limits.empty_is_error:
-            raise PastEnd(**asdict(about), offset=first, total=1)
-        facts = EmptyFacts(**asdict(about), offset=first)
-        return Outcome("empty", facts, _file_data(file, about) | Data(lines=0))
-    if limits.plain_bytes:
-        return _read_plain(file, ctx, about, limits.plain_bytes)
-    return _read_page(file, ctx, about, first, args)
 
 
-def _read_page(file: TextFile, ctx: Context[Limits], about: FileFacts, first: int, args: Args) -> Outcome[PageFacts]:
-    """Numbered lines, as many as were asked for and fit."""
-    limits = ctx.limits
+def is_empty(file: TextFile) -> bool:
+    """Whether a file holds nothing besides a byte order mark."""
+    return file.size == len(file.codec.bom)
+
+
+def describe_empty(file: TextFile, ctx: Context[object], about: FileFacts, first: int) -> Outcome[EmptyFacts]:
+    """The answer for an empty file."""
+    ctx.saw(file)
+    return Outcome("empty", EmptyFacts(**asdict(about), offset=first), file_data(file, about) | Data(lines=0))
+
+
+def read_page(file: TextFile, args: Args, limits: Limits) -> TextPage:
+    """The lines that were asked for, as far as they fit."""
+    return file.page(args.first, count_lines(args, limits), limits.line_chars, limits.page_chars, args.column)
+
+
+def count_lines(args: Args, limits: Limits) -> int:
+    """How many lines a page may have."""
     most = args.most or limits.lines
-    if limits.most_lines:
-        most = min(most, limits.most_lines)
-    page = _page(file, first, most, limits, args.column)
-    chars = sum(len(row.text) + 1 for row in page.rows) - (0 if page.more or file.ended else 1)
-    if limits.page_overflow_is_error and chars > limits.page_chars:
-        raise PageTooLarge(**asdict(about), chars=chars, most=limits.page_chars)
-    if args.column > 1 and not page.rows[0].text:
-        raise PastColumn(**asdict(about), line=page.rows[0].number, column=args.column)
+    return min(most, limits.most_lines) if limits.most_lines else most
 
-    rows = _split_rows(page.rows, args.column, limits.split_chars, most)
+
+def show_rows(page: Iterable[PageLine], column: int = 1) -> list[ShownRow]:
+    """The rows of a page; the first one begins at ``column``."""
+    rows: list[ShownRow] = []
+    for row in page:
+        start = 1 if rows else column
+        rows.append(ShownRow(row.number, row.text, row, start + len(row.text) if row.left else 0))
+    return rows
+
+
+def describe_page(
+    file: TextFile,
+    ctx: Context[object],
+    about: FileFacts,
+    page: TextPage,
+    rows: list[ShownRow],
+    asked: int | None,
+    *,
+    count_all: bool = False,
+) -> Outcome[PageFacts]:
+    """The answer for the ``rows`` of a page. It is partial if more lines follow, and not just ``asked`` many are shown.
+
+    ``count_all``: count the lines of the file for that note, however long it is.
+    """
+    first, last = rows[0].row.number, rows[-1].row.number
+    ctx.saw(file, first, last)
     more = page.more or rows[-1].row is not page.rows[-1]
-    ends = _ends(rows, limits.gutter_chars) if limits.answer_chars else []
-    if limits.answer_chars and ends[-1] > limits.answer_chars:
-        rows = rows[: bisect_right(ends, limits.answer_chars) + 1]
-        ctx.saw(file, rows[0].row.number, rows[-1].row.number)
-        cut = AnswerCut(count=ends[-1] - 1 - limits.answer_chars)
-        facts = PageFacts(**asdict(about), rows=rows, most=limits.answer_chars)
-        return Outcome("page", facts, _page_data(file, about, page, rows, True), (cut,))
-    last = rows[-1].row.number
-    ctx.saw(file, rows[0].row.number, last)
-    asked = args.most is not None and len(rows) == args.most and not limits.cut_is_partial
+    complete = len(rows) == asked
     notes: list[NoteFacts] = []
-    if more and not asked:
-        total = page.total or (file.count() if limits.most_lines else None)
-        within = args.most if args.most and not limits.cut_is_partial else None
-        selected = min(total, rows[0].row.number + within - 1) if total and within else total
+    if more and not complete:
+        total = page.total or (file.count() if count_all else None)
+        selected = min(total, first + asked - 1) if total and asked else total
         notes.append(MoreLines(next=last + 1, remaining=selected - last if selected else None, total=total))
-    if file.replaced:
-        notes.append(FallbackEncoding())
-    facts = PageFacts(**asdict(about), rows=rows, next=last + 1 if more and asked else None)
-    return Outcome("page", facts, _page_data(file, about, page, rows, more), (*notes, *_cut_lines(rows)))
+    if cut := [row for row in rows if row.cut]:
+        line = cut[0].row.number
+        notes.append(LongLines(count=len(cut), line=line, next=line, column=cut[0].cut))
+    facts = PageFacts(**asdict(about), rows=rows, next=last + 1 if more and complete else None)
+    return Outcome("page", facts, page_data(file, about, page, rows, more), tuple(notes))
 
 
-def _file_data(file: TextFile, about: FileFacts) -> Data:
+def file_data(file: TextFile, about: FileFacts) -> Data:
     """The data about the file itself."""
     return {
         "mtime_ms": file.version.mtime_ns // 1_000_000,
@@ -210,8 +199,9 @@ def _file_data(file: TextFile, about: FileFacts) -> Data:
     }
 
 
-def _page_data(file: TextFile, about: FileFacts, page: TextPage, rows: list[ShownRow], more: bool) -> Data:
-    return _file_data(file, about) | Data(
+def page_data(file: TextFile, about: FileFacts, page: TextPage, rows: Sequence[ShownRow], more: bool) -> Data:
+    """The data about a page and its file."""
+    return file_data(file, about) | Data(
         truncated=more,
         first=rows[0].row.number,
         last=rows[-1].row.number,
@@ -219,100 +209,6 @@ def _page_data(file: TextFile, about: FileFacts, page: TextPage, rows: list[Show
         next_offset=rows[-1].row.number + 1 if more else None,
         encoding=page.codec.label,
     )
-
-
-def _page(file: TextFile, first: int, most: int, limits: Limits, column: int) -> TextPage:
-    width, budget = limits.line_chars, limits.page_chars
-    if limits.page_overflow_is_error:
-        budget = most * (width + 1)
-    if limits.answer_chars:  # so much that the answer is too long for sure if this is not all
-        budget = 2 * limits.answer_chars
-    if limits.split_chars:
-        width = min(most * limits.split_chars, limits.answer_chars or limits.page_chars)
-    return file.page(first, most, width, budget, column, limits.counts_long_lines)
-
-
-def _split_rows(page: tuple[PageLine, ...], column: int, size: int | None, most: int) -> list[ShownRow]:
-    """The rows of a page; with a ``size`` longer lines are split, and each part counts as a line."""
-    rows: list[ShownRow] = []
-    for row in page[:most]:
-        start = column if row is page[0] else 1
-        if not size or len(row.text) + row.left <= size:
-            rows.append(ShownRow(row.number, row.text, row, start + len(row.text) if row.left else 0))
-            continue
-        parts = [row.text[at : at + size] for at in range(0, len(row.text), size)]
-        fit = min(len(parts), most - len(rows))
-        for number, part in enumerate(parts[:fit], start=1):
-            rows.append(ShownRow(f"{row.number}.{number}", part, row))
-        if fit and (row.left or fit < len(parts)):
-            rows[-1] = rows[-1]._replace(cut=start + sum(map(len, parts[:fit])))
-    return rows[:most]
-
-
-def _ends(rows: list[ShownRow], gutter: int) -> list[int]:
-    """The length of the answer up to and with each row."""
-    return list(accumulate(max(gutter, len(str(row.label)) + 1) + len(row.text) + 1 for row in rows))
-
-
-def _cut_lines(rows: list[ShownRow]) -> list[NoteFacts]:
-    cut = [row for row in rows if row.cut]
-    if not cut:
-        return []
-    line = cut[0].row.number
-    return [LongLines(count=len(cut), line=line, next=line, column=cut[0].cut)]
-
-
-def _read_plain(file: TextFile, ctx: Context[Limits], about: FileFacts, most: int) -> Outcome[TextFacts]:
-    """The beginning of the text, never cut inside a character."""
-    if file.raw is not None:
-        text = file.codec.decode(file.raw)
-    else:  # far longer than what is shown: its lines will do
-        text = "\n".join(row.text for row in file.page(1, most + 1, most + 1, 2 * most + 2).rows)
-    raw = text.encode("utf-8", file.codec.errors)
-    cut = len(raw) > most or file.raw is None
-    if cut:
-        text = codecs.getincrementaldecoder("utf-8")(file.codec.errors).decode(raw[:most])
-    count = lines.count(text)
-    ctx.saw(file, 1, count)
-    data = _file_data(file, about) | Data(lines=count, encoding=file.codec.label)
-    facts = TextFacts(**asdict(about), text=text, cut=most if cut else None)
-    return Outcome("page", facts, data, (MoreLines(next=count + 1),) if cut else ())
-
-
-def _read_by_feeds(
-    file: TextFile, ctx: Context[Limits], about: FileFacts, first: int, asked: int | None
-) -> Outcome[PageFacts]:
-    """Rows as a split of the text at its line feeds gives them."""
-    limits = ctx.limits
-    room = limits.answer_chars or limits.page_chars
-    texts, more = _split_at_feeds(file, first, asked or limits.lines, room)
-    rows = [ShownRow(number, text, PageLine(number, text)) for number, text in enumerate(texts, start=first)]
-    ctx.saw(file, first if rows else 0, rows[-1].row.number if rows else 0)
-    notes: list[NoteFacts] = []
-    if more and len(rows) != asked:
-        notes.append(MoreLines(next=first + len(rows)))
-    length = sum(max(limits.gutter_chars, len(str(row.label)) + 1) + len(row.text) + 1 for row in rows) - 1
-    too_long = length > room
-    if too_long:
-        notes.append(AnswerCut(count=length - room))
-    facts = PageFacts(**asdict(about), rows=rows, most=room if too_long else None, makes_room=False)
-    data = _file_data(file, about) | Data(truncated=more or bool(notes), lines=len(rows), encoding=file.codec.label)
-    return Outcome("page", facts, data, tuple(notes))
-
-
-def _split_at_feeds(file: TextFile, first: int, most: int, room: int) -> tuple[list[str], bool]:
-    """The lines asked for, and whether more follow. A big file is not loaded, and a lone CR ends a line in it."""
-    if file.raw is not None:
-        texts = _FEED.split(file.codec.decode(file.raw))
-        return texts[first - 1 : first - 1 + most], len(texts) > first - 1 + most
-    try:
-        page = file.page(first, most, room + 1, 2 * room)
-    except PastEnd as error:
-        return [""] if first == error.facts["total"] + 1 and file.ended else [], False
-    texts = [row.text for row in page.rows]
-    if page.more or not file.ended:
-        return texts, page.more
-    return ([*texts, ""], False) if len(texts) < most else (texts, True)
 
 
 class CutLine(NamedTuple):
@@ -327,20 +223,20 @@ def render(outcome: Outcome[Facts], templates: Templates) -> str:
     facts = outcome.facts
     if isinstance(facts, EmptyFacts):
         return templates.fill("read.empty", facts)
-    if isinstance(facts, TextFacts):
-        return templates.fill("read.page", facts, rows=facts.text)
-    if not isinstance(facts, PageFacts):
-        return read_media.render(facts, templates)
-    rows: list[tuple[int | str, str]] = []
-    for row in facts.rows:
+    if isinstance(facts, PageFacts):
+        return templates.fill("read.page", facts, rows=render_rows(facts.rows, templates))
+    return read_media.render(facts, templates)
+
+
+def render_rows(rows: Iterable[ShownRow], templates: Templates) -> str:
+    """Rows behind their numbers, with a mark at the end of those that are cut."""
+    texts: list[tuple[int | str, str]] = []
+    for row in rows:
         text = replace_surrogates(row.text)
         if row.cut:
             text += templates.fill("read.cut_line", CutLine(row.row.left, row.cut, row.row.endless))
-        rows.append((row.label, text))
-    if facts.most is not None:
-        room = facts.most - (len(templates.notes) if facts.makes_room else 0)
-        return templates.number_lines(rows)[:room] + templates.notes
-    return templates.fill("read.page", facts, rows=templates.number_lines(rows))
+        texts.append((row.label, text))
+    return templates.number_lines(texts)
 
 
 TOOL = Tool(

@@ -8,9 +8,9 @@ that the same `run` serves the preview and the real call.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar, cast
 
 from handrail.model import Access, Action
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 A = TypeVar("A", bound="Arguments")
 L = TypeVar("L")
 F = TypeVar("F")
+L2 = TypeVar("L2")
+F2 = TypeVar("F2")
 L_co = TypeVar("L_co", covariant=True)
 F_co = TypeVar("F_co", covariant=True)
 
@@ -207,6 +209,17 @@ class Tool(Generic[A, L, F]):
     """Values that `render` computes for the tool's templates, besides the fields of the facts."""
     rows: Mapping[str, type] = field(default_factory=dict)
     """Templates for a part of the answer, such as one line of it, and the class whose fields they may use."""
+
+    def adapt(
+        self,
+        limits: type[L2],
+        run: Callable[[A, Context[L2]], Outcome[F2]],
+        render: Callable[[Outcome[F2], Templates], str],
+        facts: type[F2] | UnionType | None = None,
+    ) -> Tool[A, L2, F2]:
+        """The same tool with another run, limits and rendering: for the adapter of a dialect."""
+        changed: dict[str, Any] = {"limits": limits, "run": run, "render": render, "facts": facts or self.facts}
+        return cast("Tool[A, L2, F2]", replace(self, **changed))
 
     def declare(self, args: A) -> tuple[Access, ...]:
         """What a call with these arguments will touch."""

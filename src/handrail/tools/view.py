@@ -41,8 +41,6 @@ class Limits:
     """How many levels of a directory are shown."""
     entries: int = 1000
     """Entries of a directory at the most."""
-    ignore_files: bool = True
-    """Whether directories leave out what `.gitignore` and similar files ignore."""
 
 
 Facts = read.Facts | ls.Facts
@@ -62,7 +60,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     if not ctx.tree(args.path).is_file:
         if args.view_range is not None:
             raise BadArguments(problems="- view_range: only for a file, and this is a directory")
-        listing = ls.Limits(entries=limits.entries, most_entries=limits.entries, ignore_files=limits.ignore_files)
+        listing = ls.Limits(entries=limits.entries, most_entries=limits.entries)
         return ls.run(ls.Args(path=args.path, depth=limits.depth), with_limits(ctx, listing))
     first, last = args.view_range or (1, -1)
     most = last - first + 1 if last > 0 else None

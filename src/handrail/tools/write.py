@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, TypedDict
 
 from handrail.text import lines
-from handrail.text.codec import UTF8
-from handrail.text.document import Document, Splice
+from handrail.text.document import Splice
 from handrail.text.splice import keep_endings, minimize
 from handrail.tools.arguments import Field
-from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool, Writes
+from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Templates, Tool, Writes
 
 
 class Args(Arguments):
@@ -20,10 +19,7 @@ class Args(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a dialect may set."""
-
-    verbatim: bool = False
-    """Whether the contents are written as they are given and in UTF-8, whatever the file was in."""
+    """What a dialect may set: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +35,34 @@ class Data(TypedDict):
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
-    facts = Facts(args.file_path, lines.count(args.content))
-    created = not ctx.exists(args.file_path)
-    data = Data(created=created, lines=facts.lines, bytes=len(args.content.encode("utf-8", "replace")))
-    if created:
-        ctx.stage(args.file_path, None, [Splice(0, 0, args.content)])
-        return Outcome("created", facts, data)
+    if not ctx.exists(args.file_path):
+        return create(args, ctx)
     loaded = ctx.load(args.file_path, whole=True)
-    if ctx.limits.verbatim and loaded.document.codec is not UTF8:
-        loaded = replace(loaded, document=Document(loaded.document.text.encode("utf-8", "replace"), UTF8))
     text, content = loaded.document.text, args.content
     if loaded.document.codec.bom:
         content = content.removeprefix("\ufeff")  # the file keeps its own byte order mark
-    if "\r" not in content and not ctx.limits.verbatim:  # without explicit line endings the file keeps its own
+    if "\r" not in content:  # without explicit line endings the file keeps its own
         content = keep_endings(text, 0, len(text), content)
+    return replace_contents(args, ctx, loaded, content)
+
+
+def create(args: Args, ctx: Context[object]) -> Outcome[Facts]:
+    """Stage a new file."""
+    ctx.stage(args.file_path, None, [Splice(0, 0, args.content)])
+    return Outcome("created", *_describe(args, created=True))
+
+
+def replace_contents(args: Args, ctx: Context[object], loaded: Loaded, content: str) -> Outcome[Facts]:
+    """Stage new contents for a file that exists."""
+    text = loaded.document.text
     change = minimize(text, 0, len(text), content)
     staged = ctx.stage(args.file_path, loaded, [change] if change else [])
-    return Outcome("replaced" if staged.changes else "unchanged", facts, data)
+    return Outcome("replaced" if staged.changes else "unchanged", *_describe(args, created=False))
+
+
+def _describe(args: Args, *, created: bool) -> tuple[Facts, Data]:
+    facts = Facts(args.file_path, lines.count(args.content))
+    return facts, Data(created=created, lines=facts.lines, bytes=len(args.content.encode("utf-8", "replace")))
 
 
 def render(outcome: Outcome[Facts], templates: Templates) -> str:

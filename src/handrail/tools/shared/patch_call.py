@@ -31,13 +31,15 @@ def accesses(call: PatchCall, workdir: str) -> list[Access]:
     return [Access("read", base), *inside] if base else inside
 
 
-def run(call: PatchCall, workdir: str, ctx: Context[apply_patch.Limits]) -> Outcome[apply_patch.Facts]:
+def run(
+    call: PatchCall, workdir: str, ctx: Context[apply_patch.Limits], *, add_overwrites: bool = False
+) -> Outcome[apply_patch.Facts]:
     """Apply the patch; its paths start from the directory of the command."""
     base = _base(call, workdir)
     if not base:
-        return apply_patch.run(_handed(call), ctx)
+        return apply_patch.apply_patch(_handed(call), ctx, add_overwrites=add_overwrites)
     _require_directory(base, ctx)
-    outcome = apply_patch.run(_handed(call), _Below(base, ctx))
+    outcome = apply_patch.apply_patch(_handed(call), _Below(base, ctx), add_overwrites=add_overwrites)
     moved = [
         replace(one, path=_below(base, one.path), source=_below(base, one.source) if one.source else None)
         for one in outcome.facts.done

@@ -1,0 +1,63 @@
+"""Bash that shows the first bytes of its output, and treats a command that ran out of time as complete."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from handrail.shell.runner.output import WHOLE
+from handrail.shell.runner.run import Run
+from handrail.shell.terminal import Terminal
+from handrail.tools import bash
+from handrail.tools.notes import CommandTimedOut
+from handrail.tools.shared import patch_call
+from handrail.tools.tool import Context, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Limits(bash.Limits):
+    """What a dialect may set."""
+
+    needs_reading: bool = False
+    seconds: float = 30
+    most_seconds: float = 30
+    first_bytes: int = 8000
+    """The part of the output that is shown, in bytes of UTF-8."""
+    offload_bytes: int = 32_000
+    """Of longer output the beginning and the end are shown, and the name of the file that holds all of it."""
+    head_chars: int = 4000
+    tail_chars: int = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class BeginningFacts(bash.CommandFacts):
+    """The first bytes of the output."""
+
+    cut: int | None = None
+    """How many are shown, if that is not all."""
+
+
+Facts = bash.Facts | BeginningFacts
+
+
+def run(args: bash.Args, ctx: Context[Limits]) -> Outcome[Facts]:
+    if args.patch:
+        return patch_call.run(args.patch, args.workdir, ctx)
+    outcome = bash.run_command(args, ctx, _show_beginning)
+    return replace(outcome, notes=tuple(note for note in outcome.notes if not isinstance(note, CommandTimedOut)))
+
+
+def _show_beginning(done: Run, limits: Limits, terminal: Terminal) -> bash.ShownOutput:
+    is_long = done.bytes > limits.offload_bytes
+    view = done.view(limits.first_bytes, 0) if done.bytes <= WHOLE or not is_long else None
+    if view is None or (is_long and view.truncated):
+        view = bash.view_ends(done, limits, terminal)
+    if view.tail:
+        return bash.describe_output(view)
+    raw = view.head.encode("utf-8", "replace")
+    cut = view.truncated or len(raw) > limits.first_bytes
+    text = raw[: limits.first_bytes].decode("utf-8", "ignore")
+    facts = BeginningFacts(output=text, cut=limits.first_bytes if cut else None)
+    return bash.ShownOutput(facts, view.size, cut)
+
+
+TOOL = bash.TOOL.adapt(Limits, run, bash.render, Facts)

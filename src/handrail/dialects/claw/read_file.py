@@ -1,0 +1,68 @@
+"""Read that shows the beginning of the text as it is, without line numbers."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import asdict, dataclass
+
+from handrail.text import lines
+from handrail.tools import read
+from handrail.tools.notes import MoreLines
+from handrail.tools.shared.read_media import FileFacts
+from handrail.tools.tool import Context, Outcome, Templates
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a dialect may set."""
+
+    bytes: int = 8000
+    """How much of the text is shown, in bytes of UTF-8."""
+    lines: int = 2000
+    """Rows of a notebook."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextFacts(FileFacts):
+    """A text as it is, without line numbers."""
+
+    text: str
+    cut: int | None = None
+    """The bytes that are shown, if that is not all."""
+
+
+Facts = read.Facts | TextFacts
+
+
+def run(args: read.Args, ctx: Context[Limits]) -> Outcome[Facts]:
+    file, about = read.open_file(args, ctx)
+    medium = read.read_medium(file, ctx, about, args, ctx.limits.lines)
+    if medium:
+        return medium
+    read.open_text(file, ctx, about)
+    if read.is_empty(file):
+        return read.describe_empty(file, ctx, about, args.first)
+    most = ctx.limits.bytes
+    if file.raw is not None:
+        text = file.codec.decode(file.raw)
+    else:  # far longer than the part to show: its lines will do
+        text = "\n".join(row.text for row in file.page(1, most + 1, most + 1, 2 * most + 2).rows)
+    raw = text.encode("utf-8", file.codec.errors)
+    cut = len(raw) > most or file.raw is None
+    if cut:  # never inside a character
+        text = codecs.getincrementaldecoder("utf-8")(file.codec.errors).decode(raw[:most])
+    count = lines.count(text)
+    ctx.saw(file, 1, count)
+    facts = TextFacts(**asdict(about), text=text, cut=most if cut else None)
+    data = read.file_data(file, about) | read.Data(lines=count, encoding=file.codec.label)
+    return Outcome("page", facts, data, (MoreLines(next=count + 1),) if cut else ())
+
+
+def render(outcome: Outcome[Facts], templates: Templates) -> str:
+    facts = outcome.facts
+    if isinstance(facts, TextFacts):
+        return templates.fill("read.page", facts, rows=facts.text)
+    return read.render(outcome.with_facts(facts), templates)
+
+
+TOOL = read.TOOL.adapt(Limits, run, render, Facts)
