@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from handrail.journal.undo import CannotUndo, UndoReport
     from handrail.model import Access, Answer, Approve, Call, Failure, FileDiff, Note, Question, Result, Verdict
     from handrail.pipeline.call_state import Judged as Prepared
+    from handrail.pipeline.events import SessionEvent, ToolFinished, ToolOutput, ToolProgress, ToolStarted
     from handrail.pipeline.session import Session
     from handrail.policy import AllowAll, Policy
     from handrail.policy.files import PolicyError, PolicyFile, parse_rules
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from handrail.settings import AgentSettings, Settings
     from handrail.settings.config_file import Config, ConfigError
     from handrail.settings.config_file import load as load_config
+    from handrail.tools.functions import ReadFile, RunContext, WriteFile, tool
     from handrail.workspace import Root
 
 _HOMES = {
@@ -89,6 +91,15 @@ _HOMES = {
     "open_model": "agent.providers",
     "parse_rules": "policy.files",
     "system_prompt": "agent.prompt",
+    "ReadFile": "tools.functions",
+    "RunContext": "tools.functions",
+    "WriteFile": "tools.functions",
+    "tool": "tools.functions",
+    "SessionEvent": "pipeline.events",
+    "ToolFinished": "pipeline.events",
+    "ToolOutput": "pipeline.events",
+    "ToolProgress": "pipeline.events",
+    "ToolStarted": "pipeline.events",
 }
 """The module of each public name; `module:name` if it has another name there."""
 
@@ -125,22 +136,31 @@ __all__ = [
     "PolicyFile",
     "Prepared",
     "Question",
+    "ReadFile",
     "Record",
     "Result",
     "Root",
+    "RunContext",
     "Session",
+    "SessionEvent",
     "Settings",
     "Spec",
     "SqliteJournal",
     "Token",
     "ToolError",
+    "ToolFinished",
+    "ToolOutput",
+    "ToolProgress",
+    "ToolStarted",
     "UndoReport",
     "UnknownCall",
     "Verdict",
+    "WriteFile",
     "load_config",
     "open_model",
     "parse_rules",
     "system_prompt",
+    "tool",
 ]
 
 

@@ -6,14 +6,14 @@ import os
 from typing import TYPE_CHECKING, Unpack
 
 from handrail.model import Approve
-from handrail.pipeline.async_calls import AsyncCalls, in_callers_loop
+from handrail.pipeline.async_calls import AsyncCalls
 from handrail.pipeline.session import Session
 from handrail.pipeline.session_options import SessionOptions, UndoOptions
 
 if TYPE_CHECKING:
     from handrail.journal.undo import UndoReport
 
-__all__ = ["AsyncSession", "SessionOptions", "UndoOptions", "in_callers_loop"]
+__all__ = ["AsyncSession", "SessionOptions", "UndoOptions"]
 
 
 class AsyncSession(AsyncCalls):
@@ -24,7 +24,7 @@ class AsyncSession(AsyncCalls):
         cls, root: str | os.PathLike[str] = ".", *, approve: Approve | None = None, **options: Unpack[SessionOptions]
     ) -> AsyncSession:
         """Open a session with the options of `Session`; an async ``approve`` runs in the loop that makes the call."""
-        return cls(Session(root, approve=None if approve is None else in_callers_loop(approve), **options))
+        return cls(Session(root, approve=approve, **options))
 
     async def __aenter__(self) -> AsyncSession:
         return self

@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeVar, get_args
 
-Action = Literal["read", "write", "delete", "run", "network"]
+Action = Literal["read", "write", "delete", "run", "network", "call"]
+"""`call`: the tool is of the host's own, and may do more than the accesses to files that it declares."""
 Status = Literal["ok", "partial", "error", "denied"]
 Decision = Literal["allow", "ask", "deny"]
 Tier = Literal["", "read_only", "ordinary", "destructive"]
@@ -33,7 +34,7 @@ class Access:
 
     action: Action
     target: str
-    """As the model named it: a path, a command, an address."""
+    """As the model named it: a path, a command, an address, a tool."""
     path: str = ""
     """The real absolute path, links followed, once the workspace has resolved it."""
     by_command: bool = False

@@ -82,7 +82,7 @@ def test_a_class_that_the_pages_name_can_be_imported() -> None:
                 named |= {
                     call.func.id for call in calls if isinstance(call.func, ast.Name) and call.func.id[0].isupper()
                 }
-    rules = {"Read", "Edit", "Delete", "Bash", "Network"}
+    rules = {"Read", "Edit", "Delete", "Bash", "Network", "Call"}
     assert {"Session", "AllowAll"} <= named
     assert named - known - rules - foreign == set()
 

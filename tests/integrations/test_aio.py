@@ -9,11 +9,23 @@ from typing import Any
 import anyio
 import pytest
 
-from handrail import Question, Session, Settings
+from handrail import (
+    Call,
+    Question,
+    RunContext,
+    Session,
+    SessionEvent,
+    Settings,
+    ToolFinished,
+    ToolOutput,
+    ToolProgress,
+    ToolStarted,
+)
 from handrail.aio import AsyncSession
 from handrail.integrations.common import CallOrder, RequestedCall, async_answer_calls
 from handrail.journal import NoJournal, Record
 from handrail.model import Answer
+from handrail.pipeline import async_calls
 
 READY = "touch started; sleep 600; touch ended"
 
@@ -260,3 +272,105 @@ def test_calls_that_only_read_have_their_turn_together_and_others_alone(tmp_path
         told = asyncio.run(main(session))
     together = ["first begins", "second begins", "second ends", "go", "first ends"]
     assert told == [*together, "third begins", "third ends", "fourth begins", "fourth ends"]
+
+
+def test_a_stream_yields_the_events_of_a_call_and_ends_with_its_result(tmp_path: Path) -> None:
+    async def main() -> list[SessionEvent]:
+        events = list[SessionEvent]()
+        async with AsyncSession.open(tmp_path) as session:
+            command = "echo first; while ! test -e go; do sleep 0.01; done; echo last"
+            async for event in session.stream("Bash", {"command": command}, id="7"):
+                events.append(event)
+                if isinstance(event, ToolOutput):
+                    (tmp_path / "go").touch()
+        return events
+
+    events = asyncio.run(main())
+    assert isinstance(events[0], ToolStarted) and isinstance(events[-1], ToolFinished)
+    assert events[-1].result.text == "first\nlast" and events[-1].result.id == "7"
+    assert "".join(event.text for event in events if isinstance(event, ToolOutput)) == "first\nlast\n"
+
+
+def test_closing_a_stream_cancels_its_call(tmp_path: Path) -> None:
+    async def main() -> None:
+        journal = Ended()
+        async with AsyncSession.open(tmp_path, journal=journal) as session:
+            stream = session.stream("Bash", {"command": "echo begun; sleep 600"})
+            async for event in stream:
+                if isinstance(event, ToolOutput):
+                    break
+            await stream.aclose()
+            assert [record.result.data["cancelled"] for record in journal.calls] == [True]
+            assert (await session.call("LS", {"path": "."})).ok
+
+    asyncio.run(main())
+
+
+def test_a_task_that_is_cancelled_in_a_stream_ends_the_command(tmp_path: Path) -> None:
+    async def main() -> None:
+        journal = Ended()
+        async with AsyncSession.open(tmp_path, journal=journal) as session:
+
+            async def iterate() -> None:
+                async for _ in session.stream("Bash", {"command": READY}):
+                    pass
+
+            task = asyncio.create_task(iterate())
+            await until(tmp_path / "started")
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert [record.result.data["cancelled"] for record in journal.calls] == [True]
+
+    asyncio.run(main())
+
+
+def test_a_reader_that_is_too_slow_misses_output_and_not_the_result(tmp_path: Path) -> None:
+    async def main() -> list[SessionEvent]:
+        events = list[SessionEvent]()
+
+        async def count(ctx: RunContext) -> str:
+            """Report a lot."""
+            for number in range(2000):
+                ctx.report_progress(str(number))
+            return "counted"
+
+        async with AsyncSession.open(tmp_path, tools=[count]) as session:
+            async for event in session.stream("count"):
+                events.append(event)
+        return events
+
+    events = asyncio.run(main())
+    assert len(events) < 300 and isinstance(events[0], ToolStarted) and isinstance(events[-1], ToolFinished)
+    assert events[-1].result.text == "counted"
+    assert [event.message for event in events if isinstance(event, ToolProgress)][-1] == "1999"
+
+
+def test_dropped_output_is_counted_in_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(async_calls, "_MOST_EVENTS", 2)
+    call = Call("Bash", {})
+
+    async def main() -> list[SessionEvent | None]:
+        queue = async_calls._EventQueue(asyncio.get_running_loop())
+        queue.put(ToolStarted(call))
+        for text in ("one\n", "éé\n", "three\n"):
+            queue.put(ToolOutput(call, text))
+        queue.close()
+        return [await queue.get() for _ in range(3)]
+
+    assert asyncio.run(main()) == [ToolStarted(call), ToolOutput(call, "three\n", omitted=9), None]
+
+
+def test_an_async_function_runs_in_the_loop_of_the_caller(tmp_path: Path) -> None:
+    loops = list[object]()
+
+    async def look() -> None:
+        """Look at the loop."""
+        loops.append(asyncio.get_running_loop())
+
+    async def main() -> None:
+        async with AsyncSession.open(tmp_path, tools=[look]) as session:
+            assert (await session.call("look")).ok
+        assert loops == [asyncio.get_running_loop()]
+
+    asyncio.run(main())

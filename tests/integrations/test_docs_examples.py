@@ -90,6 +90,11 @@ def test_an_example_runs_as_it_stands(heading: str, number: int, code: str, tmp_
         assert (tmp_path / "hello.txt").read_text(encoding="utf-8") == "Goodbye\n"
     elif heading == "Async":
         assert "+hello" in said and (tmp_path / "new.txt").read_text(encoding="utf-8") == "hello\n"
+    elif heading == "Own tools":
+        assert said.splitlines() == ["1", "hello.txt has a heading now.", "denied"]
+        assert (tmp_path / "hello.txt").read_text(encoding="utf-8") == "# Greeting\n\nHello\n"
+    elif heading == "Events":
+        assert said.splitlines() == ["output: one", "output: two", "Bash ok"]
     elif heading == "Claude Agent SDK":
         assert "mcp__handrail__Edit" in said
 

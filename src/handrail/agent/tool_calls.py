@@ -34,7 +34,7 @@ class _Plan:
     runs_read_only: bool = False
     """A read-only command: it may read any file."""
     alone: bool = False
-    """Any other command: it may change anything."""
+    """Any other command, or a function of the host's own: it may change anything."""
 
     def conflicts(self, other: _Plan) -> bool:
         if (
@@ -106,9 +106,9 @@ class ToolCallRunner:
         reads = tuple(access.path for access in accesses if access.action == "read")
         writes = tuple(access.path for access in accesses if access.action in ("write", "delete"))
         runs = [access for access in accesses if access.action == "run"]
-        return _Plan(
-            call, reads, writes, bool(runs), any(access.tier != "read_only" or access.doubt for access in runs)
-        )
+        alone = any(access.tier != "read_only" or access.doubt for access in runs)
+        own = any(access.action == "call" for access in accesses)
+        return _Plan(call, reads, writes, bool(runs), alone or own)
 
     def _call(self, call: ToolCall, cancel: threading.Event) -> ToolResult:
         if cancel.is_set():

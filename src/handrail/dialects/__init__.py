@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -26,7 +27,7 @@ from handrail.dialects.renderers import RENDERERS, RenderContext, Renderer
 from handrail.dialects.templates import DialectTemplates
 from handrail.errors import ToolError, UnknownTool
 from handrail.model import Call, Result
-from handrail.tools.tool import AnyTool, Hints
+from handrail.tools.tool import FUNCTION, AnyTool, Hints
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,10 @@ class Dialect:
         for entry in self.entries.values():
             if entry.id not in tools.ids() and not tools.outside(entry.id):
                 raise DialectError(f"{folder / 'tools.toml'}: {entry.name} has the unknown tool id {entry.id!r}")
+        self._own: Mapping[str, AnyTool] = {}
+        """Tools of the host's own, by id."""
+        self._limits: dict[str, Any] = {}
+        self._specs: dict[str, Spec] = {}
         self._called = {called: entry for entry in self.entries.values() for called in entry.called}
         names = [*self.entries, *(called for entry in self.entries.values() for called in entry.called)]
         if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -106,19 +111,41 @@ class Dialect:
             raise UnknownTool(tool=name, known=list(self.entries))
         return entry
 
+    def with_tools(self, own: Sequence[AnyTool]) -> Dialect:
+        """This dialect with further tools of the host's own; raises `ValueError` for a name that is taken."""
+        extended = copy(self)
+        extended._limits, extended._specs = {}, {}
+        extended._own = {tool.id: tool for tool in own}
+        extended.entries = dict(self.entries)
+        for tool in own:
+            name = tool.id.removeprefix(FUNCTION)
+            if name in self.entries or name in self._called:
+                raise ValueError(f"the dialect {self.name} has a tool {name} already: give yours another name")
+            if name in extended.entries:
+                raise ValueError(f"two of the tools are called {name}: give one of them another name")
+            if tool.id in tools.ids():
+                raise ValueError(f"the id {tool.id} is that of a built-in tool: give yours another id")
+            extended.entries[name] = Entry(name, tool.id, forgets=tool.id.startswith(FUNCTION))
+        extended.core = [*self.core, *(name for name in extended.entries if name not in self.entries)]
+        return extended
+
     def tool(self, name: str) -> AnyTool:
         """The tool that a model calls ``name``: the dialect's adapter of it, or the tool itself; imported now."""
         entry = self.entry(name)
         file = self._folder.adapters.get(entry.name)
         if file is None:
-            return tools.load(entry.id)
+            return self._own.get(entry.id) or tools.load(entry.id)
         from handrail.dialects.adapters import load_adapter  # not needed by dialects without one
 
         return load_adapter(file, entry.id)
 
-    @cache  # noqa: B019 - a dialect lives as long as the program
     def limits(self, name: str) -> Any:
         """The limits in force for a tool."""
+        if name not in self._limits:
+            self._limits[name] = self._read_limits(name)
+        return self._limits[name]
+
+    def _read_limits(self, name: str) -> Any:
         entry, tool = self.entry(name), self.tool(name)
         standard = tool.limits()
         known = {limit.name: limit.type for limit in fields(standard)}
@@ -131,9 +158,13 @@ class Dialect:
                 raise DialectError(f"dialect {self.name}: {entry.name}: limit {name!r} is a {kind}, not {value!r}")
         return replace(standard, **given)
 
-    @cache  # noqa: B019 - a dialect lives as long as the program
     def spec(self, name: str) -> Spec:
         """The description and schema of one tool, as a model sees them."""
+        if name not in self._specs:
+            self._specs[name] = self._build_spec(name)
+        return self._specs[name]
+
+    def _build_spec(self, name: str) -> Spec:
         entry, tool = self.entry(name), self.tool(name)
         names = entry.argument_names
         for ours in (*names.values(), *(names.get(theirs, theirs) for theirs in entry.add)):
@@ -147,7 +178,7 @@ class Dialect:
             words = own.read_text(encoding="utf-8").removesuffix("\n")
         else:
             try:
-                words = tools.description(entry.id)
+                words = tools.describe(tool)
             except OSError:
                 raise DialectError(
                     f"dialect {self.name}: {name} has no description; write {name}.md beside tools.toml"

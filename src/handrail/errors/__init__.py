@@ -2,6 +2,7 @@
 
     ToolError
       |- CallError    the call itself:      bad_json  unknown_tool  bad_arguments  session_over  cancelled
+      |                                     tool_failed  callback_failed
       |- Refusal      not allowed here:     outside_workspace  read_only_root  denied  needs_approval
       |                                     dangerous
       |- PathError    the path or the file: bad_path  tilde_path  root_missing  not_found  is_directory  not_directory
@@ -32,6 +33,7 @@ from handrail.errors.calls import (
     BadArguments,
     BadJson,
     Bug,
+    CallbackFailed,
     CallCancelled,
     CallError,
     Dangerous,
@@ -42,6 +44,7 @@ from handrail.errors.calls import (
     Refusal,
     SessionOver,
     ToolError,
+    ToolFailed,
     UnknownTool,
 )
 from handrail.errors.changes import (
@@ -146,6 +149,7 @@ __all__ = [
     "Busy",
     "CallCancelled",
     "CallError",
+    "CallbackFailed",
     "CannotEncode",
     "ChangedSince",
     "CommandError",
@@ -206,6 +210,7 @@ __all__ = [
     "TooManyOccurrences",
     "TooManyPlaces",
     "ToolError",
+    "ToolFailed",
     "UnknownOccurrence",
     "UnknownTool",
     "UnknownType",

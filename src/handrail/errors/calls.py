@@ -48,6 +48,18 @@ class CallCancelled(CallError):
     code = "cancelled"
 
 
+class ToolFailed(CallError):
+    """A function of the host's own raised an exception; ``why`` is its message."""
+
+    code = "tool_failed"
+
+
+class CallbackFailed(CallError):
+    """A callback of the host raised an exception; ``callback`` is its name, ``why`` the message."""
+
+    code = "callback_failed"
+
+
 class Refusal(ToolError):
     """The call is not allowed; the result is `denied`."""
 

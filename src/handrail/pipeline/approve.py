@@ -9,11 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 
-from handrail.errors import Denied, NeedsApproval, ToolError
+from handrail.errors import CallCancelled, Denied, NeedsApproval, ToolError
 from handrail.journal import Origin
 from handrail.model import Access, Answer, Approve, Verdict
 from handrail.pipeline.call_state import Approved, Judged
+from handrail.pipeline.callers_loop import wait_for
 from handrail.pipeline.consent import Consent, Proposed
+from handrail.pipeline.events import naming
 from handrail.pipeline.question import ask_about
 from handrail.policy import Policy
 from handrail.tools.notes import NoteFacts, NotRemembered
@@ -87,19 +89,21 @@ class Approvals:
             answer = Answer(True, lasting=rewritten.lasting)
         else:
             question = ask_about(judged, shown, workspace=self._origin.workspace, session=self._origin.session)
-            answer = resolve_answer(self._approve(question))
+            with naming("approve"):
+                answer = resolve_answer(self._approve(question))
         if not answer.yes:
             why = "the person who was asked said no" + (f": {answer.reason}" if answer.reason else "")
             if judged.cancel and judged.cancel.is_set():
                 why = "the call was cancelled while a person was asked"
             raise Denied(rule=verdict.rule, why=why, source="", allow="")
         if answer.arguments is None:
-            _require_shown(answer, shown or ())
+            with naming("approve"):
+                _require_shown(answer, shown or ())
         return Consent(answer, shown)
 
     def _shown(self, judged: Judged) -> Sequence[Proposed] | None:
         """What the call would change. One that cannot be done bothers nobody, unless the reason tells too much."""
-        if judged.command is not None:
+        if judged.command is not None or not judged.tool.repeatable:
             return None
         try:
             return judged.proposed()
@@ -157,25 +161,20 @@ def _require_shown(answer: Answer, shown: Sequence[Proposed]) -> None:
 
 
 def resolve_answer(answer: bool | Answer | Awaitable[bool | Answer]) -> Answer:
-    """The `Answer` that a callback returned, as a bool, or as something to await.
+    """The `Answer` that a callback returned, as a bool, or as something to await: a no if the call is cancelled.
 
-    It is awaited in a loop of its own, since this thread may be inside one. Raises `ValueError` for anything else: a
-    text that is not empty must not count as a yes.
+    Raises `ValueError` for anything else: a text that is not empty must not count as a yes.
     """
+    if isinstance(answer, Awaitable):
+        try:
+            answer = wait_for(answer)
+        except CallCancelled:
+            return Answer(False, "the call was cancelled")
     if isinstance(answer, Answer):
         return answer
     if isinstance(answer, bool):
         return Answer(answer)
-    if not isinstance(answer, Awaitable):
-        raise ValueError(f"approve must return True, False or an Answer, not {repr(answer)[:80]}")
-    import asyncio  # slow to import, and only needed here
-    from concurrent.futures import ThreadPoolExecutor
-
-    async def wait() -> bool | Answer:
-        return await answer
-
-    with ThreadPoolExecutor(1) as thread:
-        return resolve_answer(thread.submit(lambda: asyncio.run(wait())).result())
+    raise ValueError(f"approve must return True, False or an Answer, not {repr(answer)[:80]}")
 
 
 def nobody(verdict: Verdict, attach: str = "") -> NeedsApproval:

@@ -14,83 +14,23 @@ import asyncio
 import contextvars
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import CancelledError, Future
-from contextlib import AbstractContextManager, nullcontext
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from handrail.dialects import Spec
-from handrail.model import Answer, Approve, Question, Result
+from handrail.model import Result
+from handrail.pipeline.callers_loop import CURRENT, LoopCall
+from handrail.pipeline.events import SessionEvent, ToolOutput, ToolProgress
 from handrail.pipeline.session import Session
 
 Value = TypeVar("Value")
-
-
-class _Running:
-    """A call that runs in a thread: the loop that awaits it, and the way to stop it."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.cancel = threading.Event()
-        self._asked: Future[bool | Answer] | None = None
-        self._lock = threading.Lock()
-
-    def stop(self) -> None:
-        with self._lock:
-            self.cancel.set()
-            asked = self._asked
-        if asked:
-            asked.cancel()
-
-    def answer(self, awaitable: Awaitable[bool | Answer]) -> bool | Answer:
-        """Await an answer in the caller's loop; it is a no if the call is stopped meanwhile."""
-
-        async def awaited() -> bool | Answer:
-            return await awaitable
-
-        with self._lock:
-            asked = asyncio.run_coroutine_threadsafe(awaited(), self.loop)
-            self._asked = asked
-            stopped = self.cancel.is_set()
-        if stopped:
-            asked.cancel()
-        try:
-            return asked.result()
-        except CancelledError:
-            return Answer(False, "the call was cancelled")
-
-
-_RUNNING: contextvars.ContextVar[_Running | None] = contextvars.ContextVar("handrail_running", default=None)
-
-
-def in_callers_loop(approve: Approve) -> Approve:
-    """Wrap an approval callback so that an awaitable answer is awaited in the loop that made the call.
-
-    `Session(root, approve=in_callers_loop(ask))`; `AsyncSession.open` does it for you.
-    """
-
-    if not callable(approve):  # wrapped, it would look like a function to `Session`
-        raise ValueError(
-            f"approve must be a function that takes a Question and returns an answer, not {repr(approve)[:80]}"
-        )
-
-    def approve_in_loop(question: Question) -> bool | Answer | Awaitable[bool | Answer]:
-        answer = approve(question)
-        running = _RUNNING.get()
-        if not isinstance(answer, Awaitable) or running is None or _inside_a_loop():
-            return answer
-        return running.answer(answer)
-
-    return approve_in_loop
-
-
-def _inside_a_loop() -> bool:
-    """Whether this thread runs an event loop itself, so that blocking on a loop could deadlock."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+_MOST_EVENTS = 256
+"""Events of one call that may wait to be read."""
 
 
 class AsyncCalls:
@@ -100,7 +40,7 @@ class AsyncCalls:
         if not isinstance(session, Session):
             raise ValueError(f"session must be a Session, not {repr(session)[:80]}; or use AsyncSession.open(root)")
         self.session = session
-        self._running: set[_Running] = set()
+        self._running: set[LoopCall] = set()
 
     async def specs(self) -> list[Spec]:
         """The tools of the session's dialect, for the model."""
@@ -108,8 +48,29 @@ class AsyncCalls:
 
     async def call(self, tool: str, arguments: Mapping[str, Any] | str | None = None, *, id: str = "") -> Result:
         """Make one tool call. Never raises for anything that a model did."""
-        running = _Running()
+        running = LoopCall(asyncio.get_running_loop())
         return await self._in_thread(running, lambda: self.session.call(tool, arguments, id=id, cancel=running.cancel))
+
+    async def stream(
+        self, tool: str, arguments: Mapping[str, Any] | str | None = None, *, id: str = ""
+    ) -> AsyncGenerator[SessionEvent]:
+        """Make one tool call and yield its events as they happen; the last one is `ToolFinished`, with the result.
+
+        Closing the generator cancels the call. Who iterates too slowly misses output, never the result.
+        """
+        running = LoopCall(asyncio.get_running_loop())
+        queue = _EventQueue(running.loop)
+        call = partial(self.session.call, tool, arguments, id=id, cancel=running.cancel, on_event=queue.put)
+        task = asyncio.create_task(self._in_thread(running, call))
+        task.add_done_callback(lambda _: queue.close())
+        try:
+            while (event := await queue.get()) is not None:
+                yield event
+            await task  # raises what the call raised
+        finally:
+            task.cancel()
+            with _shielded():
+                await _wait_until_done(task)
 
     async def close(self) -> None:
         """Stop the running calls, end the processes they started and close the session."""
@@ -119,14 +80,14 @@ class AsyncCalls:
 
     async def run_in_thread(self, work: Callable[[], Value]) -> Value:
         """Run ``work``, which uses the session, in a thread of its own."""
-        return await self._in_thread(_Running(), work)
+        return await self._in_thread(LoopCall(asyncio.get_running_loop()), work)
 
-    async def _in_thread(self, running: _Running, work: Callable[[], Value]) -> Value:
+    async def _in_thread(self, running: LoopCall, work: Callable[[], Value]) -> Value:
         """Run ``work`` in a thread and wait for its end, even if the task is cancelled."""
         done: Future[Value] = Future()
         done.set_running_or_notify_cancel()
         context = contextvars.copy_context()
-        context.run(_RUNNING.set, running)
+        context.run(CURRENT.set, running)
 
         def run() -> None:
             try:
@@ -147,6 +108,59 @@ class AsyncCalls:
             raise
         finally:
             self._running.discard(running)
+
+
+class _EventQueue:
+    """Events on their way from the threads of a call to its loop. Adding one never waits.
+
+    When it is full, the oldest output and progress are dropped, and the next output says how much is missing.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._events: deque[SessionEvent] = deque()
+        self._lock = threading.Lock()
+        self._ready = asyncio.Event()
+        self._closed = False
+
+    def put(self, event: SessionEvent) -> None:
+        with self._lock:
+            self._events.append(event)
+            if len(self._events) > _MOST_EVENTS:
+                self._drop_oldest()
+        self._wake()
+
+    def close(self) -> None:
+        self._closed = True
+        self._ready.set()
+
+    async def get(self) -> SessionEvent | None:
+        """The next event; None after the last one."""
+        while True:
+            with self._lock:
+                if self._events:
+                    return self._events.popleft()
+                if self._closed:
+                    return None
+                self._ready.clear()
+            await self._ready.wait()
+
+    def _wake(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(self._ready.set)
+
+    def _drop_oldest(self) -> None:
+        at = next((n for n, one in enumerate(self._events) if isinstance(one, ToolOutput | ToolProgress)), None)
+        if at is None:
+            return
+        dropped = self._events[at]
+        del self._events[at]
+        if isinstance(dropped, ToolOutput):
+            missing = dropped.omitted + len(dropped.text.encode("utf-8", "replace"))
+            for n, one in enumerate(self._events):
+                if isinstance(one, ToolOutput):
+                    self._events[n] = replace(one, omitted=one.omitted + missing)
+                    return
 
 
 async def _wait_until_done(waited: asyncio.Future[Any]) -> None:

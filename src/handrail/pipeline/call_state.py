@@ -25,6 +25,7 @@ from handrail.workspace import WorkPath
 
 if TYPE_CHECKING:
     from handrail.dialects import Entry
+    from handrail.pipeline.events import OnEvent
     from handrail.tools.tool import AnyTool, Arguments
 
 
@@ -37,6 +38,8 @@ class Received:
     """By `time.perf_counter`."""
     cancel: threading.Event | None = None
     """Set when the caller no longer waits for the result."""
+    on_event: OnEvent | None = None
+    """Gets the events of this call, besides the session's listener."""
     rewritten: Answer | None = None
     """The answer of a person who replaced the model's arguments."""
     previous: ClassVar[None] = None

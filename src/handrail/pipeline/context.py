@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from handrail.errors import (
     BinaryFile,
@@ -27,7 +28,9 @@ from handrail.files.pages import TextFile
 from handrail.files.subtrees import describe_subtree, is_same_disk, require_free, require_movable, scan_subtree
 from handrail.files.versions import Stored, Version, load
 from handrail.pipeline.call_state import Judged, StagedChanges
+from handrail.pipeline.callers_loop import wait_for
 from handrail.pipeline.consent import Choice, Proposed
+from handrail.pipeline.events import SessionEvent, ToolOutput, ToolProgress
 from handrail.pipeline.services import Services
 from handrail.text.codec import UTF8
 from handrail.text.diff import Hunk, compute_hunks
@@ -38,8 +41,11 @@ from handrail.tracker import moved_lines, stamp_of
 from handrail.workspace import WorkPath
 
 if TYPE_CHECKING:
+    from handrail.pipeline.live_output import OutputFollower
     from handrail.search.tree import SearchTree
     from handrail.shell.terminal import Terminal
+
+T = TypeVar("T")
 
 
 class ToolContext:
@@ -71,6 +77,8 @@ class ToolContext:
         self._paths = judged.paths
         self._dry = dry
         self._open: list[int] = []
+        self._received = judged.received
+        self._follower: OutputFollower | None = None
 
     @property
     def staged(self) -> StagedChanges:
@@ -78,6 +86,8 @@ class ToolContext:
         return StagedChanges(self._changes, self._hunks, self._proposed)
 
     def close(self) -> None:
+        if self._follower:
+            self._follower.close()
         for fd in self._open:
             os.close(fd)
         self._open.clear()
@@ -93,6 +103,32 @@ class ToolContext:
         if self._dry:  # a preview must never run anything
             raise AssertionError("a preview has no terminal")
         return self._services.terminal()
+
+    def wait_for(self, awaitable: Awaitable[T]) -> T:
+        return wait_for(awaitable, self.cancel)
+
+    def report_progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
+        if not self._dry:
+            seconds = time.perf_counter() - self._received.started
+            hidden = self._services.redaction.hide(message)
+            self._send(ToolProgress(self._received.call, hidden, seconds, done, total))
+
+    def follow_output(self, log: str) -> None:
+        if self._services.events.on_event or self._received.on_event:
+            from handrail.pipeline.live_output import OutputFollower
+
+            call, hide = self._received.call, self._services.redaction.hide
+            self._follower = OutputFollower(
+                log,
+                lambda text, omitted: self._send(ToolOutput(call, hide(text), omitted)),
+                lambda: self.report_progress("running"),
+            )
+
+    def _send(self, event: SessionEvent) -> None:
+        self._services.events.send(event, self._received.on_event)
+
+    def real(self, named: str) -> str:
+        return self._paths[named].real
 
     def where(self, named: str) -> str:
         path = self._paths[named]

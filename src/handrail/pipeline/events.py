@@ -1,35 +1,112 @@
-"""Events of a session: callbacks of the host before and after each call, and records for the `logging` module."""
+"""Events of a session: typed objects for the host, from the start of a call to its result.
+
+One source serves all listeners: the callbacks of a session, those of a single call (`AsyncSession.stream`), and the
+`logging` module. Secrets are replaced by placeholders before an event is made.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from handrail.errors import CallbackFailed, ToolError
 from handrail.model import Call, Result
 
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """A call has started."""
+
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProgress:
+    """A call is still running: once a second for a command, and whenever a function reports its progress."""
+
+    call: Call
+    message: str
+    seconds: float
+    """Since the call started."""
+    done: float | None = None
+    total: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """Output of a running command: whole lines, cleaned as in the result."""
+
+    call: Call
+    text: str
+    omitted: int = 0
+    """Bytes before this text that were left out, because the command prints faster than the host listens."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    """A call has ended and is recorded: the last event of each call."""
+
+    call: Call
+    result: Result
+
+
+SessionEvent = ToolStarted | ToolProgress | ToolOutput | ToolFinished
+OnEvent = Callable[[SessionEvent], object]
+"""Gets each event. Output and progress come from other threads than the call's, one event at a time for each call."""
 BeforeCall = Callable[[Call], object]
-"""Gets each call before its first step. An exception stops the call, which then fails with an internal error."""
+"""Gets each call before its first step. An exception stops the call."""
 AfterCall = Callable[[Call, Result], object]
 """Gets each call and its result, after it was recorded. An exception reaches whoever made the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Reports the calls of one session to its host. Secrets are already replaced by placeholders."""
+    """Reports the calls of one session to its host."""
 
     before: BeforeCall | None = None
     after: AfterCall | None = None
+    on_event: OnEvent | None = None
 
-    def report_start(self, call: Call) -> None:
+    def report_start(self, call: Call, on_event: OnEvent | None) -> None:
         _log("%s %s: started", call)
         if self.before:
-            self.before(call)
+            with naming("before_call"):
+                self.before(call)
+        self.send(ToolStarted(call), on_event)
 
-    def report_end(self, call: Call, result: Result) -> None:
+    def report_end(self, call: Call, result: Result, on_event: OnEvent | None) -> None:
         _log("%s %s: %s in %.1f ms", call, result.status, result.time_ms)
+        self.send(ToolFinished(call, result), on_event)
         if self.after:
-            self.after(call, result)
+            try:
+                self.after(call, result)
+            except Exception as error:
+                error.add_note(f"raised by after_call, a callback of the host program, after {call.tool} had ended")
+                raise
+
+    def send(self, event: SessionEvent, on_event: OnEvent | None) -> None:
+        """Give an event to the session's listener and to the call's own."""
+        for listener in (self.on_event, on_event):
+            if listener:
+                try:
+                    listener(event)
+                except Exception:  # a listener does not stop a call
+                    import logging  # only where something is wrong
+
+                    logging.getLogger("handrail").exception("on_event, a callback of the host program, failed")
+
+
+@contextmanager
+def naming(callback: str) -> Iterator[None]:
+    """Turn an exception of a host's callback into a failure of the call that names the callback."""
+    try:
+        yield
+    except ToolError:
+        raise
+    except Exception as error:
+        raise CallbackFailed(callback=callback, why=f"{type(error).__name__}: {error}") from error
 
 
 def _log(message: str, call: Call, *facts: object) -> None:

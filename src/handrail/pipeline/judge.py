@@ -22,6 +22,8 @@ def judge(resolved: Resolved, services: Services) -> Judged:
 
     @cache  # the answer of a person binds to the changes that were shown
     def dry_run() -> StagedChanges:
+        if not judged.tool.repeatable:
+            return StagedChanges((), (), ())
         with contextlib.closing(ToolContext(services, judged, dry=True)) as context:
             judged.tool.run(judged.args, context)
         return context.staged

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from handrail.dialects import Dialect, names
 from handrail.settings import Settings
 from handrail.workspace import Root
+
+if TYPE_CHECKING:
+    from handrail.tools.tool import AnyTool
 
 
 def check_options(
@@ -56,6 +60,14 @@ def check_callbacks(**callbacks: object) -> None:
     for name, callback in callbacks.items():
         if callback is not None and not callable(callback):
             raise _wrong(name, "a function", callback)
+
+
+def load_tools(tools: object) -> list[AnyTool]:
+    """The tools of a host; raises `ValueError` for what cannot be one."""
+    from handrail.tools.functions import as_tool
+
+    given = _listed("tools", tools, "functions or Tool objects")
+    return [as_tool(one) for one in given]  # type: ignore[arg-type] # whatever it is: it is checked there
 
 
 def _listed(name: str, value: object, what: str) -> Iterable[object]:

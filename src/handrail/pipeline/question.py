@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
-from handrail.model import Access, FileDiff, Question
+from handrail.model import FileDiff, Question
 from handrail.pipeline.call_state import Judged
 from handrail.pipeline.consent import Proposed
 from handrail.text.diff import format_header, format_hunk
@@ -25,7 +26,7 @@ def ask_about(
         files,
         command,
         "" if command is None else _command_argument(judged, command),
-        _list_accesses(judged.accesses) if command is None else f"$ {escape_lines(command)}\n",
+        _list_accesses(judged) if command is None else f"$ {escape_lines(command)}\n",
         workspace,
         session,
         shortened=("what would change",) if command is None and proposed is None else (),
@@ -33,9 +34,12 @@ def ask_about(
     )
 
 
-def _list_accesses(accesses: Sequence[Access]) -> str:
-    """What a call would do to which resource, one a line."""
-    return "".join(f"{access.action} {escape(access.target)}\n" for access in accesses)
+def _list_accesses(judged: Judged) -> str:
+    """What a call would do to which resource, one a line; of a tool of the host's own also its arguments."""
+    lines = [f"{access.action} {escape(access.target)}" for access in judged.accesses]
+    if any(access.action == "call" for access in judged.accesses):
+        lines.append(f"with {escape(json.dumps(dict(judged.call.arguments), ensure_ascii=False, default=str))}")
+    return "".join(line + "\n" for line in lines)
 
 
 def file_diff(proposed: Proposed) -> FileDiff:

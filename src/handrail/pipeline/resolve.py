@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
+from handrail import tools
 from handrail.model import Access
 from handrail.pipeline.call_state import Declared, Parsed, Resolved
 from handrail.workspace import WorkPath, Workspace, itself
@@ -15,7 +16,10 @@ FILE_ACTIONS = ("read", "write", "delete")
 
 def declare(parsed: Parsed) -> Declared:
     """Every access that the call will make; raises what is wrong with a patch or a command."""
-    return Declared(parsed, parsed.tool.declare(parsed.args))
+    tool, accesses = parsed.tool, parsed.tool.declare(parsed.args)
+    if not accesses and not tool.hints.read_only and parsed.entry.id not in tools.ids():
+        accesses = (Access("call", parsed.entry.name),)  # a tool of the host's own is judged whatever it declares
+    return Declared(parsed, accesses)
 
 
 def resolve(declared: Declared, workspace: Workspace) -> Resolved:

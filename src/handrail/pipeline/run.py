@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from handrail.errors import ChangedSince, ToolError
@@ -35,13 +36,15 @@ def run_and_commit(approved: Approved, services: Services, progress: Progress) -
         with contextlib.closing(_open_context(approved, services)) as context:
             ran = progress.reach(run(approved, context, services))
         return progress.reach(Done(ran, (), progress.token))
-    for attempt in range(ATTEMPTS):
+    repeatable = approved.previous.tool.repeatable
+    attempts = ATTEMPTS if repeatable else 1
+    for attempt in range(attempts):
         # Files that are written in place are locked for the run too.
-        lock_first = attempt >= _OVERTAKEN or services.settings.hard_links == "through"
+        lock_first = attempt >= _OVERTAKEN or services.settings.hard_links == "through" or not repeatable
         try:
             return _attempt(approved, services, progress, lock_first)
         except ChangedSince as error:
-            if error.facts.get("moment") != "commit" or attempt == ATTEMPTS - 1:
+            if error.facts.get("moment") != "commit" or attempt == attempts - 1:
                 raise
     raise AssertionError("unreachable")
 
@@ -74,7 +77,8 @@ def _overtaken(approved: Approved) -> ChangedSince:
 def run(approved: Approved, context: ToolContext, services: Services) -> Ran:
     """Run the tool. A change that it did not declare was neither judged nor locked: a fault of the tool."""
     judged = approved.previous
-    outcome = _confine(judged, services, lambda: judged.tool.run(judged.args, context))
+    work = partial(judged.tool.run, judged.args, context)
+    outcome = _confine(judged, services, work) if judged.tool.repeatable else work()
     staged, writes = context.staged, judged.written_paths
     for change in staged.changes:
         if change.path.real not in writes:

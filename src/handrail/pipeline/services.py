@@ -11,6 +11,7 @@ from handrail.files.artefacts import Artefacts
 from handrail.files.locks import Locks
 from handrail.files.pages import Indexes
 from handrail.pipeline.approve import Approvals
+from handrail.pipeline.events import Events
 from handrail.pipeline.record import Recorder
 from handrail.pipeline.search_view import SearchView
 from handrail.policy import Policy
@@ -38,6 +39,7 @@ class Services:
     locks: Locks
     indexes: Indexes
     search: SearchView
+    events: Events
     terminal: Callable[[], Terminal]
     """Opens the terminal when the first command runs."""
 

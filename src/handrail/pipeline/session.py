@@ -13,14 +13,23 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from handrail import dialects
 from handrail.dialects import Dialect, Spec
-from handrail.errors import Bug, CallCancelled, ChangedSince, SessionOver, ToolError, from_os
+from handrail.errors import (
+    Bug,
+    CallbackFailed,
+    CallCancelled,
+    ChangedSince,
+    SessionOver,
+    ToolError,
+    ToolFailed,
+    from_os,
+)
 from handrail.files.artefacts import ALIAS, Artefacts
 from handrail.files.changes import Saving
 from handrail.files.locks import Locks, state_directory
@@ -31,9 +40,9 @@ from handrail.model import Access, Approve, Call, Result, Verdict
 from handrail.pipeline.approve import Approvals
 from handrail.pipeline.call_state import Declared, Done, Judged, Progress, Received, Rendered
 from handrail.pipeline.consent import NotAsShown
-from handrail.pipeline.events import AfterCall, BeforeCall, Events
+from handrail.pipeline.events import AfterCall, BeforeCall, Events, OnEvent
 from handrail.pipeline.judge import judge, seek
-from handrail.pipeline.options import check_callbacks, check_options
+from handrail.pipeline.options import check_callbacks, check_options, load_tools
 from handrail.pipeline.parse import parse, read_arguments
 from handrail.pipeline.record import Recorder, SessionJournal
 from handrail.pipeline.render import ResultRenderer
@@ -53,6 +62,7 @@ if TYPE_CHECKING:
     from handrail.policy.files import PolicyFile
     from handrail.policy.own_files import OwnFiles
     from handrail.shell.terminal import Terminal
+    from handrail.tools.tool import AnyTool
 
 
 class Session:
@@ -67,8 +77,9 @@ class Session:
 
     ``rules`` are added to those of the files. ``approve`` answers what the rules leave to a person; without it such
     calls are refused. ``before_call`` gets each call before its first step, ``after_call`` the call and its result; the
-    logger `handrail` reports both. Raises `ConfigError` or `PolicyError` for a mistake in a file, `ValueError` for a
-    bad option.
+    logger `handrail` reports both. ``on_event`` gets these, progress and the live output of commands as objects.
+    ``tools`` are functions of your own that the model may call. Raises `ConfigError` or `PolicyError` for a mistake in
+    a file, `ValueError` for a bad option.
     """
 
     def __init__(
@@ -85,14 +96,18 @@ class Session:
         settings: Settings | None = None,
         before_call: BeforeCall | None = None,
         after_call: AfterCall | None = None,
+        on_event: OnEvent | None = None,
+        tools: Sequence[AnyTool | Callable[..., object]] = (),
     ) -> None:
         check_options(root, dialect, roots, policy, mode, rules, approve, journal, settings)
-        check_callbacks(before_call=before_call, after_call=after_call)
+        check_callbacks(before_call=before_call, after_call=after_call, on_event=on_event)
         if settings is None:
             user = config_file.load(os.environ)
             settings, roots = user.settings, (*user.roots, *roots)
         self.settings = settings
         self.dialect = dialect if isinstance(dialect, Dialect) else dialects.load(dialect)
+        if tools:
+            self.dialect = self.dialect.with_tools(load_tools(tools))
         self._state = state = state_directory(settings.state)
         self._artefacts = Artefacts(os.path.join(state, "artefacts"), settings.artefact_bytes)
         artefacts = Root(self._artefacts.directory, writable=False, alias=ALIAS)
@@ -116,10 +131,10 @@ class Session:
             locks=Locks(os.path.join(state, "locks"), recover, settings.lock_seconds),
             indexes=Indexes(),
             search=SearchView(self.workspace, self.policy, lambda: self._own_files),
+            events=Events(before_call, after_call, on_event),
             terminal=self.terminal,
         )
         self._renderer = ResultRenderer(self.dialect, settings)
-        self._events = Events(before_call, after_call)
         self._terminal: Terminal | None = None
         self._opening = threading.Lock()
         self._closed = False
@@ -167,15 +182,22 @@ class Session:
         *,
         id: str = "",
         cancel: threading.Event | None = None,
+        on_event: OnEvent | None = None,
     ) -> Result:
         """One tool call, from start to end. Never raises for anything that a model did.
 
-        Who sets ``cancel`` from another thread gets an answer soon; a command is ended.
+        Who sets ``cancel`` from another thread gets an answer soon; a command is ended. ``on_event`` gets the events of
+        this call.
         """
         tool = str(tool)  # a host may pass on anything; a tool that does not exist is answered, not raised
-        progress = Progress(Received(Call(tool, {}, id), time.perf_counter(), cancel))
+        progress = Progress(Received(Call(tool, {}, id), time.perf_counter(), cancel, on_event))
         try:
             result = self._renderer.render_outcome(self._perform(self._receive(arguments, progress), progress))
+        except (CallbackFailed, ToolFailed) as error:
+            if self.settings.raise_bugs and isinstance(error, CallbackFailed) and error.__cause__:
+                raise error.__cause__ from None
+            result = self._renderer.render_failure(error, progress)
+            return self._finish(result, progress, _format_traceback())
         except ToolError as error:
             result = self._renderer.render_failure(error, progress)
         except OSError as error:
@@ -183,10 +205,8 @@ class Session:
         except Exception as error:
             if self.settings.raise_bugs:
                 raise
-            import traceback  # slow to import, and only needed for faults of this program
-
             result = self._renderer.render_failure(Bug(what=f"{type(error).__name__}: {error}"), progress)
-            return self._finish(result, progress, traceback.format_exc())
+            return self._finish(result, progress, _format_traceback())
         return self._finish(result, progress)
 
     def undo(
@@ -230,7 +250,7 @@ class Session:
         received = progress.received
         given = self._services.redaction.given(read_arguments(arguments))
         received = progress.reach(replace(received, call=replace(received.call, arguments=given)))
-        self._events.report_start(received.call)
+        self._services.events.report_start(received.call, received.on_event)
         return received
 
     def _perform(self, received: Received, progress: Progress) -> Done:
@@ -279,7 +299,8 @@ class Session:
         result = self._services.redaction.result(result)
         shaped = self.dialect.render(result, progress.received.call, self.workspace.home)
         result = self._services.recorder.record(Rendered(progress, shaped, result.data, traceback))
-        self._events.report_end(progress.received.call, result)
+        received = progress.received
+        self._services.events.report_end(received.call, result, received.on_event)
         return result
 
     # Services that are made when they are first needed.
@@ -319,6 +340,12 @@ class Session:
     def _require_open(self) -> None:
         if self._closed:
             raise SessionOver
+
+
+def _format_traceback() -> str:
+    import traceback  # slow to import, and only needed for faults
+
+    return traceback.format_exc()
 
 
 def _load_rules(root: str | os.PathLike[str], state: str) -> tuple[PolicyFile, ...]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
     from handrail.dialects import Dialect
     from handrail.journal import Journal
-    from handrail.pipeline.events import AfterCall, BeforeCall
+    from handrail.pipeline.events import AfterCall, BeforeCall, OnEvent
     from handrail.policy import Policy
     from handrail.policy.files import PolicyFile
     from handrail.policy.modes import Mode
     from handrail.settings import Settings
+    from handrail.tools.tool import AnyTool
     from handrail.workspace import Root
 
 
@@ -28,6 +29,8 @@ class SessionOptions(TypedDict, total=False):
     settings: Settings | None
     before_call: BeforeCall | None
     after_call: AfterCall | None
+    on_event: OnEvent | None
+    tools: Sequence[AnyTool | Callable[..., object]]
 
 
 class UndoOptions(TypedDict, total=False):

@@ -58,7 +58,7 @@ def covers(above: Rule, rule: Rule, root: str, home: str) -> bool:
             return above.command is None
         same = rule.command.words[: len(above.command.words)] == above.command.words
         return same and (above.command.open or above.command == rule.command)
-    return not above.host or above.host == rule.host
+    return above.host in ("", rule.host) and above.tool in ("", rule.tool)
 
 
 def _empty(rule: Rule, root: str, home: str) -> str:

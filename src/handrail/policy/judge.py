@@ -60,6 +60,7 @@ class _Rules:
             self._files[action] = with_paths, every, found or None
         self._run = [rule for rule in rules if "run" in rule.actions]
         self._network = [rule for rule in rules if "network" in rule.actions]
+        self._call = [rule for rule in rules if "call" in rule.actions]
 
     def find(self, access: Access) -> Rule | None:
         """The first rule that speaks of the touch."""
@@ -68,6 +69,8 @@ class _Rules:
             return next((rule for rule in self._run if rule.speaks_of_command(script_of(access), place)), None)
         if access.action == "network":
             return self._of_hosts(access)
+        if access.action == "call":
+            return next((rule for rule in self._call if rule.speaks_of_tool(access.target)), None)
         return self.file(access.action, access.path or access.target)
 
     def _of_hosts(self, access: Access) -> Rule | None:
@@ -357,7 +360,7 @@ class RulePolicy:
                 return Verdict(guard.tier, guard.text, guard.why)
             if access.tier == "destructive":
                 return self._destructive(access)
-        what = "network" if access.action == "network" else "doubt" if access.doubt else access.tier or "ordinary"
+        what = access.action if access.action != "run" else "doubt" if access.doubt else access.tier or "ordinary"
         if self._defaults.fixed and self._defaults.tiers[what] == "deny":
             return self._by_mode(what, access)
         rule = self._ask.find(access) or (None if access.doubt else self._allow.find(access))
@@ -393,7 +396,7 @@ class RulePolicy:
         """The narrowest rule that would allow the touch; empty if none can."""
         if self._defaults.fixed or self._locked or access.doubt:
             return ""
-        resource = access.target if access.action in ("run", "network") else access.path
+        resource = access.target if access.action in ("run", "network", "call") else access.path
         if not resource or escape(resource) != resource:  # what cannot be shown is not to be written down
             return ""
         if access.place and not access.place.startswith("/"):  # what is typed for a job depends on the job
@@ -403,4 +406,6 @@ class RulePolicy:
             return f"allow Bash({resource})" if plain else ""
         if access.action == "network":
             return "\n".join(f"allow Network({escape_glob(one)})" for one in reached_hosts(access) or [resource])
+        if access.action == "call":
+            return f"allow Call({escape_glob(resource)})"
         return f"allow {_TOOLS[access.action]}(/{escape_glob(resource)})"

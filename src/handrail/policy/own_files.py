@@ -101,7 +101,7 @@ class OwnFiles:
 
     def _file(self, access: Access, hidden: Callable[[], bool]) -> Verdict | None:
         path = access.path or access.target
-        if access.action == "network" or is_within(self.kept, path):
+        if access.action in ("network", "call") or is_within(self.kept, path):
             return None
         for place in (*self.state, *(self.config if access.by_command else ())):
             if is_within(place, path) or (access.glob and _matches(path, place)):

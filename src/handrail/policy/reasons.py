@@ -24,6 +24,7 @@ WHY = {
     "unproven delete": "`{target}` may delete files whose names are computed",
     "unproven destroy": "`{target}` destroys what cannot be brought back if its computed words say so",
     "network": "{target} would be reached over the network",
+    "call": "the tool {target} would be called",
 }
 
 

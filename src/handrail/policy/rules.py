@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from handrail.shell.parser.script import Script
 
 FILE_ACTIONS: tuple[Action, ...] = ("read", "write", "delete")
-_KEYS = ["action", "path", "command", "host", "tier", "why", "match", "not_match", "in", "rule"]
+_KEYS = ["action", "path", "command", "host", "tool", "tier", "why", "match", "not_match", "in", "rule"]
 _LINE = re.compile(r"\s*(\w+)\s+(.*?)\s*", re.DOTALL)
 _TOOL = re.compile(r"([A-Za-z_]\w*)(?:\((.*)\))?", re.DOTALL)
 _READS = ("Read", "Grep", "Glob", "LS", "NotebookRead")
 _WRITES = ("Edit", "Write", "MultiEdit", "NotebookEdit")
-_TOOLS = (*_READS, *_WRITES, "Delete", "Bash", "Network")
+_TOOLS = (*_READS, *_WRITES, "Delete", "Bash", "Network", "Call")
 
 
 class BadRule(ValueError):
@@ -56,6 +56,8 @@ class Rule:
     """Without any it speaks of all paths."""
     command: CommandPattern | None = None
     host: str = ""
+    tool: str = ""
+    """A tool of the host's own, as a pattern; empty: all of them."""
     match: tuple[str, ...] = ()
     not_match: tuple[str, ...] = ()
     source: str = ""
@@ -81,6 +83,9 @@ class Rule:
             return True
         return self.command.allows(command) if self.tier == "allow" else self.command.refuses(command)
 
+    def speaks_of_tool(self, name: str) -> bool:
+        return not self.tool or Glob(self.tool, hidden=True).match(name)
+
     def speaks_of_host(self, host: str) -> bool:
         return not self.host or Glob(self.host.lower(), hidden=True).match(host.lower())
 
@@ -100,14 +105,19 @@ def from_table(table: Mapping[str, Any]) -> Rule:
         raise BadRule('must be "allow", "ask" or "deny"', "tier")
     paths = tuple(_path(text) for text in _texts(table, "path"))
     command, host = _text(table, "command"), _text(table, "host")
-    _fits(actions, paths, command, host)
+    tool = _text(table, "tool")
+    _fits(actions, paths, command, host, tool)
     pattern = _command(command, "command") if command else None
     if host:
         _glob(host, "host")
-    what = ", ".join(p.text for p in paths) or command or host
+    if tool:
+        _glob(tool, "tool")
+    what = ", ".join(p.text for p in paths) or command or host or tool
     text = f"{tier} {' '.join(sorted(actions))}" + (f" {what}" if what else "")
     examples = (tuple(_texts(table, "match")), tuple(_texts(table, "not_match")))
-    rule = Rule(actions, cast("Decision", tier), escape(text), _text(table, "why"), paths, pattern, host, *examples)
+    rule = Rule(
+        actions, cast("Decision", tier), escape(text), _text(table, "why"), paths, pattern, host, tool, *examples
+    )
     rule = replace(rule, place=_place(table, actions))
     if any(examples) and not (paths or command):
         raise BadRule("examples need a path or a command that they are examples of", "match")
@@ -162,6 +172,10 @@ def from_line(line: str, tier: str = "", *, project: bool = True) -> Rule:
         if inner:
             _glob(inner)
         return Rule(frozenset({"network"}), decision, text, host=inner or "")
+    if tool == "Call":
+        if inner:
+            _glob(inner)
+        return Rule(frozenset({"call"}), decision, text, tool=inner or "")
     actions: frozenset[Action] = frozenset({"read"}) if tool in _READS else frozenset({"delete"})
     if tool in _WRITES:  # a refusal to edit is one to delete; leave to edit is not leave to delete
         actions = frozenset({"write"}) if decision == "allow" else frozenset({"write", "delete"})
@@ -187,11 +201,11 @@ def _actions(table: Mapping[str, Any]) -> frozenset[Action]:
     found = _texts(table, "action")
     wrong = [action for action in found if action not in get_args(Action)]
     if wrong or not found:
-        raise BadRule('must be "read", "write", "delete", "run" or "network", or a list of them', "action")
+        raise BadRule('must be "read", "write", "delete", "run", "network" or "call", or a list of them', "action")
     return frozenset(cast("list[Action]", found))
 
 
-def _fits(actions: frozenset[Action], paths: Sequence[PathPattern], command: str, host: str) -> None:
+def _fits(actions: frozenset[Action], paths: Sequence[PathPattern], command: str, host: str, tool: str) -> None:
     """Whether the resource is one that the actions can be done to."""
     files = actions & frozenset(FILE_ACTIONS)
     if paths and files != actions:
@@ -200,6 +214,8 @@ def _fits(actions: frozenset[Action], paths: Sequence[PathPattern], command: str
         raise BadRule("a command goes with run alone; files go with path", "command")
     if host and actions != {"network"}:
         raise BadRule("a host goes with network alone; files go with path", "host")
+    if tool and actions != {"call"}:
+        raise BadRule("a tool goes with call alone; files go with path", "tool")
 
 
 def _path(text: str) -> PathPattern:

@@ -150,10 +150,16 @@ class Terminal:
         cancel: threading.Event | None,
         keep: bool = False,
         given: CommandOptions = NOTHING_GIVEN,
+        on_start: Callable[[str], None] | None = None,
     ) -> tuple[Run, CommandEnd | None]:
-        """A command, until it ends; with ``keep`` it may go on when the time is up (None)."""
+        """A command, until it ends; with ``keep`` it may go on when the time is up (None).
+
+        ``on_start`` gets the path of its log.
+        """
         run = self._begin(self._runs.start, command, cwd, name, given=given)
         try:
+            if on_start:
+                on_start(run.order.log)
             ended = run.wait(timeout, cancel, keep)
         except BaseException:
             run.end("cancelled")

@@ -35,11 +35,11 @@ def outside(tool_id: str) -> list[EntryPoint]:
     return list(entry_points(group="handrail.tools", name=tool_id))
 
 
-@cache
-def description(tool_id: str) -> str:
+def describe(tool: AnyTool) -> str:
     """The description of the tool for the model, with `{limit}` where a limit in force goes."""
-    if tool_id in ids():
-        return (HERE / f"{tool_id}.md").read_text(encoding="utf-8").strip("\n")
-    module = import_module(load(tool_id).run.__module__)
-    assert module.__file__, module
-    return Path(module.__file__).with_suffix(".md").read_text(encoding="utf-8").strip("\n")
+    if tool.description:
+        return tool.description
+    if tool.id in ids():
+        return (HERE / f"{tool.id}.md").read_text(encoding="utf-8").strip("\n")
+    module = import_module(tool.run.__module__)
+    return Path(str(module.__file__)).with_suffix(".md").read_text(encoding="utf-8").strip("\n")

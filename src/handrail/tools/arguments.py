@@ -17,12 +17,15 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    NotRequired,
+    Required,
     Self,
     Union,
     dataclass_transform,
     get_args,
     get_origin,
     get_type_hints,
+    is_typeddict,
 )
 
 if TYPE_CHECKING:
@@ -84,7 +87,11 @@ class Argument:
 
     @property
     def field(self) -> Field:
-        return next((mark for mark in self.marks if isinstance(mark, Field)), Field())
+        """Its `Field`; a plain text in `Annotated` is its description."""
+        for mark in self.marks:
+            if isinstance(mark, Field | str):
+                return mark if isinstance(mark, Field) else Field(mark)
+        return Field()
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -115,7 +122,7 @@ class Arguments:
         try:
             parsed = cls.__new__(cls)
             parsed.__dict__.update(_take_exact(cls, values))
-            parsed.check()
+            cls.check(parsed)  # an argument may have the name of a method
         except (_NotExact, ValueError):
             parsed = _validator(cls).validate_python(values)
         return parsed
@@ -142,6 +149,17 @@ class Arguments:
         }
         required = [name for name, one in shown.items() if one.is_required]
         return schema | ({"required": required} if required else {}) | {"type": "object"}
+
+
+def _keys(kind: Any) -> dict[str, tuple[Any, bool]]:
+    """The keys of a `TypedDict`: the type of each, and whether it is required."""
+    found = {}
+    for key, hint in get_type_hints(kind, include_extras=True).items():
+        origin = get_origin(hint)
+        # The class itself does not know of `NotRequired` in annotations that are texts.
+        required = origin is Required or (origin is not NotRequired and key in kind.__required_keys__)
+        found[key] = (get_args(hint)[0] if origin in (Required, NotRequired) else hint, required)
+    return found
 
 
 def _split(hint: Any) -> tuple[Any, tuple[Any, ...]]:
@@ -190,6 +208,8 @@ def _take(kind: Any, value: Any) -> Any:
     if kind in _SIMPLE:
         if type(value) is not kind:
             raise _NotExact
+        return value
+    if kind is Any:
         return value
     if get_origin(kind) is Literal:
         if type(value) is not str or value not in get_args(kind):
@@ -241,7 +261,7 @@ def _model(args: type[Arguments]) -> Any:
         return model
 
     def check(parsed: Arguments) -> Arguments:
-        parsed.check()
+        args.check(parsed)
         return parsed
 
     return {"type": "function-after", "function": {"type": "no-info", "function": check}, "schema": model}
@@ -283,8 +303,18 @@ def _type(kind: Any, name: str) -> Any:
         return {"type": _SIMPLE[kind][0]}
     if isinstance(kind, type) and issubclass(kind, Arguments):
         return _model(kind)
+    if kind is Any:
+        return {"type": "any"}
     if get_origin(kind) is Literal:
         return {"type": "literal", "expected": list(get_args(kind))}
+    if get_origin(kind) in (dict, Mapping):
+        return {"type": "dict", "keys_schema": {"type": "str"}, "values_schema": _type(get_args(kind)[1], name)}
+    if is_typeddict(kind):
+        fields = {
+            key: {"type": "typed-dict-field", "schema": _type(one, name), "required": required}
+            for key, (one, required) in _keys(kind).items()
+        }
+        return {"type": "typed-dict", "fields": fields, "extra_behavior": "forbid"}
     if get_origin(kind) in (list, Sequence):
         return {"type": "list", "items_schema": _type(get_args(kind)[0], name)}
     return {"type": "nullable", "schema": _type(_without_none(kind), name)}
@@ -324,8 +354,17 @@ def _json_type(kind: Any, field: Field) -> dict[str, Any]:
         return {"type": _SIMPLE[kind][1]} | ({"maximum": field.le} if field.le is not None else {})
     if isinstance(kind, type) and issubclass(kind, Arguments):
         return kind.json_schema()
+    if kind is Any:
+        return {}
     if get_origin(kind) is Literal:
         return {"enum": list(get_args(kind)), "type": "string"}
+    if get_origin(kind) in (dict, Mapping):
+        return {"additionalProperties": _json_type(get_args(kind)[1], Field()), "type": "object"}
+    if is_typeddict(kind):
+        keys = _keys(kind)
+        properties = {key: _json_property(Argument(*_split(one))) for key, (one, _) in keys.items()}
+        needed = [key for key, (_, required) in keys.items() if required]
+        return {"additionalProperties": False, "properties": properties, "required": needed, "type": "object"}
     if get_origin(kind) in (list, Sequence):
         most = {"minItems": field.min_length, "maxItems": field.max_length}
         items = {"items": _json_type(get_args(kind)[0], Field()), "type": "array"}

@@ -255,7 +255,7 @@ def run_command(args: Args, ctx: Context[L], show: Callable[[Run, L, Terminal], 
         data = {"job": job.id, "pid": job.run.pid, "log": log, "boundary": terminal.boundary.name}
         return Outcome("started", facts, data)
     watch = ctx.watch()
-    done, ended = terminal.run(args.command, where, seconds, name, ctx.cancel, args.keep, given)
+    done, ended = terminal.run(args.command, where, seconds, name, ctx.cancel, args.keep, given, ctx.follow_output)
     if ended is None:
         shown = show(done, limits, terminal)
         try:

@@ -7,7 +7,7 @@ that the same `run` serves the preview and the real call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar, cast
@@ -34,6 +34,7 @@ L2 = TypeVar("L2")
 F2 = TypeVar("F2")
 L_co = TypeVar("L_co", covariant=True)
 F_co = TypeVar("F_co", covariant=True)
+T = TypeVar("T")
 
 if not TYPE_CHECKING:
 
@@ -121,8 +122,20 @@ class Context(Protocol[L_co]):
     def terminal(self) -> Terminal:
         """Where commands run; a preview has none."""
 
+    def real(self, named: str) -> str:
+        """The real path of a file or a directory that was declared."""
+
     def where(self, named: str) -> str:
-        """The real path of a directory that was declared."""
+        """The real path of a directory that was declared; raises if there is none."""
+
+    def wait_for(self, awaitable: Awaitable[T]) -> T:
+        """Await something in the caller's event loop, or in one of its own; raises `CallCancelled`."""
+
+    def report_progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
+        """Tell the host how far the call has come."""
+
+    def follow_output(self, log: str) -> None:
+        """Send what a command writes to its log to the host, until the run is over."""
 
     def watch(self) -> Callable[[], list[str]]:
         """From now on: which of the files that the model has seen are changed when this is asked."""
@@ -207,6 +220,11 @@ class Tool(Generic[A, L, F]):
     """The `TypedDict` of the data."""
     rendered: Sequence[str] = ()
     """Values that `render` computes for the tool's templates, besides the fields of the facts."""
+    description: str = ""
+    """The description for models, of a tool that has no `NAME.md` beside its module."""
+    repeatable: bool = True
+    """Whether `run` only stages changes: then it also makes the preview, and starts again where another program has
+    changed a file meanwhile. A run that may do more happens once a call, and not inside a sandbox."""
     rows: Mapping[str, type] = field(default_factory=dict)
     """Templates for a part of the answer, such as one line of it, and the class whose fields they may use."""
 
@@ -231,6 +249,9 @@ class Tool(Generic[A, L, F]):
             if getattr(args, name) is not None
         )
 
+
+FUNCTION = "function:"
+"""Begins the id of a tool that is a function of the host's own; its name follows."""
 
 AnyTool = Tool[Any, Any, Any]
 """A tool whose types are not known: one of a table of tools."""

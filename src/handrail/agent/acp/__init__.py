@@ -18,7 +18,7 @@ from typing import Any, Unpack, cast
 from handrail.agent.acp.files import Editor, EditorSession
 from handrail.agent.acp.turn import Conversation
 from handrail.errors.extras import needs
-from handrail.pipeline.async_calls import AsyncCalls, in_callers_loop
+from handrail.pipeline.async_calls import AsyncCalls
 from handrail.pipeline.session_options import SessionOptions
 from handrail.version import __version__
 from handrail.workspace import Root
@@ -91,7 +91,7 @@ class HandrailAgent:
         editor = Editor(self._client, opened.id, self._may)
         roots = [*self._options.get("roots", ()), *map(Root, additional_directories or ())]
         options: SessionOptions = {**self._options, "roots": roots}
-        opened.session = AsyncCalls(EditorSession(cwd, editor, in_callers_loop(opened.approve), **options))
+        opened.session = AsyncCalls(EditorSession(cwd, editor, opened.approve, **options))
         self._conversations[opened.id] = opened
         return NewSessionResponse(session_id=opened.id)
 

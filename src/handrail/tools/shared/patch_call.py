@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from handrail.errors import BadPath, IsDirectory, NotFound
 from handrail.files.changes import Subtree
@@ -17,6 +18,8 @@ from handrail.shell.terminal import Terminal
 from handrail.text.document import Splice
 from handrail.tools import apply_patch
 from handrail.tools.tool import Context, Loaded, Outcome, Staged
+
+T = TypeVar("T")
 
 
 def found(command: str) -> PatchCall | None:
@@ -96,6 +99,18 @@ class _Below:
     @property
     def cancel(self) -> threading.Event | None:
         return self._ctx.cancel
+
+    def wait_for(self, awaitable: Awaitable[T]) -> T:
+        return self._ctx.wait_for(awaitable)
+
+    def report_progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
+        self._ctx.report_progress(message, done, total)
+
+    def follow_output(self, log: str) -> None:
+        self._ctx.follow_output(log)
+
+    def real(self, named: str) -> str:
+        return self._ctx.real(self._long(named))
 
     def where(self, named: str) -> str:
         return self._ctx.where(self._long(named))
