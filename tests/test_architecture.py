@@ -133,7 +133,7 @@ def test_a_circle_of_imports_is_found() -> None:
 def test_every_tool_is_a_py_file_beside_an_md_file() -> None:
     folder = SRC / "tools"
     words = {path.stem for path in folder.glob("*.md")}
-    code = {path.stem for path in folder.glob("*.py")} - {"__init__", "tool", "arguments", "notes"}
+    code = {path.stem for path in folder.glob("*.py")} - {"__init__", "tool", "arguments", "functions", "notes"}
     assert words == code == set(tools.ids())
 
 
@@ -306,7 +306,8 @@ def passes_on(handler: ast.ExceptHandler) -> bool:
 
 
 def test_nothing_is_caught_wholesale_outside_the_pipeline() -> None:
-    """`except BaseException` may clean up, and must pass the exception on; `except Exception` is in one place."""
+    """`except BaseException` may clean up, and must pass the exception on; `except Exception` is where calls end,
+    and where code of the host is called: callbacks and functions."""
     broad = [
         (path, node)
         for path in PYTHON_FILES
@@ -315,7 +316,8 @@ def test_nothing_is_caught_wholesale_outside_the_pipeline() -> None:
     ]
     silent = [f"{path.name}:{node.lineno}" for path, node in broad if not passes_on(node)]
     assert silent == []
-    assert [path.name for path, node in broad if "Exception" in caught_types(node)] == ["session.py"]
+    places = {path.name for path, node in broad if "Exception" in caught_types(node)}
+    assert places == {"session.py", "events.py", "functions.py"}
 
 
 @pytest.mark.parametrize(

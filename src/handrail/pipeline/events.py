@@ -92,10 +92,11 @@ class Events:
             if listener:
                 try:
                     listener(event)
-                except Exception:  # a listener does not stop a call
+                except Exception as fault:  # a listener does not stop a call
                     import logging  # only where something is wrong
 
-                    logging.getLogger("handrail").exception("on_event, a callback of the host program, failed")
+                    message = "on_event, a callback of the host program, failed"
+                    logging.getLogger("handrail").error(message, exc_info=fault)
 
 
 @contextmanager
