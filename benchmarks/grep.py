@@ -61,7 +61,7 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
 
     with Session(root, settings=Settings(state=str(folder / "state"))) as session:
         for what, ours, words, most in (
-            (f"Grep for what is nowhere {about}, against `rg`", {"pattern": "absentword"}, ("-l", "absentword"), 1.15),
+            (f"Grep for an absent word {about}, against `rg`", {"pattern": "absentword"}, ("-l", "absentword"), 1.15),
             (
                 "Grep for a rare text, with its lines",
                 {"pattern": "rare needle", "output_mode": "content"},

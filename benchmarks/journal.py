@@ -37,8 +37,8 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
             },
             each=scale.calls,
         )
-        yield added("Journal: what it adds to a Read of 10 KB", times["read"], times["bare read"])
-        yield added("Journal: what it adds to a Write of 10 KB", times["write"], times["bare write"])
+        yield added("Journal: added to a Read of 10 KB", times["read"], times["bare read"])
+        yield added("Journal: added to a Write of 10 KB", times["write"], times["bare write"])
     yield both_steps(journal, data, scale.calls)
     with JournalReader(journal.path) as reader:
         calls, started = len(reader.calls()), time.perf_counter()

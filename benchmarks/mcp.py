@@ -1,4 +1,4 @@
-"""The MCP door on stdio: what it costs until a client has the list of tools, and what a call costs then.
+"""The MCP server on stdio: the time until a client has the tool list, and the cost of a call.
 
 CPU is read from the kernel's account of every thread of the server at the moment when the answer is there, so that
 neither our own waiting nor what the server does afterwards counts.

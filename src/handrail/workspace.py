@@ -88,7 +88,7 @@ class Workspace:
     def resolve(self, named: str) -> WorkPath:
         """The real path that ``named`` stands for, or the reason why it is none of ours."""
         if not named or "\0" in named:
-            raise BadPath(path=named, why="it is empty" if not named else "it holds a NUL character")
+            raise BadPath(path=named, why="it is empty" if not named else "it contains a NUL character")
         try:
             os.fsencode(named)
         except UnicodeEncodeError:
@@ -208,7 +208,7 @@ class Workspace:
             except FileNotFoundError:
                 raise RootMissing(root=root.path) from None
             except NotADirectoryError:
-                raise BadPath(path=root.path, why="it is not a directory, so it cannot be a workspace") from None
+                raise BadPath(path=root.path, why="it is not a directory") from None
             except OSError as error:
                 raise from_os(error, path=root.path) from None
             found = os.fstat(fd)
@@ -223,7 +223,7 @@ class Workspace:
             return system_calls.open_beneath(self._open_root(path.root)[0], path.inner, flags)
         except OSError as error:
             if error.errno == errno.ELOOP:
-                raise BadPath(path=path.named, why="links on the way lead in a circle or were just changed") from None
+                raise BadPath(path=path.named, why="symbolic links form a loop, or just changed") from None
             if error.errno in (errno.ENOENT, errno.ENOTDIR):
                 raise NotFound(path=path.named, nearest=self.nearest(path)) from None
             raise from_os(error, path=path.named) from None

@@ -122,7 +122,7 @@ class Story:
             back = {text for seen in self._server.requests for text in seen.results}
             returned = all(ended.text in back for ended, _ in failed)
             sound = bool(failed) and untouched and returned and len(self._answers) == 1
-            check("the edit that failed changed nothing, was asked of nobody, and went back to the model", sound)
+            check("the failed edit changed nothing, needed no approval, and was reported to the model", sound)
         if self._as_proposed("prices.txt", PRICES):
             check("only the price of coffee has changed", self._bytes("prices.txt") == RAISED)
 
@@ -131,7 +131,7 @@ class Story:
         self._task(3, ROOT)
         if self._server:
             refused = [ended.status for ended, _ in self._ended] == ["denied", "denied"]
-            check("both were refused by the rules, and nobody was asked", refused and not self._answers)
+            check("both were refused by the rules, without a question", refused and not self._answers)
             bodies = [json.dumps(seen.body) for seen in self._server.requests]
             check(f"the secret is in none of the {len(bodies)} requests", not any(SECRET in body for body in bodies))
         else:
@@ -143,31 +143,31 @@ class Story:
 
     def undo_last_change(self) -> None:
         report = self._report
-        report.title("4. The last change is taken back, as `handrail undo` does")
+        report.title("4. Undo the last change, as `handrail undo` does")
         readme = self._bytes("README.md")
         strict = bool(self._server) and not self._decided
         try:
             undone = self._session.undo()
         except (UnknownCall, CannotUndo, JournalFailed):  # no change is on record, or nothing at all
             if strict:
-                report.check("there was a change to take back", False)
+                report.check("there was a change to undo", False)
             else:
-                report.say("  nothing was changed, so there is nothing to take back", "yellow")
+                report.say("  nothing was changed, so there is nothing to undo", "yellow")
             return
         names = [os.path.basename(one.path) for one in undone.restored]
-        report.say(f"  set back: {', '.join(map(escape, names))}")
+        report.say(f"  restored: {', '.join(map(escape, names))}")
         clean = bool(names) and not undone.conflicts and not undone.missing
         if strict:
             same = self._bytes("prices.txt") == PRICES and self._bytes("README.md") == readme
             report.check(
-                "prices.txt is byte for byte what it was; README.md stays", clean and names == ["prices.txt"] and same
+                "prices.txt has its old bytes; README.md is unchanged", clean and names == ["prices.txt"] and same
             )
         else:
-            report.check("what it had changed is set back, and nothing else stood in the way", clean)
+            report.check("its change is undone, without conflicts", clean)
         with JournalReader(self._journal.path) as reader:
             calls, broken = reader.calls(), reader.verify()
         denied = sum(call.status == "denied" for call in calls)
-        summary = f"{len(calls)} calls are in the journal, {denied} that were refused among them, and its chain holds"
+        summary = f"{len(calls)} calls are in the journal, {denied} of them refused, and its hash chain is valid"
         report.check(summary, broken is None and calls[-1].tool == "Undo" and (denied == 2 or not strict))
 
     # What the chapters share.
@@ -191,7 +191,7 @@ class Story:
         if not self._asked or all(answer.as_proposed for answer in self._answers):
             return True
         if not any(answer.yes for answer in self._answers):
-            self._report.check(f"{name} is as it was, as you said", self._bytes(name) == before)
+            self._report.check(f"{name} is unchanged, as you decided", self._bytes(name) == before)
         else:
             self._report.say(f"  You chose another change of {name} than the one proposed: not checked.", "yellow")
         return False

@@ -69,7 +69,7 @@ def _coffee(step: int, results: Sequence[str]) -> _Reply:
 def _root(step: int, _: Sequence[str]) -> _Reply:
     if step == 0:
         return "", [("Bash", {"command": "sudo make clean"}), ("Bash", {"command": "cat .env"})]
-    return "I may do neither, so I did neither, and I do not look for a way around. Both are yours to do.", []
+    return "I am not allowed to do either, so I did neither. You can do both yourself.", []
 
 
 _TASKS: dict[str, Callable[[int, Sequence[str]], _Reply]] = {DONE: _done, COFFEE: _coffee, ROOT: _root}

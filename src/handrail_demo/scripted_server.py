@@ -105,7 +105,7 @@ class ScriptedServer:
                         self.wfile.write(piece.encode("utf-8"))
                         self.wfile.flush()
                         time.sleep(line.delay)
-                except OSError:  # whoever asked has gone
+                except OSError:  # the asking process has ended
                     pass
                 self.close_connection = True
 

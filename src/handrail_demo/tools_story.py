@@ -69,7 +69,7 @@ class _Steps:
         file = self._project / "prices.txt"
         file.write_bytes(b"tea 2\n")
         result = self._call("Edit", file_path="prices.txt", old_string="2", new_string="3")
-        self._check("refused, with the way out", _code(result) == "not_seen" and file.read_bytes() == b"tea 2\n")
+        self._check("refused, with the next step", _code(result) == "not_seen" and file.read_bytes() == b"tea 2\n")
 
     def edit_one_line(self) -> None:
         self._title("Edit one line of what was read: every byte outside the change stays")
@@ -97,7 +97,7 @@ class _Steps:
         self._check("the file is untouched", file.read_bytes() == before)
 
     def make_all_edits_or_none(self) -> None:
-        self._title("MultiEdit whose second edit cannot be made: none is made")
+        self._title("MultiEdit whose second edit fails: no edit is applied")
         file = self._project / "menu.txt"
         before = file.read_bytes()
         edits = [
@@ -105,11 +105,11 @@ class _Steps:
             {"old_string": "chocolat", "new_string": "cacao"},
         ]
         result = self._call("MultiEdit", file_path="menu.txt", edits=edits)
-        self._check("the failing edit is named", result.status == "error" and "Edit 2 of 2" in result.text)
+        self._check("the failing edit is named", result.status == "error" and "edit 2 of 2" in result.text)
         self._check("the file is untouched", file.read_bytes() == before)
 
     def stay_inside_workspace(self) -> None:
-        self._title("Leave the workspace, by .. and through a link: denied")
+        self._title("Leave the workspace by .. and by a link: denied")
         (self._project.parent / "secret.txt").write_bytes(b"the secret\n")
         (self._project / "door").symlink_to(self._project.parent / "secret.txt")
         for path in ("../secret.txt", "door"):
@@ -129,7 +129,7 @@ class _Steps:
         with ThreadPoolExecutor(_THREADS) as pool:
             results = list(pool.map(edit, range(_THREADS)))
         made = sum(result.status in ("ok", "partial") for result in results)
-        self._check(f"{made} edits were reported as made", made == _THREADS)
+        self._check(f"{made} edits were reported as done", made == _THREADS)
         wanted = b"".join(b"line %02d: done\n" % number for number in range(_THREADS))
         self._check(f"{file.read_bytes().count(b'done')} are in the file", file.read_bytes() == wanted)
 

@@ -124,12 +124,12 @@ def test_undo_restores_the_file_and_the_model_is_told(start: Start) -> None:
     chat.say("/diff")
     chat.sees("nothing has changed")
     chat.say("/undo")
-    chat.sees("nothing was changed here")
+    chat.sees("nothing to undo in this conversation")
     chat.say("well?")
     chat.sees("I see.")
     chat.leave()
     said = chat.asked(3)[-1][1]
-    assert "took back the last change" in said and said.endswith("well?")
+    assert "undid the last change" in said and said.endswith("well?")
 
 
 def test_ctrl_c_ends_a_command_and_the_conversation_goes_on(start: Start) -> None:
@@ -227,7 +227,7 @@ def test_a_chat_that_was_killed_during_a_call_goes_on_and_says_so(start: Start) 
     again.say("what happened?")
     again.sees("I look.")
     again.leave()
-    assert "The program ended while this call was made" in again.server.requests[1].body["messages"][-2]["content"]
+    assert "The program ended during this call" in again.server.requests[1].body["messages"][-2]["content"]
 
 
 def test_another_mode_holds_from_the_next_call_on(start: Start) -> None:
@@ -235,7 +235,7 @@ def test_another_mode_holds_from_the_next_call_on(start: Start) -> None:
     chat.say("/mode")
     chat.sees("mode ask; the modes are")
     chat.say("/mode wild")
-    chat.sees("there is no mode wild")
+    chat.sees("unknown mode wild")
     chat.say("/mode read-only")
     chat.sees("mode read-only")
     chat.say("finish the README")
@@ -275,7 +275,7 @@ def test_help_tools_log_clear_and_compact_answer(start: Start) -> None:
     chat.say("/log")
     chat.sees("Read", "read README.md", "Edit", "write README.md")
     chat.say("/compact")
-    chat.sees("made shorter")
+    chat.sees("was compacted")
     chat.say("/clear")
     chat.sees("a new conversation")
     chat.say("afresh")

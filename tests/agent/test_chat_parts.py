@@ -88,8 +88,8 @@ def test_the_agent_table_is_read(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("agent = 1", "agent: must be a table, [agent], not 1"),
-        ('[agent]\nmodle = "m"', "agent.modle: there is no such key; did you mean model?"),
-        ('[agent]\nmodel = ""', 'agent.model: must be a text that is not empty, not ""'),
+        ('[agent]\nmodle = "m"', "agent.modle: unknown key; did you mean model?"),
+        ('[agent]\nmodel = ""', 'agent.model: must be a non-empty string, not ""'),
         ('[agent]\napi = "soap"', 'agent.api: must be one of "chat", "responses", "anthropic", not "soap"'),
         ("[agent]\nwindow = 1.5", "agent.window: must be a whole number"),
         ("[agent]\nprice_in = true", "agent.price_in: must be a number"),

@@ -79,7 +79,7 @@ def test_messages_typed_before_can_be_brought_back_in_the_next_chat(start: Start
 def test_a_failure_of_the_server_leaves_the_chat_open(start: Start) -> None:
     chat = start([Line("no such key", status=401), Line("Back.")])
     chat.say("hello")
-    chat.sees("check the API key")
+    chat.sees("check the key")
     chat.say("again")
     chat.sees("Back.")
     chat.leave()

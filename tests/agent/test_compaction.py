@@ -133,7 +133,7 @@ def test_a_person_can_ask_for_it(stage: Setting) -> None:
 def test_a_conversation_that_was_cut_off_inside_a_call_gets_its_result() -> None:
     turns = [Turn("user", "go"), Turn("assistant", "", (ToolCall("1", "Bash", "{}"),))]
     history = History("", turns)
-    assert history.turns[-1].results[0].id == "1" and "may have been made or not" in history.turns[-1].results[0].text
+    assert history.turns[-1].results[0].id == "1" and "may have run or not" in history.turns[-1].results[0].text
 
 
 def test_a_picture_counts_for_more_than_its_text() -> None:

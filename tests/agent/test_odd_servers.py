@@ -145,13 +145,13 @@ def test_half_a_call_is_never_made_into_a_whole_one(stage: Setting, stop: str, t
     assert at.agent.run("write").how == "done"
     assert not (at.project / "a.txt").exists()
     assert "not valid JSON" in at.server.requests[1].results[0]
-    assert ("limit of its length" in json.dumps(at.server.requests[1].body)) == (stop == "max_tokens")
+    assert ("length limit" in json.dumps(at.server.requests[1].body)) == (stop == "max_tokens")
 
 
 def test_an_answer_that_is_cut_at_its_longest_goes_on(stage: Setting) -> None:
     at = stage([], protocols=chat([said("The first half", "length")], [said(" and the second.")]))
     assert at.agent.run("talk").text == " and the second."
-    assert "Go on where it ended" in json.dumps(at.server.requests[1].body)
+    assert "Continue where it ended" in json.dumps(at.server.requests[1].body)
 
 
 def test_trouble_in_the_middle_of_a_stream_of_messages_is_waited_out(stage: Setting) -> None:

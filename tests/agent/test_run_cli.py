@@ -134,7 +134,7 @@ def test_a_file_that_is_named_with_an_at_sign_is_told_to_be_one(place: Place) ->
 def test_a_failure_of_the_server_is_exit_status_1(place: Place) -> None:
     server = place.serve(lambda _: Line("no such key", status=401))
     code, out, err = place.run(server, "run", "go", "--model", "m")
-    assert (code, out) == (1, "") and "check the API key" in err
+    assert (code, out) == (1, "") and "check the key" in err
 
 
 def test_trouble_that_passes_is_shown_and_waited_out(place: Place) -> None:
@@ -193,12 +193,12 @@ MISTAKES: list[tuple[list[str], dict[str, str], str]] = [
     (["run", "x"], KEY, "--model M, set HANDRAIL_MODEL"),
     (["run", "x", "--model", "gpt-5"], {}, "set OPENAI_API_KEY, or OPENAI_BASE_URL"),
     (["run", "x", "--model", "claude-x"], {}, "set ANTHROPIC_API_KEY"),
-    (["run", "x", "--model", "m"], {"OPENAI_BASE_URL": "localhost:1"}, "must begin with http:// or https://"),
-    (["run", "x", "--model", "m", "--dialect", "nope"], KEY, "there is no dialect 'nope'; known are"),
-    (["run", "x", "--model", "m", "--api", "soap"], KEY, "there is no API soap; known are chat, responses, anthropic"),
+    (["run", "x", "--model", "m"], {"OPENAI_BASE_URL": "localhost:1"}, "must start with http:// or https://"),
+    (["run", "x", "--model", "m", "--dialect", "nope"], KEY, "unknown dialect 'nope'; the dialects are"),
+    (["run", "x", "--model", "m", "--api", "soap"], KEY, "unknown API soap; the APIs are chat, responses, anthropic"),
     (["run", "x", "--model", "m", "--mode", "wild"], KEY, "the modes are read-only, ask"),
     (["run", "x", "--model", "m", "--window", "0"], KEY, "must be a whole number above 0"),
-    (["run", "x", "--model", "m", "--continue"], KEY, "leave out --continue to begin one"),
+    (["run", "x", "--model", "m", "--continue"], KEY, "leave out --continue to start one"),
     (["run", "x", "--model", "m", "--resume", "2020"], KEY, "there is no conversation 2020; `handrail chat --list`"),
     (["run", "x", "--model", "m", "-w", "nowhere"], KEY, "-w nowhere does not exist"),
     (["run", " ", "--model", "m"], KEY, "the task is empty"),
@@ -234,7 +234,7 @@ def test_a_chat_in_a_pipe_takes_a_message_a_line_and_writes_no_escape_codes(plac
     code, out, err = place.run(server, *words, stdin="first \\\nsecond line\n/mode read-only\nlast\n/nope\n/quit\nno\n")
     assert (code, out) == (0, "One.\nTwo.\n") and "\x1b" not in err
     assert server.requests[0].body["messages"][-1]["content"] == "first \nsecond line"
-    assert "mode read-only" in err and "there is no command /nope" in err and len(server.requests) == 2
+    assert "mode read-only" in err and "unknown command /nope" in err and len(server.requests) == 2
 
 
 def _until(holds: Callable[[], Any]) -> None:

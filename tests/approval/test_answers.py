@@ -35,7 +35,7 @@ def test_only_the_chosen_hunks_are_applied_and_the_model_is_told(opened: Callabl
         result = edit(session, *TWO)
     text = (project / "a.txt").read_text(encoding="utf-8")
     assert "line 3\n" in text and "THIRTY\n" in text and "THREE" not in text
-    assert result.status == "partial" and "wanted 1 of 2 changes" in result.text
+    assert result.status == "partial" and "approved 1 of 2 changes" in result.text
     assert "THREE" not in result.data["diff"]
 
 
@@ -44,7 +44,7 @@ def test_no_hunk_chosen_changes_nothing(opened: Callable[..., Session], project:
     with opened(lambda _: Answer(True, hunks={"a.txt": []})) as session:
         result = edit(session, *TWO)
     assert (project / "a.txt").read_bytes() == before
-    assert "wanted 0 of 2 changes" in result.text
+    assert "approved 0 of 2 changes" in result.text
 
 
 def test_the_person_may_write_the_file_otherwise_and_the_model_is_told(
@@ -61,7 +61,7 @@ def test_the_person_may_write_the_file_otherwise_and_the_model_is_told(
     with opened(approve) as session:
         result = edit(session, TWO[0])
     assert (project / "a.txt").read_bytes() == raw.replace(b"line 3\n", b"drei\n")
-    assert result.status == "partial" and "wrote it otherwise" in result.text and "+drei" in result.data["diff"]
+    assert result.status == "partial" and "edited the content" in result.text and "+drei" in result.data["diff"]
 
 
 def test_a_no_carries_its_reason_to_the_model(opened: Callable[..., Session], project: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_call_that_the_person_rewrites_runs_as_rewritten_and_the_model_is_told
     with opened(lambda _: Answer(True, arguments={"command": "echo rewritten > out.txt"})) as session:
         result = session.call("Bash", {"command": "echo first > out.txt"})
     assert (project / "out.txt").read_text(encoding="utf-8") == "rewritten\n"
-    assert "A person has changed this call" in result.text and "echo rewritten" in result.text
+    assert "The user changed the arguments of this call" in result.text and "echo rewritten" in result.text
 
 
 def test_a_rewritten_call_is_judged_anew(opened: Callable[..., Session], project: Path) -> None:

@@ -96,12 +96,12 @@ def test_hunks_are_chosen_one_by_one(start: Start, tmp_path: Path) -> None:
     child.send("y")
     said, code = ended(child)
     assert code == 0 and "THREE" not in text(tmp_path) and "THIRTY" in text(tmp_path)
-    assert "wanted 1 of 2" in said
+    assert "approved 1 of 2" in said
 
 
 def test_always_writes_the_rule_that_was_shown(start: Start, tmp_path: Path) -> None:
     child = start("call", "Bash", "--mode", "ask", "command=touch made.txt")
-    child.expect("A would write down: allow Bash")
+    child.expect("A would save: allow Bash")
     child.expect(r"\[\?\]")
     child.send("A")
     assert ended(child)[1] == 0
@@ -132,7 +132,7 @@ def test_the_file_that_would_be_written_can_be_changed_in_the_editor(start: Star
     child.send("e")
     said, code = ended(child)
     assert code == 0 and "drei" in text(tmp_path) and "THREE" not in text(tmp_path)
-    assert "wrote it otherwise" in said
+    assert "edited the content" in said
 
 
 def test_any_other_key_explains_the_keys_and_asks_again(start: Start, tmp_path: Path) -> None:

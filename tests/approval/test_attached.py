@@ -129,7 +129,7 @@ def test_hunks_are_chosen_from_the_other_terminal(project: Path, attach: Attach)
         person.send("y")
         made, told = outcome(client, call)
     text = (project / "a.txt").read_text(encoding="utf-8")
-    assert made and "THREE" not in text and "THIRTY" in text and "wanted 1 of 2" in told
+    assert made and "THREE" not in text and "THIRTY" in text and "approved 1 of 2" in told
 
 
 def test_a_yes_for_the_session_is_not_asked_again(project: Path, attach: Attach) -> None:
@@ -147,7 +147,7 @@ def test_always_writes_the_rule_down_that_was_shown(project: Path, attach: Attac
     person = attach()
     with serving(project) as client:
         call = client.begin("tools/call", name="Bash", arguments={"command": "touch made.txt"})
-        person.expect(r"A would write down: allow Bash\(touch made.txt\)")
+        person.expect(r"A would save: allow Bash\(touch made.txt\)")
         person.expect(ASKED)
         person.send("A")
         assert outcome(client, call)[0]
@@ -265,7 +265,7 @@ def test_of_two_who_are_asked_the_first_answer_counts(project: Path, attach: Att
         second.expect(ASKED)
         second.send("y")
         assert outcome(client, call)[0]
-        first.expect("need not be answered any more: it was answered elsewhere")
+        first.expect("no longer needs an answer: it was answered in another terminal")
         call = write(client, name="other.txt")
         first.expect(ASKED)
         first.send("n")
@@ -372,7 +372,7 @@ def test_a_question_that_is_cancelled_goes_away_and_the_next_is_asked(project: P
         call = write(client)
         person.expect(ASKED)
         client.notify("notifications/cancelled", requestId=call)
-        person.expect("need not be answered any more: the call was cancelled")
+        person.expect("no longer needs an answer: the call was cancelled")
         other = write(client, name="other.txt")
         person.expect("other.txt")
         person.expect(ASKED)
@@ -389,7 +389,7 @@ def test_a_question_whose_process_ends_goes_away_also_while_the_reason_is_typed(
         person.send("n")
         person.expect("why not")
         client.process.kill()
-        person.expect("need not be answered any more: whoever asked has gone")
+        person.expect("no longer needs an answer: the asking process has ended")
 
 
 def test_a_stopped_terminal_is_not_waited_for(project: Path, attach: Attach) -> None:
@@ -433,7 +433,7 @@ def test_without_a_terminal_there_is_nothing_to_attach(project: Path) -> None:
     env, pipe = surroundings(), subprocess.PIPE
     # In a session of its own a process has no terminal, wherever the tests run.
     ended = subprocess.run(words, cwd=project, env=env, stdin=pipe, capture_output=True, start_new_session=True)
-    assert ended.returncode == 2 and b"no terminal" in ended.stderr
+    assert ended.returncode == 2 and b"needs a terminal" in ended.stderr
 
 
 # The wire.

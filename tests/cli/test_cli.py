@@ -74,9 +74,9 @@ def test_version_is_the_package_version_under_every_name_of_the_command(tmp_path
         (["call", "Read", "file_path=a.txt", "-"], "not both"),
         (["call", "Read", '{"file_path": "a.txt"'], "not valid JSON"),
         (["call", "Read", '["a.txt"]'], "is an array; give one JSON object"),
-        (["call", "Read", '{"offset": NaN}'], "NaN is no JSON number"),
+        (["call", "Read", '{"offset": NaN}'], "NaN is not a JSON number"),
         (["call", "Read", "file_path=a.txt", "--dialect", "klingon"], "no dialect 'klingon'"),
-        (["call", "Read", "file_path=a.txt", "--dialect", "d" * 300], "there is no dialect"),
+        (["call", "Read", "file_path=a.txt", "--dialect", "d" * 300], "unknown dialect"),
         (["call", "Read", "file_path=a.txt", "-w", "missing"], "-w missing does not exist"),
         (["call", "Read", "file_path=a.txt", "-w", "a.txt"], "-w a.txt is not a directory"),
         (["call", "Read", "file_path=a.txt", "-w", ""], "does not exist"),
@@ -247,7 +247,7 @@ def test_the_configuration_of_the_user_is_in_force(project: Path) -> None:
     config.write_text("[settings]\nanswer_char = 200\n", encoding="utf-8")
     wrong = handrail("call", "Read", "file_path=b.txt", cwd=project, variables=use)
     assert wrong.returncode == 2
-    assert b"config.toml: settings.answer_char: there is no such key; did you mean answer_chars?" in wrong.stderr
+    assert b"config.toml: settings.answer_char: unknown key; did you mean answer_chars?" in wrong.stderr
 
 
 def test_colours_appear_on_a_terminal_only_and_a_file_cannot_command_it(project: Path) -> None:

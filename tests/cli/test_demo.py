@@ -72,13 +72,13 @@ def test_the_demo_passes_its_checks_and_removes_its_project(temporary: Path, tmp
         "[y]es [a]ll session [A]lways [n]o [e]dit [?] y   (the demo answers y)",
         "scripted model: All three TODOs in README.md are DONE now.",
         "ok: 1 read and 1 edit in 3 streamed requests, and a sentence at the end",
-        "  old_string is in prices.txt 2 times (lines 1, 2).",
+        "  old_string occurs 2 times in prices.txt (lines 1, 2).",
         "  Not run: sudo make clean: ",
         "  Not allowed: .env: it looks like a secret",
-        "  set back: prices.txt\n  ok: prices.txt is byte for byte what it was; README.md stays\n",
-        "ok: 8 calls are in the journal, 2 that were refused among them",
+        "  restored: prices.txt\n  ok: prices.txt has its old bytes; README.md is unchanged\n",
+        "ok: 8 calls are in the journal, 2 of them refused",
         "All 8 checks passed.",
-        "What to type next:\n  handrail ",
+        "Next steps:\n  handrail ",
     ):
         assert told in text, told
     assert demo_script.SECRET not in text
@@ -106,7 +106,7 @@ def test_the_question_is_shown_exactly_as_a_person_is_asked(start: Start) -> Non
     child.send("y")
     rest, code = _ended(child)
     assert code == 0 and "the demo answers" not in asked + rest and "All 8 checks" in rest
-    pattern = re.compile(r"Edit asks.*?A would write down", re.DOTALL)
+    pattern = re.compile(r"Edit asks.*?A would save", re.DOTALL)
     shown = [pattern.search(text) for text in (own, asked)]
     assert shown[0] and shown[1] and shown[0][0] == shown[1][0]
 
@@ -121,7 +121,7 @@ def test_who_says_no_is_obeyed_and_the_script_does_not_claim_the_work(start: Sta
     first = child.before
     child.send("y")
     rest, code = _ended(child)
-    assert "leave my notes alone" in first and "README.md is as it was, as you said" in first
+    assert "leave my notes alone" in first and "README.md is unchanged, as you decided" in first
     assert "I could not finish" in first and "are DONE now" not in first
     assert code == 0 and "WRONG" not in first + rest and "set back: prices.txt" in rest
 
@@ -172,9 +172,9 @@ ALL = {"file_path": "README.md", "old_string": "TODO", "new_string": "DONE", "re
 @pytest.mark.parametrize(
     ("script", "wrong"),
     [
-        (_of(), ["README.md says DONE", "0 read and 0 edit", "the edit that failed", "only the price", "both were"]),
-        (_of(LOOK, Line("", [("Edit", ONE)])), ["README.md says DONE", "the edit that failed"]),
-        (_of(LOOK, Line("", [("Edit", ALL)])), ["the edit that failed", "only the price", "both were refused"]),
+        (_of(), ["README.md says DONE", "0 read and 0 edit", "the failed edit", "only the price", "both were"]),
+        (_of(LOOK, Line("", [("Edit", ONE)])), ["README.md says DONE", "the failed edit"]),
+        (_of(LOOK, Line("", [("Edit", ALL)])), ["the failed edit", "only the price", "both were refused"]),
         (_of(Line("", [("NoSuchTool", {})])), ["README.md says DONE", "0 read and 0 edit"]),
     ],
     ids=["a script that does nothing", "one TODO only", "no failing edit", "a tool that is not there"],
@@ -191,7 +191,7 @@ def test_a_story_that_goes_another_way_ends_with_exit_code_1(
     text = capsysbinary.readouterr().out.decode("utf-8")
     for told in wrong:
         assert f"  WRONG: {told}" in text
-    assert "checks failed." in text and "What to type next" not in text
+    assert "checks failed." in text and "Next steps" not in text
     assert os.listdir(temporary) == []
 
 
@@ -199,7 +199,7 @@ def test_a_model_that_cannot_be_asked_ends_the_story_with_a_sentence(
     monkeypatch: pytest.MonkeyPatch, temporary: Path
 ) -> None:
     monkeypatch.setattr(demo_script, "script", lambda _: in_order([Line("no entry", status=401)]))
-    with pytest.raises(Stop, match="does not accept the key"):
+    with pytest.raises(Stop, match="rejected the API key"):
         demo.run(demo.parser().parse_args([]))
     assert os.listdir(temporary) == []
 
@@ -231,7 +231,7 @@ def test_a_model_that_only_talks_is_not_believed_whatever_it_speaks(tmp_path: Pa
     assert [seen.path for seen in server.requests] == [path] * 3
     assert found.returncode == 1
     assert "WRONG: README.md says DONE" in text and "WRONG: only the price" in text
-    assert "nothing was changed, so there is nothing to take back" in text
+    assert "nothing was changed, so there is nothing to undo" in text
 
 
 def test_the_commands_of_a_model_are_not_run_unless_a_person_says_so(tmp_path: Path) -> None:
@@ -256,9 +256,9 @@ def test_a_model_without_key_or_address_is_refused_with_a_fix(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--tools", "--model", "m"], "--tools needs no model"),
-        (["--tools", "--ask"], "--tools needs no model"),
-        (["--api", "chat"], "--api goes with --model"),
+        (["--tools", "--model", "m"], "--tools uses no model"),
+        (["--tools", "--ask"], "--tools uses no model"),
+        (["--api", "chat"], "--api needs --model"),
         (["--model", "m", "--api", "telnet"], "invalid choice: 'telnet'"),
         (["--ask"], "--ask needs a terminal"),
     ],
@@ -287,9 +287,9 @@ def test_the_story_of_the_tools_passes_its_checks(temporary: Path, tmp_path: Pat
         "+café noir      2,60 €",
         "bytes before it and",
         "(lines 3, 4)",
-        "Edit 2 of 2 failed, so none was made.",
+        "No edit was applied: edit 2 of 2 failed.",
         "../secret.txt is outside the workspace",
-        "reached through a link that leads out",
+        "a symbolic link points there",
         "ok: 20 are in the file",
         "All 14 checks passed.",
     ):

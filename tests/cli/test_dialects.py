@@ -77,7 +77,7 @@ def test_tokens_are_told_for_each_tool_of_one_dialect(tmp_path: Path) -> None:
     rows = handrail("tools", "--tokens", "--dialect", "native", cwd=tmp_path).stdout.decode("utf-8").splitlines()
     dialect = dialects.load("native")
     assert [row.split()[0] for row in rows] == [*dialect.entries, "native"]
-    asked_for = [row.split()[0] for row in rows if row.endswith("when asked for")]
+    asked_for = [row.split()[0] for row in rows if row.endswith("on request")]
     assert asked_for == [name for name in dialect.entries if name not in dialect.core]
     core = sum(int(row.split()[1]) for row in rows if row.split()[0] in dialect.core)
     assert int(rows[-1].split()[1]) == core

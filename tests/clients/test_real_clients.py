@@ -95,7 +95,7 @@ def test_what_a_rule_refuses_reaches_the_model_with_its_reason(stage: Callable[[
     assert run.code == 0, run.said
     (answer,) = answers(run.asked()[-1].body)
     assert "Not allowed: .env: it looks like a secret" in answer[-1]
-    assert "This rule would allow it: allow Read(" in answer[-1]
+    assert "A rule that would allow it: allow Read(" in answer[-1]
     assert "KEY=value" not in json.dumps(run.asked()[-1].body)
 
 

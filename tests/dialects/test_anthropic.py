@@ -273,7 +273,7 @@ def test_what_does_not_last_is_told_and_does_not_last(session: Session) -> None:
 
 def test_a_restart_says_that_there_is_nothing_to_restart(session: Session, root: Path) -> None:
     result = session.call("bash", {"restart": True})
-    assert result.ok and "nothing to restart" in result.text and result.accesses == ()
+    assert result.ok and "Nothing to restart" in result.text and result.accesses == ()
     both = session.call("bash", {"restart": True, "command": "touch made"})
     assert "was not run" in both.text and not (root / "made").exists()
 

@@ -122,7 +122,7 @@ nope = "x"
         (3, "errors.not_fond", "errors.not_found"),
         (4, "[[", "pairs"),
         (5, "{total:zz}", "format"),
-        (6, "is_directory", "text"),
+        (6, "is_directory", "string"),
         (9, "read.pge", "read.page"),
         (10, "{rowss}", "rows"),
         (14, "read.errors.nope", "?"),

@@ -133,7 +133,7 @@ def test_a_dialect_may_say_its_own_words_and_borrows_the_rest(
 ) -> None:
     session = make_session(root, own(messages='[errors]\nnot_found = "no {path} here"\n'))
     assert session.call("cat", {"path": "b.txt"}).text == "no b.txt here"
-    assert session.call("cat", {"path": "."}).text == ". is a directory. Name a file in it."
+    assert session.call("cat", {"path": "."}).text == ". is a directory. Give the path of a file."
 
 
 @pytest.mark.parametrize("name", ["{tool}{0}{x!r}.txt", "[[more? {path}]].txt", "%s%(path)s", "a\\nb"])

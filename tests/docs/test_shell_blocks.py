@@ -81,7 +81,7 @@ class Typist:
         command = re.sub(r"--resume \S+", f"--resume {self._conversation()}", command)
         done = self._run(command)
         if last.startswith("handrail approve"):  # its options are understood; the rest is tested at a terminal
-            wanted = (2, "handrail approve: there is no terminal to ask at; run this in one\n")
+            wanted = (2, "handrail approve: this command needs a terminal\n")
             assert (done.returncode, done.stderr) == wanted
             return ""
         assert done.returncode == 0, (command, done.stdout, done.stderr)
@@ -137,7 +137,7 @@ def test_the_commands_of_a_page_run_in_the_order_given(page: str, typist: Typist
     typed = 0
     for block, command, below in commands(page):
         printed = typist.type(command).replace(str(typist.place.project), "/srv/project")
-        if "the boundary keeps it" in below and not bubblewrap:
+        if "the sandbox keeps it" in below and not bubblewrap:
             assert printed.startswith("ask: Bash\n"), (block, printed)  # the page shows it with bubblewrap
         elif below:
             assert printed.split() == below.split(), block

@@ -66,7 +66,7 @@ def rows_of(result: Result) -> dict[int, str]:
     rows = {}
     for row in shown.split("\n"):
         number, _, text = row.partition(":")
-        rows[int(number)] = text.split(" [cut here")[0]
+        rows[int(number)] = text.split(" [line cut")[0]
     return rows
 
 
@@ -196,7 +196,7 @@ def test_a_line_without_end_is_shown_and_not_counted_to_its_end(
     read = counted_reads(monkeypatch)
     result = make_session().call("Read", {"file_path": "f", "offset": 1})
     assert result.status == "partial"
-    assert "x" * 2000 + " [cut here: go on with column=2001]" in result.text
+    assert "x" * 2000 + " [line cut: continue with column=2001]" in result.text
     assert result.data["next_offset"] == 3
     assert sum(read) < 150_000
     (tmp_path / "f").write_bytes(b"short\n" + b"x" * 500_000)

@@ -59,7 +59,7 @@ def test_show_has_arguments_verdict_files_diff_and_answer(session: Wired, projec
         assert part in text
     shown = json.loads(said("show", "4", "--json", cwd=project))
     assert (shown["seq"], shown["touches"][0][:2]) == (4, ["write", "a.txt"])
-    assert "there is no call 99" in handrail("show", "99", cwd=project).stderr.decode("utf-8")
+    assert "unknown call 99" in handrail("show", "99", cwd=project).stderr.decode("utf-8")
 
 
 def test_stats_count_per_tool_and_code(session: Wired, project: Path) -> None:
@@ -104,7 +104,7 @@ def test_verify_says_whole_or_names_the_row(session: Wired, project: Path) -> No
     with sqlite3.connect(default_path(os.environ["HANDRAIL_STATE"])) as db:
         db.execute("UPDATE calls SET status = 'ok' WHERE seq = 2")
     db.close()
-    assert "call 2: the row is not what was written" in said("log", "verify", cwd=project, code=1)
+    assert "call 2: the row was changed" in said("log", "verify", cwd=project, code=1)
     assert json.loads(said("log", "verify", "--json", cwd=project, code=1))["seq"] == 2
 
 

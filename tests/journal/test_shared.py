@@ -289,7 +289,7 @@ def test_a_journal_that_cannot_be_opened_is_noted_on_each_result_and_stops_none(
         with pytest.raises((CannotUndo, UnknownCall, JournalFailed)) as raised:
             session.undo()
         if isinstance(raised.value, CannotUndo):
-            said = f"the journal cannot be opened: {journal.failure}, so nothing can be undone"
+            said = f"the journal cannot be opened: {journal.failure}; nothing can be undone"
             assert str(raised.value) == said
 
 
@@ -324,7 +324,7 @@ def test_the_reason_is_named_by_undo_where_there_is_no_file_at_all(project: Path
         session.call("Write", {"file_path": "f", "content": "one\n"})
         with pytest.raises(CannotUndo) as raised:
             session.undo()
-    wanted = "the journal cannot be opened: Not a directory, so nothing can be undone"
+    wanted = "the journal cannot be opened: Not a directory; nothing can be undone"
     assert str(raised.value) in (wanted, wanted.replace("Not a directory", "File exists"))
 
 

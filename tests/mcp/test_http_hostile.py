@@ -133,7 +133,7 @@ def principals(tmp_path: Path, **roots: Path) -> Path:
 
 def test_a_root_inside_the_root_of_another_principal_is_refused(tmp_path: Path) -> None:
     file = principals(tmp_path, ann=tmp_path / "srv", bob=tmp_path / "srv" / "bob")
-    with pytest.raises(BadPrincipals, match="bob lies inside that of ann"):
+    with pytest.raises(BadPrincipals, match="bob is inside that of ann"):
         load(str(file))
 
 

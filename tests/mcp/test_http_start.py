@@ -98,7 +98,7 @@ ROW = '[[principal]]\nname = "a"\nroot = "."\n'
     ("text", "why"),
     [
         ("", "one [[principal]] table"),
-        ("x = 1\n" + ROW, "nothing else"),
+        ("x = 1\n" + ROW, "only [[principal]]"),
         (ROW, "either token or token_sha256"),
         (ROW + f'token = "{TOKEN}"\ntoken_sha256 = "{"0" * 64}"\n', "either token or token_sha256"),
         (ROW + 'token = "short"\n', "at least 16 characters"),

@@ -94,7 +94,7 @@ def test_a_missing_argument_is_described(session: Session) -> None:
 def test_a_missing_argument_inside_a_list_is_described_at_its_place(session: Session) -> None:
     text = refused(session.call("MultiEdit", {"file_path": "a.txt", "edits": [{"old_string": "one"}]}))
     assert "edits[0].new_string: missing" in text
-    assert "The text to put there (string)" in text
+    assert "The new text (string)" in text
 
 
 def test_an_unknown_argument_inside_a_list_is_named(session: Session, tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_an_undo_of_a_call_that_does_not_exist_says_where_they_are_listed(asked:
 
 
 def test_an_undo_without_a_journal_says_so(tmp_path: Path) -> None:
-    with Session(tmp_path, journal=None) as session, pytest.raises(CannotUndo, match="keeps no journal"):
+    with Session(tmp_path, journal=None) as session, pytest.raises(CannotUndo, match="has no journal"):
         session.undo()
 
 
@@ -218,6 +218,6 @@ def test_an_undo_is_of_one_thing(names: tuple[str, str], tmp_path: Path) -> None
     with Session(tmp_path) as session:
         session.call("Write", {"file_path": "a.txt", "content": "x"})
         given: dict[str, Any] = {"call": 1, "since": 1, "session": session.origin.session}
-        with pytest.raises(ValueError, match="give call, since or session: only one of them"):
+        with pytest.raises(ValueError, match="give only one of call, since and session"):
             session.undo(**{name: given[name] for name in names})
     assert (tmp_path / "a.txt").exists()

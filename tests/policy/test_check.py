@@ -30,8 +30,8 @@ NEVER = [
     (["allow Bash(make)", "allow Bash(make)"], "project.toml:1 decides first: allow Bash(make)"),
     (["deny Network", "allow Network(x.org)"], "project.toml:1 decides first: deny Network"),
     (["deny Read([z-a].txt)"], "no path can match it"),
-    (["allow Read(*.pem)"], "the built-in guard of secrets stands before it; spell out the name of the file"),
-    (["allow Edit(.git/config)"], "the built-in guard of protected stands before it"),
+    (["allow Read(*.pem)"], "the built-in rule for secrets comes first; write the full name of the file"),
+    (["allow Edit(.git/config)"], "the built-in rule for protected comes first"),
 ]
 
 
@@ -66,13 +66,11 @@ def test_a_rule_that_may_decide_is_not_complained_of(lines: list[str]) -> None:
 
 
 def test_rules_that_do_not_count_are_named() -> None:
-    assert _idle("allow Edit(src/**)", trusted=False) == [
-        "the file is not trusted; `handrail policy trust` makes it count"
-    ]
+    assert _idle("allow Edit(src/**)", trusted=False) == ["the file is not trusted; run `handrail policy trust`"]
     system = rules("locked = true", "system")
     user = rules("rules = ['allow Edit(src/**)', 'deny Read(x)']", "user")
     assert [why for _, why in find_ineffective_rules([system, user], ROOT, HOME)] == [
-        "the system's file is locked: no other file loosens anything"
+        "the system file is locked: other files cannot allow more"
     ]
 
 

@@ -34,7 +34,7 @@ def test_explain_names_verdict_rule_place_reason_touches_and_what_would_allow_it
         "  rule    mode ask: write",
         "  where   built in",
         "  why     a.py would be changed",
-        "  touch   write a.py: ask",
+        "  access  write a.py: ask",
         f"  allow   allow Edit(/{tmp_path.resolve()}/a.py)",
     ]
     text = '# mine\n[[rules]]\naction = "read"\npath = "*.csv"\ntier = "deny"\nwhy = "customers"\n'
@@ -46,8 +46,8 @@ def test_explain_names_verdict_rule_place_reason_touches_and_what_would_allow_it
         "  rule    deny read *.csv",
         f"  where   {source}",
         "  why     customers",
-        "  touch   read x/a.csv: deny",
-        f"  allow   no rule: {source} would have to change",
+        "  access  read x/a.csv: deny",
+        f"  allow   no rule: change {source}",
     ]
 
 
@@ -65,7 +65,7 @@ def test_explain_speaks_json_and_knows_modes_and_commands(tmp_path: Path, capsys
     ("words", "wanted"),
     [
         (["explain", "Read"], "takes TOOL and one JSON object"),
-        (["test", "x"], "takes nothing more"),
+        (["test", "x"], "takes no arguments"),
         (["explain", "Read", "{"], "not valid JSON"),
         (["test", "-w", "/no/such/place"], "does not exist"),
     ],
@@ -76,7 +76,7 @@ def test_wrong_words_are_explained(words: list[str], wanted: str) -> None:
 
 
 def test_what_the_boundary_refuses_never_comes_to_policy(tmp_path: Path) -> None:
-    with pytest.raises(Stop, match="policy is not asked: "):
+    with pytest.raises(Stop, match="the call is not valid: "):
         _run("explain", "Read", '{"file_path": "/etc/hostname"}', "-w", str(tmp_path))
 
 
@@ -85,7 +85,7 @@ def test_test_counts_the_examples_and_names_what_never_decides(
 ) -> None:
     at = ("-w", str(tmp_path))
     assert _run("test", *at) == 0
-    assert capsys.readouterr().out == "No file of rules; the built-in ones hold.\n"
+    assert capsys.readouterr().out == "No rule files; the built-in rules apply.\n"
     path = tmp_path / "handrail.toml"
     text = (
         '[[rules]]\naction = "read"\npath = "*.csv"\ntier = "deny"\nmatch = ["a.csv", "x/b.csv"]\nnot_match = ["a"]\n'
@@ -93,10 +93,12 @@ def test_test_counts_the_examples_and_names_what_never_decides(
     path.write_text(text, encoding="utf-8")
     assert _run("test", *at) == 0
     real = path.resolve()
-    assert capsys.readouterr().out == (f"{real}: 1 rules, 3 examples hold (project, not trusted: it loosens nothing)\n")
+    assert capsys.readouterr().out == (
+        f"{real}: 1 rules, 3 examples pass (project, not trusted: its allow rules do not count)\n"
+    )
     path.write_text(text + '[[rules]]\naction = "read"\npath = "x/*.csv"\ntier = "ask"\n', encoding="utf-8")
     assert _run("test", *at) == 1
-    wanted = f"{real}:7: never decides: ask read x/*.csv: {real}:1 decides first: deny read *.csv\n"
+    wanted = f"{real}:7: never takes effect: ask read x/*.csv: {real}:1 decides first: deny read *.csv\n"
     assert capsys.readouterr().err == wanted
     path.write_text(text.replace('"a.csv"', '"a.tsv"'), encoding="utf-8")
     with pytest.raises(UsageError, match=r"handrail\.toml:5: match: a\.tsv is not matched"):
@@ -111,9 +113,9 @@ def test_trust_needs_a_person_or_the_hash_of_what_was_looked_at(
         _run("trust", *at)
     text = "rules = ['allow Edit(src/**)', 'deny Read(x)']\n"
     (tmp_path / "handrail.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(UsageError, match="nobody can be asked here"):
+    with pytest.raises(UsageError, match="no terminal to ask at"):
         _run("trust", *at)
-    with pytest.raises(UsageError, match="it is not what was looked at"):
+    with pytest.raises(UsageError, match="it is not the reviewed version"):
         _run("trust", "--sha256", "abc", *at)
     call = ("explain", "Write", '{"file_path": "src/a", "content": ""}', *at)
     capsys.readouterr()
@@ -143,9 +145,9 @@ def test_trust_shows_what_it_is_about_and_takes_yes_for_yes(
             _run("trust", "-w", str(tmp_path))
     monkeypatch.setattr("sys.stdin", _Typed("y\n"))
     assert _run("trust", "-w", str(tmp_path)) == 0
-    assert capsys.readouterr().out.endswith("Trusted as it stands; a change of the file ends that.\n")
+    assert capsys.readouterr().out.endswith("Trusted in its current version; a change of the file ends the trust.\n")
     assert _run("trust", "-w", str(tmp_path)) == 0
-    assert capsys.readouterr().out.endswith("It is trusted already.\n")
+    assert capsys.readouterr().out.endswith("Already trusted.\n")
 
 
 @pytest.mark.parametrize(
@@ -174,4 +176,4 @@ def test_test_tells_rules_for_one_directory_from_those_for_another(
     assert "decides first" not in capsys.readouterr().err
     (tmp_path / "handrail.toml").write_text(f"rules = [{', '.join(rows)}]\n", encoding="utf-8")
     _run("test", "-w", str(tmp_path))
-    assert capsys.readouterr().err.count("never decides") == 2
+    assert capsys.readouterr().err.count("never takes effect") == 2

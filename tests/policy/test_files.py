@@ -15,49 +15,49 @@ from tests.policy.tables import rules
 TABLE = '[[rules]]\naction = "{action}"\ntier = "{tier}"\n{more}\n'
 MISTAKES: dict[str, tuple[str, str]] = {
     "no TOML": ("rules = [\n", "not valid TOML"),
-    "key": ("\nrule = []\n", "p.toml:2: rule: there is no such key; known are rules, permissions"),
-    "locked": ("locked = true\n", "p.toml:1: locked: only the system's file, /etc/handrail/policy.toml, can be locked"),
+    "key": ("\nrule = []\n", "p.toml:2: rule: unknown key; the keys are rules, permissions"),
+    "locked": ("locked = true\n", "p.toml:1: locked: only the system file /etc/handrail/policy.toml can be locked"),
     "no list": ("rules = 3\n", "p.toml:1: rules: must be a list of rules"),
     "no rule": ("rules = [\n  3]\n", "p.toml:2: rules: must be tables, [[rules]], or texts such as"),
     "tier": ('[[rules]]\naction = "read"\ntier = "no"\n', 'p.toml:3: tier: must be "allow", "ask" or "deny"'),
     "no tier": ('#\n[[rules]]\naction = "read"\n', 'p.toml:2: tier: must be "allow", "ask" or "deny"'),
     "action": ('[[rules]]\naction = ["read", "see"]\ntier = "ask"\n', 'p.toml:2: action: must be "read", "write"'),
-    "rule key": ('[[rules]]\npaths = "x"\n', "p.toml:2: paths: there is no such key; did you mean path?"),
+    "rule key": ('[[rules]]\npaths = "x"\n', "p.toml:2: paths: unknown key; did you mean path?"),
     "path of a run": (
         '[[rules]]\naction = "run"\ntier = "deny"\npath = "x"\n',
-        "p.toml:4: path: a path goes with read, write and delete; run goes with command",
+        "p.toml:4: path: path is for read, write and delete; use command for run",
     ),
     "command of a read": (
         '[[rules]]\naction = "read"\ntier = "deny"\ncommand = "x"\n',
-        "p.toml:4: command: a command goes with run alone",
+        "p.toml:4: command: command is only for run",
     ),
     "second table": (
         '[[rules]]\naction = "read"\ntier = "deny"\n\n[[rules]]\naction = "read"\ntier = "deny"\npath = "../x"\n',
-        "p.toml:8: path: ../x: `..` is not understood here; write the absolute path",
+        "p.toml:8: path: ../x: `..` is not allowed; write the absolute path",
     ),
     "other home": ("rules = ['deny Read(~me/x)']", "p.toml:1: path: ~me/x: `~` means your own home"),
-    "empty pattern": ("rules = ['deny Read()']", "the pattern is empty; write Read without brackets"),
+    "empty pattern": ("rules = ['deny Read()']", "the pattern is empty; write Read without parentheses"),
     "no verb": ("rules = [\n 'allow Read',\n 'Read(.env)']", "p.toml:3: rules: "),
     "no call": ("rules = ['deny Read .env']", "is not of the form Tool(pattern)"),
-    "WebFetch": ("[permissions]\nallow = [\n'Read',\n'WebFetch(domain:x)',\n]", "p.toml:4: allow: there are no"),
-    "mcp": ("[permissions]\nask = ['mcp__x__y']", "p.toml:2: ask: there are no rules for mcp__x__y"),
-    "list": ("[permissions]\ndefaultMode = 'plan'", "p.toml:2: defaultMode: there is no such list; known are allow"),
-    "star inside": ("rules = ['deny Bash(git * main)']", "p.toml:1: rules: git * main: `*` can only be the last word"),
-    "star at a word": ("rules = ['deny Bash(ls*)']", "stands for any further words: `ls *`"),
+    "WebFetch": ("[permissions]\nallow = [\n'Read',\n'WebFetch(domain:x)',\n]", "allow: unknown tool WebFetch"),
+    "mcp": ("[permissions]\nask = ['mcp__x__y']", "p.toml:2: ask: unknown tool mcp__x__y"),
+    "list": ("[permissions]\ndefaultMode = 'plan'", "p.toml:2: defaultMode: unknown list; the lists are allow"),
+    "star inside": ("rules = ['deny Bash(git * main)']", "p.toml:1: rules: git * main: `*` must be the last word"),
+    "star at a word": ("rules = ['deny Bash(ls*)']", "matches any further words: `ls *`"),
     "two commands": ("rules = ['allow Bash(a; b:*)']", "it must be one command of fixed words, such as `git diff *`"),
     "a variable": ("rules = ['allow Bash(echo $X)']", "it must be one command of fixed words"),
     "an assignment": ("rules = ['allow Bash(X=1 make)']", "it must be one command of fixed words"),
-    "only a star": ("rules = ['allow Bash(:*)']", "it names no command; leave the pattern out"),
+    "only a star": ("rules = ['allow Bash(:*)']", "the pattern has no command; leave it out"),
     "match": (
         '[[rules]]\naction = "read"\ntier = "deny"\npath = "*.csv"\nmatch = [\n "a.csv",\n "a.tsv"]\n',
-        "p.toml:5: match: a.tsv is not matched; mend the rule or the example",
+        "p.toml:5: match: a.tsv is not matched; fix the rule or the example",
     ),
     "not_match": (
         '[[rules]]\naction = "run"\ntier = "deny"\ncommand = "git push *"\nnot_match = ["git -C x push"]\n',
-        "p.toml:5: not_match: git -C x push is matched; mend the rule or the example",
+        "p.toml:5: not_match: git -C x push is matched; fix the rule or the example",
     ),
     "examples of nothing": ('[[rules]]\naction = "run"\ntier = "deny"\nmatch = ["x"]\n', "examples need a path"),
-    "too many": ("rules = ['deny Read(" + "{a,b}" * 11 + ")']", "it stands for more than 1000 patterns"),
+    "too many": ("rules = ['deny Read(" + "{a,b}" * 11 + ")']", "it expands to more than 1000 patterns"),
 }  # fmt: skip
 
 
@@ -149,10 +149,10 @@ def test_missing_files_are_fine_and_found_ones_come_in_order(places: dict[str, P
 def test_a_system_file_that_others_could_change_stops_everything(places: dict[str, Path]) -> None:
     places["system"].write_text("rules = []", encoding="utf-8")
     places["system"].chmod(0o664)
-    with pytest.raises(PolicyError, match="others than root could change it"):
+    with pytest.raises(PolicyError, match="users other than root can change it"):
         _load(places)
     places["system"].chmod(0o644)
-    with pytest.raises(PolicyError, match="others than root could change it"):
+    with pytest.raises(PolicyError, match="users other than root can change it"):
         load(str(places["root"]), {}, str(places["state"]), system=str(places["system"]), owner=os.getuid() + 1)
 
 
@@ -181,7 +181,7 @@ def test_trust_is_of_exactly_these_bytes_at_this_place(places: dict[str, Path]) 
     text = b"rules = ['allow Edit(src/**)']\n"
     path.write_bytes(text)
     assert _load(places) == [("project", False)]
-    with pytest.raises(PolicyError, match="it is not what was looked at"):
+    with pytest.raises(PolicyError, match="it is not the reviewed version"):
         trust(str(places["root"]), state, "0" * 64)
     assert _load(places) == [("project", False)]
     trust(str(places["root"]), state, hashlib.sha256(text).hexdigest())
@@ -206,10 +206,10 @@ def test_the_rules_of_the_handbook_are_accepted() -> None:
     ("rule", "wanted"),
     [
         ('{ rule = "allow Bash(make)", in = "srv" }', "absolute"),
-        ('{ rule = "allow Read(//srv/x)", in = "/srv" }', "run alone"),
-        ('{ rule = "allow Bash(make)", tier = "deny" }', "only be `in` and `why`"),
-        ('{ rule = "Bash(make)", in = "/srv" }', "must begin with"),
-        ('{ action = "read", path = "x", tier = "deny", in = "/srv" }', "run alone"),
+        ('{ rule = "allow Read(//srv/x)", in = "/srv" }', "only for run"),
+        ('{ rule = "allow Bash(make)", tier = "deny" }', "only `in` and `why`"),
+        ('{ rule = "Bash(make)", in = "/srv" }', "must start with"),
+        ('{ action = "read", path = "x", tier = "deny", in = "/srv" }', "only for run"),
     ],
 )
 def test_a_mistake_about_where_a_rule_holds_is_named(rule: str, wanted: str) -> None:

@@ -87,7 +87,7 @@ def test_the_strictest_of_several_touches_decides(tmp_path: Path) -> None:
 
 def test_the_mode_without_questions_says_that_nobody_is_asked(tmp_path: Path) -> None:
     verdict = policy(tmp_path, "deny-asks").judge([access(tmp_path, "write", "a.py")])
-    assert verdict.decision == "deny" and verdict.why.endswith("nobody is asked in this mode")
+    assert verdict.decision == "deny" and verdict.why.endswith("this mode does not ask")
     assert verdict.allow == f"allow Edit(/{tmp_path.resolve()}/a.py)"
 
 

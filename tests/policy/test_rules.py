@@ -98,7 +98,7 @@ def test_a_project_that_nobody_trusts_tightens_but_loosens_nothing(tmp_path: Pat
         one: Any = access(tmp_path, action, target, tier=tier)  # type: ignore[arg-type]
         assert (strange.judge([one]).decision, known.judge([one]).decision) == both, target
     why = strange.judge([access(tmp_path, "write", "src/a.py")]).why
-    mend = "project.toml:1 would allow it, but does not count: run `handrail policy trust` to count it"
+    mend = "project.toml:1 would allow it, but is not in effect: run `handrail policy trust`"
     assert why == f"src/a.py would be changed; {mend}"
 
 

@@ -210,7 +210,7 @@ def test_a_value_that_is_too_short_and_a_bad_pattern_are_refused(tmp_path: Path)
     for text, wanted in (
         ('redact_patterns = ["("]', "is not a regular expression"),
         ('redact_files = ["keys.env"]', "must be an absolute path"),
-        ('redact_values_from_env = "A"', "must be a list of texts"),
+        ('redact_values_from_env = "A"', "must be a list of non-empty strings"),
     ):
         config.write_text(f"[settings]\n{text}\n", encoding="utf-8")
         with pytest.raises(ConfigError, match=wanted):

@@ -85,7 +85,7 @@ def test_a_long_value_is_cut() -> None:
 
 
 def test_an_encoding_and_a_pattern_must_exist() -> None:
-    with pytest.raises(ValueError, match="legacy_encoding: there is no encoding 'nope'"):
+    with pytest.raises(ValueError, match="legacy_encoding: unknown encoding 'nope'"):
         Settings(legacy_encoding="nope")
     with pytest.raises(ValueError, match=r"redact_patterns: '\(' is not a regular expression"):
         Settings(redact_patterns=("(",))

@@ -110,7 +110,7 @@ def test_nothing_can_be_typed(session: Session) -> None:
 
 def test_a_program_that_wants_a_person_is_told_of(session: Session) -> None:
     result = _bash(session, "vi -c q; false" if shutil.which("vi") else "vi")
-    assert result.data["exit_code"] != 0 and "wants a person at a terminal" in result.text
+    assert result.data["exit_code"] != 0 and "needs a terminal, and there is none" in result.text
 
 
 def test_colours_and_progress_are_cleaned_and_bytes_that_are_no_text_are_shown(session: Session) -> None:
@@ -129,7 +129,7 @@ def test_a_timeout_returns_what_was_printed_and_ends_the_whole_tree(session: Ses
     result, seconds = until_it_got_far_enough(
         lambda seconds: _bash(session, command, timeout=seconds), lambda _: (tmp_path / "pid").exists()
     )
-    assert result.text.startswith(f"first\n(Ended after {seconds:g} s") and result.status == "partial"
+    assert result.text.startswith(f"first\n(Timed out after {seconds:g} s") and result.status == "partial"
     assert result.data["timed_out"] and [note.code for note in result.notes] == ["command_timed_out"]
     assert _ended(int(_appears(tmp_path / "pid")))
 
@@ -196,7 +196,7 @@ def test_after_the_end_of_the_session_nothing_is_started(make_session: Make, tmp
     assert _bash(session, "echo one").text == "one"
     session.close()
     result = _bash(session, "touch ran")
-    assert result.error is not None and result.text.startswith("The session has ended")
+    assert result.error is not None and result.text.startswith("The session is closed")
     assert not (tmp_path / "ran").exists()
 
 
@@ -282,9 +282,9 @@ def test_a_workspace_that_goes_away_under_the_command_is_no_trouble(make_session
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("", "Bash was not called"),
+        ("", "Invalid arguments for Bash"),
         (" \n\t", "Not run: it is empty."),
-        ("touch ran\0", "Not run: it holds a NUL character."),
+        ("touch ran\0", "Not run: it contains a NUL character."),
         ("touch ran; if true; then", "Not run: syntax error"),
         ("touch ran; echo 'open", "Not run: "),
         ("touch ran\nfi\n", "Not run: syntax error near unexpected token `fi' (line 2): fi."),

@@ -56,10 +56,8 @@ def _ended(pid: int) -> bool:
 def test_a_job_is_told_with_its_name_and_its_log(session: Session) -> None:
     result = _start(session, "echo one")
     assert result.data["job"] == "job-1" and result.data["log"].startswith("/large_tool_results/")
-    assert (
-        result.text
-        == f"Started job-1 (pid {result.data['pid']}). Read it with BashOutput; its log is {result.data['log']}."
-    )
+    pid, log = result.data["pid"], result.data["log"]
+    assert result.text == f"Started job-1 (pid {pid}). Read its output with BashOutput; the log is {log}."
     said = _output(session, "job-1", wait=SOON)
     assert said.text == f"one\n(job-1 has ended, exit code 0; log: {result.data['log']})"
 
@@ -68,7 +66,7 @@ def test_each_line_is_read_once_unless_all_are_asked_for(session: Session, tmp_p
     _start(session, "echo one; while [ ! -e go ]; do sleep 0.02; done; echo two; exit 3")
     assert _reads(session, "job-1", "one") == "one\n"
     quiet = _output(session, "job-1")
-    assert quiet.text.startswith("(nothing new)\n(job-1 is running") and quiet.data["running"] is True
+    assert quiet.text.startswith("(no new output)\n(job-1 is running") and quiet.data["running"] is True
     (tmp_path / "go").touch()
     last = _output(session, "job-1", wait=SOON)
     assert last.text.startswith("two\n(job-1 has ended, exit code 3;") and last.data["exit_code"] == 3
@@ -106,9 +104,9 @@ def test_a_killed_job_is_over_with_all_that_it_started(session: Session, tmp_pat
     _start(session, "setsid sleep 600 & echo $!; trap '' TERM; while :; do sleep 1; done")
     child = int(_reads(session, "job-1", "\n"))
     killed = session.call("BashKill", {"job": "job-1"})
-    assert killed.text == "Ended job-1 and everything it had started." and _ended(child)
+    assert killed.text == "Ended job-1 and every process it started." and _ended(child)
     again = session.call("BashKill", {"job": "job-1"})
-    assert again.text.startswith("job-1 had ended before") and again.status == "ok"
+    assert again.text.startswith("job-1 had already ended") and again.status == "ok"
 
 
 def test_jobs_are_listed_and_an_unknown_one_is_refused_with_the_known_ones(session: Session) -> None:
@@ -135,7 +133,7 @@ def test_jobs_end_with_the_session(make_session: Make) -> None:
 def test_a_job_has_a_timeout_only_if_it_was_given_one(session: Session) -> None:
     _start(session, "echo first; sleep 600", timeout=0.3)
     said = _output(session, "job-1", wait=SOON)
-    assert said.data["timed_out"] and "its time was up" in said.text
+    assert said.data["timed_out"] and ", timed out" in said.text
 
 
 def test_a_command_whose_time_is_up_may_run_on_as_a_job(session: Session, tmp_path: Path) -> None:
@@ -143,7 +141,7 @@ def test_a_command_whose_time_is_up_may_run_on_as_a_job(session: Session, tmp_pa
     command = "echo before; while [ ! -e go ]; do sleep 0.02; done; echo after"
     kept = session.call("Bash", {"command": command, "timeout": 3, "keep": True})
     assert kept.status == "partial" and [note.code for note in kept.notes] == ["kept"]
-    assert kept.text.startswith("before\n(It still runs after 3 s, now in the background as job-1: ")
+    assert kept.text.startswith("before\n(Still running after 3 s, now in the background as job-1. ")
     assert kept.data["job"] == "job-1"
     (tmp_path / "go").touch()
     said = _output(session, "job-1", wait=SOON)

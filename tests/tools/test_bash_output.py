@@ -32,7 +32,7 @@ def test_long_output_is_shown_as_its_beginning_and_its_end(session: Session) -> 
     head, _, rest = result.text.partition("\n(... ")
     told, _, tail = rest.partition(" ...)\n")
     assert whole.startswith(head) and whole.rstrip("\n").endswith(tail) and len(head) > 19_000 and len(tail) > 19_000
-    assert told.endswith("all of it is in /large_tool_results/call-1: use Read or Grep")
+    assert told.endswith("the full output is in /large_tool_results/call-1: use Read or Grep")
     assert result.data["truncated"] and result.data["output_bytes"] == len(whole)
 
 
@@ -40,7 +40,7 @@ def test_how_a_command_with_long_output_ended_is_told_too(session: Session) -> N
     assert _bash(session, "seq 100000; exit 7").text.endswith("\n100000\n(exit code 7)")
     assert _bash(session, "seq 100000; kill -9 $$").text.endswith("\n100000\n(SIGKILL)")
     timed_out = session.call("Bash", {"command": "seq 100000; sleep 600", "timeout": 1})
-    assert "\n100000\n(Ended after 1 s" in timed_out.text and "/large_tool_results/" in timed_out.text
+    assert "\n100000\n(Timed out after 1 s" in timed_out.text and "/large_tool_results/" in timed_out.text
 
 
 def test_the_file_is_read_searched_found_and_listed_by_its_name(session: Session) -> None:

@@ -75,7 +75,7 @@ def test_in_a_file_of_mixed_endings_every_other_line_keeps_its_own(make_session:
 def test_text_that_occurs_twice_is_refused_with_its_lines(make_session: Make, tmp_path: Path) -> None:
     session = seen(make_session, tmp_path, b"x\ny\nx\n")
     result = edit(session, "a.txt", "x", "z")
-    assert (code(result), "2 times (lines 1, 3)" in result.text) == ("many_matches", True)
+    assert (code(result), "2 times in a.txt (lines 1, 3)" in result.text) == ("many_matches", True)
     assert (tmp_path / "a.txt").read_bytes() == b"x\ny\nx\n"
 
 
@@ -211,7 +211,11 @@ def test_the_settings_that_a_refused_hard_link_names_lead_out(
     session = seen(make_session, tmp_path, b"one\n")
     os.link(tmp_path / "a.txt", tmp_path / "b.txt")
     refused = edit(session, "a.txt", "one", "two")
-    assert (code(refused), f'"{setting}"' in refused.text, "2 names" in refused.text) == ("hard_linked", True, True)
+    assert (code(refused), f'"{setting}"' in refused.text, "2 hard links" in refused.text) == (
+        "hard_linked",
+        True,
+        True,
+    )
     assert (tmp_path / "a.txt").read_bytes() == b"one\n"
     session = make_session(durable=False, hard_links=setting)
     session.call("Read", {"file_path": "a.txt"})
@@ -223,7 +227,7 @@ def test_the_settings_that_a_refused_hard_link_names_lead_out(
 def test_a_long_snippet_leaves_out_its_middle(make_session: Make, tmp_path: Path) -> None:
     session = seen(make_session, tmp_path, b"one\n")
     result = edit(session, "a.txt", "one\n", "".join(f"{n}\n" for n in range(1, 201)))
-    assert "[140 lines left out]" in result.text
+    assert "[140 lines omitted]" in result.text
     assert "\n    30\t30\n" in result.text and "\n   171\t171\n" in result.text
 
 

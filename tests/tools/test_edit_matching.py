@@ -40,7 +40,7 @@ def test_the_reading_is_told(session: Session, tmp_path: Path) -> None:
 def test_a_refusal_shows_the_line_that_differs(session: Session, tmp_path: Path) -> None:
     said = edit(session, "func f() {\n    if x {\n        return 7\n", "func f() {\n")
     assert (tmp_path / "a.go").read_bytes() == GO
-    assert "begins at line 3; line 5 differs:" in said
+    assert "starts at line 3; line 5 differs:" in said
     assert "old_string: ········return 7" in said
     assert "the file:   →→return 1" in said
 
@@ -97,7 +97,7 @@ def test_lines_that_were_indented_are_named_in_the_answer(python: Callable[..., 
 def test_lines_that_may_belong_to_two_depths_are_refused(python: Callable[..., tuple[str, bytes]]) -> None:
     said, made = python("return x", "return x\nprint(1)")
     assert made == PY
-    assert "line 4" in said and "without all of its indentation" in said and "Copy old_string with its ind" in said
+    assert "line 4" in said and "without its full indentation" in said and "Copy old_string with its ind" in said
 
 
 def test_a_part_of_the_indentation_is_a_match_of_whole_lines(python: Callable[..., tuple[str, bytes]]) -> None:
@@ -109,7 +109,7 @@ def test_a_part_of_the_indentation_is_a_match_of_whole_lines(python: Callable[..
 def test_a_piece_of_a_word_is_refused_and_says_what_to_quote(python: Callable[..., tuple[str, bytes]]) -> None:
     said, made = python("x = prettyF", "x = prettyG")
     assert made == PY
-    assert "inside a longer word (prettyForm)" in said and "Quote whole words" in said
+    assert "inside a longer word (prettyForm)" in said and "Use whole words" in said
 
 
 def test_a_piece_of_every_word_is_replaced_and_named(python: Callable[..., tuple[str, bytes]]) -> None:

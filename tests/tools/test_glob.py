@@ -38,7 +38,7 @@ def test_a_star_does_not_go_deeper_and_an_empty_answer_says_how_to(make_session:
     assert session.call("Glob", {"pattern": "agents/*.py"}).data["paths"] == ["agents/a.py"]
     empty = session.call("Glob", {"pattern": "*.py"})
     assert "**/*.py" in empty.text
-    assert "all 1 entries there were looked at" in empty.text
+    assert "(searched all 1 entries)" in empty.text
     assert empty.status == "ok" and empty.data["receipt"]["complete"]
 
 
@@ -54,7 +54,7 @@ def test_pages_hold_every_path_once(make_session: MakeSession, tmp_path: Path) -
         assert (result.status, result.data["total"]) == ("partial" if result.data["next_offset"] else "ok", 25)
         offset = result.data["next_offset"]
     assert found == names
-    assert "nothing at that offset" in session.call("Glob", {"pattern": "*.py", "offset": 25}).text
+    assert "No results at this offset" in session.call("Glob", {"pattern": "*.py", "offset": 25}).text
 
 
 def test_hidden_and_ignored_files_are_counted_and_can_be_asked_for(make_session: MakeSession, tmp_path: Path) -> None:

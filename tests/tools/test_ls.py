@@ -55,7 +55,7 @@ def test_pages_hold_every_entry_once(make_session: MakeSession, tmp_path: Path) 
         offset = result.data["next_offset"]
     assert found == [f"f{number:02}" for number in range(25)]
     past = session.call("LS", {"offset": 25})
-    assert "nothing at that offset" in past.text
+    assert "No results at this offset" in past.text
     assert past.data["entries"] == []
 
 

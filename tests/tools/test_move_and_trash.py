@@ -105,7 +105,7 @@ def test_nothing_that_stands_at_the_target_is_overwritten(
         assert result.error and result.error.code in ("would_overwrite", "same_file"), result.text
         assert "t" in result.text and tree(root) == was
     if standing == "directory":
-        assert "give t/d as target_path" in result.text
+        assert "set target_path to t/d" in result.text
 
 
 def test_what_cannot_be_moved_is_refused_with_the_reason(root: Path, make_session: Callable[..., Session]) -> None:

@@ -33,7 +33,7 @@ def code(result: Result) -> str | None:
 
 def test_each_edit_is_made_on_the_result_of_the_last(session: Session, tmp_path: Path) -> None:
     result = edits(session, ("one", "1"), ("1\ntwo", "1\n2"), ("2\nthree", "2\n3"))
-    assert result.text == "Made 3 edits in a.txt:\n     1\t1\n     2\t2\n     3\t3"
+    assert result.text == "Applied 3 edits to a.txt:\n     1\t1\n     2\t2\n     3\t3"
     assert (tmp_path / "a.txt").read_bytes() == b"1\r\n2\n3\n"
     assert (result.status, result.data["applied"]) == ("ok", 3)
 
@@ -47,7 +47,7 @@ def test_the_diff_is_one_diff_of_the_whole_change(session: Session) -> None:
 def test_if_one_edit_fails_none_is_made_and_it_is_named(session: Session, tmp_path: Path) -> None:
     result = edits(session, ("one", "1"), ("zwei", "2"), ("three", "3"))
     assert code(result) == "no_match"
-    assert result.text.startswith("Edit 2 of 3 failed, so none was made. ")
+    assert result.text.startswith("No edit was applied: edit 2 of 3 failed. ")
     assert (tmp_path / "a.txt").read_bytes() == RAW
 
 
@@ -108,7 +108,7 @@ def test_an_edit_of_another_place_goes_through_and_names_the_lines_that_changed(
 def test_text_that_changed_since_is_said_to_have_changed(session: Session, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"one\r\ntwo\ndrei\n")
     result = edits(session, ("one", "1"), ("three", "3"))
-    assert (code(result), "Edit 2 of 2" in result.text) == ("changed_since", True)
+    assert (code(result), "edit 2 of 2" in result.text) == ("changed_since", True)
     session.call("Read", {"file_path": "a.txt"})
     assert edits(session, ("one", "1"), ("drei", "3")).status == "ok"
 

@@ -69,7 +69,7 @@ def test_an_empty_source_is_possible(bench: Callable[..., Bench]) -> None:
 def test_the_same_source_again_writes_nothing_and_keeps_the_outputs(bench: Callable[..., Bench]) -> None:
     it = bench(book(RAN))
     result = it.edit(cell_id="ran", new_source="x = 1\nx")
-    assert result.status == "ok" and "nothing was written" in result.text
+    assert result.status == "ok" and "No change: cell" in result.text
     assert it.path.read_bytes() == it.before
 
 

@@ -24,7 +24,7 @@ def test_all_mistakes_in_the_arguments_are_named_at_once(bench: Callable[..., Be
     said = it.refused("bad_arguments")
     assert "cell_id: missing" in said and "new_source: missing" in said
     said = it.refused("bad_arguments", edit_mode="insert", sourc="x")
-    assert "new_source: missing" in said and "cell_type: missing" in said and "sourc: there is no such" in said
+    assert "new_source: missing" in said and "cell_type: missing" in said and "sourc: unknown argument" in said
     said = it.refused("bad_arguments", edit_mode="delete", new_source="x", cell_type="graph")
     assert "cell_id: missing" in said and "delete takes no source" in said and "cell_type: input should be" in said
     said = it.refused("bad_arguments", edit_mode="move", cell_id=["a1"])

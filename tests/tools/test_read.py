@@ -53,7 +53,7 @@ def test_every_line_is_reached_by_following_the_named_offset(make_session: Make,
 def test_the_note_names_how_many_lines_are_left(make_session: Make, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x\n" * 2500, encoding="utf-8")
     assert read(make_session(), "a.txt").text.endswith(
-        "\n(more lines follow; 500 left of 2500: go on with offset=2001)"
+        "\n(more lines follow; 500 left of 2500: continue with offset=2001)"
     )
 
 
@@ -99,7 +99,7 @@ def test_a_long_line_is_read_to_its_end_by_following_the_named_column(make_sessi
     result = read(session, "a.txt")
     for _ in range(9):
         row = bodies(result)[1] if not parts else bodies(result)[0]
-        parts.append(re.sub(r" \[cut here.*", "", row))
+        parts.append(re.sub(r" \[line cut.*", "", row))
         if not result.notes:
             break
         found = re.search(r"offset=(\d+), limit=(\d+), column=(\d+)", result.notes[0].text)
@@ -120,7 +120,7 @@ def test_several_cut_lines_are_one_note(make_session: Make, tmp_path: Path) -> N
     result = read(make_session(), "a.txt")
     assert [note.code for note in result.notes] == ["long_lines"]
     assert result.notes[0].text.startswith("(3 long lines")
-    assert result.text.count("[cut here: go on with column=2001]") == 3
+    assert result.text.count("[line cut: continue with column=2001]") == 3
 
 
 def test_only_three_endings_end_a_line(make_session: Make, tmp_path: Path) -> None:

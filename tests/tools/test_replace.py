@@ -72,7 +72,7 @@ def test_a_dry_run_shows_every_occurrence_with_an_id_and_changes_nothing(session
     result = swap(session, dry_run=True)
     one, two, three, four, five = ids(result)
     assert result.text == (
-        "5 occurrences in 3 files; nothing is changed yet:\n"
+        "Dry run: 5 occurrences in 3 files, nothing changed yet:\n"
         "a.py: 2\n"
         f"  {one} line 1\n    - foo = 1\n    + quux = 1\n"
         f"  {two} line 2\n    - bar(foo)\n    + bar(quux)\n"
@@ -81,7 +81,8 @@ def test_a_dry_run_shows_every_occurrence_with_an_id_and_changes_nothing(session
         "sub/c.txt: 2\n"
         f"  {four} line 1\n    - a Foo, a foo and food\n    + a Foo, a quux and food\n"
         f"  {five} line 1\n    - a Foo, a foo and food\n    + a Foo, a foo and quuxd\n"
-        "To replace all 5, call again without dry_run and with expected: 5; for some of them give their ids in only."
+        "To replace all 5, call again without dry_run, with expected: 5; "
+        "to replace some of them, list their ids in only."
     )
     assert all(re.fullmatch("[0-9a-f]{8}", each) for each in ids(result))
     assert tree(root) == FILES
@@ -106,7 +107,7 @@ def test_a_long_dry_run_goes_on_with_offset(make_session: Make, root: Path, tmp_
         page = swap(session, dry_run=True, offset=following)
         seen, following = seen + ids(page), page.data["next_offset"]
     assert len(seen) == len(set(seen)) == 5
-    assert "nothing at that offset" in swap(session, dry_run=True, offset=99).text
+    assert "No results at this offset" in swap(session, dry_run=True, offset=99).text
 
 
 def test_an_offset_without_a_dry_run_is_refused(session: Session, root: Path) -> None:
@@ -121,7 +122,7 @@ def test_nothing_found_says_what_was_looked_at_and_left_out(session: Session, ro
     (root / "x.log").write_bytes(b"nowhere\n")
     (root / "x.bin").write_bytes(b"nowhere\0")
     result = swap(session, "nowhere", dry_run=True)
-    assert result.text.startswith("Nothing below . matches; 4 files searched.")
+    assert result.text.startswith("No match in .: 4 files searched.")
     assert all(
         part in result.text for part in ("1 ignored", "2 hidden", "1 binary", "include_ignored", "include_hidden")
     )
@@ -165,7 +166,7 @@ def test_another_number_than_expected_changes_nothing_and_is_told(session: Sessi
 
 def test_none_expected_and_none_found_is_no_error(session: Session, root: Path) -> None:
     result = swap(session, "nowhere", expected=0)
-    assert result.status == "ok" and "Nothing below" in result.text
+    assert result.status == "ok" and "No match in" in result.text
     assert tree(root) == FILES
 
 
@@ -309,7 +310,7 @@ def test_an_empty_match_is_told_with_its_place(session: Session) -> None:
 def test_text_that_reads_so_already_is_not_written(session: Session, root: Path) -> None:
     before = (root / "sub/b.py").stat().st_ino
     result = swap(session, "FOO", "foo", ignore_case=True, expected=1, path="sub/b.py")
-    assert result.text.startswith("Nothing was written") and result.data["replaced"] == 0
+    assert result.text.startswith("No change: 1 occurrence") and result.data["replaced"] == 0
     assert (root / "sub/b.py").stat().st_ino == before
 
 

@@ -19,8 +19,8 @@ from handrail.agent.providers import ModelError
 Summarise = Callable[[Sequence[Turn]], str]
 """Asks the model; raises `ModelError`."""
 _LEAST, _MOST = 0.75, 0.98
-_PRUNED = "[{name}: {chars:,} characters left out to save room; `handrail show {id}` has them; call again if needed]"
-_MIDDLE = "\n[... {chars:,} characters left out: this is more than fits. Ask for less at once, part after part. ...]\n"
+_PRUNED = "[{name}: {chars:,} characters removed to save context; `handrail show {id}` has them; call again if needed]"
+_MIDDLE = "\n[... {chars:,} characters omitted: the result does not fit. Request less at a time. ...]\n"
 _SHORT = 300
 """A result up to this length stays: the line that replaced it would be as long."""
 _WORDS = 4_000
@@ -49,7 +49,7 @@ class Compaction:
 
     def __post_init__(self) -> None:
         if not _LEAST <= self.threshold <= _MOST:
-            raise ValueError(f"compaction happens between {_LEAST:.0%} and {_MOST:.0%} of the window")
+            raise ValueError(f"compaction must start between {_LEAST:.0%} and {_MOST:.0%} of the window")
 
     def fit(self, history: History, window: int, summarise: Summarise, *, force: bool = False) -> str:
         """Make it shorter if it must be; says how, or nothing."""
@@ -143,7 +143,7 @@ def _after(turns: Sequence[Turn]) -> list[Turn]:
     """The latest turns, behind the notes: if a model's reply comes first, nothing is missing between."""
     found = list(turns)
     if found and found[0].role == "user":
-        return [Turn("assistant", "Understood. I go on from these notes."), *found]
+        return [Turn("assistant", "Understood. I continue from these notes."), *found]
     return found
 
 
@@ -175,6 +175,6 @@ def _cut(result: ToolResult, chars: int) -> ToolResult:
         return result
     left = len(result.text) - chars
     if left <= 0:
-        return replace(result, text=f"{result.text}\n[The picture is left out to save room.]", blocks=())
+        return replace(result, text=f"{result.text}\n[The image was removed to save context.]", blocks=())
     text = result.text[: chars * 2 // 3] + _MIDDLE.format(chars=left) + result.text[-(chars // 3) :]
     return replace(result, text=text, blocks=())

@@ -73,7 +73,7 @@ class History:
             self.replace(repaired)
 
 
-INTERRUPTED = "The program ended while this call was made: it may have been made or not. Look before you go on."
+INTERRUPTED = "The program ended during this call: it may have run or not. Check before you continue."
 
 
 def complete_turns(turns: Sequence[Turn]) -> list[Turn]:

@@ -21,7 +21,7 @@ from handrail.agent.tool_calls import Caller, ToolCallRunner
 from handrail.pipeline.session import Session
 
 How = Literal["done", "cancelled", "steps", "tokens", "failed"]
-_GO_ON = "[Your reply was cut off at the limit of its length. Go on where it ended, or send less at once.]"
+_GO_ON = "[Your reply was cut off at its length limit. Continue where it ended, or send less at a time.]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +85,15 @@ class Agent:
                     return Ending("done", reply.turn.text)
                 if 0 < self.limits.tokens <= self._spent:
                     most = self.limits.tokens
-                    return Ending("tokens", f"stopped: {self._spent:,} tokens were used, the limit is {most:,}")
+                    return Ending("tokens", f"stopped: {self._spent:,} tokens used; the limit is {most:,}")
                 if reply.cut:
                     self.history.add(Turn("user", _GO_ON))
         except (Cancelled, KeyboardInterrupt):
             self._cancel.set()
-            return Ending("cancelled", "stopped, as you asked; the conversation can go on")
+            return Ending("cancelled", "stopped; you can continue the conversation")
         except ModelError as error:
             return Ending("failed", str(error))
-        return Ending("steps", f"stopped after {self.limits.steps} steps, the limit; say `go on` to continue")
+        return Ending("steps", f"stopped after {self.limits.steps} steps, which is the limit; type `continue` to go on")
 
     def compact(self, cancel: threading.Event | None = None) -> None:
         """Make the conversation shorter now."""

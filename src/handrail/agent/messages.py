@@ -81,7 +81,7 @@ def from_json(value: Mapping[str, Any]) -> Turn:
     calls = [ToolCall(**one) for one in value.get("uses", ())]
     results = [ToolResult(**one) for one in value.get("given", ())]
     if value["role"] not in ("user", "assistant", "tools"):
-        raise ValueError(f"there is no role {value['role']!r}")
+        raise ValueError(f"unknown role {value['role']!r}")
     text, raw = value.get("text", ""), value.get("raw")
     texts = [text, *(part for call in calls for part in (call.id, call.name, call.arguments))]
     texts += [part for one in results for part in (one.id, one.name, one.text)]

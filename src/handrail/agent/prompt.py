@@ -12,25 +12,25 @@ from handrail.pipeline.session import Session
 _MOST_CHARS = 40_000
 _PROJECT = ("AGENTS.md", "CLAUDE.md")
 _WHO = (
-    "You are a coding agent at work in a person's project. You reach it with the tools below and in no other way. "
-    "Do what is asked, check what you did, and say plainly what came of it, also if it failed."
+    "You are a coding agent in a user's project. You can access it only with the tools below. "
+    "Do the task, check your work, and report the outcome plainly, also if it failed."
 )
 _GUIDANCE = (
-    (("edit", "write"), "Change a file with {edit}; use {write} only for a new file or one that changes as a whole."),
+    (("edit", "write"), "Change a file with {edit}; use {write} only for a new file or a complete rewrite."),
     (
         ("read", "edit"),
         "Read a file with {read} before you change it. Copy the text to replace exactly, indentation and "
-        "all, but without the line numbers and what separates them from the text.",
+        "all, but without the line numbers and their separator.",
     ),
     (("bash", "grep"), "Search with {grep}, not with grep or rg in {bash}."),
     (("bash", "glob"), "Find files with {glob}, not with find or ls in {bash}."),
     (("bash", "read"), "Look at files with {read}, not with cat, head or tail in {bash}."),
     (
         ("bash",),
-        "Use {bash} to build, test and run. A command that a person must approve may be refused: then say what "
-        "you wanted and why, and do not look for a way around.",
+        "Use {bash} to build, test and run. A command that needs approval may be refused: then explain what "
+        "you wanted to do and why, and do not try to get around it.",
     ),
-    (("apply_patch",), "Give {apply_patch} a patch with enough lines of context that each place is the only one."),
+    (("apply_patch",), "Give {apply_patch} patches with enough context lines to make each place unique."),
 )
 _OFFLOADED = (
     "When a tool result is too large, it may be offloaded into the filesystem instead of being returned inline. In "

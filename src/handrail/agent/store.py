@@ -150,7 +150,7 @@ def _read(path: str, most: int | None = None) -> tuple[Kept, list[Turn]]:
     about: dict[str, Any] = {}
     try:
         if os.path.getsize(path) > _MOST_BYTES:
-            raise NoConversation(f"{path} is too large to be read")
+            raise NoConversation(f"{path} is too large to read")
         with open(path, encoding="utf-8") as file:
             for number, line in enumerate(file):
                 if most is not None and number > most:

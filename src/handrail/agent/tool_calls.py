@@ -18,10 +18,8 @@ from handrail.pipeline.session import Session
 _THREADS = 8
 _TIMES = 3
 """After this many failures of the same call, its result tells the model to try something else."""
-_AGAIN = (
-    "\n(This very call has failed {times} times now. It will fail again: look at what is there, and try another way.)"
-)
-_CANCELLED = "The person stopped this before it was made."
+_AGAIN = "\n(This call has failed {times} times. It will fail again: check the current state, and try something else.)"
+_CANCELLED = "The user stopped this call before it ran."
 
 
 @dataclass(frozen=True, slots=True)

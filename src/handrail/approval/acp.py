@@ -33,7 +33,7 @@ async def ask(question: Question, client: acp.Client, session_id: str, kind: Too
             session_id=session_id, tool_call=shown, options=_options(question.verdict.allow)
         )
     except (acp.RequestError, ConnectionError) as error:
-        return Answer(False, f"the editor could not ask ({error})")
+        return Answer(False, f"the editor could not ask the user ({error})")
     if not isinstance(reply.outcome, AllowedOutcome):
         return Answer(False, "the turn was cancelled")
     lasting = _YES.get(reply.outcome.option_id)

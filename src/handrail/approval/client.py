@@ -81,7 +81,7 @@ def ask(state: str, question: Question) -> Answer | None:
     from handrail.approval.unix_socket import Disconnected
 
     attached = _attached(state, question.workspace)
-    over = "whoever asked has gone"
+    over = "the asking process has ended"
     try:
         if not attached:
             return None
@@ -92,7 +92,7 @@ def ask(state: str, question: Question) -> Answer | None:
             except Disconnected:
                 _drop(attached, peer)
         answer = first_answer(attached, sent, question.cancel)
-        over = "it was answered elsewhere" if answer else "the call was cancelled"
+        over = "it was answered in another terminal" if answer else "the call was cancelled"
         return answer
     finally:
         for peer in attached:

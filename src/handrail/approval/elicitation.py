@@ -49,7 +49,7 @@ class ForgedToken(Unanswered):
     """The token that came with an answer was not issued here, or was changed: the protocol wants that refused."""
 
     def __init__(self) -> None:
-        super().__init__("requestState was not made by this server, or has been changed; send the call without it")
+        super().__init__("requestState does not come from this server, or was modified; send the call without it")
 
 
 class CannotAsk(Exception):
@@ -109,13 +109,13 @@ class Elicitation:
 def make_form(question: Question, preview: str, version: str, always: bool = True) -> dict[str, Any]:
     """The params of `elicitation/create`: why it is asked, what would be done, and the choice."""
     verdict = question.verdict
-    because = f"Why this is asked: {escape(verdict.why)}" if verdict.why else ""
+    because = f"Reason: {escape(verdict.why)}" if verdict.why else ""
     rule = f"Rule: {escape(verdict.rule)}" if verdict.rule else ""
     rule += f" ({escape(verdict.source)})" if rule and verdict.source else ""
     left_out = len(preview) - _MOST_CHARS
     if left_out > 0:
         preview = f"{preview[:_MOST_CHARS]}\n... {left_out} more characters are NOT shown here"
-    head = "\n".join(line for line in (f"{question.call.tool} wants to do this.", because, rule) if line)
+    head = "\n".join(line for line in (f"{question.call.tool} needs your approval.", because, rule) if line)
     schema = _schema(verdict.allow if always else "", version)
     form: dict[str, Any] = {"message": f"{head}\n\n{preview}", "requestedSchema": schema}
     return form if version < _TITLED_SINCE else {"mode": "form", **form}
@@ -135,20 +135,20 @@ def read_reply(reply: Any) -> Answer:
             return Answer(True, reason, lasting)
         case "no":
             return Answer(False, reason)
-    return Answer(False, reason or "the answer named no choice")
+    return Answer(False, reason or "the answer has no choice")
 
 
 def _schema(allow: str, version: str) -> dict[str, Any]:
-    choices = {"once": "Yes, this once", "session": "Yes, and do not ask for the same again in this session"}
+    choices = {"once": "Yes, this once", "session": "Yes, and do not ask again for the same in this session"}
     if allow:
-        choices["always"] = f"Yes, always: write down {' and '.join(map(escape, allow.splitlines()))}"
+        choices["always"] = f"Yes, always: save the rule {' and '.join(map(escape, allow.splitlines()))}"
     choices["no"] = "No"
     decision: dict[str, Any] = {"type": "string", "title": "Allow it?"}
     if version < _TITLED_SINCE:
         decision |= {"enum": list(choices), "enumNames": list(choices.values())}
     else:
         decision["oneOf"] = [{"const": name, "title": title} for name, title in choices.items()]
-    reason = {"type": "string", "title": "Why not?", "description": "The model reads this; may be left empty"}
+    reason = {"type": "string", "title": "Why not?", "description": "Shown to the model; optional"}
     return {"type": "object", "properties": {"decision": decision, "reason": reason}, "required": ["decision"]}
 
 

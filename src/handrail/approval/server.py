@@ -64,7 +64,7 @@ class IncomingQuestion:
                     over = message.get("over")
                     self.over = over[:200] if isinstance(over, str) and over else "it was withdrawn"
         except Disconnected:
-            self.over = "whoever asked has gone"
+            self.over = "the asking process has ended"
         finally:
             os.close(self._end)
 

@@ -107,10 +107,12 @@ class _Shortening:
             sent.append(hunk)
         missing = len(file.hunks) - len(sent)
         if missing:
-            self._shortened.append(f"{missing} of {len(file.hunks)} changed places of {path}")
-            sent.append(f"\\ {missing} more changed places not shown\n")
+            self._shortened.append(f"{missing} of {len(file.hunks)} hunks of {path}")
+            sent.append(f"\\ {missing} more hunks not shown\n")
         whole = not missing and path == file.path
-        description = self._cut(file.description, _MOST_TARGET, f"what is said of {path}") if file.description else ""
+        description = (
+            self._cut(file.description, _MOST_TARGET, f"the description of {path}") if file.description else ""
+        )
         return replace(
             file,
             path=path,

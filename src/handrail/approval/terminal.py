@@ -24,11 +24,11 @@ _KEYS = {"y": "es", "a": "ll session", "A": "lways", "n": "o", "h": "unks", "e":
 _HELP = """\
   y  yes, this once
   a  yes, and do not ask again for the same in this session
-  A  yes, always: the rule that is shown is written down
-  n  no; a reason can be given, which the model reads
+  A  yes, always: save the rule shown above
+  n  no; you can give a reason, which the model reads
   h  choose hunk by hunk
-  e  change it first: the command, or the file as it would be, in $EDITOR
-  v  show all of it
+  e  edit the command or the new file in $EDITOR first
+  v  show everything
 """
 
 
@@ -62,7 +62,7 @@ class Display:
         for missing in question.shortened:
             self.print(f"NOT shown here: {escape(missing)}", "bold red")
         if verdict.allow:
-            self.print("A would write down: " + "; ".join(verdict.allow.split("\n")), "dim")
+            self.print("A would save: " + "; ".join(verdict.allow.split("\n")), "dim")
 
     def _print_command(self, access: Access, first: bool) -> None:
         if first:
@@ -153,7 +153,7 @@ class TerminalAsker:
                 self._display.print(f"{editor} cannot be started: {error.strerror}; set $EDITOR\n", "red")
                 return text
             if ended.returncode:
-                self._display.print(f"{editor} ended with {ended.returncode}: its changes are not taken\n", "red")
+                self._display.print(f"{editor} ended with {ended.returncode}: its changes are ignored\n", "red")
                 return text
             with open(path, encoding="utf-8", errors="surrogatepass", newline="") as file:
                 return file.read()

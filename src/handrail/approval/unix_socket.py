@@ -200,7 +200,7 @@ def listen(state: str) -> tuple[socket.socket, str]:
     if not os.path.islink(place) and os.lstat(place).st_uid == os.getuid():
         os.chmod(place, 0o700)
     if not is_private(place):
-        raise PermissionError(0, "it is not a directory of yours alone", place)
+        raise PermissionError(0, "other users can write to it", place)
     name = f"{os.getpid()}-{os.urandom(4).hex()}"
     path = os.path.join(place, name + _SUFFIX)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from handrail.cli.minimal import Stop
 
 COMMANDS = {
-    "chat": ("chat.command", "talk to a model that works in the project with these tools"),
-    "run": ("run", "give a model one task; the exit code says how it ended"),
+    "chat": ("chat.command", "chat with a model that uses these tools in your project"),
+    "run": ("run", "give a model one task; the exit code reports the outcome"),
     "call": ("call", "make one tool call and print its result"),
     "batch": ("batch", "make many calls in one session, as JSON lines, for scripts in any language"),
-    "tools": ("tools", "show the tool definitions that a model gets, as a list or as JSON"),
-    "dialects": ("dialects", "list the dialects with their size in tokens, or check one of your own"),
+    "tools": ("tools", "show the tool definitions for a model, as a list or as JSON"),
+    "dialects": ("dialects", "list the dialects with their size in tokens, or check your own"),
     "mcp": ("mcp", "serve the tools over MCP, or install the server in an MCP client"),
     "acp": ("acp", "serve the agent to an editor, over the Agent Client Protocol"),
     "approve": ("approve", "answer the questions of other handrail processes in this terminal"),
@@ -29,7 +29,7 @@ COMMANDS = {
     "show": ("show", "show one call: arguments, verdict, files, diff and answer"),
     "stats": ("stats", "count calls, failures, refusals and tokens for each tool"),
     "undo": ("undo", "undo the changes of one call or several"),
-    "doctor": ("doctor", "check this machine, and say how to fix what is missing"),
+    "doctor": ("doctor", "check this machine and report how to fix problems"),
     "demo": ("demo", "show an agent at work on a temporary project"),
 }
 
@@ -42,7 +42,7 @@ commands:
 {commands}
 
 options:
-  -h, --help     show this help; `handrail COMMAND --help` shows that of a command
+  -h, --help     show this help; `handrail COMMAND --help` explains a command
   --version      show the version
 
 examples:
@@ -52,7 +52,7 @@ examples:
   handrail tools --dialect claude --format anthropic       the tool definitions for an API
   handrail batch -w path/to/project < calls.jsonl          many calls in one session
 
-exit codes: 0 done, 1 the tool failed, 2 wrong usage, 3 not allowed here, 130 interrupted
+exit codes: 0 done, 1 the tool failed, 2 wrong usage, 3 not allowed, 130 interrupted
 """
 
 
@@ -130,4 +130,4 @@ def _unknown(word: str) -> str:
         return f"the command comes first, then its options, not {escape(word)}; the commands are {', '.join(COMMANDS)}"
     near = get_close_matches(word, COMMANDS, n=1)
     hint = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}"
-    return f"there is no command {escape(word)}; {hint}"
+    return f"unknown command {escape(word)}; {hint}"

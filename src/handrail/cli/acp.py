@@ -26,7 +26,7 @@ _ABOUT = """\
 Serve the agent to an editor (Zed and others), which starts this command and talks to it over stdin and stdout.
 
 The editor names the project, shows calls and diffs as they happen, and asks you where the rules do not decide. Files
-with unsaved changes are read and edited as they stand in the editor."""
+with unsaved changes are read and edited in the editor."""
 
 _EXAMPLES = """\
 examples:
@@ -127,7 +127,7 @@ def _made(
             if cancel.is_set():
                 future.cancel()
         except CancelledError:
-            text = "The person stopped this call."
+            text = "The user stopped this call."
             return Result(tool, "error", text, error=Failure("cancelled", text))
 
 
@@ -141,4 +141,4 @@ def worded(prompt: Sequence[Any]) -> str:
             parts.append(f"\n{block.resource.uri} holds:\n{block.resource.text}\n")
         elif block.type == "resource_link":
             parts.append(block.uri)
-    return "".join(parts) or "(The prompt holds nothing that can be read as text.)"
+    return "".join(parts) or "(The prompt has no text.)"

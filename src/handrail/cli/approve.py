@@ -18,17 +18,16 @@ if TYPE_CHECKING:
     from handrail.approval.server import ApprovalServer, IncomingQuestion
 
 _ABOUT = """\
-Wait in this terminal, and be asked whatever other processes of Handrail need a person for: an MCP server whose client
-cannot ask, `handrail batch`, a program that has embedded Handrail. Each question is shown as it would be in a terminal
-of its own: why it is asked, the diff or the command, and answers of one key (? explains them).
+Answer the questions of other Handrail processes in this terminal: of an MCP server whose client cannot ask, of
+`handrail batch`, or of a program that embeds Handrail. Each question shows the reason and the diff or the command, and
+takes an answer of one key (? explains them).
 
-You are asked by your own processes that work in DIR or below it. Several questions wait for each other. With several
-terminals attached, the first answer counts. A question that is cancelled, or whose process ends, goes away. What is too
-long to be shown is named in red. With nobody attached such a call is refused at once, and the model reads how a person
-can be asked.
+Questions come from your own processes that work in DIR or below it, one at a time. If several terminals are attached,
+the first answer counts. A question disappears if it is cancelled or its process ends. Parts that are too long to show
+are listed in red. Without an attached terminal such a call is refused at once, and the model reads how to attach one.
 
-Ctrl-C detaches: what was not answered counts as not asked, and is refused. Nothing is kept of questions here; the
-journal of the process that asked has the call, the rule and how it ended (`handrail log`)."""
+Ctrl-C detaches: open questions are refused. Questions are not stored here; the journal of the asking process has the
+call, the rule and the outcome (`handrail log`)."""
 
 _EXAMPLES = """\
 examples:
@@ -36,7 +35,7 @@ examples:
   handrail approve -w path/to/project       questions about a project
   handrail approve --all                    questions of all your processes
 
-exit codes: 0 detached, 1 no place to listen, 2 wrong usage"""
+exit codes: 0 detached, 1 cannot listen, 2 wrong usage"""
 
 
 class _Over(Exception):
@@ -58,7 +57,7 @@ class _Terminal(Tty):
 
 def parser() -> argparse.ArgumentParser:
     made = CommandParser("approve", _ABOUT, _EXAMPLES)
-    about = "the project whose questions are asked here, with all below it (default: this directory)"
+    about = "answer questions about this directory and everything below it (default: the current directory)"
     made.add_argument("-w", "--workspace", metavar="DIR", default=".", help=about)
     made.add_argument("--all", action="store_true", help="questions about all workspaces, not just DIR")
     return made
@@ -68,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     require_directory("-w", options.workspace)
     tty = _Terminal.open()
     if not isinstance(tty, _Terminal):
-        raise UsageError("there is no terminal to ask at; run this in one")
+        raise UsageError("this command needs a terminal")
     from handrail.approval.server import ApprovalServer
     from handrail.files.locks import state_directory
 
@@ -77,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             server = ApprovalServer(state_directory(open_config().settings.state), workspace)
         except OSError as error:
-            raise Stop(f"no questions can be taken at {escape(error.filename or '')}: {error.strerror}") from None
+            raise Stop(f"cannot listen at {escape(error.filename or '')}: {error.strerror}") from None
         with server, contextlib.suppress(KeyboardInterrupt):
             _Loop(tty, server, workspace).run()
         with contextlib.suppress(OSError):
@@ -100,7 +99,7 @@ class _Loop:
     def run(self) -> None:
         """Until Ctrl-C, or the end of the terminal."""
         about = f"about {escape(self._workspace)}" if self._workspace else "of all your processes"
-        self._display.print(f"Questions {about} are asked here. Ctrl-C detaches.", "bold")
+        self._display.print(f"Waiting for questions {about}. Ctrl-C detaches.", "bold")
         while True:
             incoming = self._server.questions.get()
             with contextlib.closing(incoming):
@@ -130,8 +129,8 @@ class _Loop:
         try:
             given = incoming.answer(answer)
         except ValueError:
-            self._display.print("That is too long to be sent: it counts as a no.", "red")
-            given = incoming.answer(Answer(False, "the person's own text was too long"))
+            self._display.print("The text is too long to send: the answer is no.", "red")
+            given = incoming.answer(Answer(False, "the user's text was too long"))
         if given:
             word = "no" if not answer.yes else "yes" if answer.lasting == "once" else f"yes, {answer.lasting}"
             self._display.print(f"answered: {word}", "dim")
@@ -141,5 +140,5 @@ class _Loop:
     def _gone(self, incoming: IncomingQuestion) -> None:
         tool = escape(incoming.question.call.tool)
         self._display.print(
-            f"\n{tool} need not be answered any more: {incoming.over or 'whoever asked has gone'}", "yellow"
+            f"\n{tool} no longer needs an answer: {incoming.over or 'the asking process has ended'}", "yellow"
         )

@@ -34,22 +34,23 @@ if TYPE_CHECKING:
 _WANTED = '{"id": 1, "tool": "Read", "arguments": {"file_path": "README.md"}}'
 
 _ABOUT = """\
-One session over JSON lines: each line is a call, each answer is one line, written before the next call is read.
+Run one session over JSON lines: each input line is a call, each output line its result, written before the next call
+is read.
 
-in:   {"id": any JSON value, may be left out, "tool": "Read", "arguments": {...}}
+in:   {"id": any JSON value, optional, "tool": "Read", "arguments": {...}}
 out:  {"id", "tool", "status": "ok"|"partial"|"error"|"denied", "text", "blocks", "data", "notes",
        "error": {"code", "message"} or null, "touches", "stats": {"time_ms"}}
 
-What the rules ask about is asked where `handrail approve` runs, or here with --ask; else it is refused.
-Input is UTF-8, output ASCII. Blank lines are skipped. A line that cannot be understood is answered with the
-error code bad_json or bad_arguments and the session goes on; a line may hold 64 MB."""
+Calls that need approval are asked where `handrail approve` runs, or here with --ask; otherwise they are refused.
+Input is UTF-8, output ASCII. Blank lines are skipped. An invalid line gets the error code bad_json or bad_arguments,
+and the session continues. A line may have up to 64 MB."""
 
 _EXAMPLES = """\
 examples:
   handrail batch calls.jsonl -w path/to/project
   echo '{"tool": "Read", "arguments": {"file_path": "README.md"}}' | handrail batch
 
-exit codes: 0 at the end of the input, whatever the calls came to; 2 wrong usage; 130 interrupted"""
+exit codes: 0 at the end of the input, also if calls failed; 2 wrong usage; 130 interrupted"""
 
 
 class Malformed(Exception):
@@ -68,14 +69,14 @@ def parser() -> argparse.ArgumentParser:
     add_workspace(made)
     add_mode(made)
     add_dialect(made)
-    made.add_argument("--ask", action="store_true", help="ask at the terminal where the rules want a person")
+    made.add_argument("--ask", action="store_true", help="ask at the terminal for calls that need approval")
     return made
 
 
 def run(options: argparse.Namespace) -> int:
     asker = person() if options.ask else None
     if options.ask and asker is None:
-        raise UsageError("--ask: there is no terminal to ask at; leave it out, and such calls are refused")
+        raise UsageError("--ask needs a terminal; without --ask, calls that need approval are refused")
     with _input(options.file) as stream, open_session(options, asker) as session:
         for line in _lines(stream, options.file):
             if not write(_too_long() if line is None else _answer(session, line)):
@@ -87,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
 def _input(name: str) -> Iterator[IO[bytes]]:
     if name == "-":
         if sys.stdin is None:
-            raise UsageError("there is no stdin to read calls from; name a file")
+            raise UsageError("stdin is closed; give a file")
         if on_terminal(sys.stdin):
             warn(f"(reading calls from the terminal, one a line, such as {_WANTED}; Ctrl-D ends)")
         yield sys.stdin.buffer
@@ -111,7 +112,7 @@ def _lines(stream: IO[bytes], name: str) -> Iterator[bytes | None]:
             elif line.strip():
                 yield line
     except OSError as error:
-        raise Stop(f"{escape(name)} cannot be read on: {error.strerror}") from None
+        raise Stop(f"{escape(name)} reading failed: {error.strerror}") from None
 
 
 def _answer(session: Session, line: bytes) -> str:

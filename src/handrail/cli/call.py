@@ -29,15 +29,14 @@ if TYPE_CHECKING:
 _EXIT = {"ok": 0, "partial": 0, "error": 1, "denied": 3}
 
 _ABOUT = """\
-Make one tool call, and print what a model would read.
+Make one tool call and print the result that a model would read.
 
-A call is a session of its own: it has read nothing yet. A file that exists is changed only after it was read in
-the same session, so a lone Edit is refused, just as a model's would be. If you know what the file holds, say so
-with --read-first: the file is then read just before, in the same session, and the call goes ahead.
+Each call is a new session that has read nothing yet. An existing file can be changed only after it was read in the
+same session, so a single Edit is refused. With --read-first the file is read just before the call, in the same session.
 For several calls in one session use `handrail batch`.
 
-What the rules ask about is asked at the terminal: the diff or the command is shown, and one key answers. Without a
-terminal whoever runs `handrail approve` elsewhere is asked, and if nobody does, such a call is refused."""
+Calls that need approval are asked at the terminal: the diff or the command is shown, and one key answers. Without a
+terminal the question goes to `handrail approve`; if that does not run, the call is refused."""
 
 _EXAMPLES = """\
 examples:
@@ -47,7 +46,7 @@ examples:
   handrail call MultiEdit --read-first file_path=a.py edits='[{"old_string": "1", "new_string": "2"}]'
   generate-arguments | handrail call Edit - -w path/to/project --json
 
-exit codes: 0 done (or partly: a note says what is left out), 1 the tool could not, 2 wrong usage, 3 not allowed here"""
+exit codes: 0 done (or partly: a note tells how to continue), 1 the tool failed, 2 wrong usage, 3 not allowed"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -58,14 +57,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="ARGUMENT",
         nargs="*",
         default=[],
-        help="key=value words (numbers and true/false are understood), or one JSON object, or - for JSON on stdin",
+        help="key=value pairs (numbers and true/false are converted), one JSON object, or - for JSON on stdin",
     )
     add_workspace(made)
     add_mode(made)
     add_dialect(made)
-    made.add_argument(
-        "--read-first", action="store_true", help="read the file before, in the same session, so that it may be changed"
-    )
+    made.add_argument("--read-first", action="store_true", help="read the file first, so that it may be changed")
     made.add_argument("--json", action="store_true", help="print the whole result as JSON")
     made.add_argument("--diff", action="store_true", help="show what changed on stderr, as a unified diff")
     return made
@@ -89,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     if options.diff:
         show_diff(result.data.get("diff", ""))
     if result.error and result.error.code == "not_seen" and not options.read_first:
-        warn("(this call is a session of its own and has read nothing yet: add --read-first)")
+        warn("(each `handrail call` is a new session that has read nothing yet: add --read-first)")
     return _EXIT[result.status]
 
 
@@ -114,9 +111,7 @@ def _arguments(words: Sequence[str], dialect: Dialect, tool: str) -> Mapping[str
     for word in words:
         key, equals, value = word.partition("=")
         if word == "-" or word.lstrip().startswith("{"):
-            raise UsageError(
-                "arguments are either one JSON object, or - for JSON on stdin, or key=value words: not both"
-            )
+            raise UsageError("give either one JSON object, - for JSON on stdin, or key=value pairs")
         if not equals or not key:
             first = next(iter(dialect.spec(tool).schema["properties"]), "key")
             raise UsageError(f"{_brief(word)} is not of the form key=value; for example {first}={_brief(word)}")
@@ -132,12 +127,12 @@ def _brief(word: str) -> str:
 
 def _stdin() -> bytes:
     if sys.stdin is None:
-        raise UsageError("there is no stdin to read the arguments from")
+        raise UsageError("stdin is closed")
     if on_terminal(sys.stdin):
         warn("(reading one JSON object from the terminal; Ctrl-D ends it)")
     raw = sys.stdin.buffer.read(MOST_INPUT + 1)
     if len(raw) > MOST_INPUT:
-        raise UsageError(f"stdin holds more than {MOST_INPUT >> 20} MB; send less in one call")
+        raise UsageError(f"stdin is larger than {MOST_INPUT >> 20} MB; send less in one call")
     return raw
 
 
@@ -165,7 +160,7 @@ def _read_first(session: Session, tool: str, arguments: Mapping[str, Any]) -> No
     target = next((access.target for access in accesses if access.action in ("read", "write")), None)
     reader = next((entry for entry in session.dialect.entries.values() if entry.id == "read"), None)
     if reader is None:
-        raise UsageError(f"--read-first: the dialect {escape(session.dialect.name)} has no tool that reads")
+        raise UsageError(f"--read-first: the dialect {escape(session.dialect.name)} has no tool to read files")
     if target is not None:
         theirs = {ours: name for name, ours in reader.rename.items()}
         session.call(reader.name, {theirs.get("file_path", "file_path"): target, theirs.get("limit", "limit"): 1})

@@ -55,15 +55,15 @@ def add_workspace(parser: argparse.ArgumentParser, *, roots: bool = True) -> Non
         "--workspace",
         metavar="DIR",
         default=".",
-        help="the project: relative paths start here, and nothing outside is reached (default: this directory)",
+        help="the workspace: relative paths start here, and no path leaves it (default: the current directory)",
     )
     if not roots:
         return
     parser.add_argument(
-        "--root", metavar="DIR", action="append", default=[], help="one more directory to read and write; repeatable"
+        "--root", metavar="DIR", action="append", default=[], help="another directory to read and write; repeatable"
     )
     parser.add_argument(
-        "--read-root", metavar="DIR", action="append", default=[], help="one more directory to read only; repeatable"
+        "--read-root", metavar="DIR", action="append", default=[], help="another directory, read-only; repeatable"
     )
 
 
@@ -118,16 +118,16 @@ def open_session(options: argparse.Namespace, approve: Approve | None = None) ->
     except PolicyError as error:
         raise UsageError(str(error)) from None
     except ToolError as error:
-        raise Stop(f"no session can be opened: {dialect.render_error(error)}") from None
+        raise Stop(f"cannot open a session: {dialect.render_error(error)}") from None
     except OSError as error:
-        raise Stop(f"no session can be opened: {escape(error.filename or '')}: {error.strerror}") from None
+        raise Stop(f"cannot open a session: {escape(error.filename or '')}: {error.strerror}") from None
 
 
 def add_mode(parser: argparse.ArgumentParser) -> None:
     """The option that says how much may be done without asking."""
     from handrail.policy.modes import DEFAULT_MODE, MODES
 
-    about = f"what may be done without asking (default: {DEFAULT_MODE})"
+    about = f"the approval mode: what is allowed without asking (default: {DEFAULT_MODE})"
     parser.add_argument("--mode", choices=MODES, default=DEFAULT_MODE, help=about)
 
 
@@ -173,7 +173,7 @@ def written_json(value: Any) -> str:
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _finite(digits: str) -> float:

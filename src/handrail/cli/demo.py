@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _APIS = ("chat", "responses", "anthropic")
 _DELAY = 0.015
 _ABOUT = """\
-Show an agent at work on a small project in a temporary folder, which is removed afterwards: the model replaces TODO
-with DONE, corrects an edit that failed, is refused two commands, and its last change is undone.
+Show an agent at work on a small project in a temporary folder, which is removed afterwards. The model replaces TODO
+with DONE, corrects a failed edit and tries two commands that are refused. Then its last change is undone.
 
 The model is scripted: a small server on this machine replays prepared replies over the real protocol. With --model a
 real model does the work. Everything else is real in both cases: HTTP, streaming, agent loop, rules, approvals, tools,
@@ -43,27 +43,27 @@ examples:
   handrail demo | less           without colours"""
 
 _NEXT = (
-    ("chat", "handrail chat --model M", "the same on your own project, with a model of yours"),
+    ("chat", "handrail chat --model M", "the same on your own project, with your own model"),
     ("demo", "handrail demo --tools", "the tools alone: exact bytes, 20 edits at once"),
     ("call", "handrail call Read file_path=README.md", "one call, on your own files"),
-    ("mcp", "handrail mcp --help", "these tools in the agent you have"),
+    ("mcp", "handrail mcp --help", "use these tools in your own agent"),
 )
 
 
 def parser() -> argparse.ArgumentParser:
     made = CommandParser("demo", _ABOUT, _EXAMPLES)
     made.add_argument("--model", metavar="M", help="use this real model instead of the script")
-    made.add_argument("--api", choices=_APIS, help="what the model's server speaks (default: by the model's name)")
-    made.add_argument("--ask", action="store_true", help="ask the person at the terminal; else the demo answers yes")
+    made.add_argument("--api", choices=_APIS, help="the API of the model (default: by its name)")
+    made.add_argument("--ask", action="store_true", help="ask you at the terminal; otherwise the demo answers yes")
     made.add_argument("--tools", action="store_true", help="show the tools alone, without a model")
     return made
 
 
 def run(options: argparse.Namespace) -> int:
     if options.tools and (options.model or options.api or options.ask):
-        raise UsageError("--tools needs no model and asks nobody: leave out --model, --api and --ask")
+        raise UsageError("--tools uses no model: leave out --model, --api and --ask")
     if options.api and not options.model:
-        raise UsageError("--api goes with --model: the script speaks Chat Completions")
+        raise UsageError("--api needs --model: the script always uses Chat Completions")
     from handrail_demo.report import Report
 
     report = Report(Screen(sys.stdout))
@@ -117,7 +117,7 @@ def _for_real(folder: Path, report: Report, options: argparse.Namespace) -> None
         raise Stop(str(error)) from None
     with _person(options) as asked:
         report.say(f"An agent at work on a temporary project; the model is {options.model}.", "bold")
-        report.say("How it does the tasks is up to the model: only the outcome is checked.")
+        report.say("The model decides how to do the tasks: only the outcome is checked.")
         with Story(folder, report, model, family(options.model).dialect, None, asked) as story:
             story.run()
 
@@ -135,7 +135,7 @@ def _person(options: argparse.Namespace) -> Iterator[Approve | None]:
 
     tty = StoppableTty.open()
     if not isinstance(tty, StoppableTty):
-        raise UsageError("--ask needs a terminal with somebody in front of it")
+        raise UsageError("--ask needs a terminal")
 
     def pressed(*_: object) -> None:
         tty.stop()
@@ -152,7 +152,7 @@ def _person(options: argparse.Namespace) -> Iterator[Approve | None]:
 def _next(report: Report, tools: bool) -> None:
     from handrail.cli import COMMANDS
 
-    report.say("\nWhat to type next:", "bold")
+    report.say("\nNext steps:", "bold")
     for command, line, about in _NEXT:
         if command in COMMANDS and not (tools and command == "demo"):
             report.say(f"  {line:<40} {about}")

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from handrail.dialects import Dialect
 
 _ABOUT = """\
-The dialects: under which names, schemas and words a model gets the tools.
+Dialects define the names, schemas and wording of the tools for a family of models.
 
-  list         every dialect with its tools and its weight in tokens (the default)
-  check PATH   whether the dialect in this folder can be used: all that is wrong, with file, line and fix"""
+  list         list every dialect with its tools and its size in tokens (the default)
+  check PATH   check the dialect in this folder; report every mistake with file, line and fix"""
 
 _EXAMPLES = """\
 examples:
@@ -28,8 +28,8 @@ examples:
   handrail dialects check path/to/my-dialect
   handrail tools --dialect path/to/my-dialect
 
-A tool behind a + is offered only when it is asked for by name.
-exit codes: 0 all is well, 1 something is wrong with the dialect, 2 wrong usage"""
+Tools after + are offered only if requested by name.
+exit codes: 0 no problems, 1 the dialect has problems, 2 wrong usage"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "what", metavar="WHAT", nargs="?", choices=["list", "check"], default="list", help="list or check"
     )
-    made.add_argument("path", metavar="PATH", nargs="?", help="check: the folder of the dialect, or the name of one")
+    made.add_argument("path", metavar="PATH", nargs="?", help="check: a dialect folder, or the name of a dialect")
     made.add_argument("--json", action="store_true", help="print JSON")
     return made
 
@@ -45,10 +45,10 @@ def parser() -> argparse.ArgumentParser:
 def run(options: argparse.Namespace) -> int:
     if options.what == "check":
         if options.path is None:
-            raise UsageError("dialects check takes the folder of a dialect; see `handrail dialects --help`")
+            raise UsageError("dialects check needs the folder of a dialect; see `handrail dialects --help`")
         return _check(options.path, options.json)
     if options.path is not None:
-        raise UsageError("dialects list takes nothing more; see `handrail dialects --help`")
+        raise UsageError("dialects list takes no arguments; see `handrail dialects --help`")
     return _list(options.json)
 
 
@@ -93,7 +93,7 @@ def _check(path: str, as_json: bool) -> int:
     except DialectError:  # a folder without tools.toml is checked too
         place = FolderPlace(Path(path))
     if not os.path.isdir(place.path):
-        raise UsageError(f"there is no folder {escape(path)}; give the folder that holds tools.toml and messages.toml")
+        raise UsageError(f"{escape(path)} is not a folder; give the folder with tools.toml and messages.toml")
     problems = check(place.path, installed=place.installed)
     if as_json:
         write(as_document([{"file": str(one.file), "line": one.line, "text": one.text} for one in problems]))
@@ -104,5 +104,5 @@ def _check(path: str, as_json: bool) -> int:
         warn(f"{len(problems)} to fix")
         return 1
     loaded = about(open_dialect(path))
-    write(f"{escape(path)} is sound: {len(loaded['tools'])} tools, about {loaded['tokens']} tokens. Well made.\n")
+    write(f"{escape(path)} is valid: {len(loaded['tools'])} tools, about {loaded['tokens']} tokens.\n")
     return 0

@@ -22,15 +22,14 @@ from handrail.text.display import escape
 _ABOUT = """\
 Check this machine for everything Handrail uses, one line each, with the fix for what is missing.
 
-Nothing is installed and nothing is kept: the few files made for a trial in the workspace and in the state directory
-are removed at once."""
+Nothing is installed. The few test files in the workspace and in the state directory are removed at once."""
 
 _EXAMPLES = """\
 examples:
   handrail doctor
   handrail doctor -w path/to/project --json
 
-exit codes: 0 if nothing that is needed is missing, else 1; 2 wrong usage"""
+exit codes: 0 everything required works, 1 something required is missing, 2 wrong usage"""
 
 _NEEDED = {
     "pydantic-core": "pydantic_core",
@@ -76,7 +75,7 @@ def _show(checks: list[Check], healthy: bool) -> None:
         word = "ok" if check.found else "missing"
         fix = "" if check.found or not check.fix else f"; fix: {check.fix}"
         rows.append((f"{word:<8}", f"{check.name:<{wide}}  {check.detail}{fix}", _style(check)))
-    end = "Nothing that is needed is missing." if healthy else "Something that is needed is missing: see above."
+    end = "Everything required works." if healthy else "Something required is missing: see above."
     if not on_terminal(sys.stdout):
         write("".join(f"{word}{rest}\n" for word, rest, _ in rows) + end + "\n")
         return
@@ -102,9 +101,9 @@ def _checks(workspace: str) -> Iterator[Check]:
     yield Check(
         "boundary",
         True,
-        "openat2: the kernel keeps every open below the workspace"
+        "openat2: the kernel keeps every open inside the workspace"
         if system_calls.HAS_OPENAT2
-        else "a walk with O_NOFOLLOW, as safe and slower: this system has no openat2 (Linux 5.6 has)",
+        else "O_NOFOLLOW for each directory: as safe, but slower; this system has no openat2 (Linux 5.6 or later)",
         needed=True,
     )
     yield _exchange(workspace)
@@ -112,7 +111,7 @@ def _checks(workspace: str) -> Iterator[Check]:
     try:
         config = open_config()
         state = config.settings.state
-        yield Check("configuration", True, escape(config.path) or "none, and none is needed", needed=True)
+        yield Check("configuration", True, escape(config.path) or "none (optional)", needed=True)
     except UsageError as error:
         yield Check("configuration", False, str(error), "correct or remove that file", needed=True)
     yield _state(state)
@@ -150,7 +149,7 @@ def _extras() -> Iterator[Check]:
         there = ", ".join(found) if len(found) <= _MOST_NAMED else f"all {len(found)} packages"
         parts = [f"for {use}", f"not installed: {', '.join(missing)}" if missing else there]
         if not versions:
-            parts[1] = "not known: Handrail runs from its source, without the metadata of a package"
+            parts[1] = "unknown: Handrail runs from its source, without package metadata"
         yield Check(f"extra {extra}", bool(versions) and not missing, "; ".join(parts), install_command(extra))
 
 
@@ -172,11 +171,11 @@ def _exchange(workspace: str) -> Check:
             with open(os.path.join(folder, "a"), encoding="ascii") as swapped:
                 proven = done and swapped.read() == "b"
     except OSError as error:
-        why = f"could not be tried in {escape(workspace)}: {error.strerror}"
-        return Check(name, False, why, "make the workspace writable, if files are to be changed there")
+        why = f"could not be tested in {escape(workspace)}: {error.strerror}"
+        return Check(name, False, why, "make the workspace writable, if tools should change files in it")
     if proven:
-        return Check(name, True, "two names are swapped in one act (RENAME_EXCHANGE), tried in the workspace")
-    weaker = "the file system cannot swap two names in one act: the last check and the rename are two acts there"
+        return Check(name, True, "two files are exchanged in one step (RENAME_EXCHANGE), tested in the workspace")
+    weaker = "the file system cannot exchange two files in one step: another write can slip in before the rename"
     return Check(name, False, weaker, "use ext4, xfs, btrfs, tmpfs or APFS where other programs write the same files")
 
 
@@ -185,7 +184,7 @@ def _state(given: str | None) -> Check:
     from handrail.errors import ToolError
     from handrail.files.locks import state_directory
 
-    fix = "set HANDRAIL_STATE to a directory of yours on a local disk"
+    fix = "set HANDRAIL_STATE to a directory that you own on a local disk"
     try:
         directory = state_directory(given)
         with tempfile.TemporaryFile(dir=directory) as file:
@@ -198,10 +197,10 @@ def _state(given: str | None) -> Check:
 
 
 def _bash() -> Check:
-    """Let it say its version: commands are run with it."""
+    """Let it say its version: commands run with it."""
     path = shutil.which("bash")
     if path is None:
-        return Check("bash", False, "commands are run with it", "install bash")
+        return Check("bash", False, "commands run with it", "install bash")
     version = _said(path, "-c", "echo $BASH_VERSION")
     if not version:
         return Check("bash", False, f"{escape(path)} does not run", "install bash")

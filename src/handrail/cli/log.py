@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from handrail.journal.queries import CallRow, JournalReader
 
 _ABOUT = """\
-Show the calls that were made, refusals included, the newest last.
+Show the recorded calls, refusals included, newest last.
 
-The first column is the number by which `handrail show` and `handrail undo` know a call. Numbers give the order, also
-where the clock was set back. `unfinished` is a call that still runs, or that was killed on the way.
+The first column is the number of the call, for `handrail show` and `handrail undo`. Numbers give the order, even if
+the clock was set back. `unfinished` marks a call that is still running or was killed.
 
-`handrail log verify` checks the chain of hashes over all rows and names the first row that is not what was written.
-It shows rows that were changed, added or deleted, also at the end. It cannot show the work of somebody who may write
-the journal and its anchor and computes every hash anew."""
+`handrail log verify` checks the hash chain over all rows and reports the first row that does not match. It detects
+rows that were changed, added or deleted, also at the end. It cannot detect somebody who can write both the journal
+and its anchor and recomputes every hash."""
 
 _EXAMPLES = """\
 examples:
   handrail log                      the last 20 calls
-  handrail log --follow             and each new one as it ends
+  handrail log --follow             the same, then each new call as it ends
   handrail log --limit 0 --json     all of them, as JSON lines
   handrail log verify
 
-exit codes: 0 done, 1 the journal is not whole or cannot be read, 2 wrong usage"""
+exit codes: 0 done, 1 the journal is damaged or cannot be read, 2 wrong usage"""
 
 STYLES = {"ok": "green", "partial": "yellow", "error": "red", "denied": "magenta", "unfinished": "yellow"}
 _PAUSE = 0.25
@@ -41,8 +41,8 @@ _PAUSE = 0.25
 
 def parser() -> argparse.ArgumentParser:
     made = CommandParser("log", _ABOUT, _EXAMPLES)
-    made.add_argument("what", metavar="verify", nargs="?", help="check that nobody has changed the journal")
-    made.add_argument("--follow", action="store_true", help="go on, and show each call as it ends; Ctrl-C ends it")
+    made.add_argument("what", metavar="verify", nargs="?", help="check that the journal was not modified")
+    made.add_argument("--follow", action="store_true", help="keep running and show each call as it ends; Ctrl-C stops")
     made.add_argument("--limit", metavar="N", type=int, default=20, help="the newest N calls (default 20; 0: all)")
     made.add_argument("--session", metavar="S", default="", help="only the calls of this session")
     made.add_argument("--json", action="store_true", help="one JSON object a line")
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     from handrail.journal import JournalFailed
 
     if options.what not in (None, "verify"):
-        raise UsageError(f"{escape(options.what)} is no word that log knows; did you mean verify, or `handrail show`?")
+        raise UsageError(f"{escape(options.what)} is not an argument of log; did you mean verify, or `handrail show`?")
     if options.limit < 0:
         raise UsageError("--limit must be 0 or more")
     with open_reader(options) as reader:
@@ -104,7 +104,7 @@ def _verify(reader: JournalReader, as_json: bool) -> int:
         write(Screen(sys.stdout).worded(("broken  ", "bold red"), (f"{where}{broken.why}", "")))
     else:
         count = reader.newest()
-        write(Screen(sys.stdout).worded(("whole   ", "green"), (f"{count} entries, every hash as it was written", "")))
+        write(Screen(sys.stdout).worded(("whole   ", "green"), (f"{count} entries, every hash matches", "")))
     return 1 if broken else 0
 
 

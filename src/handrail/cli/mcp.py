@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     from handrail.pipeline.session import Session
 
 _ABOUT = """\
-An MCP server on stdin and stdout: the tools of a dialect, for any client that speaks the Model Context Protocol
-(2024-11-05 to 2025-11-25, and 2026-07-28). Logs go to stderr.
+Serve the tools of a dialect over MCP on stdin and stdout, for any client of the Model Context Protocol (2024-11-05 to
+2025-11-25, and 2026-07-28). Logs go to stderr.
 
-Where a rule says `ask`, the person is asked through the client if it can do that (elicitation); if it cannot, whoever
-runs `handrail approve` in a terminal is; with nobody there the call is refused, and the answer names the rule that
-would allow it.
+Calls that need approval are asked through the client if it supports elicitation, otherwise where `handrail approve`
+runs in a terminal. Without either the call is refused, and the result has a rule that would allow it.
 
 `handrail mcp install CLIENT` writes the entry for a client; `handrail mcp --http HOST:PORT` serves over HTTP. Each has
 its own --help."""
@@ -36,7 +35,7 @@ examples:
   handrail mcp --tools Read,Grep,Glob --mode read-only
   handrail mcp install claude --print
 
-exit codes: 0 when the client has gone, 2 wrong usage"""
+exit codes: 0 when the client closes the connection, 2 wrong usage"""
 
 _DEFAULT_MODE = "accept-edits"
 _VALUED = {"--dialect": "dialect", "--mode": "mode", "--tools": "tools", "--root": "root", "--read-root": "read_root"}
@@ -113,10 +112,10 @@ def parser() -> argparse.ArgumentParser:
     add_mode(made)
     about = "the tools to offer, separated by commas, or `all` (default: the core of the dialect)"
     made.add_argument("--tools", metavar="NAMES", default="", help=about)
-    made.add_argument("--root", metavar="DIR", action="append", default=[], help="one more directory; repeatable")
-    about = "one more directory to read only; repeatable"
+    made.add_argument("--root", metavar="DIR", action="append", default=[], help="another directory; repeatable")
+    about = "another directory, read-only; repeatable"
     made.add_argument("--read-root", metavar="DIR", action="append", default=[], help=about)
-    about = "also send results as structuredContent; some clients then show the model nothing else"
+    about = "also send results as structuredContent; some clients then show the model only that"
     made.add_argument("--structured", action="store_true", help=about)
     return made
 
@@ -139,13 +138,13 @@ def run(options: Options) -> int:
 
         raise UsageError(str(error)) from None
     if os.isatty(0):
-        sys.stderr.write("(an MCP server: it waits for a client's messages on stdin; Ctrl-D ends it)\n")
+        sys.stderr.write("(MCP server: waiting for messages of a client on stdin; Ctrl-D ends it)\n")
     try:
         channel = Channel.of_process()
     except OSError as error:
         from handrail.cli.output import UsageError
 
-        raise UsageError(f"stdin and stdout must be open, for they are the client's: {error.strerror}") from None
+        raise UsageError(f"stdin and stdout must be open for the client: {error.strerror}") from None
     opened = partial(_opened, options)
     return Server(channel, specs, options.workspace, opened, options.structured).run()
 

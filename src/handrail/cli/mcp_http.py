@@ -19,8 +19,8 @@ from handrail.text.display import escape
 from handrail.workspace import Root
 
 _ABOUT = """\
-An MCP server over streamable HTTP, at /mcp. Every request needs the bearer token. It listens on loopback addresses
-only, unless --allow-remote is said; put TLS in front of it then."""
+Serve the tools over MCP with streamable HTTP, at /mcp. Every request needs the bearer token. The server listens on
+loopback addresses only, unless --allow-remote is given; then put TLS in front of it."""
 
 _EXAMPLES = """\
 examples:
@@ -45,22 +45,34 @@ def parser() -> argparse.ArgumentParser:
 
     made = CommandParser("mcp --http", _ABOUT, _EXAMPLES)
     made.add_argument("workspace", metavar="ROOT", nargs="?", help="the project (default: this directory)")
-    made.add_argument("--http", metavar="HOST:PORT", required=True, help="where to listen; port 0 means any free one")
+    made.add_argument(
+        "--http", metavar="HOST:PORT", required=True, help="the address to listen on; port 0 picks a free one"
+    )
     made.add_argument("--dialect", metavar="D", help="names, schemas and wording of the tools (default: native)")
-    made.add_argument("--mode", choices=MODES, help="what may be done without asking (default: accept-edits)")
+    made.add_argument(
+        "--mode", choices=MODES, help="the approval mode: what is allowed without asking (default: accept-edits)"
+    )
     made.add_argument("--tools", metavar="NAMES", help="the tools to offer, separated by commas, or `all`")
-    made.add_argument("--root", metavar="DIR", action="append", default=[], help="one more directory; repeatable")
-    about = "one more directory to read only; repeatable"
+    made.add_argument("--root", metavar="DIR", action="append", default=[], help="another directory; repeatable")
+    about = "another directory, read-only; repeatable"
     made.add_argument("--read-root", metavar="DIR", action="append", default=[], help=about)
     made.add_argument("--structured", action="store_true", help="also send results as structuredContent")
     token = made.add_mutually_exclusive_group()
-    token.add_argument("--token", metavar="T", help="the bearer token (in the process list until the start is over)")
-    token.add_argument("--token-file", metavar="F", help="a file with the token; by default one is made and kept")
-    token.add_argument("--principals", metavar="FILE", help="TOML: several principals, each with token and root")
-    made.add_argument("--allow-origin", metavar="O", action="append", default=[], help="a browser's page; repeatable")
-    made.add_argument("--allow-host", metavar="H", action="append", default=[], help="one more Host name; repeatable")
-    made.add_argument("--allow-remote", action="store_true", help="listen on an address that others can reach")
-    made.add_argument("--most-calls", metavar="N", type=int, default=64, help="calls at once for one principal (64)")
+    token.add_argument("--token", metavar="T", help="the bearer token (visible in the process list during start-up)")
+    token.add_argument("--token-file", metavar="F", help="a file with the token; by default one is created")
+    token.add_argument(
+        "--principals", metavar="FILE", help="a TOML file with several principals, each with token and root"
+    )
+    made.add_argument(
+        "--allow-origin", metavar="O", action="append", default=[], help="an allowed Origin header; repeatable"
+    )
+    made.add_argument(
+        "--allow-host", metavar="H", action="append", default=[], help="another allowed Host header; repeatable"
+    )
+    made.add_argument("--allow-remote", action="store_true", help="allow an address that other machines can reach")
+    made.add_argument(
+        "--most-calls", metavar="N", type=int, default=64, help="most concurrent calls of one principal (default: 64)"
+    )
     return made
 
 
@@ -71,13 +83,13 @@ def http_options(options: argparse.Namespace) -> HttpOptions:
     if not _is_loopback(host):
         if not options.allow_remote:
             raise HttpError(
-                f"{escape(host)} can be reached from other machines; say --allow-remote if that is meant, "
+                f"{escape(host)} can be reached from other machines; if you want that, add --allow-remote, "
                 "and put TLS in front of it"
             )
-        said.append("warning: other machines can reach this server, and what is said is not encrypted")
+        said.append("warning: other machines can reach this server, and the connection is not encrypted")
     roots = [*(Root(one) for one in options.root), *(Root(one, writable=False) for one in options.read_root)]
     if options.principals and any([options.workspace, options.dialect, options.mode, options.tools, roots]):
-        raise HttpError("with --principals the file says root, dialect, mode and tools of each; leave them out here")
+        raise HttpError("with --principals, the file sets root, dialect, mode and tools; leave them out here")
     try:
         known = principals.load(options.principals) if options.principals else _alone(options, said)
     except BadPrincipals as error:
@@ -112,7 +124,7 @@ def _owner(options: argparse.Namespace, said: list[str]) -> Principal:
         digest = principals.from_file(options.token_file)
     else:
         digest, path, made = principals.own_token()
-        said.append(f"token: {made} (kept in {escape(path)})" if made else f"the token is in {escape(path)}")
+        said.append(f"token: {made} (stored in {escape(path)})" if made else f"the token is in {escape(path)}")
     tools = tuple(name.strip() for name in (options.tools or "").split(",") if name.strip())
     root = os.path.realpath(options.workspace or ".")
     return Principal(OWNER, digest, root, options.mode or "accept-edits", options.dialect or "native", tools)

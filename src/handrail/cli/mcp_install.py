@@ -16,8 +16,8 @@ from handrail.mcp.install.json_file import Broken
 from handrail.text.display import escape
 
 _ABOUT = """\
-Write Handrail's MCP server into the configuration of a client. Every byte outside the entry stays; an older entry of
-Handrail's is replaced; --undo gives the file back as it was."""
+Add Handrail's MCP server to the configuration of a client. Every byte outside the entry stays; an older entry is
+replaced; --undo restores the file."""
 
 _EXAMPLES = """\
 examples:
@@ -27,7 +27,7 @@ examples:
   handrail mcp install opencode --print              show the entry, change nothing
   handrail mcp install claude --undo
 
-exit codes: 0 done, 1 the file is left as it is, 2 wrong usage"""
+exit codes: 0 done, 1 the file was not changed, 2 wrong usage"""
 
 
 def main(words: Sequence[str]) -> int:
@@ -49,14 +49,16 @@ def parser() -> argparse.ArgumentParser:
     parser = CommandParser("mcp install", _ABOUT, _EXAMPLES)
     parser.add_argument("client", choices=list(clients()), help="whose configuration to write")
     parser.add_argument(
-        "root", metavar="ROOT", nargs="?", help="the project; by default the one that the client works in"
+        "root", metavar="ROOT", nargs="?", help="the workspace (default: the directory that the client works in)"
     )
     parser.add_argument("--dialect", metavar="D", help="names, schemas and wording of the tools (default: native)")
-    parser.add_argument("--mode", choices=MODES, help="what may be done without asking (default: accept-edits)")
+    parser.add_argument(
+        "--mode", choices=MODES, help="the approval mode: what is allowed without asking (default: accept-edits)"
+    )
     parser.add_argument("--scope", choices=["user", "project"], help="for all your projects, or for this one")
     either = parser.add_mutually_exclusive_group()
-    either.add_argument("--print", dest="show", action="store_true", help="show the entry, and change nothing")
-    either.add_argument("--undo", action="store_true", help="take out again what was put in")
+    either.add_argument("--print", dest="show", action="store_true", help="print the entry, change nothing")
+    either.add_argument("--undo", action="store_true", help="remove the entry")
     return parser
 
 
@@ -75,7 +77,7 @@ def run(options: argparse.Namespace, environ: Mapping[str, str] | None = None) -
     try:
         return entry.remove() if options.undo else entry.install()
     except Broken as error:
-        raise InstallError(f"{escape(path)} is left as it is: {error}") from None
+        raise InstallError(f"{escape(path)} was not changed: {error}") from None
     except OSError as error:
         raise InstallError(f"{escape(error.filename or path)}: {error.strerror}") from None
     except ToolError as error:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 _EXIT = {"allow": 0, "ask": 0, "deny": 3}
 
 _ABOUT = """\
-What may be done here, and why.
+Explain and test the rules for this workspace.
 
-  explain TOOL JSON   what the policy says of this call: the rule, its file and line, the reason, what would allow it
-  test                run the examples inside the rules, and name the rules that can never decide anything
-  trust               let this project's handrail.toml loosen things too, as it stands now
+  explain TOOL JSON   the verdict on this call: the rule, its file and line, the reason, and a rule that would allow it
+  test                run the examples in the rules, and list rules that never take effect
+  trust               let this project's handrail.toml allow more as well, in its current version
 
 Rules are read from /etc/handrail/policy.toml, policy.toml and approved.toml in ~/.config/handrail, and handrail.toml in
 the workspace."""
@@ -39,7 +39,7 @@ examples:
   handrail policy test -w path/to/project
   handrail policy trust
 
-exit codes: 0 allowed or asked (or all is well), 1 rules that never decide, 2 wrong usage or rules, 3 denied"""
+exit codes: 0 allow or ask (or no problems), 1 rules that never take effect, 2 wrong usage or rules, 3 denied"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -48,15 +48,17 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("words", metavar="ARGUMENT", nargs="*", default=[], help="explain: the tool, and its arguments")
     add_workspace(made)
     add_dialect(made)
-    made.add_argument("--mode", choices=MODES, default="ask", help="the mode to judge by (default: ask)")
+    made.add_argument("--mode", choices=MODES, default="ask", help="the approval mode (default: ask)")
     made.add_argument("--json", action="store_true", help="explain: print the verdict as JSON")
-    made.add_argument("--sha256", metavar="HEX", help="trust: the file that was looked at, where nobody can be asked")
+    made.add_argument(
+        "--sha256", metavar="HEX", help="trust: the SHA-256 of the file you reviewed, where nobody can be asked"
+    )
     return made
 
 
 def run(options: argparse.Namespace) -> int:
     require_directory("-w", options.workspace)
-    wanted = {"explain": "TOOL and one JSON object", "test": "nothing more", "trust": "nothing more"}[options.what]
+    wanted = {"explain": "TOOL and one JSON object", "test": "no arguments", "trust": "nothing more"}[options.what]
     if len(options.words) != (2 if options.what == "explain" else 0):
         raise UsageError(f"policy {options.what} takes {wanted}; see `handrail policy --help`")
     actions = {"explain": _explain, "test": _test, "trust": _trust}
@@ -92,7 +94,7 @@ def _explain(options: argparse.Namespace) -> int:
         try:
             accesses = session.prepare(tool, arguments).accesses
         except ToolError as error:  # the boundary or the arguments: policy is not even asked
-            raise Stop(f"policy is not asked: {session.dialect.render_error(error)}") from None
+            raise Stop(f"the call is not valid: {session.dialect.render_error(error)}") from None
         verdict = policy.judge(accesses)
         each = [(access, _explained(policy.verdict(access), bare.verdict(access))) for access in accesses]
     if options.json:
@@ -106,7 +108,7 @@ def _explain(options: argparse.Namespace) -> int:
 def _explained(verdict: Verdict, bare: Verdict) -> Verdict:
     """With what the boundary keeps from a command, where that is why it is allowed."""
     hidden = verdict.decision == "allow" != bare.decision
-    return replace(verdict, why=f"the boundary keeps it from the command: {bare.why}") if hidden else verdict
+    return replace(verdict, why=f"the sandbox keeps it from the command: {bare.why}") if hidden else verdict
 
 
 def _policy(session: Session, mode: Any, files: Sequence[PolicyFile], *, hides: bool = True) -> RulePolicy:
@@ -125,7 +127,7 @@ def _said(tool: str, verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -
         more = [access.tier, access.doubt, "by a command" if access.by_command else ""]
         facts = "".join(f", {fact}" for fact in more if fact)
         why = f" ({one.why})" if one.why and one.why != verdict.why else ""
-        rows.append(f"  {'touch':<7} {access.action} {escape(access.target)}{facts}: {one.decision}{why}")
+        rows.append(f"  {'access':<7} {access.action} {escape(access.target)}{facts}: {one.decision}{why}")
     if verdict.decision != "allow":
         lines = verdict.allow.split("\n") if verdict.allow else ["no rule: " + _no_rule(verdict)]
         rows += [f"  {'allow' if not at else '':<7} {line}" for at, line in enumerate(lines)]
@@ -134,8 +136,8 @@ def _said(tool: str, verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -
 
 def _no_rule(verdict: Verdict) -> str:
     if verdict.source:
-        return f"{verdict.source} would have to change"
-    return "it is decided by the mode or by a guard, every time"
+        return f"change {verdict.source}"
+    return "the mode or a built-in rule always decides"
 
 
 def _as_json(verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -> dict[str, Any]:
@@ -166,16 +168,16 @@ def _test(options: argparse.Namespace) -> int:
 
     files = _files(options)
     if not files:
-        write("No file of rules; the built-in ones hold.\n")
+        write("No rule files; the built-in rules apply.\n")
         return 0
     for file in files:
         examples = sum(len(rule.match) + len(rule.not_match) for rule in file.rules)
-        state = ", locked" if file.locked else "" if file.trusted else ", not trusted: it loosens nothing"
-        write(f"{escape(file.path)}: {len(file.rules)} rules, {examples} examples hold ({file.origin}{state})\n")
+        state = ", locked" if file.locked else "" if file.trusted else ", not trusted: its allow rules do not count"
+        write(f"{escape(file.path)}: {len(file.rules)} rules, {examples} examples pass ({file.origin}{state})\n")
     root, home = os.path.realpath(options.workspace), os.path.realpath(os.path.expanduser("~"))
     never = find_ineffective_rules(files, root, home)
     for rule, why in never:
-        warn(f"{rule.source}: never decides: {rule.text}: {why}")
+        warn(f"{rule.source}: never takes effect: {rule.text}: {why}")
     return 1 if never else 0
 
 
@@ -189,12 +191,12 @@ def _trust(options: argparse.Namespace) -> int:
     write("".join(f"{rule.source}: {rule.text}\n" for rule in loosening))
     write(f"{escape(file.path)}: {len(loosening)} rules allow something; SHA-256 {file.sha256}\n")
     if file.trusted:
-        write("It is trusted already.\n")
+        write("Already trusted.\n")
         return 0
     if options.sha256 is None:
         if not on_terminal(sys.stdin):
-            raise UsageError("nobody can be asked here; look at the file, then give its --sha256")
-        write("Let these rules count? [y/N] ")
+            raise UsageError("no terminal to ask at; review the file, then pass its --sha256")
+        write("Trust these rules? [y/N] ")
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise Stop("not trusted; nothing was changed")
     try:
@@ -202,6 +204,6 @@ def _trust(options: argparse.Namespace) -> int:
     except PolicyError as error:
         raise UsageError(str(error)) from None
     except OSError as error:
-        raise Stop(f"the trust could not be kept: {escape(error.filename or '')}: {error.strerror}") from None
-    write("Trusted as it stands; a change of the file ends that.\n")
+        raise Stop(f"the decision could not be saved: {escape(error.filename or '')}: {error.strerror}") from None
+    write("Trusted in its current version; a change of the file ends the trust.\n")
     return 0

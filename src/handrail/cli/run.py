@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from handrail.cli.chat.plan import Plan
 
 _ABOUT = """\
-Give a model one task in the project. What the rules ask about is asked at the terminal; where there is none it is
-refused, and the model goes on without it.
+Give a model one task in the project. Calls that need approval are asked at the terminal; without a terminal they are
+refused, and the model continues.
 
 The model's text goes to stdout, calls and figures go to stderr. With --json, stdout is one event a line: said, asked,
 began, ended, waiting, compacted, and at the end over, with how it ended and the id of the conversation."""
@@ -34,7 +34,7 @@ CODES = {"done": 0, "failed": 1, "steps": 3, "tokens": 3, "cancelled": 130}
 def parser() -> argparse.ArgumentParser:
     made = CommandParser("run", _ABOUT, _EXAMPLES)
     made.add_argument("task", metavar="TASK", help="what to do; - reads it from stdin")
-    made.add_argument("--json", action="store_true", help="print events as JSON lines, and nothing else")
+    made.add_argument("--json", action="store_true", help="print only events, as JSON lines")
     add_options(made)
     return made
 
@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
 def run(options: argparse.Namespace) -> int:
     task = _stdin() if options.task == "-" else options.task
     if not task.strip():
-        raise UsageError("the task is empty; say what is to be done")
+        raise UsageError("the task is empty; describe what to do")
     return _run(make_plan(options), task, options.json)
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from handrail.journal.queries import CallRow, FileRow, JournalReader
 
 _ABOUT = """\
-Show one call: its arguments (secrets are masked), the verdict with its rule, what became of which file, the diff and
-the beginning of the answer."""
+Show one call: its arguments (secrets are masked), the verdict with its rule, the changed files, the diff and the
+beginning of the result."""
 
 _EXAMPLES = """\
 examples:
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             row = reader.one(options.call)
             if row is None:
-                raise UsageError(f"there is no call {escape(options.call)}; `handrail log` lists them")
+                raise UsageError(f"unknown call {escape(options.call)}; `handrail log` lists them")
             write(as_document(plain(row, reader)) if options.json else _worded(row, reader))
         except JournalFailed as error:
             raise said(error) from None

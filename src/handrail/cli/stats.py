@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from handrail.journal.queries import ToolStats
 
 _ABOUT = """\
-Count calls, failures, refusals, bytes and tokens for each tool, failures by their code, and what the journal takes.
+Count calls, failures, refusals, bytes and tokens for each tool, failures by code, and the size of the journal.
 
-Tokens are characters divided by four, a rule of thumb. `in` is what the model wrote, `out` is what it read."""
+Tokens are estimated as characters divided by four. `in` counts the arguments, `out` the results."""
 
 _EXAMPLES = """\
 examples:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from handrail.dialects import Spec
 
 _ABOUT = """\
-Show what a model is told of the tools: a list for people, or with --format the definitions as a JSON array.
+Show the tool definitions for a model: a list for people, or with --format a JSON array.
 
   json       {name, description, schema}
   openai     {type: "function", function: {name, description, parameters}}
@@ -29,8 +29,8 @@ Show what a model is told of the tools: a list for people, or with --format the 
 _EXAMPLES = """\
 examples:
   handrail tools
-  handrail tools --tokens                               what each dialect weighs
-  handrail tools --tokens --dialect claude              what each of its tools weighs
+  handrail tools --tokens                               the size of each dialect
+  handrail tools --tokens --dialect claude              the size of each of its tools
   handrail tools --dialect claude --format anthropic > tools.json"""
 
 
@@ -58,15 +58,15 @@ def parser() -> argparse.ArgumentParser:
     add_dialect(made)
     made.set_defaults(dialect=None)  # so that --tokens can tell whether one was asked for
     made.add_argument(
-        "--tokens", action="store_true", help="the weight of each dialect, or with --dialect of each tool"
+        "--tokens", action="store_true", help="the size of each dialect in tokens, or with --dialect of each tool"
     )
-    made.add_argument("--format", choices=list(_FORMATS), help="print JSON of this form instead of a list")
+    made.add_argument("--format", choices=list(_FORMATS), help="print JSON in this format instead of a list")
     return made
 
 
 def run(options: argparse.Namespace) -> int:
     if options.tokens and options.format:
-        raise UsageError("--tokens is a list for people; leave out --format")
+        raise UsageError("--tokens prints a list; leave out --format")
     if options.tokens:
         return _tokens(options.dialect)
     dialect = open_dialect(options.dialect or "native")
@@ -98,8 +98,7 @@ def _tokens(name: str | None) -> int:
         core = sum(weights[tool] for tool in dialect.core)
         if name:
             rows += [
-                (escape(tool), tokens, "" if tool in dialect.core else "when asked for")
-                for tool, tokens in weights.items()
+                (escape(tool), tokens, "" if tool in dialect.core else "on request") for tool, tokens in weights.items()
             ]
         more = len(weights) - len(dialect.core)
         extra = f", all {len(weights)} of them {sum(weights.values())}" if more else ""

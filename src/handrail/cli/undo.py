@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from handrail.journal.undo import UndoReport
 
 _ABOUT = """\
-Take back what one call, or several, have changed: contents, modes, moves, creations and deletions, exactly.
+Undo the changes of one call or several, exactly: contents, modes, moves, creations and deletions.
 
-A file that was changed since is not overwritten but named. An undo is in the journal like any call: `handrail undo`
-with its number brings the changes back. Without a CALL, the newest change in this workspace that is not taken back
-yet is meant; so a second `handrail undo` goes one step further back. Git is never touched."""
+A file that has changed since is not overwritten but reported. An undo is in the journal like any call: `handrail undo`
+with its number redoes the changes. Without CALL, the newest change in this workspace that is not undone yet is undone;
+a second `handrail undo` goes one step further back. Git is never touched."""
 
 _EXAMPLES = """\
 examples:
-  handrail undo --dry-run      what would be taken back
+  handrail undo --dry-run      what would be undone
   handrail undo                the newest change
   handrail undo 17             call 17 of `handrail log`
   handrail undo --since 17     call 17 and all after it in the same workspace
   handrail undo --session 3f9a1c20
 
-exit codes: 0 all is as it was, 1 something could not be taken back, 2 wrong usage"""
+exit codes: 0 everything was undone, 1 something could not be undone, 2 wrong usage"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -39,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("call", metavar="CALL", nargs="?", help="the number of the call in `handrail log`, or its id")
     made.add_argument("--since", metavar="CALL", help="this call and all after it")
     made.add_argument("--session", metavar="S", help="all calls of a session")
-    made.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    made.add_argument("--dry-run", action="store_true", help="only report what would be done")
     made.add_argument("--json", action="store_true", help="print the report as JSON")
     add_workspace(made)
     add_journal(made)
@@ -48,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     if sum(value is not None for value in (options.call, options.since, options.session)) > 1:
-        raise UsageError("give a CALL, or --since, or --session: only one of them")
+        raise UsageError("give only one of CALL, --since and --session")
     for option, places in (("-w", [options.workspace]), ("--root", options.root), ("--read-root", options.read_root)):
         for place in places:
             require_directory(option, place)
@@ -93,7 +93,7 @@ def _undone(options: argparse.Namespace) -> UndoReport:
     except JournalFailed as error:
         raise said(error) from None
     except ToolError as error:
-        raise Stop(f"nothing was taken back: {escape(str(error))}") from None
+        raise Stop(f"nothing was undone: {escape(str(error))}") from None
     finally:
         journal.close()
         workspace.close()
@@ -102,7 +102,7 @@ def _undone(options: argparse.Namespace) -> UndoReport:
 def _worded(report: UndoReport, dry: bool) -> str:
     screen = Screen(sys.stdout)
     verb = "would be " if dry else ""
-    words = {"changed": "set back", "created": "brought back", "deleted": "removed again", "mode": "given its mode"}
+    words = {"changed": "set back", "created": "brought back", "deleted": "removed again", "mode": "mode restored"}
     parts = [screen.worded((f"{verb}{words[one.how]:15} ", "green"), (escape(one.path), "")) for one in report.restored]
     parts += [
         screen.worded(("left alone      ", "yellow"), (f"{escape(one.path)}: {one.why}", ""))
@@ -113,11 +113,11 @@ def _worded(report: UndoReport, dry: bool) -> str:
         for path in report.missing
     ]
     parts += [
-        screen.worded(("not known       ", "yellow"), (f"what `{escape(command)}` did besides stays as it is", ""))
+        screen.worded(("not known       ", "yellow"), (f"other effects of `{escape(command)}` are not undone", ""))
         for command in report.unknown
     ]
     if not parts:
-        parts.append(screen.worded(("nothing to do: all is as it was before", "")))
+        parts.append(screen.worded(("nothing to do: everything is already as before", "")))
     if report.warning:
-        parts.append(screen.worded((f"the undo could not be written down: {report.warning}", "red")))
+        parts.append(screen.worded((f"the undo could not be recorded: {report.warning}", "red")))
     return "".join(parts)

@@ -79,7 +79,7 @@ class Dialect:
         """The tools that are offered by default; all of them unless the dialect says otherwise."""
         for name in self.core:
             if name not in self.entries:
-                raise DialectError(f"{folder / 'tools.toml'}: core names {name!r}, which is no tool of this dialect")
+                raise DialectError(f"{folder / 'tools.toml'}: core lists {name!r}, which is not a tool of this dialect")
         for entry in self.entries.values():
             if entry.id not in tools.ids() and not tools.outside(entry.id):
                 raise DialectError(f"{folder / 'tools.toml'}: {entry.name} has the unknown tool id {entry.id!r}")
@@ -90,7 +90,7 @@ class Dialect:
         self._called = {called: entry for entry in self.entries.values() for called in entry.called}
         names = [*self.entries, *(called for entry in self.entries.values() for called in entry.called)]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise DialectError(f"{folder / 'tools.toml'}: two tools are called {', '.join(twice)}")
+            raise DialectError(f"{folder / 'tools.toml'}: two tools have the name {', '.join(twice)}")
         if table.get("renderer", "text") not in RENDERERS:
             raise DialectError(f"{folder / 'tools.toml'}: renderer is one of {sorted(RENDERERS)}")
         self._renderer: Renderer = RENDERERS[table.get("renderer", "text")]

@@ -78,7 +78,7 @@ class _FolderCheck:
         table, adapters = self._inherit(own)
         entries = table.get("tools")
         if not isinstance(entries, dict) or not entries:
-            report.add((), "a dialect has tools: write [tools.NAME] with id = one of " + list_names(tools.ids()))
+            report.add((), "a dialect needs tools: write [tools.NAME] with id = one of " + list_names(tools.ids()))
             return
         ids = {str(entry.get("id")) for entry in entries.values() if isinstance(entry, dict)}
         self._outside = {one for one in ids if one not in tools.ids() and tools.outside(one)}
@@ -88,7 +88,7 @@ class _FolderCheck:
         self._check_shared(own, entries, report)
         for path in sorted(self.folder.iterdir()):
             if path.suffix in (".md", ".json") and path.stem not in entries and path.name not in _NO_TOOL:
-                text = f"there is no tool {path.stem}: {suggest(path.stem, entries)}"
+                text = f"unknown tool {path.stem}: {suggest(path.stem, entries)}"
                 self.problems.append(Problem(path, 1, text))
         if messages is not None:
             self._check_messages(messages, Reporter(self.folder / "messages.toml", places, self.problems))
@@ -126,7 +126,7 @@ class _FolderCheck:
             text = path.read_text(encoding="utf-8")
             return tomllib.loads(text), lines_of(text)
         except OSError as error:
-            self.problems.append(Problem(path, 1, f"cannot be read: {error.strerror}; every dialect has this file"))
+            self.problems.append(Problem(path, 1, f"cannot be read: {error.strerror}; every dialect needs this file"))
         except UnicodeDecodeError as error:
             self.problems.append(Problem(path, 1, f"is not UTF-8: {error.reason}"))
         except tomllib.TOMLDecodeError as error:
@@ -137,26 +137,26 @@ class _FolderCheck:
     def _check_top(self, table: Mapping[str, Any], report: Reporter) -> None:
         for key, value in table.items():
             if key not in KEYS:
-                report.add((key,), f"there is no key {key}: {suggest(key, KEYS)}")
+                report.add((key,), f"unknown key {key}: {suggest(key, KEYS)}")
             elif (key in _TABLES) != isinstance(value, dict):
                 report.add((key,), f"{key} is {'a' if key in _TABLES else 'not a'} table")
         rules = table.get("rules", {})
         for key, value in rules.items() if isinstance(rules, dict) else ():
             known = {rule.name: rule.default for rule in fields(Rules)}
             if key not in known:
-                report.add(("rules", key), f"there is no rule {key}: {suggest(key, known)}")
+                report.add(("rules", key), f"unknown rule {key}: {suggest(key, known)}")
             elif key == "stale" and value not in ("content", "mtime"):
                 report.add(("rules", key), f"stale is 'content' or 'mtime', not {value!r}")
             elif key != "stale" and not isinstance(value, bool):
                 report.add(("rules", key), f"{key} is true or false, not {value!r}")
         if table.get("renderer", "text") not in RENDERERS:
             report.add(
-                ("renderer",), f"there is no renderer {table['renderer']!r}: {suggest(table['renderer'], RENDERERS)}"
+                ("renderer",), f"unknown renderer {table['renderer']!r}: {suggest(table['renderer'], RENDERERS)}"
             )
         try:
             str(table.get("gutter", "")).format(number=1)
         except (LookupError, ValueError) as error:
-            report.add(("gutter",), f"the gutter knows {{number}} alone: {error}")
+            report.add(("gutter",), f"the gutter takes only {{number}}: {error}")
         for key in ("extends", "words"):
             if key in table:
                 try:
@@ -180,7 +180,7 @@ class _FolderCheck:
             for number, name in enumerate(table.get(key, ())):
                 if name not in known:
                     way: Key = (key, name) if isinstance(table[key], dict) else (key, number)
-                    report.add(way, f"{key}: there is no {what} {name}: {suggest(str(name), known)}")
+                    report.add(way, f"{key}: unknown {what} {name}: {suggest(str(name), known)}")
 
     def _check_messages(self, table: Mapping[str, Any], report: Reporter) -> None:
         for way, template in _flatten(table):
@@ -191,10 +191,10 @@ class _FolderCheck:
                     *self._native,
                     *(f"{tool}.errors.{way[-1]}" for tool in tools.ids() if way[-1] in template_facts.codes()),
                 ]
-                report.add(way, f"there is no message {key}: {suggest(key, known)}")
+                report.add(way, f"unknown message {key}: {suggest(key, known)}")
                 continue
             if not isinstance(template, str):
-                report.add(way, f"{key} is a text, not {template!r}")
+                report.add(way, f"{key} must be a string, not {template!r}")
                 continue
             try:
                 named = facts_in(template)
@@ -202,7 +202,7 @@ class _FolderCheck:
                 report.add(way, f"{key}: {error}")
                 continue
             for fact in sorted({fact for fact, _ in named}.difference(facts)) if way[0] not in self._outside else ():
-                report.add(way, f"{key}: there is no fact {{{fact}}} here: {suggest(fact, facts)}")
+                report.add(way, f"{key}: unknown fact {{{fact}}}: {suggest(fact, facts)}")
             for fact, form in named:
                 if not _is_format(form):
                     report.add(way, f"{key}: {{{fact}:{form}}} is not a format; use {{{fact}:n line}} or {{{fact}:g}}")

@@ -70,12 +70,12 @@ class ToolCheck:
         known = {one.name: one for one in fields(Entry) if one.name != "name"}
         for key, value in entry.items():
             if key not in known:
-                self._add((key,), f"there is no key {key}: {suggest(key, known)}")
+                self._add((key,), f"unknown key {key}: {suggest(key, known)}")
             elif not isinstance(value, _toml_type(str(known[key].type))):
                 self._add((key,), f"{key} is {_TYPE_NAMES[_toml_type(str(known[key].type))]}, not {value!r}")
                 return
         if entry.get("id") not in tools.ids() and not tools.outside(str(entry.get("id"))):
-            self._add(("id",), f"there is no tool id {entry.get('id')!r}: {suggest(str(entry.get('id')), tools.ids())}")
+            self._add(("id",), f"unknown tool id {entry.get('id')!r}: {suggest(str(entry.get('id')), tools.ids())}")
             return
         try:
             tool = load_tool(entry["id"], self._adapter)

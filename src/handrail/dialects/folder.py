@@ -72,7 +72,7 @@ def find_folder(name: str, beside: Path | None = None) -> FolderPlace:
 
     for entry in entry_points(group="handrail.dialects", name=name):
         return FolderPlace(Path(entry.load()), installed=True)
-    raise DialectError(f"there is no dialect {name!r}; known are {', '.join(names())}, or give the path of a folder")
+    raise DialectError(f"unknown dialect {name!r}; the dialects are {', '.join(names())}, or give the path of a folder")
 
 
 def is_shipped(path: Path) -> bool:

@@ -178,6 +178,6 @@ def facts_in(template: str) -> list[tuple[str, str]]:
         for _, name, form, conversion in _formatter.parse(part.template):
             if name is not None:
                 if conversion or not name.isidentifier():
-                    raise ValueError(f"{{{name}}} is no plain name of a fact")
+                    raise ValueError(f"{{{name}}} is not a plain fact name")
                 found.append((name, form or ""))
     return found

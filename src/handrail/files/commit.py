@@ -56,7 +56,7 @@ def commit(workspace: Workspace, changes: Sequence[Change], held: Held, saving: 
                 slot.back_out()
             for slot in slots:
                 if slot.kept:
-                    why = f"another program wrote to it at the same moment; {slot.whose} is kept as {escape(slot.kept)}"
+                    why = f"another program wrote to it at the same time; {slot.whose} is saved as {escape(slot.kept)}"
                     raise Busy(path=slot.named, why=why) from None
             raise
         finally:
@@ -145,7 +145,7 @@ class _Slot:
         if self.saving.durable:
             os.fsync(self.fd)
         if not holds(self.fd, self.new):
-            raise IoError(path=self.named, why="what was written does not read back the same")
+            raise IoError(path=self.named, why="the written file does not read back the same")
 
     def _fill(self, fd: int, data: bytes, like: int) -> None:
         write_all(fd, data)
@@ -204,7 +204,7 @@ class _Slot:
         if self.saving.durable:
             os.fsync(self.fd)
         if not holds(self.fd, self.new):
-            raise IoError(path=self.named, why="what was written does not read back the same")
+            raise IoError(path=self.named, why="the written file does not read back the same")
 
     def settle(self) -> None:
         """Make the new name survive a power cut."""

@@ -48,4 +48,4 @@ def _keep_attributes(old: int, new: int, named: str) -> None:
         except PermissionError:
             # Labels and capabilities belong to the system; losing an attribute of the user's would be a silent loss.
             if not attribute.startswith(("security.", "trusted.")):
-                raise PermissionDenied(path=named, why=f"the attribute {attribute} cannot be kept") from None
+                raise PermissionDenied(path=named, why=f"the attribute {attribute} cannot be preserved") from None

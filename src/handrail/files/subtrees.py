@@ -111,7 +111,7 @@ def require_movable(workspace: Workspace, path: WorkPath) -> None:
     """Raise `BadPath` for a root of the workspace and for a directory above one."""
     roots = [os.path.realpath(root.path) for root in workspace.roots]
     if any(root == path.real or root.startswith(path.real + "/") for root in roots):
-        raise BadPath(path=path.named, why="it is a workspace, or holds one")
+        raise BadPath(path=path.named, why="it is a workspace, or contains one")
 
 
 def require_free(workspace: Workspace, subtree: Subtree, target: WorkPath) -> None:
@@ -121,7 +121,7 @@ def require_free(workspace: Workspace, subtree: Subtree, target: WorkPath) -> No
     if real == source:
         raise SameFile(path=subtree.path.named, other=target.named)
     if subtree.is_directory and real.startswith(source + "/"):
-        raise BadPath(path=target.named, why="it lies inside of what is to be moved")
+        raise BadPath(path=target.named, why="it is inside the directory to move")
     if named not in ("", ".", "..") and named != os.path.basename(real):
         raise WouldOverwrite(path=target.named, kind="a link")
     found = workspace.stat(target)
@@ -144,7 +144,7 @@ def is_same_disk(subtree: Subtree, target: WorkPath) -> bool:
         above = os.path.dirname(above)
     same = os.stat(above).st_dev == subtree.version.dev
     if not same and subtree.is_directory:
-        raise BadPath(path=target.named, why="it is on another file system, where only single files can be moved to")
+        raise BadPath(path=target.named, why="it is on another file system; only single files can be moved there")
     return same
 
 
@@ -237,7 +237,7 @@ def _remove(workspace: Workspace, change: Change, held: Held, saving: Saving) ->
         kept = _delete(directory, temp, name, subtree)
         held.done()
         if kept:
-            raise Busy(path=change.path.named, why=f"another program wrote to it; what is new is kept as {kept}")
+            raise Busy(path=change.path.named, why=f"another program wrote to it; the new version is saved as {kept}")
         return subtree.version
 
 
@@ -248,7 +248,9 @@ def _put_back(directory: int, temp: str, name: str, path: WorkPath) -> None:
         system_calls.rename_new(temp, name, directory)
     except FileExistsError:
         kept = keep(temp, name, directory)
-        raise Busy(path=path.named, why=f"another program took its name; it is kept as {kept}") from None
+        raise Busy(
+            path=path.named, why=f"another program created a file with its name; it is saved as {kept}"
+        ) from None
 
 
 def _delete(directory: int, temp: str, name: str, subtree: Subtree) -> str:

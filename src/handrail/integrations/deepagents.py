@@ -81,7 +81,7 @@ class HandrailBackend(BackendProtocol):
 
     def __init__(self, session: Session) -> None:
         if session.dialect.name != WORDS:
-            raise ValueError("the session of a backend is made with open_session(...): it needs the backend's dialect")
+            raise ValueError("create the session of a backend with open_session(...), which uses its dialect")
         self._session = session
         self._home = os.path.realpath(session.workspace.home)
 

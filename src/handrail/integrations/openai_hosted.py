@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 CALLS = ("apply_patch_call", "shell_call", "local_shell_call")
 _HEADS = {"create_file": "*** Add File: ", "update_file": "*** Update File: ", "delete_file": "*** Delete File: "}
 _NOT_IN_A_DIFF = (*_HEADS.values(), "*** Move to: ", "*** Begin Patch", "*** End Patch")
-_OTHER_FILES = "Not done: a diff is about the one file that its operation names. Send an operation for each file."
-_OTHER_USER = "Not run: commands run as the user of this session, and as no other one."
+_OTHER_FILES = "Not done: a diff may change only the file of its operation. Send one operation per file."
+_OTHER_USER = "Not run: commands always run as the user of this session. Leave out the user."
 
 
 def tools(session: AnySession) -> list[ToolParam]:

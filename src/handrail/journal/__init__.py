@@ -124,7 +124,7 @@ class NoJournal:
 
     def begin(self, pending: PendingRecord, token: Token | None = None) -> Token:
         if any(isinstance(change, Change) and change.keep for change in pending.changes):
-            raise JournalFailed(journal="", why="this session keeps no journal")
+            raise JournalFailed(journal="", why="this session has no journal")
         return token or Token(0)
 
     def record(self, record: Record) -> str:  # noqa: ARG002

@@ -52,7 +52,7 @@ class Database:
         run = self.connection.execute
         version = run("PRAGMA user_version").fetchone()[0]
         if version not in (0, VERSION):
-            raise sqlite3.DatabaseError(f"it was written by another version of this program (format {version})")
+            raise sqlite3.DatabaseError(f"it was written by another version of Handrail (format {version})")
         if version == 0:
             run("PRAGMA auto_vacuum = INCREMENTAL")
             run("PRAGMA journal_mode = WAL")

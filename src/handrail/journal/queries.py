@@ -130,7 +130,9 @@ class JournalReader:
             raise JournalFailed(journal=self.path, why=str(error)) from None
         if version != VERSION:
             self.db.close()
-            raise JournalFailed(journal=self.path, why=f"its format is {version}, and {VERSION} is what is known here")
+            raise JournalFailed(
+                journal=self.path, why=f"its format is {version}; this version of Handrail reads {VERSION}"
+            )
 
     def __enter__(self) -> JournalReader:
         return self
@@ -293,38 +295,36 @@ class JournalReader:
         for n, seq, stage, digest in self.db.execute("SELECT n, seq, stage, hash FROM chain ORDER BY n"):
             if stage == "lost":
                 row = self.db.execute("SELECT anchor_n, anchor_hash FROM lost WHERE n = ?", (n,)).fetchone()
-                return BrokenEntry(seq_before + 1, f"the end of the journal was lost or cut off here {_told(row)}")
+                return BrokenEntry(seq_before + 1, f"the end of the journal is missing here {_told(row)}")
             if n != last.n + 1:
                 return BrokenEntry(seq_before + 1, "one or more entries are missing before this one")
             content = hashed_columns(self.db, seq, stage)
             if content[0] is None:
                 return BrokenEntry(seq, "the row is missing")
             if entry_hash(last.hash, n, seq, stage, content) != digest:
-                return BrokenEntry(seq, "the row is not what was written")
+                return BrokenEntry(seq, "the row was changed")
             attempts[seq] = attempts.get(seq, 0) + (not stage.startswith("end"))
             last, seq_before = ChainEntry(n, digest), max(seq, seq_before)
             held = held or (anchor is not None and (n, digest) == (anchor.n, anchor.hash))
         if (last.n, last.hash) != self.db.execute("SELECT n, hash FROM head").fetchone():
             return BrokenEntry(seq_before + 1, "one or more rows are missing at the end")
         if not held:
-            return BrokenEntry(
-                seq_before + 1, "rows that were there are missing at the end (cut off, or lost in a power cut)"
-            )
+            return BrokenEntry(seq_before + 1, "rows are missing at the end (removed, or lost in a power failure)")
         return self._added(attempts)
 
     def _added(self, attempts: dict[int, int]) -> BrokenEntry | None:
         """Rows that nobody has put into the chain."""
         for (seq,) in self.db.execute("SELECT seq FROM calls ORDER BY seq"):
             if seq not in attempts:
-                return BrokenEntry(seq, "the row was added by something else")
+                return BrokenEntry(seq, "the row was added by another program")
         for seq, attempt in self.db.execute("SELECT seq, max(attempt) FROM files GROUP BY seq"):
             if attempt >= attempts.get(seq, 0):
-                return BrokenEntry(seq, "a file was added to the row by something else")
+                return BrokenEntry(seq, "a file was added to the row by another program")
         return None
 
 
 def _told(row: tuple[int, str] | None) -> str:
-    return f"(entry {row[0]} was known to be there)" if row else ""
+    return f"(entry {row[0]} existed)" if row else ""
 
 
 def _call(row: Sequence[Any]) -> CallRow:

@@ -19,12 +19,12 @@ def choose(
         wanted = call if call is not None else since
         found = reader.brief(wanted or "")
         if found is None:
-            raise UnknownCall(f"there is no call {wanted}; `handrail log` lists the calls")
+            raise UnknownCall(f"unknown call {wanted}; `handrail log` lists the calls")
         first, place = found
         return [first] if call is not None else list(reader.changing(first=first.seq, workspace=place))
     if session is not None:
         if not reader.has_session(session):
-            raise UnknownCall(f"there is no session {session}; `handrail log` lists the calls")
+            raise UnknownCall(f"unknown session {session}; `handrail log` lists the calls")
         return list(reader.changing(session=session))
     last = last_change(reader, workspace=workspace)
     if last is None:

@@ -96,7 +96,7 @@ class SqliteJournal:
         big = {digest for digest, one in ready.items() if len(one.data) > self._most()}
         must = any(isinstance(one, Change) and one.keep for one in pending.changes)
         if must and (big or sum(len(one.data) for one in ready.values()) > self.budget):
-            raise JournalFailed(journal=self.path, why="it is larger than what the journal may keep")
+            raise JournalFailed(journal=self.path, why="it is larger than the journal may store")
         with self._database() as db, db.writing() as head:
             if token and token.seq:
                 seq = token.seq

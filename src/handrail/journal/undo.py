@@ -39,7 +39,7 @@ class CannotUndo(RuntimeError):
     """There is no journal, or it cannot be opened, so that nothing can be undone."""
 
     def __init__(self, why: str, journal: str = "") -> None:
-        super().__init__(f"{why}, so nothing can be undone")
+        super().__init__(f"{why}; nothing can be undone")
         self.journal = journal
         """Its path; empty if there is none."""
         self.why = why
@@ -107,7 +107,7 @@ def undo(
     is required and cannot be written, and what a commit raises. Then nothing is changed.
     """
     if sum(one is not None for one in (call, since, session)) > 1:
-        raise ValueError("give call, since or session: only one of them")
+        raise ValueError("give only one of call, since and session")
     with _open_reader(journal) as reader:
         rows = choose(reader, hands.origin.workspace, call, since, session)
         hands.locks.sweep()  # what a killed call has begun is ended first: each file is the old one or the new one
@@ -186,7 +186,7 @@ class _Undo:
                 return link[1]
             found = self.hands.workspace.resolve(path)
             if found.real != path:
-                self.conflicts[path] = "a link leads elsewhere now"
+                self.conflicts[path] = "a link now points to another place"
                 return State("link")
             self.paths[path] = found
             standing = self.hands.workspace.stat(found)
@@ -284,7 +284,7 @@ class _Undo:
         numbers = [row.seq for row in self.rows]
         call = Call(UNDO, {"calls": numbers, "undone": list(whole)})
         accesses = tuple(_touch(change) for change in changes)
-        verdict = Verdict("allow", "undo", "asked for by a person")
+        verdict = Verdict("allow", "undo", "requested by the user")
         changed = {change.path.real for change in changes}
         only_mode = [
             BeforeImage(p, self.stored[p].raw, mode_of(p)) for p in modes if p in self.stored and p not in changed

@@ -87,14 +87,14 @@ def parse(line: bytes) -> Message:
     except ValueError as error:
         raise Fault(PARSE_ERROR, f"the frame is not JSON: {error}") from None
     if isinstance(value, list):
-        raise Fault(INVALID_REQUEST, "a batch is no message of this protocol: send one object a line")
+        raise Fault(INVALID_REQUEST, "this protocol has no batches: send one object per line")
     if not isinstance(value, dict):
         raise Fault(INVALID_REQUEST, "the frame is not an object")
     name = value.get("id")
     if "id" in value and (not isinstance(name, int | str) or isinstance(name, bool)):
         raise Fault(INVALID_REQUEST, "the id is neither a string nor an integer")
     if value.get("jsonrpc") != "2.0":
-        raise Fault(INVALID_REQUEST, 'the message does not say "jsonrpc": "2.0"', id=name)
+        raise Fault(INVALID_REQUEST, 'the message has no "jsonrpc": "2.0"', id=name)
     method = value.get("method")
     if method is None and name is not None and ("result" in value or "error" in value):
         return Message(name, "", {}, value.get("result"), value.get("error"))
@@ -122,17 +122,17 @@ def client_of(params: Mapping[str, Any]) -> Client:
     meta = meta_of(params)
     version, capabilities = meta.get(VERSION_KEY), meta.get(CAPABILITIES_KEY)
     if not isinstance(version, str):
-        raise Fault(INVALID_PARAMS, f"_meta must carry {VERSION_KEY}, a string")
+        raise Fault(INVALID_PARAMS, f"_meta must have {VERSION_KEY}, a string")
     if version not in ENVELOPE:
         data = {"supported": [*ENVELOPE, *HANDSHAKE], "requested": version}
-        raise Fault(UNSUPPORTED_VERSION, f"the protocol version {version[:40]!r} is not spoken here", data)
+        raise Fault(UNSUPPORTED_VERSION, f"the protocol version {version[:40]!r} is not supported", data)
     if not isinstance(capabilities, dict):
-        raise Fault(INVALID_PARAMS, f"_meta must carry {CAPABILITIES_KEY}, an object")
+        raise Fault(INVALID_PARAMS, f"_meta must have {CAPABILITIES_KEY}, an object")
     return Client(version, capabilities, True)
 
 
 def client_from_handshake(params: Mapping[str, Any]) -> Client:
-    """Who sends `initialize`; a version that is not spoken here is answered with the latest that is."""
+    """Who sends `initialize`; a version that is not supported is answered with the latest that is."""
     asked, capabilities = params.get("protocolVersion"), params.get("capabilities", {})
     if not isinstance(asked, str):
         raise Fault(INVALID_PARAMS, "initialize needs protocolVersion, a string")
@@ -171,4 +171,4 @@ def replace_half_characters(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")

@@ -76,7 +76,7 @@ class Sessions:
                 session, held.session = held.session, None
         if session:
             session.close()
-        raise CannotOpen("the server is ending")
+        raise CannotOpen("the server is shutting down")
 
     def close(self) -> None:
         """End what still runs in them."""

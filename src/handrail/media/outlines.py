@@ -19,11 +19,9 @@ def list_symbols_apart(text: str, name: str, start: int = 1, most: int = MOST) -
     frames, end = separate_process.ask("outline", raw, len(raw), LIMITS, file=name, start=start, most=most)
     if not frames:
         why = (
-            f"that took more than {LIMITS.seconds:g} s."
-            if end == "late"
-            else "its grammar ran out of memory or crashed."
+            f"it took more than {LIMITS.seconds:g} s." if end == "late" else "its grammar ran out of memory or crashed."
         )
-        raise NoOutline(path=name, why=f"{why} Use Grep to find your way.")
+        raise NoOutline(path=name, why=f"{why} Use Grep instead.")
     return [Symbol(*symbol) for symbol in frames[0].head["symbols"]]
 
 

@@ -72,7 +72,7 @@ class Approvals:
         left = self._policy.judge(rest) if rest else Verdict("allow")
         if left.decision != "allow":
             return left
-        return Verdict("allow", "approved for this session", "a person has allowed this for the session")
+        return Verdict("allow", "approved for this session", "the user allowed this for the session")
 
     def _consent(self, judged: Judged) -> Consent | None:
         """None if nobody needs to be asked. A person who rewrote the call with an earlier answer is not asked again."""
@@ -92,9 +92,9 @@ class Approvals:
             with naming("approve"):
                 answer = resolve_answer(self._approve(question))
         if not answer.yes:
-            why = "the person who was asked said no" + (f": {answer.reason}" if answer.reason else "")
+            why = "the user refused" + (f": {answer.reason}" if answer.reason else "")
             if judged.cancel and judged.cancel.is_set():
-                why = "the call was cancelled while a person was asked"
+                why = "the call was cancelled while waiting for approval"
             raise Denied(rule=verdict.rule, why=why, source="", allow="")
         if answer.arguments is None:
             with naming("approve"):
@@ -157,7 +157,7 @@ def _require_shown(answer: Answer, shown: Sequence[Proposed]) -> None:
             raise ValueError(f"the answer leaves out hunks of {path!r}, which can only be taken as a whole")
     for path in answer.contents or {}:
         if path not in known or known[path].after is None or (known[path].after and not known[path].text):
-            raise ValueError(f"the answer has another text for {path!r}, which cannot be written otherwise")
+            raise ValueError(f"the answer has another text for {path!r}, which does not accept an edited text")
 
 
 def resolve_answer(answer: bool | Answer | Awaitable[bool | Answer]) -> Answer:

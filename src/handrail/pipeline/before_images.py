@@ -23,9 +23,9 @@ from handrail.tools.notes import NotKept
 from handrail.workspace import Workspace, itself
 
 _NAMED = 20
-_OUTSIDE = "it lies outside of the workspace"
-_NOT_KNOWN = "what it puts there is not known before"
-_NOT_KEPT = "not all of it could be kept"
+_OUTSIDE = "it is outside the workspace"
+_NOT_KNOWN = "its new contents are not known in advance"
+_NOT_KEPT = "not all of it could be saved"
 
 
 def save_before_images(approved: Approved, recorder: Recorder, workspace: Workspace, progress: Progress) -> Approved:

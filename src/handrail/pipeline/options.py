@@ -30,7 +30,7 @@ def check_options(
     A wrong type is found here and not in the first call: there it would look like a fault of Handrail's.
     """
     if policy is not None and (mode is not None or rules):
-        raise ValueError("give either a policy, or a mode and rules: a policy of your own knows neither")
+        raise ValueError("give either a policy, or a mode and rules")
     if policy is not None and (isinstance(policy, type) or not callable(getattr(policy, "judge", None))):
         raise _wrong(
             "policy", "an object with a method judge(accesses) that returns a Verdict, such as AllowAll()", policy

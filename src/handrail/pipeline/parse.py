@@ -72,8 +72,8 @@ def _unknown(name: str, known: list[str]) -> str:
     import difflib  # slow to import, and only needed for mistakes
 
     near = difflib.get_close_matches(name, known, n=1)
-    return f"{escape(name)}: there is no such argument; " + (
-        f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+    return f"{escape(name)}: unknown argument; " + (
+        f"did you mean {near[0]}?" if near else f"the arguments are {', '.join(known)}"
     )
 
 
@@ -99,7 +99,7 @@ def _problem(error: Any, schema: Mapping[str, Any], place: list[str]) -> str:
     if error["type"] == "missing":
         return _missing(schema, place)
     if error["type"] == "extra_forbidden":
-        return "there is no such argument"
+        return "unknown argument"
     got = repr(error["input"])
     message = error["msg"][:1].lower() + error["msg"][1:]
     return f"{message}, got {got if len(got) <= 60 else got[:60] + '...'}"

@@ -82,7 +82,7 @@ def run(approved: Approved, context: ToolContext, services: Services) -> Ran:
     staged, writes = context.staged, judged.written_paths
     for change in staged.changes:
         if change.path.real not in writes:
-            raise AssertionError(f"a change of {change.path.named!r} was staged, but not declared")
+            raise AssertionError(f"a change of {change.path.named!r} was staged but not declared")
     return Ran(approved, outcome, staged)
 
 

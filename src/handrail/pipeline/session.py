@@ -226,7 +226,7 @@ class Session:
         from handrail.journal.undo import CannotUndo, UndoContext, undo
 
         if not isinstance(self.journal, SqliteJournal):
-            raise CannotUndo("this session keeps no journal")
+            raise CannotUndo("this session has no journal")
         saving = Saving(self.settings.durable, self.settings.hard_links)
         context = UndoContext(self.workspace, self._services.locks, saving, self.settings.most_edit_bytes, self.origin)
         return undo(self.journal, context, call=call, since=since, session=session, dry_run=dry_run)
@@ -239,7 +239,7 @@ class Session:
     def set_mode(self, mode: Mode) -> None:
         """Go on in another mode under the same rules; what a person has allowed for the session still holds."""
         if self._has_own_policy:
-            raise TypeError("this session's policy was given by the host, and knows no modes")
+            raise TypeError("this session has its own policy, which has no modes")
         self.policy = self._rule_policy(mode)
         self._services.approvals.follow(self.policy)
         self._services.search.follow(self.policy)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from handrail.policy.files import PolicyError, approved_file, parse
 from handrail.policy.rules import Rule, from_line
 
-_HEAD = "# Rules that were approved for good when handrail asked. Take a line out to be asked again.\nrules = [\n"
+_HEAD = "# Rules saved by the answer `always`. Remove a line to be asked again.\nrules = [\n"
 
 
 def remember(lines: Sequence[str], environ: Mapping[str, str], place: str) -> str:
@@ -33,7 +33,7 @@ def remember(lines: Sequence[str], environ: Mapping[str, str], place: str) -> st
     except UnicodeError:
         raise PolicyError(f"{path}: not UTF-8; save it as UTF-8, or remove it") from None
     except OSError as error:
-        raise PolicyError(f"{path}: the rule cannot be written down: {error.strerror}") from None
+        raise PolicyError(f"{path}: the rule cannot be saved: {error.strerror}") from None
     return path
 
 
@@ -62,7 +62,7 @@ def _add(lines: Sequence[str], path: str, place: str) -> None:
     after = parse(text, path, "user").rules
     # What is not read back as the very rules that were meant must not be written.
     if [_meant(rule) for rule in after] != [_meant(rule) for rule in (*before, *new.values())]:
-        raise PolicyError(f"{path}: it is not as this program leaves it, so no rule can be added; see `rules = [`")
+        raise PolicyError(f"{path}: its format was changed, so no rule can be added; restore the list `rules = [`")
     beside = f"{path}.{os.getpid()}"
     with open(beside, "w", encoding="utf-8") as file:
         file.write(text)

@@ -70,9 +70,9 @@ def _empty(rule: Rule, root: str, home: str) -> str:
 
 def _uncounted(rule: Rule, locked: bool) -> str:
     if rule.tier == "allow" and locked and not rule.locked:
-        return "the system's file is locked: no other file loosens anything"
+        return "the system file is locked: other files cannot allow more"
     if rule.tier == "allow" and not rule.loosens:
-        return "the file is not trusted; `handrail policy trust` makes it count"
+        return "the file is not trusted; run `handrail policy trust`"
     return ""
 
 
@@ -87,8 +87,8 @@ def _built_in(rule: Rule, built_in: BuiltInPaths, root: str, home: str) -> str:
         if guard is None or (guard.tier == "deny" and rule.exact):
             return ""
         names.add(guard.text)
-    hint = "; spell out the name of the file" if names == {"secrets"} else ""
-    return f"the built-in guard of {' and '.join(sorted(names))} stands before it{hint}"
+    hint = "; write the full name of the file" if names == {"secrets"} else ""
+    return f"the built-in rule for {' and '.join(sorted(names))} comes first{hint}"
 
 
 def _samples(rule: Rule, root: str, home: str) -> list[str]:

@@ -77,10 +77,10 @@ def parse_pattern(text: str) -> CommandPattern:
         return CommandPattern(tuple(written.split(" ")), is_open)
     words = plain_words(parse_command(written), wrapped=True)
     if is_open and not body.strip():
-        raise BadCommandPattern("it names no command; leave the pattern out to speak of all commands")
+        raise BadCommandPattern("the pattern has no command; leave it out to match all commands")
     if words is None and "*" in written:
         first = text.partition("*")[0].strip()
-        raise BadCommandPattern(f"`*` can only be the last word, and stands for any further words: `{first} *`")
+        raise BadCommandPattern(f"`*` must be the last word and matches any further words: `{first} *`")
     if words is None:
         raise BadCommandPattern("it must be one command of fixed words, such as `git diff *`")
     return CommandPattern(words, is_open)

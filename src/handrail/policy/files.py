@@ -99,9 +99,11 @@ def trust(root: str, state: str, sha256: str) -> PolicyFile:
     path = os.path.join(os.path.realpath(root), PROJECT)
     file = _file("project", path, root, state, 0)
     if file is None:
-        raise PolicyError(f"{escape(path)}: there is no such file; nothing needs to be trusted")
+        raise PolicyError(f"{escape(path)}: no such file; there is nothing to trust")
     if file.sha256 != sha256.lower():
-        raise PolicyError(f"{escape(path)}: it is not what was looked at, its SHA-256 is {file.sha256}; look again")
+        raise PolicyError(
+            f"{escape(path)}: it is not the reviewed version: its SHA-256 is {file.sha256}; review it again"
+        )
     place = _trust_place(path, state)
     os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
     beside = f"{place}.{os.getpid()}"
@@ -141,14 +143,16 @@ def _read(path: str, owner: int | None) -> bytes | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise PolicyError(f"{escape(path)}: cannot be read: {error.strerror}; no session without its rules") from None
+        raise PolicyError(
+            f"{escape(path)}: cannot be read: {error.strerror}; no session is opened without its rules"
+        ) from None
     with open(fd, "rb") as file:
         found = os.fstat(fd)
         if stat.S_IFMT(found.st_mode) not in (stat.S_IFREG, stat.S_IFCHR):  # /dev/null will do
-            raise PolicyError(f"{escape(path)}: not a file; rules are a TOML file, or none")
+            raise PolicyError(f"{escape(path)}: not a file; rules must be in a TOML file")
         if owner is not None and (found.st_uid != owner or found.st_mode & 0o022):
             hint = f"`chown root {escape(path)} && chmod 644 {escape(path)}`"
-            raise PolicyError(f"{escape(path)}: others than root could change it; {hint}")
+            raise PolicyError(f"{escape(path)}: users other than root can change it; {hint}")
         raw = file.read(_MOST_BYTES + 1)
     if len(raw) > _MOST_BYTES:
         raise PolicyError(f"{escape(path)}: more than {_MOST_BYTES >> 20} MB; rules are a few lines of TOML")
@@ -178,9 +182,9 @@ class _Reader:
         known = ["rules", "permissions", *(["locked"] if self._origin == "system" else [])]
         for key in table:
             if key == "locked" and key not in known:
-                raise self.wrong((key,), f"only the system's file, {SYSTEM}, can be locked; leave it out")
+                raise self.wrong((key,), f"only the system file {SYSTEM} can be locked; leave it out")
             if key not in known:
-                raise self.wrong((key,), f"there is no such key; known are {', '.join(known)}")
+                raise self.wrong((key,), f"unknown key; the keys are {', '.join(known)}")
         locked = table.get("locked", False)
         if not isinstance(locked, bool):
             raise self.wrong(("locked",), "must be true or false")
@@ -193,7 +197,7 @@ class _Reader:
         found: list[Rule] = []
         for tier in table:
             if tier not in ("allow", "ask", "deny"):
-                raise self.wrong(("permissions", tier), "there is no such list; known are allow, ask and deny")
+                raise self.wrong(("permissions", tier), "unknown list; the lists are allow, ask and deny")
             for number, line in enumerate(self._list(table, ("permissions", tier))):
                 key = ("permissions", tier, number)
                 if not isinstance(line, str):

@@ -193,7 +193,7 @@ class RulePolicy:
         if found.decision != "deny" and (access.glob or access.below):
             found = stricter(found, self._reached(access))
         if self.mode == "deny-asks" and found.decision == "ask":
-            return Verdict("deny", found.rule, f"{found.why}; nobody is asked in this mode", found.source, found.allow)
+            return Verdict("deny", found.rule, f"{found.why}; this mode does not ask", found.source, found.allow)
         return found
 
     def _file(self, access: Access) -> Verdict:
@@ -239,7 +239,7 @@ class RulePolicy:
                 break
         if worst is not _ALLOWED or whole:
             return worst
-        why = f"{escape(access.target)} comes to more than {self._reach.most} files: a secret may be among them"
+        why = f"{escape(access.target)} matches more than {self._reach.most} files: a secret may be among them"
         return Verdict("ask", "hidden files", why)
 
     def _changed_below(self, access: Access, directory: str) -> tuple[bool, Verdict | None]:
@@ -324,7 +324,7 @@ class RulePolicy:
         if guard:
             return Verdict("ask", guard.text, f"{escape(access.target)}: {guard.why}")
         if action == "delete" and any(is_within(path, root) for root in self._roots):
-            return Verdict("ask", "workspace", f"{escape(access.target)} is the workspace itself, or holds it")
+            return Verdict("ask", "workspace", f"{escape(access.target)} is the workspace itself, or contains it")
         return None
 
     def _as_named(self, access: Access) -> Access | None:
@@ -388,8 +388,8 @@ class RulePolicy:
         why = WHY[what].format(target=escape(access.target), doubt=access.doubt)
         idle = self._idle.find(access) if not access.doubt else None
         if idle:
-            hint = "a locked system file stands above it" if self._locked else "run `handrail policy trust` to count it"
-            why += f"; {idle.source} would allow it, but does not count: {hint}"
+            hint = "the system file is locked" if self._locked else "run `handrail policy trust`"
+            why += f"; {idle.source} would allow it, but is not in effect: {hint}"
         return Verdict(decision, f"mode {self.mode}: {what}", why, "", self._line(access))
 
     def _line(self, access: Access) -> str:

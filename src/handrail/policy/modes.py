@@ -32,6 +32,6 @@ def load_defaults() -> dict[str, Any]:
 def defaults(mode: Mode) -> Defaults:
     """The defaults of a mode; raises `ValueError` for one that does not exist."""
     if mode not in MODES:
-        raise ValueError(f"there is no mode {mode!r}; the modes are {', '.join(MODES)}")
+        raise ValueError(f"unknown mode {mode!r}; the modes are {', '.join(MODES)}")
     table = dict(load_defaults()["modes"][mode])
     return Defaults(tiers=table, fixed=bool(table.pop("fixed", False)))

@@ -37,11 +37,11 @@ _NAMES = (
 """What Handrail keeps in its state directory, for a workspace that lies inside of that."""
 _RULE = "Handrail's own files"
 _COMMANDS: dict[tuple[str, ...], str] = {
-    ("approve",): "only a person answers what Handrail asks",
-    ("policy", "trust"): "only a person trusts a project's policy",
+    ("approve",): "only the user may answer Handrail's questions",
+    ("policy", "trust"): "only the user may trust a project's policy",
 }
 _ASKED: dict[tuple[str, ...], str] = {
-    ("undo",): "it takes back calls that were made before",
+    ("undo",): "it undoes earlier calls",
     ("mcp", "install"): "it changes the configuration of other agents",
     ("mcp", "uninstall"): "it changes the configuration of other agents",
 }
@@ -106,11 +106,11 @@ class OwnFiles:
         for place in (*self.state, *(self.config if access.by_command else ())):
             if is_within(place, path) or (access.glob and _matches(path, place)):
                 return Verdict(
-                    "deny", _RULE, f"{escape(access.target)} is Handrail's own, and not for tools or commands"
+                    "deny", _RULE, f"{escape(access.target)} belongs to Handrail; tools and commands may not use it"
                 )
             if access.below and is_within(path, place):
                 if access.action != "read":
-                    return Verdict("deny", _RULE, f"{escape(access.target)} holds Handrail's own files")
+                    return Verdict("deny", _RULE, f"{escape(access.target)} contains Handrail's own files")
                 if access.sees != "names" and not hidden():
                     return Verdict(
                         "ask", _RULE, f"{escape(access.target)} would be read with Handrail's own files in it"
@@ -123,7 +123,7 @@ class OwnFiles:
             return said
         text = _SEPARATORS.sub("/", access.target.replace(self.kept, ""))
         if any(name in text for name in self.names) and not hidden():
-            return Verdict("ask", _RULE, "it names a place where Handrail keeps its own files")
+            return Verdict("ask", _RULE, "it names a directory with Handrail's own files")
         return said
 
 

@@ -13,17 +13,17 @@ WHY = {
     "read": "{target} would be read",
     "write": "{target} would be changed",
     "delete": "{target} would be deleted",
-    "outside": "{target} is outside of the workspace, and a command would change it",
-    "temporary": "{target} is outside of the workspace, and a command would change it",
+    "outside": "{target} is outside the workspace, and a command would change it",
+    "temporary": "{target} is outside the workspace, and a command would change it",
     "read_only": "`{target}` would be run",
     "ordinary": "`{target}` would be run",
-    "destructive": "`{target}` destroys what cannot be brought back, or takes rights",
-    "doubt": "it cannot be proven what `{target}` does: {doubt}",
+    "destructive": "`{target}` destroys data for good or raises its privileges",
+    "doubt": "the effects of `{target}` are not known: {doubt}",
     "unproven read": "`{target}` reads files whose names are computed: a secret may be among them",
     "unproven write": "`{target}` changes files whose names are computed",
     "unproven delete": "`{target}` may delete files whose names are computed",
-    "unproven destroy": "`{target}` destroys what cannot be brought back if its computed words say so",
-    "network": "{target} would be reached over the network",
+    "unproven destroy": "`{target}` may destroy data for good, depending on its computed words",
+    "network": "{target} would be contacted over the network",
     "call": "the tool {target} would be called",
 }
 
@@ -34,7 +34,7 @@ def stricter(one: Verdict, other: Verdict | None) -> Verdict:
 
 
 def describe_rule(rule: Rule, access: Access) -> Verdict:
-    why = rule.why or f"{escape(access.target)}: a rule says so ({rule.text})"
+    why = rule.why or f"{escape(access.target)}: matches the rule {rule.text}"
     return Verdict(rule.tier, rule.text, why, rule.source)
 
 

@@ -95,8 +95,8 @@ def from_table(table: Mapping[str, Any]) -> Rule:
     for key in table:
         if key not in _KEYS:
             near = get_close_matches(key, _KEYS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(_KEYS)}"
-            raise BadRule(f"there is no such key; {hint}", key)
+            hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(_KEYS)}"
+            raise BadRule(f"unknown key; {hint}", key)
     if "rule" in table:
         return _in_line(table)
     actions = _actions(table)
@@ -120,7 +120,7 @@ def from_table(table: Mapping[str, Any]) -> Rule:
     )
     rule = replace(rule, place=_place(table, actions))
     if any(examples) and not (paths or command):
-        raise BadRule("examples need a path or a command that they are examples of", "match")
+        raise BadRule("examples need a path or a command in the same rule", "match")
     return rule
 
 
@@ -128,7 +128,7 @@ def _in_line(table: Mapping[str, Any]) -> Rule:
     """A rule in one line with more to it: `{rule = "allow Bash(make)", in = "/srv/project"}`."""
     more = [key for key in table if key not in ("rule", "in", "why")]
     if more:
-        raise BadRule("beside `rule` there can only be `in` and `why`", more[0])
+        raise BadRule("only `in` and `why` are allowed beside `rule`", more[0])
     rule = from_line(_text(table, "rule"), project=False)
     return replace(rule, why=_text(table, "why"), place=_place(table, rule.actions))
 
@@ -138,7 +138,7 @@ def _place(table: Mapping[str, Any], actions: frozenset[Action]) -> str:
     if place and not place.startswith("/"):
         raise BadRule("must be an absolute path", "in")
     if place and actions != {"run"}:
-        raise BadRule("it goes with run alone: where a command is run; files go with path", "in")
+        raise BadRule("only for run: the directory of the command; use path for files", "in")
     return place.rstrip("/") or place
 
 
@@ -152,17 +152,17 @@ def from_line(line: str, tier: str = "", *, project: bool = True) -> Rule:
         found = _LINE.fullmatch(line)
         tier, call = (found[1], found[2]) if found else ("", call)
     if tier not in get_args(Decision):
-        raise BadRule(f'"{escape(line)}" must begin with allow, ask or deny: such as "deny Read(.env)"')
+        raise BadRule(f'"{escape(line)}" must start with allow, ask or deny, such as "deny Read(.env)"')
     found = _TOOL.fullmatch(call)
     if not found:
         raise BadRule(f'"{escape(call)}" is not of the form Tool(pattern): such as "Read(.env)"')
     tool, inner = found[1], found[2]
     if tool not in _TOOLS:
         near = get_close_matches(tool, _TOOLS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(_TOOLS)}"
-        raise BadRule(f"there are no rules for {escape(tool)}; {hint}")
+        hint = f"did you mean {near[0]}?" if near else f"the names are {', '.join(_TOOLS)}"
+        raise BadRule(f"unknown tool {escape(tool)}; {hint}")
     if inner is not None and not inner.strip():
-        raise BadRule(f"the pattern is empty; write {tool} without brackets to speak of all")
+        raise BadRule(f"the pattern is empty; write {tool} without parentheses to match everything")
     decision = cast("Decision", tier)
     text = escape(f"{tier} {call}")
     if tool == "Bash":
@@ -209,11 +209,11 @@ def _fits(actions: frozenset[Action], paths: Sequence[PathPattern], command: str
     """Whether the resource is one that the actions can be done to."""
     files = actions & frozenset(FILE_ACTIONS)
     if paths and files != actions:
-        raise BadRule("a path goes with read, write and delete; run goes with command, network with host", "path")
+        raise BadRule("path is for read, write and delete; use command for run, host for network", "path")
     if command and actions != {"run"}:
-        raise BadRule("a command goes with run alone; files go with path", "command")
+        raise BadRule("command is only for run; use path for files", "command")
     if host and actions != {"network"}:
-        raise BadRule("a host goes with network alone; files go with path", "host")
+        raise BadRule("host is only for network; use path for files", "host")
     if tool and actions != {"call"}:
         raise BadRule("a tool goes with call alone; files go with path", "tool")
 
@@ -226,10 +226,10 @@ def _path(text: str) -> PathPattern:
     if body.startswith("~") and not body.startswith("~/"):
         raise BadRule(f"{escape(text)}: `~` means your own home, as in ~/{escape(body[1:])}", "path")
     if body.startswith("../") or "/../" in body or body.endswith("/.."):
-        raise BadRule(f"{escape(text)}: `..` is not understood here; write the absolute path", "path")
+        raise BadRule(f"{escape(text)}: `..` is not allowed; write the absolute path", "path")
     pattern = PathPattern(body, except_)
     if body.strip("/~.") == "":
-        raise BadRule(f"{escape(text)} names nothing; write ** for everything in the workspace", "path")
+        raise BadRule(f"{escape(text)} matches nothing; write ** for everything in the workspace", "path")
     _glob(body, "path")
     return pattern
 
@@ -251,7 +251,7 @@ def _command(text: str, key: str | None = None) -> CommandPattern:
 def _text(table: Mapping[str, Any], key: str) -> str:
     value = table.get(key, "")
     if not isinstance(value, str) or (key in table and not value.strip()):
-        raise BadRule("must be a text that is not empty", key)
+        raise BadRule("must be a string that is not empty", key)
     return value
 
 
@@ -260,7 +260,7 @@ def _texts(table: Mapping[str, Any], key: str) -> list[str]:
     values = [value] if isinstance(value, str) else value
     good = isinstance(values, list) and all(isinstance(one, str) and one.strip() for one in values)
     if not good or (key in table and not values):
-        raise BadRule("must be a text, or a list of texts, none of them empty", key)
+        raise BadRule("must be a string or a list of strings, none of them empty", key)
     return cast("list[str]", values)
 
 
@@ -275,7 +275,7 @@ def failing_example(rule: Rule, root: str, home: str) -> tuple[str, str] | None:
                 else rule.speaks_of_command(parse_command(example), rule.place)
             )
             if spoken != wanted:
-                return f"{escape(example)} is {'not ' if wanted else ''}matched; mend the rule or the example", key
+                return f"{escape(example)} is {'not ' if wanted else ''}matched; fix the rule or the example", key
     return None
 
 

@@ -340,7 +340,7 @@ def _compiled(query: Query) -> regex.Pattern[str]:
     if checked is None:
         return regex.compile(regex.escape(query.pattern), flags)
     if checked.lacking:
-        raise bad_pattern(query.pattern, f"{checked.lacking} need ripgrep, which is not there")
+        raise bad_pattern(query.pattern, f"{checked.lacking} need ripgrep, which is not installed")
     try:
         return regex.compile("(?-f)" + checked.text, flags)
     except (regex.error, OverflowError, RecursionError) as error:

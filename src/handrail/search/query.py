@@ -54,11 +54,9 @@ class Query:
     def regex(self) -> TranslatedPattern | None:
         """The pattern, checked; None if it is plain text. Raises `BadPattern`."""
         if "\0" in self.pattern:
-            raise bad_pattern(self.pattern, "it holds a NUL character", self.pattern.index("\0") + 1)
+            raise bad_pattern(self.pattern, "it contains a NUL character", self.pattern.index("\0") + 1)
         if len(self.pattern) > MOST_CHARS:
-            raise bad_pattern(
-                self.pattern, f"it has {len(self.pattern)} characters, and at most {MOST_CHARS} are searched"
-            )
+            raise bad_pattern(self.pattern, f"it has {len(self.pattern)} characters; at most {MOST_CHARS} are allowed")
         if not self.literal:
             return translate(self.pattern, self.multiline)
         if "\n" in self.pattern and not self.multiline:

@@ -23,7 +23,7 @@ _PUNCTUATION = set("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ ")
 _MOST_REPEATS = 1000
 
 
-LINE_BREAK = "a line break is not found line by line"
+LINE_BREAK = "a line break cannot match within one line"
 _AROUND = 40
 
 
@@ -125,7 +125,7 @@ class _PatternParser:
             raise self.fail("repetition quantifier expects a valid decimal" if closed else "unclosed repetition")
         low, comma, high = found.groups()
         if high is not None and int(high) < int(low):
-            raise self.fail("the repetition is the wrong way round")
+            raise self.fail("the bounds of the repetition are reversed")
         if self.repeats * max(int(high or low), 1) > _MOST_REPEATS**2:
             raise self.fail("too many repetitions")
         self.repeats *= max(int(high or low), 1)
@@ -200,7 +200,7 @@ class _PatternParser:
         except ValueError:
             code = -1
         if not 0 <= code <= 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-            raise self.fail("this is no character in hexadecimal", at)
+            raise self.fail("this is not a hexadecimal character code", at)
         if code == 10 and not self.multiline:
             raise self.fail(LINE_BREAK, at)
         return re.escape(chr(code))

@@ -85,7 +85,7 @@ class Settings:
             try:
                 codecs.lookup(self.legacy_encoding)
             except LookupError:
-                raise ValueError(f"legacy_encoding: there is no encoding {self.legacy_encoding!r}") from None
+                raise ValueError(f"legacy_encoding: unknown encoding {self.legacy_encoding!r}") from None
         for pattern in self.redact_patterns:
             try:
                 re.compile(pattern)

@@ -80,7 +80,7 @@ def load(environ: Mapping[str, str]) -> Config:
 def _read(path: str) -> bytes | None:
     try:
         if stat.S_IFMT(os.stat(path).st_mode) not in (stat.S_IFREG, stat.S_IFCHR):  # /dev/null will do
-            raise ConfigError(f"{escape(path)}: not a file; name a TOML file, or none")
+            raise ConfigError(f"{escape(path)}: not a file; it must be a TOML file")
         with open(path, "rb") as file:
             raw = file.read(_MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
@@ -114,8 +114,8 @@ class _Checked:
         for key in table:
             if key not in known:
                 near = difflib.get_close_matches(key, known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-                raise self.wrong(above + key, f"there is no such key; {hint}")
+                hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(known)}"
+                raise self.wrong(above + key, f"unknown key; {hint}")
 
     def _fields(self, name: str, above: Mapping[str, Any], wanted: type[Settings | AgentSettings]) -> dict[str, Any]:
         """A table whose keys are the fields of a class."""
@@ -134,11 +134,11 @@ class _Checked:
             return self._number(key, value, wanted)
         elif get_origin(wanted) is tuple:
             if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-                raise self.wrong(key, f"must be a list of texts that are not empty, not {_kind(value)}")
+                raise self.wrong(key, f"must be a list of non-empty strings, not {_kind(value)}")
             return tuple(self._listed(key, item) for item in value)
         elif wanted is str:
             if not isinstance(value, str) or not value:
-                raise self.wrong(key, f"must be a text that is not empty, not {_kind(value)}")
+                raise self.wrong(key, f"must be a non-empty string, not {_kind(value)}")
             if key == "settings.legacy_encoding":
                 return self._encoding(key, value)
             return self._path_of(key, value) if key == "settings.state" else value
@@ -158,9 +158,7 @@ class _Checked:
         try:
             "".encode(value)
         except (LookupError, ValueError):
-            raise self.wrong(
-                key, f"Python knows no encoding {_kind(value)}; such as cp1252, gbk or shift_jis"
-            ) from None
+            raise self.wrong(key, f"Python has no encoding {_kind(value)}; such as cp1252, gbk or shift_jis") from None
         return value
 
     def _listed(self, key: str, value: str) -> str:

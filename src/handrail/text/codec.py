@@ -208,7 +208,7 @@ def detect_encoding(raw: bytes, legacy: str | None = None, whole: bool = True) -
             return found
         raise BinaryFile(why=f"it starts with a {found.name} mark, but is not {found.name}")
     if b"\0" in raw[:SNIFFED]:
-        raise BinaryFile(why="it holds NUL bytes")
+        raise BinaryFile(why="it contains NUL bytes")
     if found:
         return found if _is_valid(raw, "utf-8", whole) else Codec("utf-8", bom=found.bom, stray=True)
     if raw.isascii() or _is_valid(raw, "utf-8", whole):

@@ -130,7 +130,7 @@ def expand_braces(pattern: str) -> list[str]:
     waiting = [pattern]
     while waiting:
         if len(waiting) + len(done) > _MOST:
-            raise BadGlob(f"it stands for more than {_MOST} patterns")
+            raise BadGlob(f"it expands to more than {_MOST} patterns")
         current = waiting.pop()
         found = _find_brace(current)
         if found is None:
@@ -168,10 +168,10 @@ def _find_brace(pattern: str) -> tuple[int, int, list[int]] | None:
 
 def _split_names(pattern: str) -> list[str]:
     if "\0" in pattern:
-        raise BadGlob("it holds a NUL character")
+        raise BadGlob("it contains a NUL character")
     names = [name for name in pattern.split("/") if name not in ("", ".")]
     if ".." in names:
-        raise BadGlob("`..` leads out of the directory that is searched; give that directory as path")
+        raise BadGlob("`..` leaves the searched directory; set path to the other directory")
     if not names:
         raise BadGlob("it is empty")
     return names

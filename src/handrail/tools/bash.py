@@ -67,12 +67,12 @@ def _not_empty(command: str) -> str:
 
 class Args(Arguments):
     command: Annotated[
-        str, BeforeValidator(_joined), AfterValidator(_not_empty), Field(description="What bash is to run")
+        str, BeforeValidator(_joined), AfterValidator(_not_empty), Field(description="The command to run")
     ]
-    workdir: Annotated[str, Field(min_length=1, description="Where to run it")] = "."
+    workdir: Annotated[str, Field(min_length=1, description="The directory to run in")] = "."
     timeout: Annotated[float | None, Field(gt=0, description="Seconds")] = None
-    background: Annotated[bool, Field(description="Return at once; read it with BashOutput")] = False
-    keep: Annotated[bool, Field(description="After timeout, go on in background")] = False
+    background: Annotated[bool, Field(description="Return at once; read output with BashOutput")] = False
+    keep: Annotated[bool, Field(description="After timeout, continue in background")] = False
 
     @cached_property
     def patch(self) -> PatchCall | None:
@@ -278,7 +278,7 @@ def _number(seconds: float) -> float | int:
 def _require_harmless(command: str) -> Script:
     """The command, read. What is refused everywhere, and what is no command at all, raises."""
     if "\0" in command:
-        raise BadCommand(why="it holds a NUL character", line=None, near=None)
+        raise BadCommand(why="it contains a NUL character", line=None, near=None)
     if not command.strip():
         raise BadCommand(why="it is empty", line=None, near=None)
     script = parse_script(command)

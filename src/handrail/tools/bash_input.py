@@ -16,8 +16,8 @@ from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, T
 
 class Args(Arguments):
     job: Annotated[str, Field(description="The job")]
-    text: Annotated[str, Field(description="What to send; a line ends with a newline")] = ""
-    close: Annotated[bool, Field(description="Then end the input")] = False
+    text: Annotated[str, Field(description="The text to send; end a line with a newline")] = ""
+    close: Annotated[bool, Field(description="Then close stdin")] = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,9 @@ _PAUSE = 0.05
 
 class Args(Arguments):
     job: Annotated[str | None, Field(description="The job")] = None
-    filter: Annotated[str | None, Field(description="Regex for lines")] = None
+    filter: Annotated[str | None, Field(description="Only lines that match this regex")] = None
     all: Annotated[bool, Field(description="From the beginning")] = False
-    wait: Annotated[float, Field(ge=0, le=60, description="Seconds to wait for the end")] = 0
+    wait: Annotated[float, Field(ge=0, le=60, description="Seconds to wait for its end")] = 0
 
 
 @dataclass(frozen=True, slots=True)

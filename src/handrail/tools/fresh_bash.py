@@ -21,15 +21,15 @@ _LASTING = ("cd", "pushd", "popd", "export", "source", ".", "alias", "declare", 
 
 
 class Args(Arguments):
-    command: Annotated[str | None, Field(min_length=1, description="What bash is to run")] = None
-    restart: Annotated[bool, Field(description="Only say that there is nothing to restart")] = False
-    timeout: Annotated[float | None, Field(ge=0, description="Seconds that it may take; 0: as usual")] = None
+    command: Annotated[str | None, Field(min_length=1, description="The command to run")] = None
+    restart: Annotated[bool, Field(description="Does nothing: there is nothing to restart")] = False
+    timeout: Annotated[float | None, Field(ge=0, description="Seconds; 0 is the default")] = None
 
     @cached_property
     def bash(self) -> bash.Args:
         """The arguments for Bash; raises `BadArguments` without a command."""
         if self.command is None:
-            raise BadArguments(problems="- command: missing; give what bash is to run")
+            raise BadArguments(problems="- command: missing; give the command to run")
         return bash.Args(command=self.command, timeout=self.timeout or None)
 
 

@@ -25,11 +25,11 @@ _KEPT = 20_000
 
 class Args(Arguments):
     pattern: Annotated[str, Field(min_length=1, max_length=4096, description="Such as **/*.py or src/*.{ts,tsx}")]
-    path: Annotated[str, Field(description="Where the pattern starts")] = "."
-    limit: Annotated[int | None, Field(ge=1, description="Most paths")] = None
+    path: Annotated[str, Field(description="Directory to search")] = "."
+    limit: Annotated[int | None, Field(ge=1, description="Maximum number of paths")] = None
     offset: Annotated[int, Field(ge=0, description="Paths to skip")] = 0
-    include_hidden: Annotated[bool, Field(description="Dot files too")] = False
-    include_ignored: Annotated[bool, Field(description="Ignored ones too")] = False
+    include_hidden: Annotated[bool, Field(description="Include dot files")] = False
+    include_ignored: Annotated[bool, Field(description="Include ignored files")] = False
     ignore_case: Annotated[bool, Field(hidden=True)] = False
     """Only for dialects that have such a switch."""
 

@@ -22,22 +22,22 @@ _MOST_CONTEXT = 100
 class Args(Arguments):
     pattern: Annotated[str, Field(min_length=1, description="Regular expression")]
     path: Annotated[Reads, Field(description="File or directory")] = "."
-    literal: Annotated[bool, Field(description="Take it as plain text")] = False
+    literal: Annotated[bool, Field(description="Pattern is plain text")] = False
     glob: Annotated[str | None, Field(min_length=1, description="Such as *.py or !*.min.js")] = None
     type: Annotated[str | None, Field(min_length=1, description="Such as py or ts")] = None
     output_mode: Annotated[
         Literal["files_with_matches", "content", "count"], Field(description="Paths, path:line:text, or lines per file")
     ] = "files_with_matches"
-    ignore_case: Annotated[bool, Field(description="A is a")] = False
-    multiline: Annotated[bool, Field(description="Across lines; . matches line breaks")] = False
-    context: Annotated[int | None, Field(ge=0, description="Lines around it")] = None
+    ignore_case: Annotated[bool, Field(description="Ignore case")] = False
+    multiline: Annotated[bool, Field(description="Match across lines; . matches line breaks")] = False
+    context: Annotated[int | None, Field(ge=0, description="Lines around each match")] = None
     before: Annotated[int | None, Field(ge=0, description="Lines before")] = None
     after: Annotated[int | None, Field(ge=0, description="Lines after")] = None
-    head_limit: Annotated[int | None, Field(ge=1, description="Most results")] = None
+    head_limit: Annotated[int | None, Field(ge=1, description="Maximum number of results")] = None
     offset: Annotated[int, Field(ge=0, description="Results to skip")] = 0
     sort: Annotated[Literal["newest", "path"] | None, Field(description="File order")] = None
-    include_hidden: Annotated[bool, Field(description="Dot files too")] = False
-    include_ignored: Annotated[bool, Field(description="Ignored ones too")] = False
+    include_hidden: Annotated[bool, Field(description="Include dot files")] = False
+    include_ignored: Annotated[bool, Field(description="Include ignored files")] = False
     line_numbers: Annotated[bool, Field(hidden=True)] = True
     """Only for dialects that have such a switch."""
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 class Args(Arguments):
     source_path: Annotated[str, Field(description="The file or directory to move")]
-    target_path: Annotated[str, Field(description="Its new path in full, name included; nothing may stand there")]
+    target_path: Annotated[str, Field(description="Its complete new path, including the name; it must not exist")]
 
 
 @dataclass(frozen=True, slots=True)

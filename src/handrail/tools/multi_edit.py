@@ -25,14 +25,16 @@ def _list(value: object) -> object:
 
 class One(Arguments):
     old_string: Annotated[str, Field(description="The text to replace")]
-    new_string: Annotated[str, Field(description="The text to put there")]
+    new_string: Annotated[str, Field(description="The new text")]
     replace_all: Annotated[bool, Field(description="Replace every occurrence")] = False
 
 
 class Args(Arguments):
     file_path: Annotated[Writes, Field(description="The file to change")]
     edits: Annotated[
-        list[One], BeforeValidator(_list), Field(min_length=1, description="Edits, each made on the result of the last")
+        list[One],
+        BeforeValidator(_list),
+        Field(min_length=1, description="Edits, each applied to the result of the last"),
     ]
 
 

@@ -44,7 +44,7 @@ def _fits_the_mode(value: str | None, info: Any) -> str | None:
     if mode and value is None and info.field_name in needed[mode]:
         raise PydanticKnownError("missing")
     if mode == "delete" and value and info.field_name == "new_source":
-        raise PydanticCustomError("unused", "delete takes no source; leave it out, or use another edit_mode")
+        raise PydanticCustomError("unused", "edit_mode delete takes no source; leave it out, or use another edit_mode")
     return value
 
 
@@ -56,7 +56,7 @@ class Args(Arguments):
     notebook_path: Annotated[Writes, Field(description="The notebook (.ipynb) to change")]
     edit_mode: Annotated[
         Literal["replace", "insert", "delete"],
-        Field(description="replace the source of the cell, insert a new cell behind it, or delete it"),
+        Field(description="replace the source of the cell, insert a new cell after it, or delete it"),
     ] = "replace"
     cell_id: Annotated[
         str | None,
@@ -64,7 +64,7 @@ class Args(Arguments):
         _CHECK_MODE,
         Field(
             validate_default=True,
-            description="The id of the cell, or cell-N for the N-th one, from 0; without it insert is at the beginning",
+            description="The id of the cell, or cell-N for the N-th cell, from 0; without it, insert at the beginning",
         ),
     ] = None
     new_source: Annotated[
@@ -75,7 +75,10 @@ class Args(Arguments):
     cell_type: Annotated[
         Literal["code", "markdown", "raw"] | None,
         _CHECK_MODE,
-        Field(validate_default=True, description="The kind of cell: needed for insert; on replace it may change it"),
+        Field(
+            validate_default=True,
+            description="The type of the cell: required for insert; with replace it changes the type",
+        ),
     ] = None
 
 

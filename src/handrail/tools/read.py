@@ -19,10 +19,10 @@ from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Templ
 class Args(Arguments):
     file_path: Annotated[Reads, Field(description="The file to read")]
     offset: Annotated[int | None, Field(description="First line, from 1; negative counts from the end")] = None
-    limit: Annotated[int | None, Field(ge=1, description="Most lines")] = None
-    column: Annotated[int, Field(ge=1, description="First character, in a cut line")] = 1
-    pages: Annotated[str | None, Field(description="Of a PDF, such as 1-5")] = None
-    outline: Annotated[bool, Field(description="Only the symbols")] = False
+    limit: Annotated[int | None, Field(ge=1, description="Maximum number of lines")] = None
+    column: Annotated[int, Field(ge=1, description="First character, to continue a cut line")] = 1
+    pages: Annotated[str | None, Field(description="Pages of a PDF, such as 1-5")] = None
+    outline: Annotated[bool, Field(description="Only list the symbols")] = False
     last: Annotated[int | None, Field(ge=1, hidden=True)] = None
     """The last line that is wanted; only for dialects that say where to stop and not how much to read."""
 
@@ -106,7 +106,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
 def open_file(args: Args, ctx: Context[object]) -> tuple[TextFile, FileFacts]:
     """The file of a call, and the facts that every answer has."""
     if args.last is not None and not 0 <= (args.offset or 0) <= args.last:
-        raise BadArguments(problems=f"- the last line ({args.last}) must not lie before the first ({args.offset})")
+        raise BadArguments(problems=f"- the last line ({args.last}) must not be before the first ({args.offset})")
     file = ctx.open(args.file_path)
     return file, FileFacts(args.file_path, file.size, ctx.moved(file))
 

@@ -67,27 +67,29 @@ class _Sought(NamedTuple):
 
 class Args(Arguments):
     pattern: Annotated[str, Field(min_length=1, max_length=10_000, description="The text to replace")]
-    replacement: Annotated[str, Field(description="The text to put there")]
-    path: Annotated[Reads, Field(description="The directory or file to work on")] = "."
+    replacement: Annotated[str, Field(description="The new text")]
+    path: Annotated[Reads, Field(description="Directory or file to search")] = "."
     glob: Annotated[str | None, Field(max_length=4096, description="Only these files, such as *.py or src/**")] = None
     regex: Annotated[bool, Field(description="pattern is a regular expression")] = False
     ignore_case: Annotated[bool, Field(description="Match regardless of case")] = False
     whole_words: Annotated[bool, Field(description="Not inside longer words")] = False
     dry_run: Annotated[bool, Field(description="Only show what would change")] = False
-    expected: Annotated[int | None, Field(ge=0, description="How many occurrences must be replaced")] = None
+    expected: Annotated[
+        int | None, Field(ge=0, description="Number of occurrences to replace; any other number is refused")
+    ] = None
     only: Annotated[
         list[str] | None,
         BeforeValidator(_list),
-        Field(description="Ids from a dry run: replace these alone"),
+        Field(description="Ids from a dry run: replace only these"),
     ] = None
     offset: Annotated[int, Field(ge=0, description="Occurrences to skip in the list of a dry run")] = 0
-    include_hidden: Annotated[bool, Field(description="Also names that begin with a dot")] = False
-    include_ignored: Annotated[bool, Field(description="Also what ignore files leave out")] = False
+    include_hidden: Annotated[bool, Field(description="Include dot files")] = False
+    include_ignored: Annotated[bool, Field(description="Include ignored files")] = False
     _sought: _Sought | None = None
 
     def check(self) -> None:
         if self.offset and not self.dry_run:
-            raise ValueError("offset goes with dry_run; to replace some occurrences give their ids in only")
+            raise ValueError("offset is only for dry_run; to replace some occurrences, list their ids in only")
         if self.only is not None and not self.only:
             raise ValueError("only is empty: give ids, or leave it out")
 

@@ -26,17 +26,15 @@ _NEEDS = {
 
 
 class Args(Arguments):
-    command: Annotated[Literal["view", "create", "str_replace", "insert"], Field(description="What to do")]
+    command: Annotated[Literal["view", "create", "str_replace", "insert"], Field(description="The operation")]
     path: Annotated[str, Field(description="The file; for view also a directory")]
     view_range: Annotated[
-        Range | None, Field(description="view: first and last line, from 1; [N, -1] goes to the end")
+        Range | None, Field(description="view: first and last line, from 1; [N, -1] shows the rest")
     ] = None
     file_text: Annotated[str | None, Field(description="create: the whole contents")] = None
     old_str: Annotated[str | None, Field(description="str_replace: the text to replace; it must occur once")] = None
-    new_str: Annotated[str | None, Field(description="str_replace: the text to put there; without it nothing")] = None
-    insert_line: Annotated[int | None, Field(ge=0, description="insert: the line to insert behind; 0: at the top")] = (
-        None
-    )
+    new_str: Annotated[str | None, Field(description="str_replace: the new text; empty if left out")] = None
+    insert_line: Annotated[int | None, Field(ge=0, description="insert: the line to insert after; 0 is the top")] = None
     insert_text: Annotated[str | None, Field(description="insert: the lines to insert")] = None
 
 

@@ -16,7 +16,7 @@ _ALL_LINES = 1 << 40
 
 def _ordered(found: list[int]) -> list[int]:
     if found[0] < 1 or 0 < found[1] < found[0]:
-        raise ValueError("the first line is 1, and the last one does not lie before the first")
+        raise ValueError("the first line is 1, and the last line must not be before the first")
     return found
 
 
@@ -27,7 +27,7 @@ Range = Annotated[list[int], Field(min_length=2, max_length=2), AfterValidator(_
 class Args(Arguments):
     path: Annotated[Reads, Field(description="The file or directory")]
     view_range: Annotated[
-        Range | None, Field(description="First and last line of a file, from 1; [N, -1] goes to the end")
+        Range | None, Field(description="First and last line of a file, from 1; [N, -1] shows the rest")
     ] = None
 
 

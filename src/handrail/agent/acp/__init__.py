@@ -100,7 +100,7 @@ class HandrailAgent:
         if opened is None:
             raise acp.RequestError.invalid_params({"details": f"there is no session {session_id}"})
         if opened.turn:
-            raise acp.RequestError.invalid_request({"details": "the last prompt of this session is still at work"})
+            raise acp.RequestError.invalid_request({"details": "the last prompt of this session is still running"})
         opened.cancelled = False
         opened.turn = asyncio.create_task(self._driver(opened, prompt))
         try:

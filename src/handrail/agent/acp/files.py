@@ -66,7 +66,7 @@ class Editor:
     def _asked(self, question: Coroutine[Any, Any, Found], path: str) -> Found:
         if threading.get_ident() == self._thread:  # to wait here would stop the loop that is to answer
             question.close()
-            raise RuntimeError("a call of this session was made in the loop that talks to the editor: use AsyncSession")
+            raise RuntimeError("a blocking call was made in the event loop of the editor connection: use AsyncSession")
         waiting = asyncio.run_coroutine_threadsafe(question, self._loop)
         try:
             return waiting.result(_SECONDS)
@@ -140,7 +140,7 @@ class EditorWorkspace(Workspace):
             unsaved = self._unsaved(path, file.fileno())
         if unsaved is None:
             return self._editor.text(_named(path))
-        why = "it has unsaved changes in the editor, which cannot be saved from here"
+        why = "it has unsaved changes in the editor, which Handrail cannot save"
         if not self._editor.writes:
             raise Busy(path=path.named, why=why)
         try:

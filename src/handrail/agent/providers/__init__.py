@@ -76,7 +76,7 @@ class Model(Protocol):
 
 def cut_off_error(model: str) -> ModelError:
     """The error for a stream that ended in the middle of a reply."""
-    return ModelError(f"the answer of {model} was cut off in the middle", "cut", retry=True)
+    return ModelError(f"the response of {model} was cut off", "cut", retry=True)
 
 
 @dataclass(frozen=True, slots=True)

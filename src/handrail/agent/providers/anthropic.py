@@ -25,7 +25,7 @@ def open_model(model: str, environ: Mapping[str, str], window: int) -> MessagesM
     base, key, token = (environ.get(f"ANTHROPIC_{name}") for name in ("BASE_URL", "API_KEY", "AUTH_TOKEN"))
     if not key and not token and not base:
         # Said before the SDK is imported, which takes seconds.
-        raise ModelError("there is no key for Anthropic: set ANTHROPIC_API_KEY", "auth")
+        raise ModelError("no API key for Anthropic: set ANTHROPIC_API_KEY", "auth")
     try:
         with needs("agent"):
             from anthropic import Anthropic

@@ -21,19 +21,21 @@ def from_status(status: int, message: str, headers: Mapping[str, str], model: st
     """Describe an HTTP failure, with the fix where there is one."""
     said = " ".join(message.split())[:500]
     if status in (401, 403):
-        return ModelError(f"{where} does not accept the key ({status}): {said}; check the API key", "auth")
+        return ModelError(f"{where} rejected the API key ({status}): {said}; check the key", "auth")
     if status == 404:
-        return ModelError(f"{where} does not know {model} (404): {said}; check --model and the address", "refused")
+        return ModelError(
+            f"{where} does not know the model {model} (404): {said}; check --model and the base URL", "refused"
+        )
     if status == 413 or (status == 400 and any(word in said.casefold() for word in _TOO_LONG)):
-        fix = "make it shorter, or set --window to what the model takes"
+        fix = "make it shorter, or set --window to the context window of the model"
         return ModelError(f"the conversation is too long for {model}: {said}; {fix}", "too_long")
     if status < 400:  # it had begun to answer
-        return ModelError(f"{where} broke off: {said}", "server", retry=True, after=_after(headers))
+        return ModelError(f"{where} closed the connection: {said}", "server", retry=True, after=_after(headers))
     if status == 429:
-        return ModelError(f"{where} asks us to wait (429): {said}", "rate", retry=True, after=_after(headers))
+        return ModelError(f"{where} is rate-limiting (429): {said}", "rate", retry=True, after=_after(headers))
     if status >= 500 or status in (408, 409):
-        return ModelError(f"{where} has trouble ({status}): {said}", "server", retry=True, after=_after(headers))
-    return ModelError(f"{where} refuses the request ({status}): {said}", "refused")
+        return ModelError(f"{where} failed ({status}): {said}", "server", retry=True, after=_after(headers))
+    return ModelError(f"{where} rejected the request ({status}): {said}", "refused")
 
 
 @contextmanager
@@ -48,17 +50,17 @@ def translate_errors(sdk: ModuleType, model: str, where: str, environ: Mapping[s
         said = without_keys(str(error.message), environ)
         raise from_status(error.status_code, said, error.response.headers, model, where) from None
     except sdk.APITimeoutError:
-        raise ModelError(f"{where} did not answer in time", "connection", retry=True) from None
+        raise ModelError(f"{where} timed out", "connection", retry=True) from None
     except sdk.APIConnectionError as error:
         why = without_keys(str(error.__cause__ or error), environ)
         raise ModelError(f"{where} cannot be reached: {why}", "connection", retry=True) from None
     except sdk.APIError as error:
         said = without_keys(str(error.message), environ)
-        raise ModelError(f"{where} broke off: {said}", "cut", retry=True) from None
+        raise ModelError(f"{where} closed the connection: {said}", "cut", retry=True) from None
     except httpx2.HTTPError as error:
-        raise ModelError(f"the answer of {where} was cut off: {error}", "cut", retry=True) from None
+        raise ModelError(f"the response of {where} was cut off: {error}", "cut", retry=True) from None
     except (JSONDecodeError, UnicodeDecodeError, RecursionError) as error:  # a line of the stream that is no JSON
-        raise ModelError(f"the answer of {where} cannot be read: {error}", "cut", retry=True) from None
+        raise ModelError(f"the response of {where} cannot be read: {error}", "cut", retry=True) from None
 
 
 def without_keys(text: str, environ: Mapping[str, str]) -> str:

@@ -18,8 +18,8 @@ def client(environ: Mapping[str, str]) -> OpenAI:
     """Create a client; a server of your own needs no key."""
     base, key = environ.get("OPENAI_BASE_URL"), environ.get("OPENAI_API_KEY")
     if not key and not base:
-        fix = "set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own (a local one needs no key)"
-        raise ModelError(f"there is no key for OpenAI: {fix}", "auth")
+        fix = "set OPENAI_API_KEY, or OPENAI_BASE_URL for your own server (a local server needs no key)"
+        raise ModelError(f"no API key for OpenAI: {fix}", "auth")
     try:
         with needs("agent"):
             from openai import OpenAI

@@ -57,7 +57,7 @@ def _collect_reply(stream: Any, request: Request, name: str) -> Reply:
         elif kind in ("response.completed", "response.incomplete"):
             return _reply(event.response, items, request.turns)
         elif kind == "response.failed":
-            why = event.response.error.message if event.response.error else "no reason is given"
+            why = event.response.error.message if event.response.error else "no reason given"
             raise ModelError(f"{name} failed: {why}", "server", retry=True)
         elif kind == "error":
             raise ModelError(f"{name} failed: {event.message}", "server", retry=True)

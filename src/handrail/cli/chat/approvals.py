@@ -75,7 +75,7 @@ class Person:
 
         with self._lock:
             if self.tty.stopped.is_set():
-                return Answer(False, "the run was stopped before anybody was asked")
+                return Answer(False, "the run was stopped before the question was asked")
             with self._screen.paused():
                 self._asker = self._asker or TerminalAsker(self.tty)
                 self.asked.add(question.call.id)

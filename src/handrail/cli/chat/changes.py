@@ -53,15 +53,15 @@ def undo_last(session: Session) -> UndoReport:
     with _reader(session) as reader:
         found = last_change(reader, session=session.origin.session)
     if found is None:
-        raise NoChange("nothing was changed here that is not taken back; `handrail undo` knows older changes")
+        raise NoChange("nothing to undo in this conversation; `handrail undo` can undo older changes")
     try:
         return session.undo(call=found.seq)
     except CannotUndo as error:
         raise NoChange(str(error)) from None
     except JournalFailed as error:
-        raise NoChange(f"nothing was taken back: {error.facts.get('why', error)}") from None
+        raise NoChange(f"nothing was undone: {error.facts.get('why', error)}") from None
     except ToolError as error:
-        raise NoChange(f"nothing was taken back: {escape(str(error))}") from None
+        raise NoChange(f"nothing was undone: {escape(str(error))}") from None
 
 
 def net_diff(session: Session) -> str:
@@ -86,7 +86,7 @@ def _one(path: str, digest: str, kept: dict[str, bytes], session: Session) -> st
     home = os.path.realpath(session.workspace.home)
     name = escape(os.path.relpath(path, home) if path.startswith(home + os.sep) else path)
     if digest and digest not in kept:
-        return "" if digest == DIRECTORY else f"{name}: what was there before is not kept as a text\n"
+        return "" if digest == DIRECTORY else f"{name}: the old contents are not stored as text\n"
     try:
         now = _contents(path)
     except OSError as error:

@@ -9,10 +9,10 @@ from handrail.cli.common import CommandParser, open_config
 from handrail.cli.output import safe, write
 
 _ABOUT = """\
-Talk to a model that works in the project with Handrail's tools. What the rules ask about is asked at the terminal.
+Chat with a model that uses Handrail's tools in your project. Calls that need approval are asked at the terminal.
 
-The model is any that speaks Chat Completions, Responses (OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own)
-or Anthropic Messages (ANTHROPIC_API_KEY). Everything that was answered is kept, whatever ends the program."""
+Works with any model behind Chat Completions or Responses (OPENAI_API_KEY, or OPENAI_BASE_URL for your own server) or
+Anthropic Messages (ANTHROPIC_API_KEY). Every reply is saved at once, however the program ends."""
 
 _EXAMPLES = """\
 examples:
@@ -20,14 +20,14 @@ examples:
   OPENAI_BASE_URL=http://127.0.0.1:11434/v1 handrail chat --model qwen3-coder -w path/to/project
   handrail chat --continue
 
-in the chat: /help lists the commands; Ctrl-C stops an answer, twice leaves; Ctrl-D leaves
-exit codes: 0 left, 2 wrong usage"""
+in the chat: /help lists the commands; Ctrl-C stops a reply, twice quits; Ctrl-D quits
+exit codes: 0 quit, 2 wrong usage"""
 
 
 def parser() -> argparse.ArgumentParser:
     made = CommandParser("chat", _ABOUT, _EXAMPLES)
     add_options(made)
-    made.add_argument("--list", action="store_true", help="list the conversations that are kept, the newest first")
+    made.add_argument("--list", action="store_true", help="list the stored conversations, newest first")
     return made
 
 

@@ -57,20 +57,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_dialect(parser)
     parser.set_defaults(dialect=None)
     parser.add_argument("--api", metavar="A", help="chat, responses or anthropic (default: by the model's name)")
-    parser.add_argument("--mode", metavar="MODE", type=_mode, help="what may be done without asking (default: ask)")
-    parser.add_argument("--window", metavar="N", type=_count, help="how many tokens the model takes")
-    parser.add_argument("--max-steps", metavar="N", type=_count, default=100, help="replies a task may take (100)")
-    parser.add_argument("--max-tokens", metavar="N", type=_count, default=0, help="tokens a task may take")
+    parser.add_argument(
+        "--mode", metavar="MODE", type=_mode, help="the approval mode: what is allowed without asking (default: ask)"
+    )
+    parser.add_argument("--window", metavar="N", type=_count, help="the context window of the model, in tokens")
+    parser.add_argument(
+        "--max-steps", metavar="N", type=_count, default=100, help="most replies per task (default: 100)"
+    )
+    parser.add_argument("--max-tokens", metavar="N", type=_count, default=0, help="most tokens per task")
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--continue", dest="go_on", action="store_true", help="the last conversation in this project")
-    which.add_argument("--resume", metavar="ID", help="this conversation; `handrail chat --list` shows them")
+    which.add_argument(
+        "--continue", dest="go_on", action="store_true", help="continue the last conversation in this project"
+    )
+    which.add_argument("--resume", metavar="ID", help="continue this conversation; `handrail chat --list` lists them")
 
 
 def _mode(word: str) -> str:
     from handrail.policy.modes import MODES  # only where the option is used
 
     if word not in MODES:
-        raise argparse.ArgumentTypeError(f"there is no mode {word}; the modes are {', '.join(MODES)}")
+        raise argparse.ArgumentTypeError(f"unknown mode {word}; the modes are {', '.join(MODES)}")
     return word
 
 
@@ -116,7 +122,7 @@ def _modelled(
     ours = own.model in (None, model)  # what is configured for a model does not hold for another one
     api = options.api or (own.api if ours else None) or api_of(model, environ)
     if api not in APIS:
-        raise UsageError(f"--api: there is no API {escape(api)}; known are {', '.join(APIS)}")
+        raise UsageError(f"--api: unknown API {escape(api)}; the APIs are {', '.join(APIS)}")
     dialect = options.dialect or dialect or family(model).dialect
     _require_dialect(dialect)
     plan = Plan(
@@ -144,7 +150,7 @@ def require_reachable(model: str, api: Api, environ: Mapping[str, str]) -> None:
     package = "anthropic" if api == "anthropic" else "openai"
     variable = _KEYS[package][-1]
     if (base := environ.get(variable)) and not base.startswith(("http://", "https://")):
-        raise UsageError(f"{variable} is {escape(base)}, which is no address; it must begin with http:// or https://")
+        raise UsageError(f"{variable} is {escape(base)}, which is not a URL; it must start with http:// or https://")
     if find_spec(package) and any(environ.get(name) for name in _KEYS[package]):
         return
     from handrail.agent.providers import ModelError, open_model
@@ -177,7 +183,7 @@ def _resumed(
             raise NoConversation("--resume needs the id of a conversation")
         conversation, kept, turns = store.load(wanted)
     except NoConversation as error:
-        hint = "leave out --continue to begin one" if options.go_on else "`handrail chat --list` shows their ids"
+        hint = "leave out --continue to start one" if options.go_on else "`handrail chat --list` lists them"
         raise UsageError(f"{escape(str(error))}; {hint}") from None
     if kept.workspace != workspace:
         raise UsageError(f"conversation {kept.id} is about {escape(kept.workspace)}; give -w {escape(kept.workspace)}")

@@ -38,7 +38,7 @@ def chat(plan: Plan) -> int:
     finally:
         work.close()
         if work.conversation:
-            work.screen.say(f"go on with: handrail chat --resume {work.conversation.id}", "dim")
+            work.screen.say(f"continue with: handrail chat --resume {work.conversation.id}", "dim")
 
 
 def _chat(work: Work) -> int:

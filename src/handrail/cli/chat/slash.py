@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "help": "show these commands and the keys",
-    "tools": "list the tools that the model has",
-    "diff": "show all that this conversation has changed so far",
-    "undo": "take back the last change",
+    "tools": "list the tools of the model",
+    "diff": "show all changes of this conversation",
+    "undo": "undo the last change",
     "log": "list the last calls",
-    "mode": "show or set what is done without asking: /mode accept-edits",
+    "mode": "show or set the approval mode: /mode accept-edits",
     "model": "show or change the model, and keep the conversation: /model M",
-    "compact": "make the conversation shorter now",
-    "clear": "begin a new conversation",
-    "quit": "leave; the conversation is kept",
+    "compact": "compact the conversation now",
+    "clear": "start a new conversation",
+    "quit": "quit; the conversation is saved",
 }
 _KEYS = """\
-Enter sends; Alt-Enter, or a backslash at the end of a line, begins a new line; a paste keeps its lines.
-@ names a file of the project and completes it. Ctrl-C stops an answer or a command, twice leaves; Ctrl-D leaves."""
+Enter sends; Alt-Enter, or a backslash at the end of a line, starts a new line; pasted text keeps its lines.
+@ names a file of the project and completes it. Ctrl-C stops a reply or a command, twice quits; Ctrl-D quits."""
 _LAST = 20
 
 
@@ -57,7 +57,7 @@ class Slash:
         if name not in self._commands:
             near = get_close_matches(name, COMMANDS, n=1)
             hint = f"did you mean /{near[0]}?" if near else "/help lists them"
-            self._say(f"there is no command /{escape(name)}; {hint}", "red")
+            self._say(f"unknown command /{escape(name)}; {hint}", "red")
             return True
         try:
             self._commands[name](rest.strip())
@@ -95,7 +95,7 @@ class Slash:
 
     def _undo(self, _: str) -> None:
         report = undo_last(self._work.session)
-        words = {"changed": "set back", "created": "brought back", "deleted": "removed again", "mode": "given its mode"}
+        words = {"changed": "set back", "created": "brought back", "deleted": "removed again", "mode": "mode restored"}
         for one in report.restored:
             self._say(f"{words[one.how]}  {escape(one.path)}", "green")
         for conflict in report.conflicts:
@@ -104,7 +104,7 @@ class Slash:
             self._say(f"not kept  {escape(path)}: its old contents are not in the journal", "red")
         if report.restored:
             paths = ", ".join(escape(one.path) for one in report.restored)
-            self.notes.append(f"[The person took back the last change. As before again: {paths}]")
+            self.notes.append(f"[The user undid the last change. Restored: {paths}]")
 
     def _log(self, _: str) -> None:
         rows = calls(self._work.session, _LAST)
@@ -113,7 +113,7 @@ class Slash:
             accessed = ", ".join(f"{action} {escape(target)}" for action, target, *_ in row.accesses)
             took = f"{row.duration / 1000:.2f} s" if row.duration is not None else ""
             self._say(f"{row.seq:>5} {mark} {escape(row.tool):<10} {took:>8}  {accessed[:100]}", style)
-        self._say("`handrail show N` shows one in full" if rows else "no call was made yet", "dim")
+        self._say("`handrail show N` shows one in full" if rows else "no calls yet", "dim")
 
     def _mode(self, word: str) -> None:
         from handrail.policy.modes import MODES
@@ -122,7 +122,7 @@ class Slash:
         if not word:
             self._say(f"mode {getattr(session.policy, 'mode', '-')}; the modes are {', '.join(MODES)}")
         elif word not in MODES:
-            raise UsageError(f"there is no mode {escape(word)}; the modes are {', '.join(MODES)}")
+            raise UsageError(f"unknown mode {escape(word)}; the modes are {', '.join(MODES)}")
         else:
             session.set_mode(word)
             self._say(f"mode {word}", "green")
@@ -141,7 +141,9 @@ class Slash:
             work.change_model(name, api, work.plan.options.window or family(name).window)
         except ModelError as error:
             raise UsageError(str(error)) from None
-        self._say(f"model {escape(name)}; the conversation and the tools of {escape(work.plan.dialect)} stay", "green")
+        self._say(
+            f"model {escape(name)}; the conversation and the tools ({escape(work.plan.dialect)}) are unchanged", "green"
+        )
 
     def _compact(self, _: str) -> None:
         from handrail.agent.providers import Cancelled, ModelError
@@ -155,7 +157,7 @@ class Slash:
             with self._work.interrupts, self._work.screen.running(self._work.meter.line, self._work.tail):
                 agent.compact(self._work.stopping)
         except (Cancelled, KeyboardInterrupt):
-            self._say("stopped; the conversation is as it was", "yellow")
+            self._say("stopped; the conversation is unchanged", "yellow")
         except ModelError as error:
             raise UsageError(str(error)) from None
         self._work.meter.used = agent.history.tokens
@@ -163,4 +165,4 @@ class Slash:
     def _clear(self, _: str) -> None:
         self._work.forget()
         self.notes.clear()
-        self._say("a new conversation; files stay as they are", "green")
+        self._say("new conversation; no file was changed", "green")

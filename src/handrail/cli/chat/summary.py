@@ -61,6 +61,6 @@ def event_lines(event: Event) -> list[str]:
     if isinstance(event, Retrying):
         return [f"{event.why}; trying again in {event.seconds:g} s"]
     if isinstance(event, Compacted):
-        return [f"the conversation was made shorter, from {event.before:,} to {event.after:,} tokens: {event.how}"]
+        return [f"the conversation was compacted, from {event.before:,} to {event.after:,} tokens: {event.how}"]
     assert isinstance(event, TextDelta | ModelReplied | CallStarted)
     return []

@@ -56,7 +56,7 @@ class AccessCheck:
                 challenge = {"WWW-Authenticate": 'Bearer realm="handrail", error="invalid_token"'}
                 refused = _response(401, "a bearer token is needed: Authorization: Bearer TOKEN", challenge)
             elif scope["path"].rstrip("/") != PATH:
-                refused = _response(404, f"the door is at {PATH}")
+                refused = _response(404, f"the MCP endpoint is {PATH}")
             else:
                 # The SDK ties a session to the user who opened it; ours is the principal.
                 token = AccessToken(token="", client_id=principal.name, scopes=[])
@@ -66,9 +66,9 @@ class AccessCheck:
     def _refused(self, headers: Headers) -> Response | None:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return _response(421, "this Host is not served here")
+            return _response(421, "this Host is not allowed")
         if origins and (len(origins) > 1 or origins[0].lower() not in self._origins):
-            return _response(403, "this Origin is not allowed here")
+            return _response(403, "this Origin is not allowed")
         return None
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -72,7 +72,7 @@ class PrincipalService:
         if params.name not in {tool["name"] for tool in self.tools}:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:200]}")
         if self._ending:
-            raise MCPError(BUSY, "the server is ending")
+            raise MCPError(BUSY, "the server is shutting down")
         if self.busy:
             raise MCPError(BUSY, "too many calls at once; send it again when some have been answered")
         call = Call(self, ctx, params)
@@ -155,7 +155,7 @@ class Call:
             self.fault = MCPError(INVALID_PARAMS, str(forged))
             made = {}
         except elicitation.Withdrawn:
-            made = mcp.failed_result("the call was cancelled while a person was asked", "cancelled")
+            made = mcp.failed_result("the call was cancelled while waiting for approval", "cancelled")
         return replace_half_characters(made)
 
     def _called(self, session: Session) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def load(path: str) -> Principals:
         raise BadPrincipals(f"{escape(path)}: not valid TOML: {error}") from None
     rows = table.pop("principal", None)
     if table or not isinstance(rows, list) or not rows:
-        raise BadPrincipals(f"{escape(path)}: it holds one [[principal]] table for each principal, and nothing else")
+        raise BadPrincipals(f"{escape(path)}: it may have only [[principal]] tables")
     known = [_principal(row, f"{escape(path)}: principal {number}") for number, row in enumerate(rows, 1)]
     if any("token" in row for row in rows):
         _private(path)
@@ -124,8 +124,8 @@ def load(path: str) -> Principals:
         for outer in known:
             if inner.root != outer.root and inner.root.startswith(outer.root.rstrip(os.sep) + os.sep):
                 raise BadPrincipals(
-                    f"{escape(path)}: the root of {escape(inner.name)} lies inside that of {escape(outer.name)}, "
-                    "where neither could be kept from the files of the other"
+                    f"{escape(path)}: the root of {escape(inner.name)} is inside that of {escape(outer.name)}, "
+                    "so they could reach each other's files"
                 )
     kept = (os.path.join(state_directory(), name) for name in ("journal", _TOKEN_FILE))
     return Principals(known, [os.path.realpath(path), *kept])
@@ -141,7 +141,7 @@ def separating_rules(principal: Principal, principals: Principals) -> tuple[Poli
 action = ["read", "write", "delete"]
 path = {paths}
 tier = "deny"
-why = "it belongs to somebody else"
+why = "it belongs to another principal"
 """
     return (parse(table, "(principals)", "system"),)
 
@@ -154,7 +154,7 @@ def _principal(row: dict[str, Any], where: str) -> Principal:
     for key, value in given.items():
         if key not in allowed:
             raise BadPrincipals(
-                f"{where}: unknown key {escape(key)}; there are token, token_sha256, {', '.join(allowed)}"
+                f"{where}: unknown key {escape(key)}; the keys are token, token_sha256, {', '.join(allowed)}"
             )
         if not isinstance(value, allowed[key]):
             raise BadPrincipals(f"{where}: {key} is not {'a list' if allowed[key] is list else 'a string'}")
@@ -193,5 +193,5 @@ def _private(path: str) -> str:
     """A file with a secret in it, if nobody else can read it."""
     text = _read(path)
     if stat.S_IMODE(os.stat(path).st_mode) & 0o077:
-        raise BadPrincipals(f"{escape(path)}: others can read this secret; chmod 600 it first")
+        raise BadPrincipals(f"{escape(path)}: other users can read this secret; run chmod 600 on it")
     return text

@@ -61,7 +61,7 @@ def open_socket(asked: HttpOptions) -> socket.socket:
         made.listen(128)
     except OSError as error:
         made.close()
-        raise HttpError(f"{escape(asked.host)}:{asked.port} cannot be listened on: {error.strerror}") from None
+        raise HttpError(f"{escape(asked.host)}:{asked.port} cannot listen: {error.strerror}") from None
     return made
 
 
@@ -188,12 +188,12 @@ def _opener(principal: Principal, asked: HttpOptions) -> Callable[[], Session]:
                 settings=known.settings,
             )
         except ValueError as error:  # a mistake in the rules, or a workspace that is gone
-            raise CannotOpen(f"no session can be opened: {error}") from None
+            raise CannotOpen(f"cannot open a session: {error}") from None
         except ToolError as error:
-            raise CannotOpen(f"no session can be opened: {dialect.render_error(error)}") from None
+            raise CannotOpen(f"cannot open a session: {dialect.render_error(error)}") from None
         except OSError as error:
             place = escape(error.filename or "")
-            raise CannotOpen(f"no session can be opened: {place}: {error.strerror}") from None
+            raise CannotOpen(f"cannot open a session: {place}: {error.strerror}") from None
 
     return opened
 

@@ -101,7 +101,7 @@ class ServerEntry:
             keys, entry = self._layout(Path(self.path).read_text(encoding="utf-8"))
         file_format: Any = toml_file if self._is_toml else json_file
         (splice,) = file_format.put("", keys, entry)
-        return Report(splice.new, f"this goes into {escape(self.path)} ({self.client.name})")
+        return Report(splice.new, f"add this to {escape(self.path)} ({self.client.name})")
 
     def install(self) -> Report:
         with Config(self.path) as config, Records() as records:
@@ -114,7 +114,7 @@ class ServerEntry:
             splices = self._put(start, keys, entry)
             new = _apply(start, splices)
             if new == text:
-                return Report(f"{self.client.name} has it already: {escape(self.path)}\n")
+                return Report(f"{self.client.name} is already configured: {escape(self.path)}\n")
             self._check(start, new, keys, entry)
             made = _levels_made(self._data(start), keys)
             directories = config.write(new)
@@ -128,7 +128,7 @@ class ServerEntry:
             }
             records.put(config.real, record)
         note = self.client.note.get(self.scope, "")
-        return Report(f"{self.client.name} can use Handrail now: {escape(self.path)}\n", note)
+        return Report(f"{self.client.name} is configured to use Handrail: {escape(self.path)}\n", note)
 
     def remove(self) -> Report:
         with Config(self.path) as config, Records() as records:
@@ -142,14 +142,14 @@ class ServerEntry:
                 new = _apply(text, self._take(text, keys, known["made"] if known else 0))
                 if new == text:
                     records.forget(config.real)
-                    return Report(f"{self.client.name} has nothing of Handrail: {escape(self.path)}\n")
+                    return Report(f"{self.client.name} has no entry for Handrail: {escape(self.path)}\n")
                 self._check(text, new, keys, None)
             if created and new.strip().strip("\ufeff") in ("", "{}"):
                 config.delete(known["directories"] if known else ())
-                said = f"removed {escape(self.path)}, which had been made for this\n"
+                said = f"removed {escape(self.path)}, which was created for this\n"
             else:
                 config.write(new)
-                said = f"taken out of {escape(self.path)}\n"
+                said = f"removed from {escape(self.path)}\n"
             records.forget(config.real)
         return Report(said)
 
@@ -178,7 +178,7 @@ class ServerEntry:
         except Broken:
             new = {}
         if _at(new, keys) != entry or _without(new, keys) != _without(self._data(before), keys):
-            raise Broken(f"{'.'.join(keys)} cannot be changed there without touching other things; do it by hand")
+            raise Broken(f"{'.'.join(keys)} cannot be changed without changing other entries; edit the file yourself")
 
 
 def _apply(text: str, splices: Sequence[Splice]) -> str:

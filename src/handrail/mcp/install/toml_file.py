@@ -57,7 +57,7 @@ def take(text: str, keys: Sequence[str]) -> list[Splice]:
 def _lookup(data: Any, keys: Sequence[str]) -> Any:
     for key in keys:
         if not isinstance(data, dict):
-            raise Broken(f"{'.'.join(keys)} cannot stand in it, since what is above is no table")
+            raise Broken(f"{'.'.join(keys)} cannot be added, because its parent is not a table")
         data = data.get(key)
         if data is None:
             return None
@@ -70,7 +70,7 @@ def _span(text: str, keys: Sequence[str]) -> tuple[int, int]:
     own = re.compile(rf"^[ \t]*\[\s*{parts}\s*(?:\]|\.)", re.MULTILINE)
     first = own.search(text)
     if not first:
-        raise Broken(f"{'.'.join(keys)} is there, but not as a table of its own: take it out by hand first")
+        raise Broken(f"{'.'.join(keys)} exists, but not as a separate table: remove it first")
     end = len(text)
     for header in _HEADER.finditer(text, first.end()):
         if not own.match(text, header.start()):

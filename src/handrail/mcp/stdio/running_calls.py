@@ -76,7 +76,7 @@ class RunningCalls:
     def add(self, call: RunningCall) -> None:
         with self._changed:
             if self._ended:
-                raise Fault(BUSY, "the server is ending")
+                raise Fault(BUSY, "the server is shutting down")
             if call.id in self._running:
                 raise Fault(INVALID_REQUEST, "a request with this id is still under way")
             self._running[call.id] = call

@@ -61,7 +61,7 @@ class Server:
             except Fault as fault:
                 self._channel.send(protocol.fault_frame(fault.id, fault))
         if self._work and not self._work.close():
-            sys.stderr.write("handrail mcp: a call does not end; it is left behind\n")
+            sys.stderr.write("handrail mcp: a call does not end; shutting down without it\n")
             sys.stderr.flush()
             os._exit(0)  # the interpreter would wait, or fall, over the thread that is still at work
         return 0
@@ -103,10 +103,10 @@ class Server:
         if method == "ping" and not (client and client.enveloped):
             return {}
         if method not in ("server/discover", "tools/list", "tools/call"):
-            raise Fault(protocol.METHOD_NOT_FOUND, f"there is no method {method[:80]!r} here", {"method": method[:80]})
+            raise Fault(protocol.METHOD_NOT_FOUND, f"unknown method {method[:80]!r}", {"method": method[:80]})
         if client is None or (method == "server/discover" and not client.enveloped):
             wanted = f"send initialize first, or _meta with {protocol.VERSION_KEY} and {protocol.CAPABILITIES_KEY}"
-            raise Fault(protocol.INVALID_PARAMS, f"it is not known which version you speak: {wanted}")
+            raise Fault(protocol.INVALID_PARAMS, f"the protocol version is unknown: {wanted}")
         if method == "tools/call":
             self._call(id, params, client)
             return None
@@ -114,7 +114,7 @@ class Server:
             spoken = [*protocol.ENVELOPE, *reversed(protocol.HANDSHAKE)]
             return _complete({"supportedVersions": spoken, **self._introduction(), **FRESHNESS})
         if params.get("cursor") is not None:
-            raise Fault(protocol.INVALID_PARAMS, "the list has one page, and no cursor")
+            raise Fault(protocol.INVALID_PARAMS, "the list has only one page: leave out cursor")
         listed = {"tools": self._tools}
         return _complete({**listed, **FRESHNESS}) if client.enveloped else listed
 
@@ -123,7 +123,7 @@ class Server:
         if not isinstance(name, str):
             raise Fault(protocol.INVALID_PARAMS, "tools/call needs name, a string")
         if name not in self._names:
-            raise Fault(protocol.INVALID_PARAMS, f"there is no tool {name[:80]!r}; there are {', '.join(self._names)}")
+            raise Fault(protocol.INVALID_PARAMS, f"unknown tool {name[:80]!r}; the tools are {', '.join(self._names)}")
         if arguments is not None and not isinstance(arguments, dict):
             raise Fault(protocol.INVALID_PARAMS, "arguments is not an object")
         if self._work is None:

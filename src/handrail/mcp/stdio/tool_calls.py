@@ -107,7 +107,7 @@ class CallService:
     # On the threads.
 
     def _do(self, call: RunningCall) -> None:
-        answer = fault_frame(call.id, Fault(INTERNAL_ERROR, "the server has a fault; its log says more"))
+        answer = fault_frame(call.id, Fault(INTERNAL_ERROR, "internal error of the server; see its log"))
         try:
             if not self._calls.begin(call):
                 raise Fault(BUSY, "the call was cancelled before it began")
@@ -135,7 +135,7 @@ class CallService:
         except ForgedToken as forged:
             raise Fault(INVALID_PARAMS, str(forged)) from None
         except Withdrawn:
-            raise Fault(BUSY, "the call was cancelled while a person was asked") from None
+            raise Fault(BUSY, "the call was cancelled while waiting for approval") from None
         return mcp.call_result(result, self._structured)
 
     def _approve(self, question: Question) -> Answer:

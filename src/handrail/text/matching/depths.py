@@ -1,4 +1,4 @@
-"""How deep the lines of a replacement belong, where one line was quoted without all of its indentation.
+"""How deep the lines of a replacement belong, where one line was quoted without its full indentation.
 
 A model that leaves out the indentation of the line it quotes may have left it out of the further lines of the
 replacement too, or have written those as they are to be in the file. Each way to read them is laid out and checked
@@ -53,7 +53,7 @@ _KEY = re.compile(r"[\"']?[\w.$/-]+[\"']?:\s*$")
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The line that was quoted without all of its indentation, and the lines near it in the file."""
+    """The line that was quoted without its full indentation, and the lines near it in the file."""
 
     above: Sequence[str]
     row: str

@@ -89,7 +89,7 @@ def compile_search(
         )
     as_they_are = bool(_RETURN.search(pattern) or _RETURN.search(replacement))
     if _count_steps(pattern) > _MOST_STEPS:
-        raise BadPattern(pattern=pattern[:_SHOWN], why="its counted repeats come to too many steps")
+        raise BadPattern(pattern=pattern[:_SHOWN], why="its counted repetitions take too many steps")
     compiled = _compile(pattern, ignore_case, whole_words)
     new = _make_expander(compiled, replacement)
     return OccurrenceSearch(lambda text, until: _find_matches(compiled, new, text, until), as_they_are)
@@ -126,7 +126,7 @@ def _compile(pattern: str, ignore_case: bool, whole_words: bool) -> Any:
     except (ValueError, IndexError, OverflowError) as error:  # what the library does not call an error of its own
         raise BadPattern(pattern=pattern[:_SHOWN], why=str(error)) from None
     if compiled.flags & regex.REVERSE:
-        raise BadPattern(pattern=pattern[:_SHOWN], why="searching backwards, (?r), is not possible here")
+        raise BadPattern(pattern=pattern[:_SHOWN], why="reverse search (?r) is not supported")
     return compiled
 
 

@@ -78,7 +78,7 @@ def check_path(text: str, line: int) -> str:
     if path.startswith("/") or _DRIVE.match(path):
         raise BadPatch(line=line, why=f"{path} is absolute: paths in a patch are relative to the workspace")
     if ".." in path.split("/"):
-        raise BadPatch(line=line, why=f"{path} holds '..': name the file by its path from the workspace down")
+        raise BadPatch(line=line, why=f"{path} contains '..': use a path relative to the workspace")
     return path
 
 
@@ -135,7 +135,7 @@ class HunkReader:
 
     def end_of_file(self, number: int) -> None:
         if not self._rows or self._at_end:
-            raise BadPatch(line=number, why=f"{END_OF_FILE!r} stands below the lines of a hunk")
+            raise BadPatch(line=number, why=f"{END_OF_FILE!r} must be below the lines of a hunk")
         self._at_end, self._blanks = True, 0
 
     def close(self, number: int) -> None:

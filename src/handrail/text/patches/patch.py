@@ -82,7 +82,7 @@ class PatchReader:
                 if op.move_to is not None and _normalize(op.path) == _normalize(op.move_to):
                     raise BadPatch(line=op.line, why=f"{path} is moved onto itself")
                 if plain in self._seen:
-                    raise BadPatch(line=op.line, why=f"{path} is named twice: give each file one operation")
+                    raise BadPatch(line=op.line, why=f"{path} occurs twice: use one operation per file")
                 self._seen.add(plain)
         return fresh
 
@@ -109,7 +109,7 @@ class _Grammar:
         self._number = number
         if self._ended:
             if row.strip():
-                raise self._bad(f"there is text behind {_END!r}")
+                raise self._bad(f"there is text after {_END!r}")
         elif row.startswith("***"):
             self._mark(row.rstrip())
         elif self._kind == "update":
@@ -140,13 +140,13 @@ class _Grammar:
             self._hunks.end_of_file(self._number)
         elif row.startswith(_MOVE):
             if self._kind != "update" or self._move_to or not self._hunks.empty:
-                raise self._bad(f"'{_MOVE}' stands right below '{_UPDATE}'")
+                raise self._bad(f"'{_MOVE}' must be directly below '{_UPDATE}'")
             self._move_to = check_path(row[len(_MOVE) :], self._number)
         else:
             marks: dict[str, OpKind] = {_ADD: "add", _DELETE: "delete", _UPDATE: "update"}
             mark = next((mark for mark in marks if row.startswith(mark)), None)
             if mark is None:
-                raise self._bad(f"{row[:60]!r} is no part of a patch")
+                raise self._bad(f"{row[:60]!r} is not part of a patch")
             self._finish()
             self._kind, self._path = marks[mark], check_path(row[len(mark) :], self._number)
             self._line = self._number
@@ -158,7 +158,7 @@ class _Grammar:
         self._hunks.close(self._number)
         hunks = tuple(self._hunks.hunks)
         if self._kind == "update" and not hunks and self._move_to is None:
-            raise self._bad(f"no change is given for {self._path}")
+            raise self._bad(f"there are no hunks for {self._path}")
         content = tuple(self._content)
         final = self._hunks.final_newline
         self.operations.append(FileOp(self._kind, self._path, self._move_to, content, hunks, final, self._line))

@@ -21,7 +21,7 @@ _REFUSED = {
     "Binary files ": "a binary file cannot be changed by a patch",
     "GIT binary patch": "a binary file cannot be changed by a patch",
     "old mode ": "the mode of a file cannot be changed by a patch",
-    "new file mode 100755": "a new file cannot be made executable by a patch: leave its mode out",
+    "new file mode 100755": "a patch cannot make a new file executable: leave out its mode",
     "new file mode 12": "a link cannot be made by a patch",
     "new file mode 16": "a submodule cannot be made by a patch",
     "deleted file mode 12": "a link cannot be deleted by a patch",
@@ -51,7 +51,7 @@ class _Section:
         if self.moved:
             old, new = self.moved.get("from", ""), self.moved.get("to", "")
             if not old or not new:
-                raise BadPatch(line=self.line, why="a rename has both 'rename from' and 'rename to'")
+                raise BadPatch(line=self.line, why="a rename needs both 'rename from' and 'rename to'")
         if self.mark == "new file":
             old = "/dev/null"
         if self.mark == "deleted file":
@@ -67,7 +67,7 @@ class _Section:
             return FileOp("delete", check_path(old, self.line), hunks=hunks, line=self.line)
         source, target = check_path(old, self.line), check_path(new, self.line)
         if not hunks and source == target:
-            raise BadPatch(line=self.line, why=f"no change is given for {source}")
+            raise BadPatch(line=self.line, why=f"there are no hunks for {source}")
         move_to = target if target != source else None
         return FileOp("update", source, move_to, hunks=hunks, final_newline=final, line=self.line)
 
@@ -124,7 +124,7 @@ class _DiffReader:
     def _hunk(self) -> None:
         section = self._section
         if section is None or not section.named:
-            raise BadPatch(line=self._at + 1, why="a hunk stands below the '---' and '+++' lines that name its file")
+            raise BadPatch(line=self._at + 1, why="a hunk must be below the '---' and '+++' lines of its file")
         numbers = HUNK_NUMBERS.match(self._rows[self._at])
         end = None
         if numbers:

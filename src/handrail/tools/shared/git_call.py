@@ -55,7 +55,7 @@ def _places(run: GitRun, where: str) -> list[str]:
 def _unproven(run: GitRun, found: Effects, where: str, writes: bool) -> str:
     """Why a command that looks may run a program of the repository."""
     if writes and run.places != frozenset((".",)):
-        return "a directory that this line changes may bring settings that make git run programs"
+        return "the command changes a directory whose git settings may run programs"
     known = inspect(_places(run, where), (run.verb,))
     if known.unproven or found.only_looks_with_git or run.verb in _TELLS_SETTINGS:
         return known.unproven

@@ -207,7 +207,7 @@ def read_outline(
     largest = _GRAMMAR_BYTES if needs_grammar(name) else _OUTLINE_BYTES
     raw = file.whole(largest) if file.size <= largest else None
     if raw is None:
-        raise NoOutline(path=name, why=f"it is longer than {largest} bytes. Use Grep to find your way.")
+        raise NoOutline(path=name, why=f"it is longer than {largest} bytes. Use Grep instead.")
     try:
         text = detect_encoding(raw).decode(raw)
     except BinaryFile as error:
