@@ -15,7 +15,7 @@ from handrail.shell.sandbox.choose import Boundary, choose
 from handrail.shell.sandbox.confinement import Confinement, Mode
 from tests.command import TIMEOUT
 
-LAYERS = ("bwrap", "landlock")
+LAYERS = ("namespaces", "bwrap", "landlock")
 MakeBoundary = Callable[..., Boundary]
 
 

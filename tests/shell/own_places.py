@@ -17,7 +17,7 @@ from handrail.errors import NoSandbox
 from handrail.journal.store import SqliteJournal, default_path
 
 SECRET = "hush-hush-4711"
-BOUNDARIES = ("bwrap", "landlock")
+BOUNDARIES = ("namespaces", "bwrap", "landlock")
 
 
 def shows(path: Path, text: str) -> bool:

@@ -16,7 +16,7 @@ import pytest
 
 from handrail.errors import NoSandbox
 from handrail.shell.sandbox.choose import Boundary, choose, probe
-from handrail.shell.sandbox.confinement import Confinement, ResourceLimits
+from handrail.shell.sandbox.confinement import Confinement, Mode, ResourceLimits
 from tests.command import TIMEOUT
 from tests.shell.boundaries import MakeBoundary, World, bash, boundary_or_skip, python
 
@@ -244,8 +244,9 @@ def test_many_commands_at_once(make_boundary: MakeBoundary, world: World) -> Non
     assert len(os.listdir(world.work)) == 30
 
 
-def test_what_runs_under_bubblewrap_outlives_the_thread_that_asked_and_ends_with_the_boundary(world: World) -> None:
-    boundary = boundary_or_skip("bwrap", world.fence())
+@pytest.mark.parametrize("mode", ["namespaces", "bwrap"])
+def test_a_command_outlives_the_thread_that_asked_and_ends_with_the_boundary(world: World, mode: Mode) -> None:
+    boundary = boundary_or_skip(mode, world.fence())
     started: list[subprocess.Popen[bytes]] = []
     asking = threading.Thread(target=lambda: started.append(boundary.spawn(["sleep", "600"], cwd=str(world.work))))
     asking.start()

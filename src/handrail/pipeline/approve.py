@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from handrail.errors import CallCancelled, Denied, NeedsApproval, ToolError
 from handrail.journal import Origin
 from handrail.model import Access, Answer, Approve, Verdict
-from handrail.pipeline.call_state import Approved, Judged
+from handrail.pipeline.call_state import FOR_SESSION, Approved, Judged
 from handrail.pipeline.callers_loop import wait_for
 from handrail.pipeline.consent import Consent, Proposed
 from handrail.pipeline.events import naming
@@ -72,7 +72,7 @@ class Approvals:
         left = self._policy.judge(rest) if rest else Verdict("allow")
         if left.decision != "allow":
             return left
-        return Verdict("allow", "approved for this session", "the user allowed this for the session")
+        return Verdict("allow", FOR_SESSION, "the user allowed this for the session")
 
     def _consent(self, judged: Judged) -> Consent | None:
         """None if nobody needs to be asked. A person who rewrote the call with an earlier answer is not asked again."""

@@ -169,6 +169,10 @@ class Judged:
         return () if self.command is not None else self.dry_run().proposed
 
 
+FOR_SESSION = "approved for this session"
+"""The rule of a verdict on a call that a person has allowed for the session."""
+
+
 @dataclass(frozen=True, slots=True)
 class Approved:
     """The call may run: the policy allows it, or a person has said yes."""
@@ -181,6 +185,11 @@ class Approved:
     network: bool
     """Whether a person or a rule has allowed this call to use the network, whatever the settings are."""
     notes: tuple[NoteFacts, ...] = ()
+
+    @property
+    def by_person(self) -> bool:
+        """Whether a person has seen this call and allowed it, now or earlier in this session."""
+        return self.consent is not None or self.previous.verdict.rule == FOR_SESSION
 
 
 @dataclass(frozen=True, slots=True)

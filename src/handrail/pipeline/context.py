@@ -59,10 +59,12 @@ class ToolContext:
         dry: bool = False,
         choice: Choice | None = None,
         network: bool = False,
+        approved: bool = False,
     ) -> None:
         """``dry``: for a preview, which runs no command; ``choice``: the changes that a person wants."""
         self.limits = judged.parsed.limits
         self.network = network
+        self.approved = approved
         self.call_id = judged.call.id
         self.cancel = None if dry else judged.cancel
         self._changes: list[Change] = []

@@ -110,7 +110,9 @@ def commit(ran: Ran, held: Held | None, services: Services, progress: Progress) 
 
 def _open_context(approved: Approved, services: Services) -> ToolContext:
     choice = approved.consent.choice if approved.consent else None
-    return ToolContext(services, approved.previous, choice=choice, network=approved.network)
+    return ToolContext(
+        services, approved.previous, choice=choice, network=approved.network, approved=approved.by_person
+    )
 
 
 def _confine(judged: Judged, services: Services, work: Callable[[], T]) -> T:

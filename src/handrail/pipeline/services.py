@@ -62,6 +62,7 @@ def open_terminal(
         settings.keep_env,
         hidden=(lambda: unreadable(MOST_MASKED)) if unreadable else None,
         denied=getattr(policy, "denied_by_name", None),
+        protects=getattr(policy, "protects", None),
         own=own.state,
         config=own.config,
         limits=ResourceLimits(processes=settings.most_processes),

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from handrail.model import Action
 from handrail.policy.modes import load_defaults
-from handrail.policy.paths import PathSet
+from handrail.policy.paths import PathPattern, PathSet
 from handrail.policy.rules import Rule, from_table
 from handrail.secrets.paths import secret_path_rules
 
@@ -30,6 +30,7 @@ class BuiltInPaths:
         self._roots = roots
         self._home = home
         self._compiled: dict[Action, tuple[list[Rule], PathSet]] = {}
+        self._for_commands: PathSet | None = None
 
     def _for(self, action: Action) -> tuple[list[Rule], PathSet]:
         compiled = self._compiled.get(action)
@@ -51,6 +52,15 @@ class BuiltInPaths:
         """Every built-in rule about a path, the strictest first."""
         rules, paths = self._for(action)
         return [rules[number] for number in paths.find(path)]
+
+    def protects(self, path: str) -> bool:
+        """Whether a command may change this only if a person has approved it."""
+        if self._for_commands is None:
+            rule = next(rule for rule in built_in_rules() if rule.text == "protected")
+            texts = load_defaults()["commands"]["protected"]
+            paths = (*rule.paths, *(PathPattern(text) for text in texts))
+            self._for_commands = PathSet([paths], self._roots, self._home, deep=True, fold=True, anew=True)
+        return bool(self._for_commands.find(path))
 
     def is_secret(self, path: str) -> bool:
         """Whether nobody may read this."""

@@ -136,6 +136,7 @@ class RulePolicy:
         self._writing = ShellPatterns(
             lambda path: not (self._deny.file("write", path) or self._ask.file("write", path))
         )
+        self._deny_writes = any("write" in rule.actions and rule.paths for rule in self._deny.all)
         self._guarded_writes = any("write" in rule.actions for rule in (*self._deny.all, *self._ask.all))
 
     def _set(self, rules: Sequence[Rule], *, deep: bool = True) -> _Rules:
@@ -296,6 +297,10 @@ class RulePolicy:
         for root in self._roots:
             found += [one.path for one in islice(self._reach.all_below(root), most - len(found)) if one.path]
         return found
+
+    def protects(self, path: str) -> bool:
+        """Whether a command may change this only if a person has approved it: it is protected, or a rule denies it."""
+        return self._built_in.protects(path) or bool(self._deny_writes and self._deny.file("write", path))
 
     def denied_by_name(self) -> list[str]:
         """What a deny rule names in full, wherever it is, as far as it exists."""

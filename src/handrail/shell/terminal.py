@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import tempfile
@@ -28,6 +29,7 @@ from handrail.shell.sandbox.confinement import (
     Confinement,
     Mode,
     Network,
+    Protection,
     ResourceLimits,
     is_inside,
     maskable,
@@ -36,6 +38,9 @@ from handrail.shell.sandbox.confinement import (
 from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.git_settings import with_settings
 from handrail.shell.sandbox.mounts import all_names
+from handrail.shell.sandbox.protected_files import ProtectedFiles, PutBack
+
+_GIT = re.compile(r"\bgit\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +52,12 @@ class TerminalOptions:
     network: Network = "off"
     keep_env: tuple[str, ...] = ()
     hidden: Callable[[], Sequence[str]] | None = None
-    """What commands may not read, asked for at each start: real paths of files and directories, at most 200. Held under
-    bubblewrap; elsewhere only what a command names is judged, by policy."""
+    """What commands may not read, asked for at each start: real paths of files and directories, at most 200. Held by a
+    boundary that mounts; elsewhere only what a command names is judged, by policy."""
     denied: Callable[[], Sequence[str]] | None = None
     """Those of them that a rule names in full. Outside of the workspace Landlock hides these too."""
+    protects: Callable[[str], bool] | None = None
+    """Whether a path may only be changed by a command that a person has approved."""
     own: tuple[str, ...] = ()
     """Where Handrail keeps its state: not for commands."""
     config: tuple[str, ...] = ()
@@ -69,6 +76,10 @@ class CommandOptions:
     """The network, whatever the settings are."""
     script: Script | None = None
     """The parsed command."""
+    approved: bool = False
+    """A person has seen this command and allowed it: it may change protected files."""
+    reads: bool = False
+    """It is proven to change nothing."""
 
 
 NOTHING_GIVEN = CommandOptions()
@@ -88,6 +99,8 @@ class Terminal:
         self._called: dict[str, str] = {}
         self._written: dict[str, Run] = {}
         self._spare = self._shell = ""
+        self._guard: ProtectedFiles | None = None
+        self._put_back: dict[str, list[PutBack]] = {}
         self.unmasked = 0
         """Paths that the last command could have read although they are to be hidden: there were too many."""
         self.jobs = Jobs(self._runs)
@@ -101,13 +114,17 @@ class Terminal:
                     raise _over()
                 options = self._options
                 own = (*options.own, *options.config)
+                missing = self._missing(own)
+                if options.protects or missing:
+                    self._guard = ProtectedFiles(self._roots, options.protects, missing)
                 fence = Confinement(
                     self._roots,
                     hidden=all_names(map(os.path.realpath, own)),
                     masked=self._masked if options.hidden else None,
                     denied=options.denied,
                     aliases=((ALIAS, self._artefacts.directory),),
-                    protected=(*usual_protected(self._roots), *self._missing(own)),
+                    protected=(*usual_protected(self._roots), *missing),
+                    guarded=self._guard.existing if self._guard else None,
                     own=options.own,
                     network=options.network,
                     limits=options.limits,
@@ -156,7 +173,10 @@ class Terminal:
 
         ``on_start`` gets the path of its log.
         """
-        run = self._begin(self._runs.start, command, cwd, name, given=given)
+        level = _protection(command, given)
+        guard = self._guard if self.boundary and level != "nothing" and not given.reads else None
+        before = guard.find() if guard else None
+        run = self._begin(self._runs.start, command, cwd, name, given=given, protection=level)
         try:
             if on_start:
                 on_start(run.order.log)
@@ -164,9 +184,22 @@ class Terminal:
         except BaseException:
             run.end("cancelled")
             raise
+        finally:
+            if guard and before:
+                mounted: Protection = level if self.boundary.namespaced else "nothing"
+                done = guard.put_back(before, mounted, lambda name: self._artefacts.path(f"removed-{name}")[0])
+                self._put_back[run.order.log] = done
         if ended is not None:
             self._over(run)
         return run, ended
+
+    def put_back(self, log: str) -> list[PutBack]:
+        """The protected files that the command with this log changed and that were put back. Returned once."""
+        found = self._put_back.pop(log, [])
+        home = os.path.realpath(self._roots[0]) if self._roots else "/"
+        return [
+            replace(one, path=os.path.relpath(one.path, home)) if is_inside(one.path, home) else one for one in found
+        ]
 
     def end(self, run: Run) -> CommandEnd:
         """The time of a command is up, and it cannot be kept."""
@@ -202,6 +235,7 @@ class Terminal:
         name: str,
         stdin: bool = False,
         given: CommandOptions = NOTHING_GIVEN,
+        protection: Protection = "everything",
     ) -> Run:
         boundary, budget = self.boundary, self._options.log_bytes
         env = environment(scrub_environment(keep=self._options.keep_env))
@@ -211,7 +245,9 @@ class Terminal:
         if ALIAS in command and not boundary.namespaced:
             script = given.script or parse_script(command)
             command = respelled(script, ALIAS, self._artefacts.directory) or command
-        spawn = partial(boundary.spawn, network="on") if given.network else boundary.spawn
+        network: Network | None = "on" if given.network else None
+        level: Protection = "nothing" if given.approved else protection
+        spawn = partial(boundary.spawn, network=network, protection=level)
         order = CommandOrder(command, "", env, cwd, spawn, self._shell, stdin, boundary.namespaced, budget)
         try:
             try:
@@ -246,9 +282,6 @@ class Terminal:
 
     def _over(self, run: Run) -> None:
         self._runs.done(run)
-        with self._lock:
-            if not self._closed and self._boundary:
-                self._boundary.tidy()
 
     def elsewhere(self, script: Script) -> str | None:
         """The real place of the artefacts, if a command names them by what only the file tools know."""
@@ -296,10 +329,16 @@ class Terminal:
             return
         with self._lock:
             if self._boundary:
-                self._boundary.tidy()
                 self._boundary.close()
             if self._spare:
                 shutil.rmtree(self._spare, ignore_errors=True)
+
+
+def _protection(command: str, given: CommandOptions) -> Protection:
+    """Which protected files are read-only for a command. Git replaces those of another branch, which a mount stops."""
+    if given.approved:
+        return "nothing"
+    return "repositories" if given.reads or _GIT.search(command) else "everything"
 
 
 def _over() -> BadCommand:

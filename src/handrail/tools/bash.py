@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, NamedTuple, TypedDict, TypeVar
@@ -21,7 +21,9 @@ from handrail.shell.patch_command import SHELLS, PatchCall, as_patch
 from handrail.shell.runner.order import CommandEnd
 from handrail.shell.runner.output import WHOLE, OutputView
 from handrail.shell.runner.run import Run
+from handrail.shell.sandbox.protected_files import PutBack
 from handrail.shell.terminal import CommandOptions, Terminal
+from handrail.text.display import escape
 from handrail.tools import apply_patch
 from handrail.tools.arguments import AfterValidator, BeforeValidator, Field
 from handrail.tools.notes import (
@@ -32,6 +34,8 @@ from handrail.tools.notes import (
     NamedElsewhere,
     NoteFacts,
     NotHidden,
+    ProtectedChanged,
+    ProtectedPutBack,
     Survivors,
     Swept,
     TooMuchOutput,
@@ -42,6 +46,7 @@ from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, T
 _PLACES = ("", "/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
 _UP = re.compile(r"(?:^|/)(?!\.\.?/)[^/]+/(?:\.?/)*\.\.(?:/|$)")
 """A way up behind a name, which may be a link."""
+_MOST_NAMED = 20
 _MOST_CHARS = 190_000
 """Of output that could not be kept so much of the beginning and the end is shown."""
 
@@ -140,6 +145,11 @@ class Process(TypedDict):
     command: str
 
 
+class ProtectedFile(TypedDict):
+    path: str
+    change: str
+
+
 class Data(apply_patch.Data, total=False):
     job: str
     pid: int
@@ -155,6 +165,7 @@ class Data(apply_patch.Data, total=False):
     strays: list[Process]
     swept: list[Process]
     changed: list[str]
+    put_back: list[ProtectedFile]
 
 
 def accesses(args: Args) -> list[Access]:
@@ -247,7 +258,10 @@ def run_command(args: Args, ctx: Context[L], show: Callable[[Run, L, Terminal], 
         raise NotDirectory(path=args.workdir)
     terminal, where = ctx.terminal, ctx.where(args.workdir)
     name = ctx.call_id or "bash"
-    given = CommandOptions(git_call.settings(args.effects, where), ctx.network, args.effects.script)
+    reads = args.effects.tier == "read_only" and not args.effects.doubts
+    given = CommandOptions(
+        git_call.settings(args.effects, where), ctx.network, args.effects.script, ctx.approved, reads
+    )
     if args.background:
         job = terminal.start(args.command, where, name, True, args.timeout, given)
         log = terminal.called(job.run.order.log)
@@ -350,6 +364,7 @@ def _describe_end(
     else:
         terminal.forget(ended.log)
     failed = ended.exit_code != 0
+    restored = terminal.put_back(ended.log)
     facts = replace(
         shown.facts,
         command=args.command,
@@ -376,6 +391,7 @@ def _describe_end(
         "swept": [{"pid": stray.pid, "command": stray.command} for stray in ended.swept],
         "changed": list(changed),
         "boundary": terminal.boundary.name,
+        "put_back": [{"path": one.path, "change": one.change} for one in restored],
     }
     notes: list[NoteFacts] = []
     if ended.timed_out:
@@ -390,6 +406,7 @@ def _describe_end(
         notes.append(NamedElsewhere(name=ALIAS, place=place))
     if terminal.unmasked:
         notes.append(NotHidden(count=terminal.unmasked))
+    notes += _put_back_notes(restored)
     if ended.swept:
         names = [f"{stray.pid} ({stray.command[:60]})" for stray in ended.swept]
         notes.append(Swept(processes=", ".join(names)))
@@ -398,6 +415,22 @@ def _describe_end(
         notes.append(Survivors(pids=pids))
     kind = "timed_out" if ended.timed_out else "evicted" if facts.head is not None else "failed" if failed else "done"
     return Outcome(kind, facts, data, tuple(notes), failed=failed and ctx.limits.failure_is_error)
+
+
+def _put_back_notes(restored: Sequence[PutBack]) -> Iterator[NoteFacts]:
+    """Notes on the protected files that the command changed."""
+    for change in ("created", "changed", "deleted"):
+        paths = [escape(one.path) for one in restored if one.change == change and not one.failed]
+        if paths:
+            yield ProtectedPutBack(change=change, paths=_listed(paths))
+    failed = [f"{escape(one.path)} ({one.failed})" for one in restored if one.failed]
+    if failed:
+        yield ProtectedChanged(paths=_listed(failed))
+
+
+def _listed(paths: Sequence[str]) -> str:
+    more = len(paths) - _MOST_NAMED
+    return ", ".join(paths[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def render(outcome: Outcome[Facts], templates: Templates) -> str:

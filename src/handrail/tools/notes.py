@@ -184,6 +184,22 @@ class NotHidden(NoteFacts):
     count: int
 
 
+class ProtectedPutBack(NoteFacts):
+    """Protected files that an unapproved command changed, and that were put back."""
+
+    code = "protected_put_back"
+    change: str
+    """How the command changed them: created, changed or deleted."""
+    paths: str
+
+
+class ProtectedChanged(NoteFacts):
+    """Protected files that an unapproved command changed, and that could not be put back."""
+
+    code = "protected_changed"
+    paths: str
+
+
 class Swept(NoteFacts):
     """Processes that were ended together with their command."""
 

@@ -119,6 +119,10 @@ class Context(Protocol[L_co]):
         """Whether a person or a rule has allowed this call to use the network, whatever the settings are."""
 
     @property
+    def approved(self) -> bool:
+        """Whether a person has seen this call and allowed it."""
+
+    @property
     def terminal(self) -> Terminal:
         """Where commands run; a preview has none."""
 

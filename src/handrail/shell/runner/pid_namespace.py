@@ -1,9 +1,10 @@
 """A shell in a PID namespace of its own: when it ends, and what it leaves behind there.
 
-Between us and the shell stand two processes of the sandbox: the outer one, which we started, and the first of the
-namespace. When the shell ends the outer one ends, and with it, without a word, all that is left inside. So that this
-can be told, the outer one is stopped while the command runs (all it would do is wait), the end of the shell itself is
-waited for, what is left is looked at, and only then the outer one goes on, to say how the shell ended.
+With our own launcher the init of the shell is asked to stay until we have looked (`HeldShell`). With bubblewrap, two
+processes stand between us and the shell: the outer one, which we started, and the first of the namespace. When the
+shell ends the outer one ends, and with it, without a word, all that is left inside. So that this can be told, the outer
+one is stopped while the command runs (all it would do is wait), the end of the shell itself is waited for, what is left
+is looked at, and only then the outer one goes on, to say how the shell ended.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import select
 import signal
 import time
 from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 from handrail.shell.runner import process_tree
 from handrail.shell.runner.order import LeftoverProcess
@@ -32,6 +34,20 @@ def pad_to_pipe_size(gate: int, preamble: str) -> bytes:
     room = fcntl.fcntl(gate, fcntl.F_SETPIPE_SZ, _PAGE)
     raw = f"{preamble}\n".encode()
     return raw + b"#" * (room - len(raw))
+
+
+@runtime_checkable
+class HoldsInit(Protocol):
+    """A started process that can be kept in place when its command has ended."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def hold(self) -> None: ...
+
+    def release(self) -> None: ...
+
+    def take_command_end(self) -> int: ...
 
 
 class NamespacedShell:
@@ -106,6 +122,31 @@ class NamespacedShell:
             with contextlib.suppress(OSError):
                 os.waitid(os.P_PIDFD, self._first_end, os.WEXITED | os.WNOHANG)
         os.close(self._first_end)
+
+
+class HeldShell(NamespacedShell):
+    """A shell whose init is our own child: it stays after the end of the shell until it is released."""
+
+    def __init__(self, process: HoldsInit) -> None:
+        self._process = process
+        self.outer = self._first = process.pid
+        self.end = process.take_command_end()
+        self._shell = pid_of(self.end)
+        process.hold()
+
+    def _go(self, number: int) -> None:
+        if number == signal.SIGCONT:
+            self._process.release()
+
+    def over(self) -> None:
+        """The init was waited for, and nothing is left."""
+
+
+def pid_of(pidfd: int) -> int:
+    """The process that a descriptor stands for; 0 if it was reaped."""
+    with open(f"/proc/self/fdinfo/{pidfd}", "rb", buffering=0) as file:
+        found = file.read(4096).partition(b"\nPid:")[2].split(None, 1)
+    return max(0, int(found[0])) if found else 0
 
 
 def number_inside(pid: int) -> int:

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from handrail.shell.runner import output, process_tree, unattended
 from handrail.shell.runner.copy_output import OutputCopier
 from handrail.shell.runner.order import CommandEnd, CommandOrder, LeftoverProcess, Reason
-from handrail.shell.runner.pid_namespace import NamespacedShell, pad_to_pipe_size
+from handrail.shell.runner.pid_namespace import HeldShell, HoldsInit, NamespacedShell, pad_to_pipe_size
 from handrail.shell.runner.process_tree import Mark, Process, Tree
 
 SETTLE = 0.1
@@ -123,7 +123,9 @@ class Run:
                 start_new_session=True,
             )
             mark.set(popen.pid)
-            if order.namespaced and gate >= 0:
+            if isinstance(popen, HoldsInit):
+                self._namespace = HeldShell(popen)
+            elif order.namespaced and gate >= 0:
                 self._namespace = NamespacedShell.found(popen.pid, gate)
             return popen
 

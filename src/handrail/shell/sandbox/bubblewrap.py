@@ -20,16 +20,17 @@ import stat
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, Unpack
 
 from handrail.shell.sandbox import seccomp
 from handrail.shell.sandbox.confinement import (
+    CREATED_LATE,
     MOST_MASKED,
     Confinement,
     Network,
+    Protection,
     TooWide,
     is_directory,
     is_inside,
@@ -39,21 +40,13 @@ from handrail.shell.sandbox.environment import redirect_temporary_files
 from handrail.shell.sandbox.landlock import LEAST, ConfinedThreads, RulesetCache, forgo_privileges, version
 from handrail.shell.sandbox.loopback import Supervisor, works
 from handrail.shell.sandbox.start_gate import StartGate, kill_on_failure, require_program, set_limits
+from handrail.shell.sandbox.view import KEPT_IN_RUN, OVERLAID, protections
 from handrail.shell.start_process import ProcessOptions, start_process
 
 T = TypeVar("T")
 
 _START_SECONDS = 60.0
 """A bound for what never starts at all, not for a busy machine: a start that fails is noticed at once."""
-_KEPT_IN_RUN = (  # of a directory that is full of sockets: programs (NixOS) and the addresses of name servers
-    "/run/current-system",
-    "/run/booted-system",
-    "/run/opengl-driver",
-    "/run/systemd/resolve",
-    "/run/NetworkManager",
-    "/run/resolvconf",
-)
-_OVERLAID = ("/dev", "/proc", "/run", "/tmp")  # noqa: S108 - a private one stands there
 _FOR_ROOT = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID")
 
 
@@ -70,14 +63,10 @@ class BubblewrapBoundary:
         self.fence = fence
         self._program = found
         self._filtered = seccomp.supported()
-        self._left: list[str] = []
-        self._starting = threading.Lock()
-        self._started: list[subprocess.Popen[bytes]] = []
         self._tools: ConfinedThreads | None = None
         self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
         with contextlib.ExitStack() as undo:
             undo.callback(shutil.rmtree, self.tmp, ignore_errors=True)
-            undo.callback(self._remove_left, last=True)
             self._thread = undo.enter_context(ThreadPoolExecutor(1, "handrail-bwrap"))
             self._supervised = self._supervise(undo) if fence.network == "loopback" else None
             self._try()
@@ -115,7 +104,6 @@ class BubblewrapBoundary:
             tried.kill()
             tried.communicate()
             raise OSError(f"bubblewrap did not start within {_START_SECONDS:.0f} seconds") from None
-        self.tidy()
         if tried.returncode != 0:
             raise OSError(f"bubblewrap does not start here: {said.decode('utf-8', 'replace').strip()}")
 
@@ -123,7 +111,12 @@ class BubblewrapBoundary:
         return self._tools.run(work) if self._tools else work()
 
     def spawn(
-        self, args: Sequence[str], *, network: Network | None = None, **how: Unpack[ProcessOptions]
+        self,
+        args: Sequence[str],
+        *,
+        network: Network | None = None,
+        protection: Protection = "repositories",
+        **how: Unpack[ProcessOptions],
     ) -> subprocess.Popen[bytes]:
         given = redirect_temporary_files(how.get("env"), self.tmp)
         require_program(args[0], given)
@@ -143,10 +136,8 @@ class BubblewrapBoundary:
             how |= {"cwd": where, "env": given, "pass_fds": (*how.get("pass_fds", ()), gate.entry, *ours)}
 
             def start() -> subprocess.Popen[bytes]:
-                with self._starting:
-                    started = start_process([self._program, *self._mounts(level, named), *options, "--", *args], **how)
-                    self._started = [*(each for each in self._started if each.returncode is None), started]
-                return started
+                mounts = self._mounts(level, named, protection)
+                return start_process([self._program, *mounts, *options, "--", *args], **how)
 
             thread = self._supervised if self._supervised and level == "loopback" else self._thread
             started = thread.submit(start).result()
@@ -165,10 +156,12 @@ class BubblewrapBoundary:
 
     def _filter(self, network: Network) -> bytes:
         """The filter for one command. Only an open network by the settings includes sockets of other programs."""
-        shared = network == "on" and self.fence.network != "on"
-        return seccomp.program(network, families=seccomp.IP if shared else seccomp.ALL)
+        if network == "loopback":
+            supervised = self._supervised is not None
+            return seccomp.program(network, families=seccomp.ALL if supervised else seccomp.IP, private=True)
+        return seccomp.program(network, families=seccomp.ALL if self.fence.network == "on" else seccomp.IP)
 
-    def _mounts(self, network: Network, aliases: Sequence[tuple[str, str]]) -> Iterator[str]:
+    def _mounts(self, network: Network, aliases: Sequence[tuple[str, str]], protection: Protection) -> Iterator[str]:
         fence = self.fence
         # A name at the top needs a place to be mounted on, and the real top must not get one: here it is made anew.
         anew = bool(aliases) and "/" in fence.readable and "/" not in fence.writable
@@ -185,7 +178,7 @@ class BubblewrapBoundary:
         else:
             yield from _links(fence.readable)
         yield from ("--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run")
-        for path in _KEPT_IN_RUN:
+        for path in KEPT_IN_RUN:
             yield from ("--ro-bind-try", path, path)
         # Under both names, so that a path that a command prints is the path that the file tools know.
         yield from ("--bind", self.tmp, "/tmp", "--bind", self.tmp, self.tmp)  # noqa: S108 - that is the point
@@ -195,7 +188,8 @@ class BubblewrapBoundary:
                 trees.setdefault(os.path.realpath(prefix), "--ro-bind")
         for path in sorted(set(trees) - {"/"}):  # what lies deeper comes later, and is on top
             yield from (trees[path], path, path)
-        yield from self._protections()
+        for pin in protections(fence, protection):
+            yield from ("--ro-bind" if pin.read_only else "--bind", pin.target, pin.target)
         for path in self._hidden(trees):
             directory = is_directory(path)
             if directory:
@@ -213,52 +207,9 @@ class BubblewrapBoundary:
         masked = fence.masked() if fence.masked else ()
         bound = [tree for tree in trees if tree != "/"]
         for path in maskable((*fence.hidden, *list(masked)[:MOST_MASKED]), fence.writable):
-            elsewhere = any(is_inside(path, os.path.realpath(top)) for top in _OVERLAID)
+            elsewhere = any(is_inside(path, os.path.realpath(top)) for top in OVERLAID)
             if not elsewhere or any(is_inside(path, tree) for tree in bound):
                 yield path
-
-    def _protections(self) -> Iterator[str]:
-        pinned: list[str] = []
-        for entry in self.fence.protected:
-            path = entry.rstrip("/")
-            root = max((root for root in self.fence.writable if is_inside(path, root)), key=len, default=None)
-            if root is None or is_directory(os.path.dirname(path)) is not True:
-                continue
-            # A directory on the way there could be moved aside, with a fresh one in its place; a mount cannot.
-            above = os.path.dirname(path)
-            way = [above] if above != root else []
-            while way and os.path.dirname(way[-1]) != root:
-                way.append(os.path.dirname(way[-1]))
-            for directory in reversed(way):
-                if directory not in pinned:
-                    pinned.append(directory)
-                    yield from ("--bind", directory, directory)
-            there = is_directory(path)
-            if there is None and path not in self._left:
-                self._left.append(path)
-            if there is None and entry.endswith("/"):
-                yield from ("--perms", "0555", "--tmpfs", path, "--remount-ro", path)
-            else:
-                yield from ("--ro-bind", "/dev/null" if there is None else path, path)
-
-    def tidy(self) -> None:
-        """Remove the empty places that mounts needed in the workspace, unless a command still runs over them."""
-        if self._left:
-            self._thread.submit(self._remove_left).result()
-
-    def _remove_left(self, last: bool = False) -> None:
-        with self._starting:
-            if last or all(each.returncode is not None for each in self._started):
-                self._remove_all_left()
-
-    def _remove_all_left(self) -> None:
-        for path in self._left:
-            with contextlib.suppress(OSError):  # gone, or filled by somebody else since
-                if os.path.isdir(path):
-                    os.rmdir(path)
-                elif os.path.getsize(path) == 0:
-                    os.unlink(path)
-        self._left.clear()
 
     def close(self) -> None:
         """Ends every command that still runs: with the thread goes what it started."""
@@ -271,7 +222,7 @@ def _tops() -> Iterator[str]:
         for entry in sorted(found, key=lambda entry: entry.name):
             if entry.is_symlink():
                 yield from ("--symlink", os.readlink(entry.path), entry.path)
-            elif entry.path not in _OVERLAID:
+            elif entry.path not in OVERLAID:
                 yield from ("--ro-bind-try", entry.path, entry.path)
 
 
@@ -302,7 +253,7 @@ def _child(info: int) -> int | None:
 
 def _describe(fence: Confinement, filtered: bool, landlock: bool, supervised: bool) -> str:
     holds = ["writes outside the workspace and a private /tmp", "other processes"]
-    lacks = ["repositories that commands create or that lie deeper may get hooks"] if fence.protected else []
+    lacks = [CREATED_LATE] if fence.protected else []
     if fence.network == "on":
         lacks.append("the network is open")
     else:
@@ -312,7 +263,7 @@ def _describe(fence: Confinement, filtered: bool, landlock: bool, supervised: bo
         holds.append("hidden paths" + (f" (at most {MOST_MASKED})" if fence.masked else ""))
     if fence.protected:
         holds.append("changes of protected files")
-    if fence.network != "off":
+    if fence.network == "on":
         lacks.append("sockets of other programs outside /run and /tmp can be reached")
     if not filtered:
         lacks.append("system calls are not filtered")

@@ -11,15 +11,16 @@ import resource
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from typing import Protocol, TypeVar, Unpack
 
 from handrail.errors import NoSandbox
 from handrail.shell.sandbox.bubblewrap import BubblewrapBoundary
-from handrail.shell.sandbox.confinement import Confinement, Mode, Network, TooWide
+from handrail.shell.sandbox.confinement import Confinement, Mode, Network, Protection, TooWide
 from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.landlock_process import LandlockBoundary
+from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.sandbox.probe import Layer as Layer
 from handrail.shell.sandbox.probe import probe as probe
 from handrail.shell.sandbox.start_gate import StartGate, has_gate, require_program, set_limits
@@ -42,18 +43,21 @@ class Boundary(Protocol):
     """Whether commands cannot reach what Handrail keeps for itself."""
 
     def spawn(
-        self, args: Sequence[str], *, network: Network | None = None, **how: Unpack[ProcessOptions]
+        self,
+        args: Sequence[str],
+        *,
+        network: Network | None = None,
+        protection: Protection = "repositories",
+        **how: Unpack[ProcessOptions],
     ) -> subprocess.Popen[bytes]:
         """Start a command inside, in the words of `subprocess.Popen`; without ``env`` it gets a scrubbed one.
 
-        ``network``: what this command may reach, if not what the fence says.
+        ``network``: what this command may reach, if not what the fence says. ``protection``: the protected files that
+        it finds read-only, where the boundary can mount.
         """
 
     def run(self, work: Callable[[], T]) -> T:
         """Do ``work`` in a confined thread of this process: the way in for file tools."""
-
-    def tidy(self) -> None:
-        """Remove what the boundary itself left in the workspace; to be called when a command is over."""
 
     def close(self) -> None: ...
 
@@ -79,6 +83,7 @@ class Unconfined:
         args: Sequence[str],
         *,
         network: Network | None = None,  # noqa: ARG002 - nothing closes it here
+        protection: Protection = "repositories",  # noqa: ARG002
         **how: Unpack[ProcessOptions],
     ) -> subprocess.Popen[bytes]:
         env, pass_fds = how.get("env"), how.get("pass_fds", ())
@@ -99,20 +104,30 @@ class Unconfined:
         finally:
             gate.close()
 
-    def tidy(self) -> None:
-        """Nothing is left in the workspace."""
-
     def close(self) -> None:
         shutil.rmtree(self.tmp, ignore_errors=True)
 
 
+_BOUNDARIES: Mapping[str, Callable[[Confinement], Boundary]] = {
+    "namespaces": NamespaceBoundary,
+    "bwrap": BubblewrapBoundary,
+    "landlock": LandlockBoundary,
+}
+_LAYERS: Mapping[Mode, Sequence[str]] = {
+    "auto": ("bwrap", "landlock"),
+    "namespaces": ("namespaces",),
+    "bwrap": ("bwrap",),
+    "landlock": ("landlock",),
+    "off": (),
+}
+
+
 def choose(mode: Mode, required: bool, fence: Confinement) -> Boundary:
     """The strongest boundary of those asked for that works here; `NoSandbox` if one is required and none does."""
-    wanted = {"auto": ("bwrap", "landlock"), "bwrap": ("bwrap",), "landlock": ("landlock",), "off": ()}[mode]
     why: list[str] = []
-    for layer in wanted:
+    for layer in _LAYERS[mode]:
         try:
-            return BubblewrapBoundary(fence) if layer == "bwrap" else LandlockBoundary(fence)
+            return _BOUNDARIES[layer](fence)
         except (OSError, TooWide, BrokenExecutor) as error:
             why.append(str(error))
     reason = "; ".join(why) or "switched off"

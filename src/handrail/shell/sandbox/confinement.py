@@ -14,10 +14,15 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 Network = Literal["off", "loopback", "on"]
-Mode = Literal["auto", "bwrap", "landlock", "off"]
+Mode = Literal["auto", "namespaces", "bwrap", "landlock", "off"]
+Protection = Literal["nothing", "repositories", "everything"]
+"""Which protected files a command finds read-only: none, those by which git runs programs, or all that exist."""
 
 MOST_MASKED = 200
 """Paths that are hidden by a mount of their own, which costs time at every start."""
+
+CREATED_LATE = "protected files that a command creates are removed when it has ended, not before"
+"""Said of every boundary that mounts: a name that is not there cannot be mounted on without creating it."""
 
 START_UP_FILES = (
     ".bashrc",
@@ -62,6 +67,8 @@ class Confinement:
     """Not to be read, though inside a readable tree."""
     protected: tuple[str, ...] = ()
     """Not to be changed, though inside a writable tree. An end of `/` says directory, for what is not there yet."""
+    guarded: Callable[[Protection], Sequence[str]] | None = None
+    """Further paths inside writable trees that are not to be changed, as far as they exist, asked for at each start."""
     own: tuple[str, ...] = ()
     """Trees that the file tools write beside (locks, journal, artefacts), and commands do not."""
     masked: Callable[[], Sequence[str]] | None = None
@@ -85,6 +92,13 @@ class Confinement:
             value = getattr(self, name)
             if isinstance(value, tuple) and any("\0" in path for path in value):
                 raise ValueError(f"{name}: a path cannot carry a NUL character")
+
+    def protected_now(self, protection: Protection) -> list[str]:
+        """All paths that a command is to find read-only, as far as they exist now."""
+        found = [path.rstrip("/") for path in self.protected] if protection != "nothing" else []
+        if self.guarded and protection != "nothing":
+            found += self.guarded(protection)
+        return [path for path in dict.fromkeys(found) if os.path.lexists(path)]
 
 
 def is_inside(path: str, tree: str) -> bool:

@@ -24,10 +24,13 @@ from contextvars import copy_context
 from typing import TypeVar
 
 from handrail.shell.sandbox.confinement import Confinement, parent_directories, split_trees
+from handrail.shell.sandbox.system_call_numbers import NUMBERS
 
 T = TypeVar("T")
 
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every architecture
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = (
+    NUMBERS[name][0] for name in ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
+)  # the same on every architecture
 _VERSION = 1
 _PATH_BENEATH = 1
 _SET_NO_NEW_PRIVS = 38
@@ -45,7 +48,7 @@ _WRITING |= REFER | TRUNCATE
 _OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 _DEVICE = READ_FILE | WRITE_FILE | TRUNCATE | IOCTL_DEV
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx")
-_KEPT_CAPABILITIES = (0, 1, 3, 4)  # CHOWN, DAC_OVERRIDE, FOWNER, FSETID: what root needs for files of others
+KEPT_CAPABILITIES = (0, 1, 3, 4)  # CHOWN, DAC_OVERRIDE, FOWNER, FSETID: what root needs for files of others
 
 
 class _Ruleset(ctypes.Structure):
@@ -94,7 +97,7 @@ def drop_capabilities() -> None:
     if _libc.capget(ctypes.byref(header), sets) != 0:
         failed = ctypes.get_errno()
         raise OSError(failed, os.strerror(failed))
-    kept = sum(1 << bit for bit in _KEPT_CAPABILITIES) & sets[1]
+    kept = sum(1 << bit for bit in KEPT_CAPABILITIES) & sets[1]
     if list(sets) == [kept & sets[0], kept, 0, 0, 0, 0]:
         return
     left = (ctypes.c_uint32 * 6)(kept & sets[0], kept, 0, 0, 0, 0)

@@ -16,7 +16,7 @@ from typing import TypeVar, Unpack
 
 from handrail.shell.runner.ancestry import ancestors
 from handrail.shell.sandbox import seccomp
-from handrail.shell.sandbox.confinement import Confinement, Network, is_inside, maskable
+from handrail.shell.sandbox.confinement import Confinement, Network, Protection, is_inside, maskable
 from handrail.shell.sandbox.environment import redirect_temporary_files
 from handrail.shell.sandbox.landlock import ConfinedThreads, RulesetCache, drop_capabilities, restrict
 from handrail.shell.sandbox.loopback import Supervisor, works
@@ -81,7 +81,12 @@ class LandlockBoundary:
             return self._rules.ruleset(written, named, network=network)
 
     def spawn(
-        self, args: Sequence[str], *, network: Network | None = None, **how: Unpack[ProcessOptions]
+        self,
+        args: Sequence[str],
+        *,
+        network: Network | None = None,
+        protection: Protection = "repositories",  # noqa: ARG002 - Landlock cannot take away a part of a tree
+        **how: Unpack[ProcessOptions],
     ) -> subprocess.Popen[bytes]:
         given, pass_fds = redirect_temporary_files(how.get("env"), self.tmp), how.get("pass_fds", ())
         require_program(args[0], given)
@@ -137,9 +142,6 @@ class LandlockBoundary:
         if network == "loopback" and not self._supervises:
             network = "off"
         return seccomp.program(network, families=families, spared=spared, supervised=network == "loopback")
-
-    def tidy(self) -> None:
-        """Nothing is left in the workspace by this boundary."""
 
     def close(self) -> None:
         self._close.close()

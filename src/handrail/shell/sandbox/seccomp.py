@@ -14,66 +14,20 @@ import sys
 from collections.abc import Sequence
 
 from handrail.shell.sandbox.confinement import Network
+from handrail.shell.sandbox.system_call_numbers import ARCHITECTURES, NUMBERS, system_call
 
-# Numbers on x86_64, and in the table that newer architectures share (arm64, riscv64, loongarch64).
-_REFUSED: dict[str, tuple[int, int]] = {
-    "acct": (163, 89),
-    "add_key": (248, 217),
-    "bpf": (321, 280),
-    "clock_settime": (227, 112),
-    "delete_module": (176, 106),
-    "fanotify_init": (300, 262),
-    "finit_module": (313, 273),
-    "fsconfig": (431, 431),
-    "fsmount": (432, 432),
-    "fsopen": (430, 430),
-    "fspick": (433, 433),
-    "init_module": (175, 105),
-    "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427),
-    "io_uring_setup": (425, 425),
-    "kcmp": (312, 272),
-    "kexec_file_load": (320, 294),
-    "kexec_load": (246, 104),
-    "keyctl": (250, 219),
-    "mount": (165, 40),
-    "mount_setattr": (442, 442),
-    "move_mount": (429, 429),
-    "open_by_handle_at": (304, 265),
-    "open_tree": (428, 428),
-    "perf_event_open": (298, 241),
-    "pidfd_getfd": (438, 438),
-    "pivot_root": (155, 41),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "ptrace": (101, 117),
-    "quotactl": (179, 60),
-    "reboot": (169, 142),
-    "request_key": (249, 218),
-    "setdomainname": (171, 162),
-    "sethostname": (170, 161),
-    "setns": (308, 268),
-    "settimeofday": (164, 170),
-    "swapoff": (168, 225),
-    "swapon": (167, 224),
-    "syslog": (103, 116),
-    "umount2": (166, 39),
-    "unshare": (272, 97),
-    "userfaultfd": (323, 282),
-    "vhangup": (153, 58),
-}
+_REFUSED = tuple(
+    """
+    acct add_key bpf clock_settime delete_module fanotify_init finit_module fsconfig fsmount fsopen fspick
+    init_module io_uring_enter io_uring_register io_uring_setup kcmp kexec_file_load kexec_load keyctl mount
+    mount_setattr move_mount open_by_handle_at open_tree perf_event_open pidfd_getfd pivot_root process_vm_readv
+    process_vm_writev ptrace quotactl reboot request_key setdomainname sethostname setns settimeofday swapoff
+    swapon syslog umount2 unshare userfaultfd vhangup
+    """.split()  # noqa: SIM905 - a list of words is a line each
+)
 _ONLY_X86 = (172, 173)  # iopl, ioperm
-_CLONE, _CLONE3, _IOCTL, _SOCKET, _SOCKETPAIR = (56, 220), (435, 435), (16, 29), (41, 198), (53, 199)
-_PRLIMIT = (302, 261)
-_CONNECT, _BIND, _LISTEN = (42, 203), (49, 200), (50, 201)
-_SENDING = (((44, 206), 3), ((46, 211), 2), ((307, 269), 3))  # sendto, sendmsg, sendmmsg: where their flags are
+_SENDING = (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3))  # where their flags are
 _FAST_OPEN = 0x20000000
-_ARCHITECTURES = {  # the kernel's name for it, and the column above
-    "x86_64": (0xC000003E, 0),
-    "aarch64": (0xC00000B7, 1),
-    "riscv64": (0xC00000F3, 1),
-    "loongarch64": (0xC0000102, 1),
-}
 _X32 = 0x40000000  # the other way to call a 64 bit x86 kernel, with numbers of its own
 _NEW_NAMESPACE = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 _KEYSTROKES = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX type into somebody's terminal
@@ -81,13 +35,13 @@ ALL = (1, 2, 10, 16)
 """Families of sockets: unix, IPv4, IPv6, netlink: all that a program with a network needs."""
 IP = (2, 10, 16)
 """The same without unix sockets, by which other programs of this machine could be made to act for the command."""
-_DATAGRAM = 2
+_UNIX = 1
+_STREAM, _PACKETS = 1, 5
 
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY, _RETURN, _AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
 _NUMBER, _ARCHITECTURE, _ARGUMENT = 0, 4, 16
 _ALLOW, _NOTIFY, _KILL, _ERROR = 0x7FFF0000, 0x7FC00000, 0x80000000, 0x00050000
 _SET_SECCOMP, _MODE_FILTER = 22, 2
-_SECCOMP = (317, 277)
 _NEW_LISTENER, _WAIT_KILLABLE = 1 << 3, 1 << 5
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -100,7 +54,7 @@ class _Program(ctypes.Structure):
 
 def supported() -> bool:
     """Whether a filter can be written for this machine."""
-    return sys.platform == "linux" and os.uname().machine in _ARCHITECTURES and sys.maxsize > 1 << 32
+    return sys.platform == "linux" and os.uname().machine in ARCHITECTURES and sys.maxsize > 1 << 32
 
 
 def program(
@@ -109,21 +63,24 @@ def program(
     families: Sequence[int] = ALL,
     spared: Sequence[int] = (),
     supervised: bool = False,
+    private: bool = False,
 ) -> bytes:
     """The filter, in the kernel's form. Network `off` refuses every socket but a connected pair.
 
     ``families``: the sockets that any other network allows. ``spared``: processes whose limits cannot be changed.
     ``supervised``: TCP alone, and whoever has the listener of `install_listener` does what has an address.
+    ``private``: a network of the session's own, in which whoever has the listener of `connecting` tells which unix
+    sockets are of the session; those that send to an address without `connect` are refused.
     """
-    name, column = _ARCHITECTURES[machine or os.uname().machine]
+    name, column = ARCHITECTURES[machine or os.uname().machine]
     code: list[tuple[int, int, int, int]] = []
 
     def refuse(number: int) -> None:
         code.append((_RETURN, 0, 0, _ERROR | number))
 
-    def when(number: tuple[int, int], *body: tuple[int, int, int, int]) -> None:
+    def when(call: str | int, *body: tuple[int, int, int, int]) -> None:
         """Run ``body``, which ends in a return, for one system call."""
-        code.append((_JUMP_EQUAL, 0, len(body), number[column]))
+        code.append((_JUMP_EQUAL, 0, len(body), call if isinstance(call, int) else NUMBERS[call][column]))
         code.extend(body)
 
     allow = (_RETURN, 0, 0, _ALLOW)
@@ -133,35 +90,45 @@ def program(
         code.append((_JUMP_AT_LEAST, 0, 1, _X32))
         refuse(errno.ENOSYS)
         for number in _ONLY_X86:
-            when((number, number), not_permitted)
-    for numbers in _REFUSED.values():
-        when(numbers, not_permitted)
+            when(number, not_permitted)
+    for call in _REFUSED:
+        when(call, not_permitted)
     # Its flags lie behind a pointer. "Not there" makes the C library take `clone`, whose flags can be seen.
-    when(_CLONE3, (_RETURN, 0, 0, _ERROR | errno.ENOSYS))
-    when(_CLONE, (_LOAD, 0, 0, _ARGUMENT), (_JUMP_ANY, 0, 1, _NEW_NAMESPACE), not_permitted, allow)
+    when("clone3", (_RETURN, 0, 0, _ERROR | errno.ENOSYS))
+    when("clone", (_LOAD, 0, 0, _ARGUMENT), (_JUMP_ANY, 0, 1, _NEW_NAMESPACE), not_permitted, allow)
     tests = [(_JUMP_EQUAL, len(_KEYSTROKES) - at, 0, request) for at, request in enumerate(_KEYSTROKES)]
-    when(_IOCTL, (_LOAD, 0, 0, _ARGUMENT + 8), *tests, allow, not_permitted)
+    when("ioctl", (_LOAD, 0, 0, _ARGUMENT + 8), *tests, allow, not_permitted)
     if spared:  # a limit on CPU time ends a process as surely as a signal does
         tests = [(_JUMP_EQUAL, len(spared) - at, 0, pid) for at, pid in enumerate(spared)]
-        when(_PRLIMIT, (_LOAD, 0, 0, _ARGUMENT), *tests, allow, not_permitted)
+        when("prlimit64", (_LOAD, 0, 0, _ARGUMENT), *tests, allow, not_permitted)
+    if network == "off" or private or _UNIX not in families:
+        when("socketpair", *_connected_kinds(allow, denied))
     if network == "off":
-        when(_SOCKET, denied)
-        # A pair of datagram sockets is not bound to itself: it can send to any address.
-        kind = (_LOAD, 0, 0, _ARGUMENT + 8), (_AND, 0, 0, 0xF)
-        when(_SOCKETPAIR, *kind, (_JUMP_EQUAL, 1, 0, _DATAGRAM), allow, denied)
+        when("socket", denied)
     elif supervised:
-        when(_SOCKET, *_tcp_alone(allow, denied))
-        for numbers in (_CONNECT, _BIND, _LISTEN):
-            when(numbers, (_RETURN, 0, 0, _NOTIFY))
+        when("socket", *_tcp_alone(allow, denied))
+        for call in ("connect", "bind", "listen"):
+            when(call, (_RETURN, 0, 0, _NOTIFY))
         # Data with an address that opens a connection on its way: nobody would be asked.
         unsupported = (_RETURN, 0, 0, _ERROR | errno.EOPNOTSUPP)
-        for numbers, flags in _SENDING:
-            when(numbers, (_LOAD, 0, 0, _ARGUMENT + 8 * flags), (_JUMP_ANY, 0, 1, _FAST_OPEN), unsupported, allow)
+        for call, flags in _SENDING:
+            when(call, (_LOAD, 0, 0, _ARGUMENT + 8 * flags), (_JUMP_ANY, 0, 1, _FAST_OPEN), unsupported, allow)
+    elif private and _UNIX in families:
+        tests = [(_JUMP_EQUAL, len(IP) + 6 - at, 0, family) for at, family in enumerate(IP)]
+        unix = (_JUMP_EQUAL, len(IP) + 1, 0, _UNIX)
+        when("socket", (_LOAD, 0, 0, _ARGUMENT), unix, *tests, denied, *_connected_kinds(allow, denied))
     else:
         tests = [(_JUMP_EQUAL, len(families) - at, 0, family) for at, family in enumerate(families)]
-        when(_SOCKET, (_LOAD, 0, 0, _ARGUMENT), *tests, denied, allow)
+        when("socket", (_LOAD, 0, 0, _ARGUMENT), *tests, denied, allow)
     code.append(allow)
     return b"".join(struct.pack("=HBBI", *line) for line in code)
+
+
+def _connected_kinds(allow: _Line, denied: _Line) -> list[_Line]:
+    """For unix sockets: streams and packets, which must connect. Datagrams, and the raw kind that the kernel takes for
+    them, can be sent to any address."""
+    kind = (_LOAD, 0, 0, _ARGUMENT + 8), (_AND, 0, 0, 0xF)
+    return [*kind, (_JUMP_EQUAL, 2, 0, _STREAM), (_JUMP_EQUAL, 1, 0, _PACKETS), denied, allow]
 
 
 def _tcp_alone(allow: _Line, denied: _Line) -> list[_Line]:
@@ -190,10 +157,10 @@ def _tcp_alone(allow: _Line, denied: _Line) -> list[_Line]:
 
 def connecting(machine: str | None = None) -> bytes:
     """A filter that allows all, and hands each `connect` to whoever has the listener."""
-    name, column = _ARCHITECTURES[machine or os.uname().machine]
+    name, column = ARCHITECTURES[machine or os.uname().machine]
     allow = (_RETURN, 0, 0, _ALLOW)
     other = [(_LOAD, 0, 0, _ARCHITECTURE), (_JUMP_EQUAL, 1, 0, name), allow, (_LOAD, 0, 0, _NUMBER)]
-    code = [*other, (_JUMP_EQUAL, 0, 1, _CONNECT[column]), (_RETURN, 0, 0, _NOTIFY), allow]
+    code = [*other, (_JUMP_EQUAL, 0, 1, NUMBERS["connect"][column]), (_RETURN, 0, 0, _NOTIFY), allow]
     return b"".join(struct.pack("=HBBI", *line) for line in code)
 
 
@@ -201,7 +168,7 @@ def install_listener(code: bytes) -> int:
     """As `install`; returns the descriptor on which the calls arrive that the filter hands over. `OSError` if none can
     be had, as inside a command that another Handrail supervises."""
     filter_ = _Program(len(code) // 8, code)
-    number = _SECCOMP[_ARCHITECTURES[os.uname().machine][1]]
+    number = system_call("seccomp")
     flags = ctypes.c_ulong(_NEW_LISTENER | _WAIT_KILLABLE)
     listener: int = _libc.syscall(ctypes.c_long(number), ctypes.c_ulong(1), flags, ctypes.byref(filter_))
     if listener < 0:

@@ -93,6 +93,10 @@ class _Below:
         return self._ctx.network
 
     @property
+    def approved(self) -> bool:
+        return self._ctx.approved
+
+    @property
     def call_id(self) -> str:
         return self._ctx.call_id
 

@@ -1,0 +1,301 @@
+"""Start commands through a launcher (`launcher.py`), in the words of `subprocess.Popen`."""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import select
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+from handrail.shell.runner.process_tree import VARIABLE
+from handrail.shell.sandbox.system_call_numbers import system_call
+from handrail.shell.sandbox.view import Mount, as_data
+from handrail.shell.start_process import ProcessOptions, start_process
+
+_PROGRAM = os.path.join(os.path.dirname(__file__), "launcher.py")
+_NUMBERS = ("clone", "mount_setattr", "move_mount", "open_tree", "pivot_root", "seccomp")
+_START_SECONDS = 60.0
+"""A bound for what never starts at all, not for a busy machine: a start that fails is noticed at once."""
+
+
+class SetUpFailed(OSError):
+    """A view could not be built, or a command could not be put into it; `step` says where."""
+
+    def __init__(self, number: int, step: str, path: str) -> None:
+        super().__init__(number, f"{step}: {os.strerror(number)}" + (f" ({path})" if path else ""))
+        self.step = step
+
+
+class LauncherGone(OSError):
+    """The launcher has ended, and every command of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a launcher treats one command."""
+
+    mounts: Sequence[Mount] = ()
+    """Mounts for this command alone, on top of the view."""
+    limits: Sequence[tuple[int, int]] = ()
+    """Resource limits: the kind, and the most."""
+    capabilities: int = 0
+    """The capabilities that the command keeps, a bit each."""
+    filter: bytes = b""
+    """A seccomp program."""
+
+
+class Launcher:
+    """A process that holds a view of the file system and starts commands in it.
+
+    It ends with this object's `close`, and with this process; its commands end with it.
+    """
+
+    def __init__(
+        self, mounts: Sequence[Mount], *, own_network: bool, capabilities: int = 0, listen: bytes = b""
+    ) -> None:
+        """``own_network``: a network of its own with nothing but loopback. ``capabilities``: the most that a command
+        may keep, a bit each. ``listen``: a seccomp program whose notifications arrive at `listener`.
+        """
+        self.listener = -1
+        self._sending = threading.Lock()
+        self._taking = threading.RLock()
+        self._spare: Prepared | None = None
+        self._closed = False
+        self._socket, theirs = socket.socketpair()
+        self._process: subprocess.Popen[bytes] | None = None
+        try:
+            with theirs:
+                # The marks of the runs around us stay on it; nothing else is its business.
+                env = {name: os.environ[name] for name in (VARIABLE,) if name in os.environ}
+                self._process = start_process(
+                    [sys.executable, "-I", "-S", _PROGRAM, str(theirs.fileno())],
+                    cwd="/",
+                    env=env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=(theirs.fileno(),),
+                    start_new_session=True,
+                )
+            self._send(
+                {
+                    "mounts": as_data(mounts),
+                    "at": os.path.realpath(tempfile.gettempdir()),
+                    "network": own_network,
+                    "capabilities": capabilities,
+                    "listen": listen,
+                    "numbers": {name: system_call(name) for name in _NUMBERS},
+                }
+            )
+            self.pid = self._process.pid
+            _, fds = _receive(self._socket)
+            self.listener = fds[0] if fds else -1
+        except BaseException:
+            self.close()
+            raise
+
+    def _send(self, message: Mapping[str, object], fds: Sequence[int] = ()) -> None:
+        with self._sending:
+            _send(self._socket, message, fds)
+
+    def start(self, args: Sequence[str], how: Start, **options: Unpack[ProcessOptions]) -> ContainedProcess:
+        """Start a command, in the words of `subprocess.Popen`. It gets a new session."""
+        return ContainedProcess(self, how, args, **options)
+
+    def take_prepared(self) -> Prepared:
+        """The processes for one command. The next ones are made meanwhile."""
+        with self._taking:
+            taken = self._spare or self._order()
+            self._spare = None
+            try:
+                taken.receive()
+            except BaseException:
+                taken.close()
+                raise
+            return taken
+
+    def prepare(self) -> None:
+        """Have the processes of the next command made, without waiting for them."""
+        with self._taking, contextlib.suppress(LauncherGone):
+            if self._spare is None and not self._closed:
+                self._spare = self._order()
+
+    def _order(self) -> Prepared:
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self._send({}, [theirs.fileno()])
+        except BaseException:
+            ours.close()
+            raise
+        return Prepared(ours)
+
+    def close(self) -> None:
+        """End the launcher and its commands. May be called again."""
+        with self._taking:
+            self._closed = True
+            if self._spare is not None:
+                with contextlib.suppress(OSError):
+                    self._spare.receive()
+                self._spare.close()
+                self._spare = None
+            self._socket.close()
+            if self._process is not None:
+                self._process.wait()
+                self._process = None
+            if self.listener >= 0:
+                os.close(self.listener)
+                self.listener = -1
+
+
+class Prepared:
+    """The processes of a command that is not known yet: its init, and the one that becomes the command."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self.control = control
+        self.pid = self.command = self.status = -1
+        """The init's process number, a descriptor of the command, and a pipe that ends when it begins."""
+
+    def receive(self) -> None:
+        """Wait until they are there."""
+        while self.pid < 0 or self.command < 0:  # the messages come from two processes, in any order
+            message, fds = _receive(self.control)
+            if message[0] == "pid":
+                self.pid = message[1]
+            else:
+                self.command, self.status = fds
+
+    def run(self, args: Sequence[str], cwd: str, env: Mapping[str, str], how: Start, fds: Mapping[int, int]) -> None:
+        """Make it the command ``args`` with the descriptors ``fds`` (ours by theirs); wait until it begins."""
+        message = {
+            "args": list(map(os.fsdecode, args)),
+            "env": dict(env),
+            "cwd": cwd,
+            "targets": list(fds),
+            "mounts": as_data(how.mounts),
+            "limits": list(how.limits),
+            "capabilities": how.capabilities,
+            "filter": how.filter,
+        }
+        _send(self.control, message, list(fds.values()))
+        failed = os.read(self.status, 8192)
+        os.close(self.status)
+        self.status = -1
+        if failed:
+            _raise(*marshal.loads(failed))  # noqa: S302 - our own code wrote it, before the command began
+
+    def close(self) -> None:
+        """End them: what was not given away is closed, and the init is waited for."""
+        self.control.close()
+        for fd in (self.command, self.status):
+            if fd >= 0:
+                os.close(fd)
+        if self.pid > 0:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
+        self.pid = self.command = self.status = -1
+
+
+def _send(sock: socket.socket, message: Mapping[str, object], fds: Sequence[int] = ()) -> None:
+    raw = marshal.dumps(message)  # type: ignore[arg-type]
+    head = struct.pack("=Q", len(raw))
+    try:
+        sent = socket.send_fds(sock, [head], fds)
+        sock.sendall(head[sent:] + raw)
+    except OSError as error:
+        raise LauncherGone(error.errno, "the launcher of commands has ended") from None
+
+
+def _receive(sock: socket.socket) -> tuple[tuple[Any, ...], list[int]]:
+    """A message and its descriptors. Raises what the other side reports."""
+    waiting = select.poll()
+    waiting.register(sock, select.POLLIN)
+    if not waiting.poll(_START_SECONDS * 1000):
+        raise TimeoutError(f"the launcher of commands did not answer within {_START_SECONDS:.0f} seconds")
+    head, fds, _, _ = socket.recv_fds(sock, 8, 4, socket.MSG_CMSG_CLOEXEC | socket.MSG_WAITALL)
+    size = struct.unpack("=Q", head)[0] if len(head) == 8 else 0
+    raw = sock.recv(size, socket.MSG_WAITALL) if size else b""
+    if not raw:
+        raise LauncherGone(0, "the launcher of commands has ended")
+    message = marshal.loads(raw)  # noqa: S302 - our own code wrote it
+    if message[0] == "error":
+        _raise(*message[1:])
+    return message, fds
+
+
+def _raise(step: str, number: int, path: str) -> None:
+    if step in ("exec", "chdir"):
+        raise OSError(number, os.strerror(number), path)
+    raise SetUpFailed(number, step, path)
+
+
+class ContainedProcess(subprocess.Popen[bytes]):
+    """A command that a launcher started. Its process number is that of its init; its exit code is the command's."""
+
+    def __init__(self, launcher: Launcher, how: Start, args: Sequence[str], **options: Unpack[ProcessOptions]) -> None:
+        self._launcher = launcher
+        self._how = how
+        self._control: socket.socket | None = None
+        self.command_end = -1
+        """A descriptor that becomes readable when the command has ended; -1 once `take_command_end` gave it away."""
+        super().__init__(args, **options)
+
+    def _execute_child(self, args: Any, *rest: Any) -> None:
+        """Ask the launcher where `subprocess` would fork. The first sixteen arguments are the same in every version."""
+        _, _, _, pass_fds, cwd, env, _, _, _, given, _, _, printed, _, complained = rest[:15]
+        standard = [0 if given < 0 else given, 1 if printed < 0 else printed, 2 if complained < 0 else complained]
+        fds = {**{fd: fd for fd in pass_fds}, **dict(enumerate(standard))}
+        try:
+            place = os.path.realpath(os.fsdecode(cwd)) if cwd else os.getcwd()
+            prepared = self._launcher.take_prepared()
+            try:
+                prepared.run(args, place, os.environ if env is None else env, self._how, fds)
+            except BaseException:
+                prepared.close()
+                self._launcher.prepare()
+                raise
+            self.pid, self.command_end, self._control = prepared.pid, prepared.command, prepared.control
+            self._child_created = True
+        finally:
+            self._close_pipe_fds(*rest[9:15])  # type: ignore[attr-defined]
+
+    def hold(self) -> None:
+        """Keep the init, and all that the command leaves behind, after the end of the command until `release`."""
+        if self._control:
+            with contextlib.suppress(OSError):
+                self._control.send(b"h")
+
+    def release(self) -> None:
+        if self._control:
+            with contextlib.suppress(OSError):
+                self._control.send(b"r")
+
+    def take_command_end(self) -> int:
+        """`command_end`, which the caller closes from now on."""
+        fd, self.command_end = self.command_end, -1
+        return fd
+
+    def _handle_exitstatus(self, *status: Any, **rest: Any) -> None:
+        super()._handle_exitstatus(*status, **rest)  # type: ignore[misc]
+        self._give_back()
+        self._launcher.prepare()  # now, and not while the command needs the processors
+
+    def _give_back(self) -> None:
+        if self._control:
+            self._control.close()
+            self._control = None
+        if self.command_end >= 0:
+            os.close(self.take_command_end())
+
+    def __del__(self, *rest: Any) -> None:
+        self._give_back()
+        super().__del__(*rest)

@@ -1,0 +1,559 @@
+"""The launcher: a small process that builds a view of the file system once, and starts each command inside it.
+
+It runs as a program of its own (`python -I -S launcher.py FD`) and imports almost nothing, so that a start copies a few
+megabytes and one thread, however large the program is that asks. Requests arrive on a socket. Each command gets
+
+    launcher --clone(CLONE_PARENT, CLONE_NEWPID)--> init (a child of the asking program, process 1 inside)
+                                                      '--fork--> the command
+
+The init copies the mounts, mounts a `/proc`, reaps orphans and ends with the command; the
+kernel then ends everything that is left inside. It also ends when the launcher does, and the launcher ends with the
+program that started it, so no command outlives that program, however it dies. Init and command are prepared before
+there is a command to run: a start is then a message to a process that waits, a few system calls, and `exec`.
+
+Nothing here may import from the package: there is no package inside.
+"""
+
+# mypy: disable-error-code="attr-defined, unused-ignore"
+from __future__ import annotations
+
+import _signal as signal  # type: ignore[import-not-found]
+import _socket as socket
+import ctypes
+import errno
+import fcntl
+import marshal
+import os
+import resource
+import select
+import stat
+import struct
+import sys
+
+Request = dict[str, object]
+
+_NEWNS, _NEWUSER, _NEWIPC, _NEWNET, _NEWPID = 0x20000, 0x10000000, 0x08000000, 0x40000000, 0x20000000
+_CLONE_PARENT, _CHILD_ENDED = 0x8000, 17
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_SLAVE = 1, 2, 4, 8, 1 << 14, 1 << 19
+_DETACH = 2
+_HERE, _EMPTY_PATH, _RECURSIVE, _NO_FOLLOW, _CLONE_TREE = -100, 0x1000, 0x8000, 0x100, 1
+_MOVE_EMPTY_PATH = 4
+_ATTR_RDONLY, _ATTR_NOSUID = 1, 2
+_SET_DUMPABLE, _BOUNDING_DROP, _SET_SECCOMP, _NO_NEW_PRIVS = 4, 24, 22, 38
+_OLD = "/oldroot"
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_LINKS = (
+    ("/proc/self/fd", "fd"),
+    ("/proc/self/fd/0", "stdin"),
+    ("/proc/self/fd/1", "stdout"),
+    ("/proc/self/fd/2", "stderr"),
+    ("pts/ptmx", "ptmx"),
+)
+_PROC_WRITABLE = ("sys", "sysrq-trigger", "irq", "bus")
+_MOST_FDS = 253
+_HIGH = 256
+
+_libc = ctypes.PyDLL(None, use_errno=True)  # keeps the interpreter's lock: there is one thread
+
+
+class _Step(OSError):
+    """A step of the set-up failed."""
+
+
+def _check(result: int, step: str, path: str = "") -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise _Step(number, step, path)
+    return result
+
+
+def _call(number: int, *arguments: object) -> int:
+    plain = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    result: int = _libc.syscall(ctypes.c_long(number), *plain)
+    return result
+
+
+def _mount(source: str, target: str, kind: str | None, flags: int, options: str | None, step: str) -> None:
+    data = options.encode("utf-8", "surrogateescape") if options is not None else None
+    name = kind.encode() if kind else None
+    _check(_libc.mount(os.fsencode(source), os.fsencode(target), name, ctypes.c_ulong(flags), data), step, target)
+
+
+# Mounts
+
+
+def _open_tree(path: str) -> int:
+    """A detached copy of a file or directory with all mounts below it."""
+    flags = _CLONE_TREE | os.O_CLOEXEC | _RECURSIVE | _NO_FOLLOW
+    return _check(_call(_numbers["open_tree"], _HERE, os.fsencode(path), flags), "bind", path)
+
+
+def _set_attributes(fd: int, path: str, attributes: int, flags: int) -> None:
+    data = struct.pack("=QQQQ", attributes, 0, 0, 0)
+    done = _call(_numbers["mount_setattr"], fd, os.fsencode(path), flags, ctypes.create_string_buffer(data), 32)
+    _check(done, "mount_setattr", path)
+
+
+def _move(fd: int, target: str) -> None:
+    done = _call(_numbers["move_mount"], fd, b"", _HERE, os.fsencode(target), _MOVE_EMPTY_PATH)
+    _check(done, "bind", target)
+
+
+def _bind(source: str, target: str, read_only: bool) -> None:
+    fd = _open_tree(source)
+    try:
+        attributes = _ATTR_NOSUID | (_ATTR_RDONLY if read_only else 0)
+        _set_attributes(fd, "", attributes, _EMPTY_PATH | _RECURSIVE)
+        _move(fd, target)
+    finally:
+        os.close(fd)
+
+
+def _make_place(target: str, directory: bool) -> None:
+    """Make sure that there is something to mount on. What exists stays as it is."""
+    above = os.path.dirname(target)
+    if above != "/" and not os.path.isdir(above):
+        _make_place(above, True)
+    try:
+        if directory:
+            os.mkdir(target, 0o755)
+        else:
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444))
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise _Step(error.errno, "create a place for a mount", target) from None
+
+
+def _mount_bind(source: str, target: str, read_only: bool, optional: bool) -> None:
+    try:
+        mode = os.stat(_OLD + source).st_mode
+    except OSError as error:
+        if optional:
+            return
+        raise _Step(error.errno, "bind", source) from None
+    try:
+        _make_place(target, stat.S_ISDIR(mode))
+        _bind(os.path.realpath(_OLD + source) if os.path.islink(_OLD + source) else _OLD + source, target, read_only)
+    except OSError:
+        if not optional:
+            raise
+
+
+def _mount_tmpfs(target: str, mode: int) -> None:
+    _make_place(target, True)
+    _mount("tmpfs", target, "tmpfs", _MS_NOSUID | _MS_NODEV, f"mode={mode:o}", "tmpfs")
+
+
+def _mount_symlink(text: str, target: str) -> None:
+    os.symlink(text, target)
+
+
+def _mount_directory(target: str) -> None:
+    _make_place(target, True)
+
+
+def _mount_proc(target: str) -> None:
+    # The kernel lets a user namespace mount its own /proc only where it sees a whole one already.
+    _make_place(target, True)
+    _bind(_OLD + "/proc", target, True)
+
+
+def _mount_dev(target: str) -> None:
+    _mount_tmpfs(target, 0o755)
+    for name in _DEVICES:
+        if os.path.exists(f"{_OLD}/dev/{name}"):
+            _make_place(f"{target}/{name}", False)
+            _bind(f"{_OLD}/dev/{name}", f"{target}/{name}", False)
+    for text, name in _LINKS:
+        os.symlink(text, f"{target}/{name}")
+    os.mkdir(f"{target}/pts", 0o755)
+    _mount(
+        "devpts",
+        f"{target}/pts",
+        "devpts",
+        _MS_NOSUID | _MS_NOEXEC,
+        "newinstance,ptmxmode=0666,mode=620",
+        "devpts",
+    )
+    _mount_tmpfs(f"{target}/shm", 0o1777)
+    _set_attributes(_HERE, target, _ATTR_RDONLY, 0)
+
+
+def _mount_overlay(lower: str, upper: str, work: str, target: str, options: str) -> None:
+    _make_place(target, True)
+    names = (("lowerdir", lower), ("upperdir", upper), ("workdir", work))
+    text = ",".join(f"{name}={_escape(_OLD + path)}" for name, path in names)
+    _mount("overlay", target, "overlay", _MS_NOSUID, f"{text},{options}" if options else text, "overlay")
+
+
+def _escape(path: str) -> str:
+    return "".join("\\" + sign if sign in "\\:," else sign for sign in path)
+
+
+def _hide(target: str) -> None:
+    try:
+        mode = os.lstat(target).st_mode
+    except OSError:
+        return
+    if stat.S_ISDIR(mode):
+        _mount("tmpfs", target, "tmpfs", _MS_RDONLY | _MS_NOSUID | _MS_NODEV, "mode=000,size=4k", "hide")
+    elif not stat.S_ISLNK(mode):
+        _bind("/dev/null", target, True)
+
+
+def _pin(target: str, read_only: bool) -> None:
+    try:
+        _bind(target, target, read_only)
+    except FileNotFoundError:
+        return
+
+
+_MOUNTS = {
+    "Bind": _mount_bind,
+    "Tmpfs": _mount_tmpfs,
+    "Symlink": _mount_symlink,
+    "Directory": _mount_directory,
+    "Proc": _mount_proc,
+    "Dev": _mount_dev,
+    "Overlay": _mount_overlay,
+    "Hide": _hide,
+    "Pin": _pin,
+}
+
+
+def _mount_all(mounts: list[tuple[str, ...]]) -> None:
+    for kind, *values in mounts:
+        try:
+            _MOUNTS[kind](*values)  # type: ignore[operator]
+        except _Step:
+            raise
+        except OSError as error:
+            raise _Step(error.errno, kind.lower(), str(values)) from None
+
+
+# Set-up, once
+
+
+def _enter_namespaces(network: bool) -> None:
+    flags = _NEWNS | _NEWIPC | (_NEWNET if network else 0)
+    uid, gid = os.geteuid(), os.getegid()
+    if uid == 0 and _libc.unshare(flags) == 0:  # real root needs no user namespace
+        return
+    _check(_libc.unshare(flags | _NEWUSER), "unshare")
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        try:
+            fd = os.open(f"/proc/self/{name}", os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.write(fd, text.encode())
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise _Step(error.errno, name, "") from None
+
+
+def _build(mounts: list[tuple[str, ...]], at: str) -> None:
+    _mount("none", "/", None, _MS_REC | _MS_SLAVE, None, "propagation")
+    _mount("tmpfs", at, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=755", "tmpfs")
+    os.mkdir(at + _OLD, 0o700)
+    os.chdir(at)
+    _check(_call(_numbers["pivot_root"], b".", _OLD[1:].encode()), "pivot_root", at)
+    os.chdir("/")
+    _mount_all(mounts)
+    os.chdir("/")
+    _check(_libc.umount2(_OLD.encode(), _DETACH), "umount", _OLD)
+    os.rmdir(_OLD)
+    _set_attributes(_HERE, "/", _ATTR_RDONLY, 0)
+
+
+def _start_loopback() -> None:
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        fcntl.ioctl(sock.fileno(), 0x8914, struct.pack("16sh14x", b"lo", 1))
+    except OSError as error:
+        raise _Step(error.errno, "loopback", "") from None
+    finally:
+        sock.close()
+
+
+class _Program(ctypes.Structure):
+    _fields_ = [("count", ctypes.c_ushort), ("code", ctypes.c_char_p)]
+
+
+def _listen(code: bytes) -> int:
+    """Hand the calls that a filter names to whoever has the returned descriptor."""
+    program = _Program(len(code) // 8, code)
+    _check(_libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    return _check(_call(_numbers["seccomp"], 1, 1 << 3 | 1 << 5, ctypes.byref(program)), "seccomp")
+
+
+# Messages
+
+
+def _send(sock: socket.socket, message: tuple[object, ...], *fds: int) -> None:
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, struct.pack(f"{len(fds)}i", *fds))] if fds else []
+    raw = marshal.dumps(message)  # type: ignore[arg-type]
+    sock.sendmsg([struct.pack("=Q", len(raw)), raw], rights)
+
+
+def _receive(sock: socket.socket) -> tuple[Request, list[int]] | None:
+    """A request and the descriptors that come with it; None at the end."""
+    raw, rights, _, _ = sock.recvmsg(8, socket.CMSG_SPACE(_MOST_FDS * 4), 0x40000000)
+    fds: list[int] = []
+    for level, kind, data in rights:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            fds += struct.unpack(f"{len(data) // 4}i", data[: len(data) // 4 * 4])
+    if len(raw) < 8:
+        return None
+    (size,) = struct.unpack("=Q", raw)
+    pieces = bytearray()
+    while len(pieces) < size:
+        piece = sock.recv(min(size - len(pieces), 1 << 20))
+        if not piece:
+            return None
+        pieces += piece
+    return marshal.loads(bytes(pieces)), fds  # noqa: S302 - from the program that started us
+
+
+# One command
+
+
+def _drop_bounding_set(kept: int) -> None:
+    """No program that is run from here on gets a capability that is not in ``kept``, a bit each."""
+    for number in range(64):
+        if not kept >> number & 1 and _libc.prctl(_BOUNDING_DROP, number, 0, 0, 0) != 0:
+            if number > 30:  # the last one that the kernel knows is behind us
+                return
+            _check(-1, "capabilities")
+
+
+def _drop_capabilities(kept: int) -> None:
+    """Keep the capabilities in ``kept`` and lose the others for good."""
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    sets = (ctypes.c_uint32 * 6)()
+    _check(_libc.capget(header, sets), "capabilities")
+    low = kept & 0xFFFFFFFF & sets[1]
+    left = (ctypes.c_uint32 * 6)(low, low, 0, 0, 0, 0)
+    _check(_libc.capset(header, left), "capabilities")
+
+
+def _set_limits(limits: list[tuple[int, int]]) -> None:
+    for kind, most in limits:
+        hard = resource.getrlimit(kind)[1]
+        if hard == resource.RLIM_INFINITY or hard > most:
+            resource.setrlimit(kind, (most, most))
+
+
+def _place_descriptors(fds: list[int], targets: list[int]) -> None:
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(_HIGH, *targets) + 1) for fd in fds]
+    for fd, target in zip(high, targets, strict=True):
+        os.dup2(fd, target, inheritable=True)
+
+
+def _find_program(name: str, env: dict[str, str]) -> list[str]:
+    if "/" in name:
+        return [name]
+    return [os.path.join(place or ".", name) for place in env.get("PATH", os.defpath).split(":")]
+
+
+def _become_command(request: Request, fds: list[int]) -> None:
+    """Become the command. Raises if that fails."""
+    env: dict[str, str] = request["env"]  # type: ignore[assignment]
+    args: list[str] = request["args"]  # type: ignore[assignment]
+    _mount_all(request["mounts"])  # type: ignore[arg-type]
+    _place_descriptors(fds, request["targets"])  # type: ignore[arg-type]
+    try:
+        os.chdir(str(request["cwd"]))
+    except OSError as error:
+        raise _Step(error.errno, "chdir", str(request["cwd"])) from None
+    os.umask(_first_umask)
+    for number in signal.valid_signals():
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    _set_limits(request["limits"])  # type: ignore[arg-type]
+    _drop_capabilities(int(request["capabilities"]))  # type: ignore[call-overload]
+    _check(_libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    code: bytes = request["filter"]  # type: ignore[assignment]
+    if code:
+        program = _Program(len(code) // 8, code)
+        _check(_libc.prctl(_SET_SECCOMP, 2, ctypes.byref(program), 0, 0), "seccomp")
+    failed: OSError | None = None
+    for path in _find_program(args[0], env):
+        try:
+            os.execve(path, args, env)  # noqa: S606 - what may be run was judged before
+        except (FileNotFoundError, NotADirectoryError) as error:
+            failed = failed or error
+        except OSError as error:
+            failed = error
+    raise _Step(failed.errno if failed else errno.ENOENT, "exec", args[0])
+
+
+def _wait_for_request(control: socket.socket, life: int, report: int) -> None:
+    """The second process of a namespace: waits for a command, and becomes it. Returns if there is none."""
+    os.setsid()
+    waiting = select.poll()
+    waiting.register(control.fileno(), select.POLLIN)
+    waiting.register(life, select.POLLIN)
+    if life in {fd for fd, _ in waiting.poll()}:
+        return
+    received = _receive(control)
+    if received is None:
+        return
+    try:
+        _become_command(*received)
+    except OSError as error:
+        os.write(report, marshal.dumps((error.strerror, error.errno, error.filename)))
+
+
+def _mount_own_proc() -> None:
+    _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None, "proc")
+    for name in _PROC_WRITABLE:
+        path = f"/proc/{name}"
+        if os.access(path, os.W_OK):
+            _bind(path, path, True)
+
+
+def _run_init(control: socket.socket, life: int) -> int:
+    """Process 1 of a command: returns the exit code when the command has ended and may be forgotten."""
+    os.setsid()
+    _check(_libc.unshare(_NEWNS), "unshare")
+    _mount_own_proc()
+    woken, wake = os.pipe()
+    os.set_blocking(woken, False)
+    os.set_blocking(wake, False)
+    status, report = os.pipe()
+    command = os.fork()
+    if command == 0:
+        try:
+            _wait_for_request(control, life, report)
+        finally:
+            os._exit(127)
+    asked: list[int] = []
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
+    signal.set_wakeup_fd(wake)
+    os.close(report)
+    _drop_capabilities(0)
+    held = os.pidfd_open(command)
+    _send(control, ("prepared",), held, status)
+    os.close(held)
+    started = select.poll()
+    started.register(status, 0)  # the other end closes when the command begins, and what arrives then is for us
+    while not started.poll():
+        pass
+    os.close(status)
+    return _wait(command, control, life, woken, asked)
+
+
+def _wait(command: int, control: socket.socket, life: int, woken: int, asked: list[int]) -> int:
+    """Reap until the command has ended, and as long as the other side holds us."""
+    waiting = select.poll()
+    for fd in (control.fileno(), life, woken):
+        waiting.register(fd, select.POLLIN)
+    held, spoken = False, True
+    code = _reap(command, -1)
+    control.setblocking(False)
+    while True:
+        if spoken:
+            try:
+                said = control.recv(16)
+                held = said.endswith(b"h")
+                spoken = bool(said)
+            except BlockingIOError:
+                pass
+            except OSError:
+                held = spoken = False
+            if not spoken:
+                waiting.unregister(control.fileno())
+        if code >= 0 and (asked or not held):
+            return code
+        ready = {fd for fd, _ in waiting.poll()}
+        if life in ready:
+            return 137
+        if woken in ready:
+            os.read(woken, 4096)
+            code = _reap(command, code)
+
+
+def _reap(command: int, code: int) -> int:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return code
+        if pid == 0:
+            return code
+        if pid == command:
+            code = os.waitstatus_to_exitcode(status)
+            code = code if code >= 0 else 128 - code
+
+
+def _prepare(control: socket.socket, sock: socket.socket, life: tuple[int, int]) -> None:
+    """Make the processes of a command; the other end of ``control`` says later which command that is."""
+    pid = _call(_numbers["clone"], _NEWPID | _CLONE_PARENT | _CHILD_ENDED, 0, 0, 0, 0)
+    if pid == 0:
+        code = 126
+        try:
+            sock.close()
+            os.close(life[1])
+            code = _run_init(control, life[0])
+        except OSError as error:
+            _send(control, ("error", error.strerror, error.errno, error.filename))
+        finally:
+            os._exit(code)
+    if pid < 0:
+        number = ctypes.get_errno()
+        _send(control, ("error", "clone", number, ""))
+    else:
+        _send(control, ("pid", pid))
+
+
+def main() -> int:
+    sock = socket.socket(fileno=int(sys.argv[1]))
+    fcntl.fcntl(sock.fileno(), fcntl.F_SETFD, fcntl.FD_CLOEXEC)
+    parent = os.pidfd_open(os.getppid())
+    received = _receive(sock)
+    if received is None:
+        return 0
+    setup = received[0]
+    _numbers.update(setup["numbers"])  # type: ignore[call-overload]
+    listener: list[int] = []
+    try:
+        _enter_namespaces(bool(setup["network"]))
+        if setup["network"]:
+            _start_loopback()
+        _build(setup["mounts"], str(setup["at"]))  # type: ignore[arg-type]
+        # From here on no process of the same user can look into this one.
+        _check(_libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0), "dumpable")
+        _drop_bounding_set(int(setup["capabilities"]))  # type: ignore[call-overload]
+        if setup["listen"]:
+            listener.append(_listen(setup["listen"]))  # type: ignore[arg-type]
+    except OSError as error:
+        _send(sock, ("error", error.strerror, error.errno, error.filename))
+        return 1
+    _send(sock, ("ready",), *listener)
+    for fd in listener:
+        os.close(fd)
+    life = os.pipe()
+    waiting = select.poll()
+    waiting.register(sock.fileno(), select.POLLIN)
+    waiting.register(parent, select.POLLIN)
+    while True:
+        ready = {fd for fd, _ in waiting.poll()}
+        if parent in ready:
+            return 0
+        received = _receive(sock)
+        if received is None:
+            return 0
+        for fd in received[1]:
+            control = socket.socket(fileno=fd)
+            _prepare(control, sock, life)
+            control.close()
+
+
+_numbers: dict[str, int] = {}
+_first_umask = os.umask(0o022) if __name__ == "__main__" else 0o022
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+"""Commands in namespaces of our own making: the rest of the machine is not there to be reached.
+
+A launcher builds the view once and starts every command of the boundary in it (`launcher.py`). Each command has its own
+processes and `/proc`; all of them share one network with nothing but loopback, private shared memory, and `/tmp`. What
+changes from one command to the next, such as a secret that was just created, is mounted for that command alone.
+
+Landlock refuses all mounting and cannot be put on before; the file tools, which run in this process, stand under it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import shutil
+import stat
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar, Unpack
+
+from handrail.shell.sandbox import seccomp
+from handrail.shell.sandbox.confinement import (
+    CREATED_LATE,
+    MOST_MASKED,
+    Confinement,
+    Network,
+    Protection,
+    ResourceLimits,
+    TooWide,
+    maskable,
+)
+from handrail.shell.sandbox.environment import redirect_temporary_files
+from handrail.shell.sandbox.landlock import KEPT_CAPABILITIES, LEAST, ConfinedThreads, RulesetCache, version
+from handrail.shell.sandbox.launch import Launcher, LauncherGone, Start
+from handrail.shell.sandbox.loopback import Supervisor, works
+from handrail.shell.sandbox.start_gate import require_program
+from handrail.shell.sandbox.view import Hide, Mount, base_view, protections
+from handrail.shell.start_process import ProcessOptions
+
+T = TypeVar("T")
+
+_START_SECONDS = 60.0
+
+
+class NamespaceBoundary:
+    """Commands in namespaces, file tools under Landlock where there is one."""
+
+    namespaced = True
+    hides_own = True
+
+    def __init__(self, fence: Confinement, roots: Sequence[Mount] | None = None) -> None:
+        """``roots``: mounts in the place of the writable trees, as a draft has them."""
+        self._filtered = seccomp.supported()
+        if not self._filtered:
+            raise OSError("namespaces: there is no table of system calls for this kind of machine")
+        self.fence = fence
+        self._roots = roots
+        self._capabilities = sum(1 << bit for bit in KEPT_CAPABILITIES) if os.geteuid() == 0 else 0
+        self._lock = threading.Lock()
+        self._launchers: dict[bool, tuple[Launcher, list[tuple[int, int]]]] = {}
+        self._absent: tuple[str, ...] = ()
+        self._past = contextlib.ExitStack()
+        self._tools: ConfinedThreads | None = None
+        self._supervises = fence.network == "loopback" and works()
+        self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
+        with contextlib.ExitStack() as undo:
+            undo.callback(shutil.rmtree, self.tmp, ignore_errors=True)
+            undo.callback(self._remove_empty_aliases)
+            undo.callback(self._close_launchers)
+            self._try()
+            if version() >= LEAST:
+                with contextlib.suppress(TooWide):  # commands are held all the same, and the description says the rest
+                    self._tools = ConfinedThreads(lambda: RulesetCache(fence, tmp=self.tmp, tools=True))
+                    undo.callback(self._tools.close)
+            self._close = undo.pop_all()
+        self.name = "namespaces+seccomp" + ("+landlock" if self._tools else "")
+        self.description = _describe(fence, self._tools is not None, self._supervises)
+
+    def _try(self) -> None:
+        """Start a command in this very view: user namespaces may be forbidden, or mounting `/proc`."""
+        quiet = subprocess.DEVNULL
+        where = self.fence.writable[0] if self.fence.writable else "/"
+        tried = self.spawn(["true"], cwd=where, stdin=quiet, stdout=quiet, stderr=quiet)
+        if tried.wait(_START_SECONDS) != 0:
+            raise OSError(f"namespaces: a trial command ended with {tried.returncode}")
+
+    def run(self, work: Callable[[], T]) -> T:
+        return self._tools.run(work) if self._tools else work()
+
+    def spawn(
+        self,
+        args: Sequence[str],
+        *,
+        network: Network | None = None,
+        protection: Protection = "repositories",
+        **how: Unpack[ProcessOptions],
+    ) -> subprocess.Popen[bytes]:
+        given = redirect_temporary_files(how.get("env"), self.tmp)
+        require_program(args[0], given)
+        level: Network = network or self.fence.network
+        start = Start(
+            mounts=list(self._mounts(protection)),
+            limits=_limits(self.fence.limits),
+            capabilities=self._capabilities,
+            filter=self._filter(level),
+        )
+        how |= {"env": given, "cwd": os.path.realpath(how.get("cwd") or os.getcwd())}
+        try:
+            return self._launcher(level != "on").start(args, start, **how)
+        except LauncherGone:  # somebody has ended it; whatever it started is gone too
+            return self._launcher(level != "on", anew=True).start(args, start, **how)
+
+    def _filter(self, network: Network) -> bytes:
+        """The filter for one command. Only an open network by the settings includes sockets of other programs."""
+        if network == "loopback":
+            return seccomp.program(network, private=True, families=seccomp.ALL if self._supervises else seccomp.IP)
+        shared = network == "on" and self.fence.network == "on"
+        return seccomp.program(network, families=seccomp.ALL if shared else seccomp.IP)
+
+    def _launcher(self, own_network: bool, anew: bool = False) -> Launcher:
+        """The launcher for this kind of network; a new one where another directory stands at a writable path now."""
+        with self._lock:
+            identities = [_identity(path) for path in self.fence.writable]
+            known = self._launchers.get(own_network)
+            if known and known[1] == identities and not anew:
+                return known[0]
+            self._make_aliases()
+            self._absent = tuple(path for path in self.fence.hidden if not os.path.lexists(path))
+            listen = seccomp.connecting() if own_network and self._supervises else b""
+            view = base_view(self.fence, self.tmp, self._roots)
+            made = Launcher(view, own_network=own_network, capabilities=self._capabilities, listen=listen)
+            self._past.callback(made.close)  # an older one stays while its commands run
+            if made.listener >= 0:
+                supervisor = Supervisor(os.dup(made.listener), own_network=True)
+                self._past.callback(supervisor.close)
+            self._launchers[own_network] = made, identities
+            return made
+
+    def _close_launchers(self) -> None:
+        with self._lock:
+            self._launchers.clear()
+            self._past.close()
+
+    def _make_aliases(self) -> None:
+        for _, real in self.fence.aliases:
+            with contextlib.suppress(OSError):  # it cannot be kept: then nothing will be there to be read
+                os.makedirs(real, mode=0o700, exist_ok=True)
+
+    def _remove_empty_aliases(self) -> None:
+        for _, real in self.fence.aliases:
+            with contextlib.suppress(OSError):
+                os.rmdir(real)
+
+    def _mounts(self, protection: Protection) -> Iterator[Mount]:
+        """What is mounted for one command: read-only files that are protected, and what is hidden since the start."""
+        fence = self.fence
+        yield from protections(fence, protection)
+        masked = fence.masked() if fence.masked else ()
+        for path in maskable((*self._absent, *list(masked)[:MOST_MASKED]), fence.writable):
+            yield Hide(path)
+
+    def close(self) -> None:
+        """End every command that still runs."""
+        self._close.close()
+
+
+def _identity(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return (0, 0)
+    return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else (0, 0)
+
+
+def _limits(limits: ResourceLimits) -> list[tuple[int, int]]:
+    wanted = {
+        resource.RLIMIT_NPROC: limits.processes,
+        resource.RLIMIT_FSIZE: limits.file_bytes,
+        resource.RLIMIT_AS: limits.memory_bytes,
+        resource.RLIMIT_CORE: limits.core_bytes,
+    }
+    return [(kind, most) for kind, most in wanted.items() if most is not None]
+
+
+def _describe(fence: Confinement, landlock: bool, supervises: bool) -> str:
+    holds = ["writes outside the workspace and a private /tmp", "other processes"]
+    lacks: list[str] = []
+    if fence.network == "on":
+        lacks.append("the network is open")
+        lacks.append("sockets of other programs outside /run and /tmp can be reached")
+    else:
+        own = "a loopback that the commands of a session share"
+        own += ", and TCP services on the loopback of this machine" if supervises else ""
+        holds.append("the network" + ("" if fence.network == "off" else f" but for {own}"))
+        holds.append("sockets of other programs")
+    if fence.hidden or fence.masked:
+        holds.append("hidden paths" + (f" (at most {MOST_MASKED})" if fence.masked else ""))
+    if fence.protected:
+        holds.append("changes of protected files")
+        lacks.append(CREATED_LATE)
+    if not landlock:
+        lacks.append("file tools are held by Handrail alone, since Landlock cannot be used for them")
+    tools = "; Landlock confines the file tools" if landlock else ""
+    held = f"Namespaces and seccomp keep commands from {', '.join(holds)}{tools}"
+    return held + (f"; not held: {', '.join(lacks)}." if lacks else ".")

@@ -1,0 +1,499 @@
+"""Protected files inside the workspace: find them, and put back what a command changed although nobody approved it.
+
+A boundary that mounts makes the files that exist read-only. A name that does not exist cannot be mounted on without
+creating it, and Landlock cannot take a part out of a writable tree at all. So protected files are compared after the
+command: created ones are moved out of the tree, changed and deleted ones are restored.
+
+Git creates such files in ordinary work. These pass: settings that run no program, sample hooks, and contents that a
+branch or tag had when the session began (so that `git checkout` works).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from handrail.shell.sandbox.confinement import Protection, is_inside
+from handrail.shell.sandbox.environment import scrub_environment
+from handrail.shell.sandbox.git_settings import run_git, with_settings
+from handrail.system_calls import DIRECTORY, open_beneath
+
+MOST_MOUNTED = 100
+"""Protected paths that get a mount of their own, which costs time at every start; the others are compared."""
+_MOST_ENTRIES = 50_000
+_MOST_FILES = 500
+_MOST_BYTES = 1 << 20
+_MOST_TIPS = 500
+_TICK = 100_000_000
+_FRESH_SECONDS = 0.2
+_PASSED_OVER = frozenset({"node_modules", "site-packages", "__pycache__", ".svn"})
+_GIT_FILES = ("config", "config.worktree", "commondir", "info/attributes")
+_HG_FILES = ("hgrc", "hgrc-not-shared")
+_NOISE = frozenset({"workspace.xml", "shelf", "usage.statistics.xml", "tasks.xml"})
+"""What an editor writes by itself all the time, in `.idea`."""
+_HARMLESS = re.compile(
+    r"core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol"
+    r"|sparsecheckout|sparsecheckoutcone)"
+    r"|index\.sparse|remote\..*\.(?:url|pushurl|fetch|tagopt)|branch\..*\.(?:remote|merge|rebase|pushremote)"
+    r"|user\.(?:name|email)|submodule\.(?:.*\.)?(?:url|active)|extensions\.(?:objectformat|refstorage|worktreeconfig)"
+    r"|lfs\.repositoryformatversion|pull\.rebase|init\.defaultbranch",
+    re.DOTALL,
+)
+"""Settings of a repository by which git runs nothing."""
+
+Change = Literal["created", "changed", "deleted"]
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack:
+    """A protected file that a command changed, and that is as before now."""
+
+    path: str
+    change: Change
+    kept: str = ""
+    """Where the new contents are; empty if there are none."""
+    failed: str = ""
+    """Why it could not be put back."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """A protected file or link as it was."""
+
+    stamp: tuple[int, ...]
+    mode: int
+    raw: bytes | None
+    """None if it is too large, or cannot be read."""
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """The protected files of a workspace at one moment."""
+
+    files: dict[str, _Saved] = field(default_factory=dict)
+    folders: set[str] = field(default_factory=set)
+    """Directories that belong to what is protected."""
+    mountable: dict[str, bool] = field(default_factory=dict)
+    """Paths that a boundary can make read-only, and whether git runs programs by them."""
+
+    def mounted(self, protection: Protection) -> list[str]:
+        """The paths that get a mount."""
+        if protection == "nothing":
+            return []
+        chosen = [path for path, is_git in self.mountable.items() if is_git or protection == "everything"]
+        return sorted(chosen, key=lambda path: (not self.mountable[path], path.count("/")))[:MOST_MOUNTED]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    stamp: int
+    settled: bool
+    folders: tuple[str, ...]
+    protected: tuple[str, ...]
+    git: bool
+    """Whether this directory is itself a repository without a work tree."""
+
+
+class ProtectedFiles:
+    """Finds the protected files below the roots of a workspace."""
+
+    def __init__(self, roots: Sequence[str], protects: Callable[[str], bool] | None, also: Sequence[str] = ()) -> None:
+        """``protects``: whether policy protects a path. ``also``: further paths, wherever they are."""
+        self._roots = [os.path.realpath(root) for root in roots]
+        self._protects = protects or (lambda _: False)
+        self._also = [path.rstrip("/") for path in also]
+        self._known: dict[str, _Listing] = {}
+        self._saved: dict[str, _Saved] = {}
+        self._tips: dict[str, list[str]] | None = None
+        self._latest = Snapshot()
+        self._looked = 0.0
+
+    def existing(self, protection: Protection) -> list[str]:
+        """The protected paths that exist, for a boundary to mount; those that were just found are not sought again."""
+        latest = self._latest if time.monotonic() - self._looked < _FRESH_SECONDS else self.find()
+        return latest.mounted(protection)
+
+    def find(self) -> Snapshot:
+        """The protected files as they are now."""
+        found = Snapshot()
+        if self._tips is None:
+            self._tips = {root: _tips(root) for root in self._roots if os.path.lexists(os.path.join(root, ".git"))}
+        left = _MOST_ENTRIES
+        for root in self._roots:
+            waiting = [root]
+            while waiting and left > 0:
+                here = waiting.pop()
+                listing = self._listing(here)
+                if listing is None:
+                    continue
+                left -= 1 + len(listing.protected)
+                if listing.git:
+                    self._add_repository(here, found)
+                for name in listing.protected:
+                    self._add(os.path.join(here, name), found)
+                waiting += [os.path.join(here, name) for name in listing.folders]
+        for path in self._also:
+            if os.path.lexists(path) and any(is_inside(path, root) for root in self._roots):
+                self._add(path, found)
+        self._saved = found.files
+        self._latest, self._looked = found, time.monotonic()
+        return found
+
+    def _listing(self, directory: str) -> _Listing | None:
+        try:
+            stamp = os.stat(directory).st_mtime_ns
+            known = self._known.get(directory)
+            if known and known.stamp == stamp and known.settled:
+                return known
+            settled = time.time_ns() - stamp > _TICK
+            with os.scandir(directory) as entries:
+                names = [(one.name, one.is_dir(follow_symlinks=False), one.is_symlink()) for one in entries]
+        except OSError:
+            return None
+        protected = [name for name, _, is_link in names if self._is_protected(os.path.join(directory, name), is_link)]
+        guarded = frozenset(protected)
+        folders = [name for name, is_folder, _ in names if is_folder and name not in _PASSED_OVER | guarded]
+        plain = {name for name, _, _ in names}
+        is_git = {"HEAD", "objects", "refs"} <= plain
+        made = _Listing(stamp, settled, tuple(folders), tuple(protected), is_git)
+        self._known[directory] = made
+        return made
+
+    def _is_protected(self, path: str, is_link: bool) -> bool:
+        if self._protects(path):
+            return True
+        if not is_link or not os.path.isdir(path):
+            return False
+        with contextlib.suppress(OSError), os.scandir(path) as below:  # a link that stands for such a directory
+            return any(self._protects(os.path.join(path, one.name)) for one, _ in zip(below, range(1000), strict=False))
+        return False
+
+    def _add(self, path: str, found: Snapshot) -> None:
+        name = os.path.basename(path).lower()
+        try:
+            mode = os.lstat(path).st_mode
+        except OSError:
+            return
+        if not stat.S_ISDIR(mode):
+            self._save(path, found)
+            if not stat.S_ISLNK(mode):
+                found.mountable.setdefault(path, name == ".git")
+        elif name == ".git":
+            self._add_repository(path, found)
+        elif name == ".hg":
+            for inner in (os.path.join(path, one) for one in _HG_FILES):
+                if os.path.lexists(inner):
+                    self._add(inner, found)
+        elif name not in _PASSED_OVER:
+            found.mountable[path] = False
+            self._add_tree(path, found)
+
+    def _add_tree(self, top: str, found: Snapshot) -> None:
+        count = 0
+        for here, folders, files in os.walk(top):
+            found.folders.add(here)
+            folders[:] = [name for name in folders if name not in _PASSED_OVER | _NOISE]
+            links = [name for name in folders if os.path.islink(os.path.join(here, name))]
+            for name in (*files, *links):
+                count += 1
+                if name not in _NOISE and count <= _MOST_FILES:
+                    self._save(os.path.join(here, name), found)
+
+    def _add_repository(self, top: str, found: Snapshot) -> None:
+        """The files by which git runs programs, of a repository, its submodules and its further work trees."""
+        found.folders.add(top)
+        for path in (os.path.join(top, name) for name in _GIT_FILES):
+            if os.path.lexists(path):
+                self._save(path, found)
+                found.mountable[path] = True
+        hooks = os.path.join(top, "hooks")
+        if os.path.islink(hooks):
+            self._save(hooks, found)
+        elif os.path.isdir(hooks):
+            found.mountable[hooks] = True
+            self._add_tree(hooks, found)
+        for below in ("modules", "worktrees"):
+            for inner in _repositories(os.path.join(top, below)):
+                self._add_repository(inner, found)
+
+    def _save(self, path: str, found: Snapshot) -> None:
+        try:
+            status = os.lstat(path)
+        except OSError:
+            return
+        stamp = (status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        known = self._saved.get(path)
+        if known and known.stamp == stamp and time.time_ns() - status.st_ctime_ns > _TICK:
+            found.files[path] = known
+            return
+        found.files[path] = _Saved(stamp, status.st_mode, _contents(path, status.st_mode, status.st_size))
+
+    # After the command
+
+    def put_back(self, before: Snapshot, protection: Protection, keep: Callable[[str], str]) -> list[PutBack]:
+        """Undo what a command did to protected files.
+
+        ``protection``: what was mounted for it, so that others have changed that. ``keep``: a place for a file that is
+        taken out of the tree, by its name.
+        """
+        now = self.find()
+        mounted = before.mounted(protection)
+        done: list[PutBack] = []
+        created = sorted(now.files.keys() - before.files.keys(), reverse=True)
+        done += [
+            self._remove(path, before, keep)
+            for path in created
+            if not any(is_inside(path, top) for top in mounted) and not self._passes(path, None, now.files[path])
+        ]
+        for path, old in before.files.items():
+            new = now.files.get(path)
+            if new is not None and (new.stamp == old.stamp or (new.raw, new.mode) == (old.raw, old.mode) != (None, 0)):
+                continue
+            if any(is_inside(path, top) for top in mounted) or self._passes(path, old, new):
+                continue
+            done.append(self._restore(path, old, new, keep))
+        return done
+
+    def _passes(self, path: str, old: _Saved | None, new: _Saved | None) -> bool:
+        """Whether a change is git's ordinary work."""
+        if new is None and not os.path.isdir(_ordinary_parent(path)):
+            return True  # the directory around it is gone as a whole
+        repository = _repository_of(path)
+        if repository:
+            return new is None or self._is_harmless(path, repository, old, new)
+        return self._is_of_git(path, new)
+
+    def _is_harmless(self, path: str, repository: str, old: _Saved | None, new: _Saved) -> bool:
+        name = os.path.relpath(path, repository)
+        if new.raw is None or stat.S_ISLNK(new.mode):
+            return False
+        if name == ".":  # a file `.git`, which names the repository
+            place = os.fsdecode(new.raw).removeprefix("gitdir:").strip()
+            real = os.path.realpath(os.path.join(os.path.dirname(path), place))
+            return any(is_inside(real, os.path.join(root, ".git")) for root in self._roots)
+        if name.startswith("hooks/"):
+            return name.endswith(".sample")
+        if name == "commondir":
+            return "/worktrees/" in repository and new.raw.strip() == b"../.."
+        if name in ("config", "config.worktree"):
+            fresh = set(_settings(new.raw)) - set(_settings(old.raw if old and old.raw else b""))
+            return all(_HARMLESS.fullmatch(key) and not value.startswith("ext::") for key, value in fresh)
+        return False
+
+    def _is_of_git(self, path: str, new: _Saved | None) -> bool:
+        """Whether the contents, or their absence, are those of a branch or tag that was there at the beginning."""
+        for root, tips in (self._tips or {}).items():
+            if not tips or not is_inside(path, root):
+                continue
+            name = os.path.relpath(path, root)
+            if new is None:
+                _, head = run_git(["rev-parse", "HEAD"], root, _environment())
+                current = head.decode("ascii", "replace").strip()
+                return current in tips and _blobs(root, [current], name) == {""}
+            if new.raw is not None and not stat.S_ISLNK(new.mode):
+                return _blob_name(new.raw, len(tips[0])) in _blobs(root, tips, name)
+        return False
+
+    def _remove(self, path: str, before: Snapshot, keep: Callable[[str], str]) -> PutBack:
+        try:
+            place = keep(os.path.basename(path))
+            with self._parent(path) as parent:
+                _move_out(path, parent, place)
+            above = os.path.dirname(path)
+            while above not in before.folders and above not in self._roots:
+                if not (os.path.basename(above).startswith(".") or os.path.basename(above) == "hooks"):
+                    break
+                os.rmdir(above)
+                above = os.path.dirname(above)
+        except OSError as error:
+            if os.path.lexists(path):
+                return PutBack(path, "created", failed=error.strerror or str(error))
+        return PutBack(path, "created", place)
+
+    def _restore(self, path: str, old: _Saved, new: _Saved | None, keep: Callable[[str], str]) -> PutBack:
+        change: Change = "deleted" if new is None else "changed"
+        if old.raw is None:
+            return PutBack(path, change, failed="it is too large to be kept")
+        place = ""
+        try:
+            if new is not None:
+                place = keep(os.path.basename(path))
+                with self._parent(path) as parent:
+                    _move_out(path, parent, place)
+            with self._parent(path, make=True) as parent:
+                _write(os.path.basename(path), parent, old)
+        except OSError as error:
+            return PutBack(path, change, place, failed=error.strerror or str(error))
+        return PutBack(path, change, place)
+
+    @contextlib.contextmanager
+    def _parent(self, path: str, make: bool = False) -> Iterator[int]:
+        """The directory of a path, opened below its root without following any link."""
+        root = max((root for root in self._roots if is_inside(path, root)), key=len)
+        name = os.path.relpath(os.path.dirname(path), root)
+        top = os.open(root, DIRECTORY)
+        try:
+            if make:
+                at = top
+                for part in [] if name == "." else name.split("/"):
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=at)
+                    deeper = os.open(part, DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+                    if at != top:
+                        os.close(at)
+                    at = deeper
+                fd = at if at != top else os.dup(top)
+            else:
+                fd = open_beneath(top, name, DIRECTORY)
+            try:
+                yield fd
+            finally:
+                os.close(fd)
+        finally:
+            os.close(top)
+
+
+def _repositories(directory: str) -> Iterator[str]:
+    """The repositories of submodules or work trees: directories with a `HEAD`."""
+    for here, folders, files in os.walk(directory):
+        if "HEAD" in files:
+            folders.clear()
+            yield here
+
+
+def _repository_of(path: str) -> str:
+    """The repository that a file belongs to whose settings or hooks it may be; empty if none."""
+    if os.path.basename(path).lower() == ".git":
+        return path
+    for name in ("hooks", "info", ""):
+        above = os.path.dirname(path)
+        while name == "hooks" and os.path.basename(above) != "hooks" and above != "/":
+            above = os.path.dirname(above)
+        if name and os.path.basename(above) != name:
+            continue
+        place = os.path.dirname(above) if name else above
+        parts = place.lower().split("/")
+        if ".git" in parts or os.path.exists(os.path.join(place, "HEAD")):
+            return place
+    return ""
+
+
+def _ordinary_parent(path: str) -> str:
+    """The directory in which a protected file, or the directory that it is part of, stands."""
+    above = os.path.dirname(path)
+    repository = _repository_of(path)
+    if repository and os.path.basename(path).lower() != ".git":
+        return repository
+    while os.path.basename(above).startswith("."):
+        above = os.path.dirname(above)
+    return above
+
+
+def _contents(path: str, mode: int, size: int) -> bytes | None:
+    try:
+        if stat.S_ISLNK(mode):
+            return os.fsencode(os.readlink(path))
+        if not stat.S_ISREG(mode) or size > _MOST_BYTES:
+            return None
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with open(fd, "rb") as file:
+            return file.read(_MOST_BYTES + 1)
+    except OSError:
+        return None
+
+
+def _move_out(path: str, parent: int, place: str) -> None:
+    name = os.path.basename(path)
+    try:
+        os.rename(name, place, src_dir_fd=parent)
+    except OSError:
+        here = f"/proc/self/fd/{parent}/{name}"
+        if os.path.isdir(here) and not os.path.islink(here):
+            shutil.copytree(here, place, symlinks=True)
+            shutil.rmtree(name, dir_fd=parent)
+        else:
+            shutil.copy2(here, place, follow_symlinks=False)
+            os.unlink(name, dir_fd=parent)
+    if os.path.isfile(place) and not os.path.islink(place):
+        os.chmod(place, 0o600)
+
+
+def _write(name: str, parent: int, old: _Saved) -> None:
+    assert old.raw is not None
+    fresh = f"{name}.{secrets.token_hex(4)}"
+    if stat.S_ISLNK(old.mode):
+        os.symlink(old.raw, os.fsencode(fresh), dir_fd=parent)
+    else:
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=parent)
+        with open(fd, "wb") as file:
+            file.write(old.raw)
+            os.fchmod(fd, stat.S_IMODE(old.mode))
+    os.replace(fresh, name, src_dir_fd=parent, dst_dir_fd=parent)
+
+
+# Git
+
+
+def _environment() -> dict[str, str]:
+    return with_settings({}, scrub_environment())
+
+
+def _tips(root: str) -> list[str]:
+    """The commits of all branches and tags, and of HEAD."""
+    _, head = run_git(["-c", "safe.directory=*", "rev-parse", "HEAD"], root, _environment())
+    words = ["-c", "safe.directory=*", "for-each-ref", f"--count={_MOST_TIPS}", "--format=%(objectname)"]
+    _, refs = run_git(words, root, _environment())
+    names = (head + b"\n" + refs).decode("ascii", "replace").split()
+    return list(dict.fromkeys(name for name in names if re.fullmatch(r"[0-9a-f]{40,64}", name)))
+
+
+def _blobs(root: str, tips: Sequence[str], name: str) -> set[str]:
+    """The names of the objects that ``name`` stands for in these commits; empty for none."""
+    if "\n" in name:
+        return set()
+    asked = "".join(f"{tip}:{name}\n" for tip in tips)
+    try:
+        done = subprocess.run(
+            ["git", "-c", "safe.directory=*", "cat-file", "--batch-check"],  # noqa: S607
+            cwd=root,
+            env=_environment(),
+            input=os.fsencode(asked),
+            capture_output=True,
+            timeout=30,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return set()
+    lines = [line.split() for line in done.stdout.decode("utf-8", "replace").splitlines()]
+    return {line[0] if line[1:2] == ["blob"] else "" for line in lines if line}
+
+
+def _blob_name(raw: bytes, length: int) -> str:
+    kind = hashlib.sha1(usedforsecurity=False) if length == 40 else hashlib.sha256()
+    kind.update(b"blob %d\0" % len(raw) + raw)
+    return kind.hexdigest()
+
+
+def _settings(raw: bytes) -> list[tuple[str, str]]:
+    """The settings in a file of git's; one that git cannot read has a setting that is not harmless."""
+    if not raw.strip():
+        return []
+    with tempfile.NamedTemporaryFile(prefix="handrail-config-") as file:
+        file.write(raw)
+        file.flush()
+        code, listed = run_git(["config", "--file", file.name, "--no-includes", "--list", "-z"], "/", _environment())
+    if code:
+        return [("unreadable", "")]
+    entries = [entry.partition("\n") for entry in os.fsdecode(listed).split("\0") if entry]
+    return [(key, value) for key, _, value in entries]

@@ -1,0 +1,191 @@
+"""A view of the file system: the mounts that commands see, as plain data that a launcher builds.
+
+A view begins with an empty root, so that a command sees what a record names and nothing else. Records are mounted in
+the order of the list, and a later one covers an earlier one. Sources are paths of this machine; `Hide` and `Pin` name
+paths of the view.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from handrail.shell.sandbox.confinement import Confinement, Protection, is_inside
+
+OVERLAID = ("/dev", "/proc", "/run", "/tmp")  # noqa: S108 - a private one stands there
+KEPT_IN_RUN = (  # of a directory that is full of sockets: programs (NixOS) and the addresses of name servers
+    "/run/current-system",
+    "/run/booted-system",
+    "/run/opengl-driver",
+    "/run/systemd/resolve",
+    "/run/NetworkManager",
+    "/run/resolvconf",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """A file or directory of this machine, with everything that is mounted below it."""
+
+    source: str
+    target: str
+    read_only: bool = True
+    optional: bool = False
+    """Whether a missing source is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tmpfs:
+    """An empty directory in memory."""
+
+    target: str
+    mode: int = 0o755
+
+
+@dataclass(frozen=True, slots=True)
+class Symlink:
+    """A symbolic link."""
+
+    text: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """An empty directory, to be mounted on later."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proc:
+    """The processes of the command. Each command gets its own; this one is a place for them."""
+
+    target: str = "/proc"
+
+
+@dataclass(frozen=True, slots=True)
+class Dev:
+    """The usual devices, a private `/dev/shm` and private terminals."""
+
+    target: str = "/dev"
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """A copy-on-write view of a directory: changes go to ``upper``. All three are directories of this machine."""
+
+    lower: str
+    upper: str
+    work: str
+    target: str
+    options: str = "userxattr"
+
+
+@dataclass(frozen=True, slots=True)
+class Hide:
+    """A path that cannot be read or changed. One that is missing is left out."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A path that cannot be renamed or replaced; with ``read_only`` its contents cannot change either."""
+
+    target: str
+    read_only: bool = True
+
+
+Mount = Bind | Tmpfs | Symlink | Directory | Proc | Dev | Overlay | Hide | Pin
+
+
+def as_data(mounts: Iterable[Mount]) -> list[tuple[object, ...]]:
+    """The records as tuples of plain values, each with its kind first."""
+    return [
+        (type(mount).__name__, *(getattr(mount, name) for name in type(mount).__dataclass_fields__)) for mount in mounts
+    ]
+
+
+def base_view(fence: Confinement, tmp: str, roots: Sequence[Mount] | None = None) -> list[Mount]:
+    """The view of a confinement, the same for all its commands.
+
+    ``roots`` takes the place of the writable trees: a draft mounts an overlay there.
+    """
+    return [*_system(fence), *_private(tmp), *_trees(fence, tmp, roots), *_hidden(fence), *_aliases(fence)]
+
+
+def _system(fence: Confinement) -> Iterator[Mount]:
+    """The trees of the system, one by one, so that a name at the top can be added."""
+    whole = "/" in (*fence.readable, *fence.writable)
+    with os.scandir("/") as found:
+        entries = sorted((entry.path, entry.is_symlink()) for entry in found)
+    for path, is_link in entries:
+        if is_link:
+            if whole or any(is_inside(os.path.realpath(path), tree) for tree in fence.readable):
+                yield Symlink(os.readlink(path), path)
+        elif whole and path not in OVERLAID:
+            yield Bind(path, path, read_only="/" not in fence.writable, optional=True)
+    yield from (Dev(), Proc(), Tmpfs("/run"))
+    for path in KEPT_IN_RUN:
+        yield Bind(path, path, optional=True)
+
+
+def _private(tmp: str) -> Iterator[Mount]:
+    # Under both names, so that a path that a command prints is the path that the file tools know.
+    yield Bind(tmp, "/tmp", read_only=False)  # noqa: S108 - that is the point
+    yield Bind(tmp, tmp, read_only=False)
+
+
+def _trees(fence: Confinement, tmp: str, roots: Sequence[Mount] | None) -> Iterator[Mount]:
+    writable: dict[str, Mount] = {path: Bind(path, path, read_only=False) for path in fence.writable}
+    if roots is not None:
+        writable = {mount.target: mount for mount in roots}
+    trees: dict[str, Mount] = {path: Bind(path, path) for path in fence.readable} | writable
+    for prefix in (sys.prefix, sys.base_prefix):  # an interpreter that lies in /tmp is still there
+        real = os.path.realpath(prefix)
+        if os.path.isdir(real) and is_inside(real, os.path.realpath("/tmp")):  # noqa: S108
+            trees.setdefault(real, Bind(real, real))
+    for path in sorted(set(trees) - {"/", tmp}):  # a deeper path comes later, and covers
+        yield trees[path]
+
+
+def _hidden(fence: Confinement) -> Iterator[Mount]:
+    for path in fence.hidden:
+        if not any(is_inside(root, path) for root in fence.writable):
+            yield Hide(path)
+
+
+def _aliases(fence: Confinement) -> Iterator[Mount]:
+    if "/" in fence.readable and "/" not in fence.writable:
+        for alias, real in fence.aliases:
+            yield Bind(real, alias, optional=True)
+
+
+def protections(fence: Confinement, protection: Protection) -> Iterator[Pin]:
+    """Read-only mounts for protected paths that exist; the directories on the way cannot be renamed."""
+    pinned: set[str] = set()
+    for entry in fence.protected_now(protection):
+        path = entry.rstrip("/")
+        root = max((root for root in fence.writable if is_inside(path, root)), key=len, default=None)
+        if root is None or not os.path.lexists(path) or os.path.islink(path):
+            continue
+        # A directory on the way there could be moved aside, with a fresh one in its place; a mount cannot.
+        for directory in reversed(_special_parents(path, root)):
+            if directory not in pinned:
+                pinned.add(directory)
+                yield Pin(directory, read_only=False)
+        yield Pin(path)
+
+
+def _special_parents(path: str, root: str) -> list[str]:
+    """The directories above a protected path that are part of it, such as `.git`; ordinary ones stay movable."""
+    found: list[str] = []
+    above = os.path.dirname(path)
+    while above != root and is_inside(above, root):
+        found.append(above)
+        above = os.path.dirname(above)
+    special = [place for place, one in enumerate(found) if os.path.basename(one).startswith(".")]
+    return found[: special[0] + 1] if special else []
