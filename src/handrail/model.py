@@ -1,7 +1,7 @@
 """The data of a call, as frozen dataclasses.
 
-A `Call` comes in, each `Access` says what it would do to one resource, and a `Verdict` says whether it may. A
-`Question` asks a person, whose `Answer` comes back. The call ends in a `Result`, whose `Note`s say what is missing.
+A `Call` declares its `Access`es, and a `Verdict` allows or denies them. A `Question` asks a person for an `Answer`. The
+call ends in a `Result`, whose `Note`s explain what is missing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a call will do to one resource."""
+    """One declared access: what a call will do to one resource."""
 
     action: Action
     target: str
@@ -46,15 +46,15 @@ class Access:
     into: str = ""
     """By a command: if it is a directory, the file of this name in it is meant."""
     sees: Literal["contents", "names", "unhidden"] = "contents"
-    """By a command: what it shows of what it reads."""
+    """Of a command: which part of the file it shows."""
     tier: Tier = ""
-    """Of a command: what it can do at the worst."""
+    """Of a command: its worst case."""
     why: str = ""
     """Of a command: why it is in that tier."""
     doubt: str = ""
-    """Of a command: why it cannot be proven what it does."""
+    """Of a command: why its effects are not known."""
     unproven: str = ""
-    """Of a command: what it does to files whose names are computed, as words: `delete`, `write`, `read`; `destroy` if
+    """Of a command: effects on files with computed names, as words: `delete`, `write`, `read`; `destroy` if
     its computed words may make it destructive."""
     place: str = ""
     """Of a command: the directory that it runs in, if that is not the workspace, or the job that it is typed for."""
@@ -64,14 +64,14 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the policy says of a call, with the rule and the reason."""
+    """The decision of the policy on a call, with the rule and the reason."""
 
     decision: Decision
     rule: str = ""
     """The rule as it is written, or the name of a built-in one."""
     why: str = ""
     source: str = ""
-    """Where the rule stands: `file:line`; empty for a built-in one."""
+    """The place of the rule: `file:line`; empty for a built-in one."""
     allow: str = ""
     """The exact rule that would allow this."""
 
@@ -110,7 +110,7 @@ class FileDiff:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> FileDiff:
-        """Read what `dataclasses.asdict` wrote; raises `ValueError` for anything else."""
+        """Build an object from the dict of `dataclasses.asdict`; raises `ValueError` for anything else."""
         before, after = (None if value[name] is None else _text(value[name]) for name in ("before", "after"))
         hunks = tuple(map(_text, value["hunks"]))
         return cls(**_plain_fields(cls, value), hunks=hunks, before=before, after=after)
@@ -118,7 +118,7 @@ class FileDiff:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A call that waits for a person's answer: what it would do, and why it is asked. Nothing has changed yet."""
+    """A call that waits for a person's answer, with its preview and the reason. Nothing has changed yet."""
 
     call: Call
     accesses: tuple[Access, ...]
@@ -161,7 +161,7 @@ class Question:
 
     @classmethod
     def from_json(cls, value: Any) -> Question:
-        """Read what `as_json` wrote; raises `ValueError` for anything else."""
+        """Parse the output of `as_json`; raises `ValueError` for anything else."""
         try:
             call, command = value["call"], value["command"]
             return cls(
@@ -210,7 +210,7 @@ class Answer:
 
     @classmethod
     def from_json(cls, value: Any) -> Answer:
-        """Read what `as_json` wrote; raises `ValueError` for anything else."""
+        """Parse the output of `as_json`; raises `ValueError` for anything else."""
         try:
             hunks, contents, arguments = value["hunks"], value["contents"], value["arguments"]
             return cls(
@@ -231,7 +231,7 @@ Approve = Callable[[Question], bool | Answer | Awaitable[bool | Answer]]
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Why an answer is partial, and how to go on."""
+    """Why a result is partial, and how to continue."""
 
     code: str
     text: str
@@ -247,7 +247,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a call came to. `text` is what the model reads; `partial` if and only if there is a note."""
+    """The result of a call. The model reads `text`; the status is `partial` if and only if there is a note."""
 
     tool: str
     status: Status

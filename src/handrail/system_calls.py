@@ -2,7 +2,7 @@
 
 `open_beneath` is the workspace boundary. The kernel walks the path below a directory descriptor and follows no link at
 all (`openat2`), or, where that call is missing, this module walks it one component at a time with `O_NOFOLLOW`. Either
-way the check and the open are one act: there is no moment in which a swapped parent directory could lead outside.
+way the check and the open are one step, so a parent directory that is swapped in between cannot lead outside.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def sync_directory(directory: int) -> None:
 
 
 def lease(fd: int, alone: bool = False) -> bool | None:
-    """Make others wait: whoever opens this file for writing stands still until `release`, or until ``fd`` is closed.
+    """Take a lease: a program that opens this file for writing waits until `release`, or until ``fd`` is closed.
 
     ``alone``: whoever opens it at all. False if somebody has it open that way already; None where leases are not to be
     had. Without ``alone``, ``fd`` must be read-only.

@@ -43,7 +43,7 @@ class Tracker:
         self._lock = threading.Lock()
 
     def look(self, path: str, now: Version) -> SeenFile | None:
-        """Return what was seen of the file at ``path``, or of the same file under another name."""
+        """Return the record of the file at ``path``, or of the same file under another name."""
         with self._lock:
             known = self._paths.get(path)
             if known is None:
@@ -62,7 +62,7 @@ class Tracker:
             self._put(path, SeenFile(version, ranges, raw))
 
     def wrote(self, path: str, version: Version, hunks: Sequence[Hunk], raw: bytes | None) -> None:
-        """The model's own change: what it saw moved along with it. Without ``raw`` the file is gone."""
+        """Record the model's own change and move the seen ranges. Without ``raw`` the file is gone."""
         with self._lock:
             known = self._paths.get(path)
             if raw is None:
@@ -71,13 +71,13 @@ class Tracker:
             self._put(path, SeenFile(version, _shifted(known.ranges if known else (), hunks), raw))
 
     def stamps(self) -> dict[str, tuple[int, ...] | None]:
-        """What the file system says now of the files that were seen last."""
+        """Return the current stamps of the files that were seen last."""
         with self._lock:
             paths = list(self._paths)[-_WATCHED:]
         return {path: stamp_of(path) for path in paths}
 
     def knows(self, path: str) -> bool:
-        """Whether something was seen at ``path``, whatever stands there now."""
+        """Tell whether a file was seen at ``path``, even if it has changed."""
         with self._lock:
             return path in self._paths
 
@@ -111,7 +111,7 @@ class Tracker:
 
 
 def stamp_of(path: str) -> tuple[int, ...] | None:
-    """What tells that a file was changed; None if there is none."""
+    """Facts by which a change of the file is noticed; None if there is no file."""
     try:
         return version_of(os.stat(path)).stamp
     except OSError:
@@ -129,7 +129,7 @@ def _merged(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def _shifted(ranges: Sequence[tuple[int, int]], hunks: Sequence[Hunk]) -> tuple[tuple[int, int], ...]:
-    """Ranges of the old file as ranges of the new one, what the hunks show included."""
+    """Map line ranges of the old file to the new one, and add the lines that the hunks show."""
     moved = list(ranges)
     for hunk in reversed(hunks):
         grown, behind = hunk.new_count - hunk.old_count, hunk.old_first + hunk.old_count
@@ -141,7 +141,7 @@ def _shifted(ranges: Sequence[tuple[int, int]], hunks: Sequence[Hunk]) -> tuple[
 
 
 def moved_lines(before: bytes | None, after: bytes, most: int = 5) -> str:
-    """Which lines of the file as it is now differ from what was seen, in words; empty if that is not known."""
+    """List the lines that differ from the version that was seen, as text; empty if that is not known."""
     if before is None or len(after) > 4 * _REMEMBERED:
         return ""
     try:

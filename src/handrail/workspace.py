@@ -86,7 +86,7 @@ class Workspace:
             self._standing.clear()
 
     def resolve(self, named: str) -> WorkPath:
-        """The real path that ``named`` stands for, or the reason why it is none of ours."""
+        """Resolve ``named`` to its real path, or return the reason why it is refused."""
         if not named or "\0" in named:
             raise BadPath(path=named, why="it is empty" if not named else "it contains a NUL character")
         try:
@@ -158,7 +158,7 @@ class Workspace:
         return WorkPath(named, f"{real_root.rstrip('/')}/{inner}" if inner else real_root, inner or ".", root)
 
     def _as_shown(self, named: str) -> WorkPath | None:
-        """A file whose odd name was shown with escapes, and is called by what was shown."""
+        """Find a file by its name with escapes, as results show it."""
         other = unescape(named)
         if other == named or "\0" in other:
             return None
@@ -194,7 +194,7 @@ class Workspace:
         return best
 
     def _open_root(self, root: Root, check: bool = False) -> tuple[int, str]:
-        """The descriptor of a root and its real path; ``check``: is that still what stands at its path?"""
+        """Return the descriptor of a root and its real path; ``check``: make sure that the path still leads to it."""
         with self._lock:
             known = self._fds.get(root)
             if known and (not check or _identity(root.path) == self._standing[known[0]]):
@@ -229,7 +229,7 @@ class Workspace:
             raise from_os(error, path=path.named) from None
 
     def stat(self, path: WorkPath) -> os.stat_result | None:
-        """What stands at ``path``, or None."""
+        """Return the status of ``path``, or None."""
         try:
             fd = self._open(path, system_calls.O_PATH | os.O_CLOEXEC)
         except NotFound:
@@ -322,7 +322,7 @@ class Workspace:
         return here
 
     def nearest(self, path: WorkPath, most: int = 3) -> list[str]:
-        """Existing names like a missing one, as paths that can be used as they stand."""
+        """List existing paths with names similar to a missing one."""
         parts = path.inner.split("/")
         fd = -1
         for depth in range(len(parts) - 1, -1, -1):
@@ -378,6 +378,6 @@ def _require_regular(path: WorkPath, found: os.stat_result) -> None:
 
 
 def itself(path: str) -> str:
-    """The real place of a name: a link that is deleted goes itself, not what it leads to."""
+    """Return the real path of a name without following it, if it is a link."""
     above, name = os.path.split(path.rstrip("/"))
     return os.path.realpath(path) if name in ("", ".", "..") else os.path.join(os.path.realpath(above), name)

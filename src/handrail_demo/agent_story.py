@@ -59,11 +59,11 @@ class Story:
         self._answers: list[Answer] = []
         """Those of a chapter."""
         self._decided = False
-        """Whether the person ever chose something else than what was proposed."""
+        """Whether the person ever chose another change than the proposed one."""
         self._began: dict[str, str] = {}
-        """Calls that are not shown yet: what they come to goes onto the same line if it is short."""
+        """Calls that are not shown yet: a short result goes onto the same line."""
         self._ended: list[tuple[CallFinished, bytes]] = []
-        """The calls of a chapter, each with what prices.txt was right after it."""
+        """The calls of a task, each with the contents of prices.txt right after it."""
         self._stack = ExitStack()
         state = str(folder / "state")
         self._journal = SqliteJournal(os.path.join(state, "journal.db"))
@@ -259,7 +259,7 @@ def _arguments(call: ToolCall) -> str:
 
 
 def _rows(event: CallFinished) -> str:
-    """What a call came to: a failure as the model reads it, a success in short."""
+    """Show the result of a call: a failure in full, a success in short."""
     rows = event.text.split("\n")
     if event.status == "ok" and len(rows) > 1:
         return f"  {rows[0].strip().removesuffix(':')}"

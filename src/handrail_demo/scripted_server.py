@@ -31,14 +31,14 @@ class Line:
     ids: Sequence[str] = ()
     """The ids of the calls; made up if there are none."""
     tokens: int | None = None
-    """How many tokens the request is said to have had; a quarter of its characters if None."""
+    """The token count to report for the request; a quarter of its characters if None."""
     delay: float = 0.0
     """Seconds between two pieces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a request asked: the tools' results since the last reply, the whole body, and its number."""
+    """A request: the tool results since the last reply, the whole body, and its number."""
 
     number: int
     body: Mapping[str, Any]
@@ -62,9 +62,9 @@ def in_order(lines: Sequence[Line]) -> Script:
 
 
 class ScriptedServer:
-    """The server; a context manager. `url` is its address, `requests` what it was asked.
+    """The server; a context manager. `url` is its address, `requests` has all requests.
 
-    ``protocols`` are more than the three: what a path ends with, and how a reply is streamed there.
+    ``protocols`` adds further APIs: the end of a path, and the function that streams its replies.
     """
 
     def __init__(self, script: Script, protocols: Mapping[str, Protocol] | None = None) -> None:

@@ -1,10 +1,9 @@
-"""Compaction: a conversation that comes near the end of the model's window is made shorter, in three steps.
+"""Compaction: shorten a conversation that nearly fills the model's context window, in three steps.
 
-First old results of calls become one line each, with the id by which `handrail show` brings them back. If that is not
-enough, the model writes a summary of all but the latest turns: decisions, open problems, changed files, next steps;
-what the person said last stays in their own words. If the latest results alone are too long, their middle is left out.
-What the session knows (what was read, what was approved) is not part of the conversation and stays. A call and its
-result are never parted.
+First, old results become one line each, with the id for `handrail show`. If that is not enough, the model summarises
+all but the latest turns: decisions, open problems, changed files, next steps; the user's last message is kept word for
+word. If the latest results alone are too long, their middle is cut. The state of the session (files read, approvals)
+is not part of the conversation and stays. A call and its result are never separated.
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ def _asked(turns: Sequence[Turn], room: int) -> list[Turn]:
 
 
 def _plain_notes(turns: Sequence[Turn]) -> str:
-    """What can be said without the model: what the person asked for, and which calls were made."""
+    """Write notes without the model: the user's last message and the latest calls."""
     said = [turn.text[:_WORDS] for turn in turns if turn.role == "user"]
     calls = [f"- {result.name}: {'made' if result.ok else 'failed'}" for turn in turns for result in turn.results]
     asked = "\n\n".join(dict.fromkeys([*said[:1], *said[-3:]]))
@@ -117,7 +116,7 @@ def _plain_notes(turns: Sequence[Turn]) -> str:
 
 
 def _last_words(turns: Sequence[Turn]) -> str:
-    """What the person said last, perhaps as earlier notes have kept it."""
+    """Return the user's last message, perhaps from earlier notes."""
     said = next((turn.text for turn in reversed(turns) if turn.role == "user"), "")
     if said.startswith(_RESUMED.partition("{")[0]):
         said = said.rpartition(_LAST_WORDS)[2] if _LAST_WORDS in said else ""

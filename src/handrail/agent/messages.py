@@ -104,7 +104,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ModelReplied:
-    """The model has replied: its whole text, and what it cost."""
+    """The model has replied: its whole text, and its tokens."""
 
     text: str
     usage: Usage

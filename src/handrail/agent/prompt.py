@@ -1,4 +1,4 @@
-"""What a model is told before anything else: how to use these tools, where it works, and what the project asks for."""
+"""Build the system prompt: how to use the tools, facts about the project, and its instructions for agents."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _facts(session: Session, today: dt.date | None) -> str:
 
 
 def _quoted(session: Session, name: str) -> str:
-    """What the project itself asks of agents, read like any file: inside the workspace, and bounded."""
+    """Quote the project's instructions for agents, read like any file: inside the workspace, and bounded."""
     path = os.path.join(os.path.realpath(session.workspace.home), name)
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,8 +1,8 @@
-"""Conversations that survive the program: one file of JSON lines each, written turn by turn as it is answered.
+"""Store conversations: one file of JSON lines each, written turn by turn.
 
-The first line says what it is; each further line is a turn, or `{"replace": [...]}` where the conversation was made
-shorter. A line that was cut off by a crash is left out when the file is read again. One program at a time goes on with
-a conversation: it holds a lock on the file, which the system lets go of whatever ends the program.
+The first line describes the conversation; each further line is a turn, or `{"replace": [...]}` after a compaction. A
+line that a crash cut off is skipped when the file is read. Only one program at a time can use a conversation: it holds
+a lock on the file, which the system releases however the program ends.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Kept:
     dialect: str
     when: float
     first: str
-    """What the person asked for first."""
+    """The user's first message."""
 
 
 class Conversation:
@@ -51,7 +51,7 @@ class Conversation:
             raise NoConversation(f"conversation {self.id} is open in another program") from None
 
     def close(self) -> None:
-        """Let another program go on with it."""
+        """Release the lock, so that another program can continue the conversation."""
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = -1
@@ -84,7 +84,7 @@ class Store:
         return made
 
     def load(self, id: str) -> tuple[Conversation, Kept, list[Turn]]:
-        """A conversation to go on with; raises `NoConversation`."""
+        """Open a conversation to continue it; raises `NoConversation`."""
         found = [name for name in self._names() if name.startswith(id)]
         if len(found) != 1 or os.sep in id:
             what = "there is no conversation" if not found else f"{len(found)} conversations begin with"
@@ -110,7 +110,7 @@ class Store:
         raise NoConversation(f"there is no conversation in {workspace} yet")
 
     def all(self) -> Iterator[Kept]:
-        """All of them, the newest first; what cannot be read is left out."""
+        """List all conversations, newest first; unreadable ones are skipped."""
         for name in sorted(self._names(), reverse=True):
             try:
                 yield _read(os.path.join(self._folder, f"{name}.jsonl"), most=2)[0]

@@ -24,7 +24,7 @@ class AnswerTokens:
         self._lock = threading.Lock()
 
     def issue(self, *shown: Any) -> str:
-        """A token for what a person is shown now."""
+        """Issue a token for the question that is shown now."""
         number = os.urandom(16).hex()
         with self._lock:
             self._open[number] = None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ATTACH = "handrail approve"
 """The command that a person runs in a terminal, to be asked."""
 GREETING = 2.0
-"""Seconds in which an approver must have said who it is."""
+"""Seconds in which an approver must identify itself."""
 SILENCE = 30.0
 """Seconds after which one that gives no sign of life has gone."""
 _TICK = 0.1

@@ -107,7 +107,7 @@ class Elicitation:
 
 
 def make_form(question: Question, preview: str, version: str, always: bool = True) -> dict[str, Any]:
-    """The params of `elicitation/create`: why it is asked, what would be done, and the choice."""
+    """Build the params of `elicitation/create`: the reason, the preview and the choices."""
     verdict = question.verdict
     because = f"Reason: {escape(verdict.why)}" if verdict.why else ""
     rule = f"Rule: {escape(verdict.rule)}" if verdict.rule else ""

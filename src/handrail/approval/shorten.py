@@ -1,7 +1,7 @@
 """Bound the size of a question before it is sent to another process.
 
-Long texts, diffs and lists are cut, and `Question.shortened` names what is missing. A file whose hunks are not all
-sent can only be wanted as a whole, and a command whose arguments are not sent cannot be rewritten.
+Long texts, diffs and lists are cut, and `Question.shortened` lists the missing parts. If not all hunks of a file are
+sent, they cannot be chosen one by one; if the arguments of a command are not sent, it cannot be rewritten.
 """
 
 from __future__ import annotations

@@ -36,11 +36,11 @@ class Tty:
         self.out.flush()
 
     def read(self, most: int) -> bytes:
-        """What was typed, as soon as something was; nothing at the end of the input."""
+        """Read typed bytes as soon as there are some; empty at the end of the input."""
         return os.read(self.fd, most)
 
     def key(self, prompt: str) -> str:
-        """One key, taken without Enter; Ctrl-C is a `KeyboardInterrupt`. What was typed before does not count."""
+        """Read one key without Enter; Ctrl-C is a `KeyboardInterrupt`. Keys typed before do not count."""
         with self._single():
             self.write(prompt)
             pressed = self.read(1)

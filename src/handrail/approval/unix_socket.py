@@ -26,7 +26,7 @@ VERSION = 2
 MOST_BYTES = 16 << 20
 """The longest line that is sent or taken."""
 PATIENCE = 10.0
-"""Seconds in which the other side must take what is sent to it."""
+"""Seconds in which the other side must accept sent data."""
 
 _BLOCK = 1 << 16
 _SUFFIX = ".sock"
@@ -62,7 +62,7 @@ class JsonSocket:
             self._connection.shutdown(socket.SHUT_RDWR)
 
     def send(self, value: dict[str, Any]) -> None:
-        """Raises `Broken`, or `ValueError` for what is too long."""
+        """Send a message; raises `Broken`, or `ValueError` if it is too long."""
         data = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
         if len(data) > MOST_BYTES:
             raise ValueError(f"{len(data)} bytes are more than {MOST_BYTES}")
@@ -165,7 +165,7 @@ def require_apart(connection: socket.socket, *, answers: bool) -> int:
 
 @contextlib.contextmanager
 def _alive(connection: socket.socket, pid: int) -> Iterator[None]:
-    """What is read of a process while this lasts is of the very process that is connected; else raises `Broken`."""
+    """Make sure that facts read about the process are about the connected one; raises `Broken` otherwise."""
     try:
         fd = struct.unpack("i", connection.getsockopt(socket.SOL_SOCKET, _PEER_PIDFD, 4))[0]
     except OSError:  # before Linux 6.5: the number has to do
@@ -218,7 +218,7 @@ def listen(state: str) -> tuple[socket.socket, str]:
 
 
 def listening(state: str) -> Iterator[socket.socket]:
-    """A connection to each approver of this user; what one left behind that ended is taken away."""
+    """Connect to each approver of this user; sockets of approvers that have ended are removed."""
     place = directory(state)
     if not is_private(place):
         return

@@ -1,4 +1,4 @@
-"""`handrail approve`: a terminal in which a person is asked what other processes of Handrail need a person for."""
+"""`handrail approve`: answer the questions of other Handrail processes in this terminal."""
 
 from __future__ import annotations
 

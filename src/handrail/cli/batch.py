@@ -1,7 +1,7 @@
 """`handrail batch`: one session over JSON lines, the stable contract for drivers in any language.
 
-Each line in is answered by one line out before the next one is read, so that a driver may wait for every answer. A line
-that cannot be understood gets an error line, and the session goes on.
+Each input line gets one output line before the next one is read, so that a driver may wait for every result. An
+invalid line gets an error line, and the session continues.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ exit codes: 0 at the end of the input, also if calls failed; 2 wrong usage; 130 
 
 
 class Malformed(Exception):
-    """A line that is no call: the code, what is wrong, and what of it could be understood."""
+    """An invalid line: the error code, the reason, and the id and tool if they are valid."""
 
     def __init__(self, code: str, why: str, id: str = "null", tool: str = "") -> None:
         super().__init__(why)

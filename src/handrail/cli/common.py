@@ -155,7 +155,7 @@ def require_directory(option: str, place: str) -> None:
 
 
 def parse_json(raw: bytes) -> Any:
-    """One JSON value; a `ValueError` says what is wrong, for whatever a sender may have sent."""
+    """Parse one JSON value; raises `ValueError` with the reason for any invalid input."""
     try:
         return json.loads(raw.decode("utf-8-sig"), parse_constant=_no_constant, parse_float=_finite)
     except UnicodeDecodeError as error:
@@ -184,7 +184,7 @@ def _finite(digits: str) -> float:
 
 
 def kind_of(value: Any) -> str:
-    """What a JSON value is called."""
+    """Name the type of a JSON value."""
     kinds = {
         dict: "an object",
         list: "an array",

@@ -230,7 +230,7 @@ def _said(*words: str) -> str:
 
 
 def _sandbox() -> Iterator[Check]:
-    """Each layer is put around a child that tries what it must not be able to do."""
+    """Test each layer with a child process that tries forbidden operations."""
     from handrail.shell.sandbox.choose import probe
 
     for layer in probe():

@@ -139,7 +139,7 @@ def _shown(row: CallRow, reader: JournalReader, screen: Screen, as_json: bool) -
 
 
 def _brief(row: CallRow) -> str:
-    """What a call was about, on one line."""
+    """Describe the target of a call in one line."""
     targets = [f"{action} {escape(target)}" for action, target, *_ in row.accesses]
     if not targets and isinstance(row.arguments, dict):
         targets = [f"{escape(key)}={escape(str(value))}" for key, value in row.arguments.items()]

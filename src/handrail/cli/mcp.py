@@ -42,7 +42,7 @@ _VALUED = {"--dialect": "dialect", "--mode": "mode", "--tools": "tools", "--root
 
 
 class Options:
-    """What was typed."""
+    """The parsed command line."""
 
     def __init__(self) -> None:
         self.workspace = "."

@@ -77,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def http_options(options: argparse.Namespace) -> HttpOptions:
-    """What the options ask for; raises `HttpError`."""
+    """Build the server options; raises `HttpError`."""
     host, port = _address(options.http)
     said = []
     if not _is_loopback(host):
@@ -108,7 +108,7 @@ def http_options(options: argparse.Namespace) -> HttpOptions:
 
 
 def _alone(options: argparse.Namespace, said: list[str]) -> Principals:
-    """The one principal of the command line. What holds its token is not for its tools and commands."""
+    """Build the single principal of the command line. Its token file is denied to its tools and commands."""
     owner = _owner(options, said)
     return Principals([owner], [os.path.realpath(options.token_file)] if options.token_file is not None else [])
 

@@ -1,4 +1,4 @@
-"""What the command writes: bytes for programs, safe and coloured text for a terminal, and how it ends early."""
+"""Output of commands: bytes for programs, escaped and coloured text for terminals, exceptions that end a command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`handrail policy`: what the rules say of a call and why, whether they are sound, and trust in a project's file."""
+"""`handrail policy`: explain the verdict on a call, test the rules, and trust a project's file."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _explained(verdict: Verdict, bare: Verdict) -> Verdict:
-    """With what the boundary keeps from a command, where that is why it is allowed."""
+    """Add to the reason what the sandbox hides from a command, if that is why it is allowed."""
     hidden = verdict.decision == "allow" != bare.decision
     return replace(verdict, why=f"the sandbox keeps it from the command: {bare.why}") if hidden else verdict
 

@@ -1,4 +1,4 @@
-"""`handrail tools`: what a model is told, for people or in the form that an API takes."""
+"""`handrail tools`: show the tool definitions, as a list or in the format of an API."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _tokens(name: str | None) -> int:
-    """What models pay for knowing the tools: by tool for one dialect, else by dialect."""
+    """Print the size of the definitions in tokens: by tool for one dialect, else by dialect."""
     from handrail import dialects
 
     rows: list[tuple[str, int, str]] = []

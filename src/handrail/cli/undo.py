@@ -1,4 +1,4 @@
-"""`handrail undo`: take back what calls have changed."""
+"""`handrail undo`: undo the changes of calls."""
 
 from __future__ import annotations
 

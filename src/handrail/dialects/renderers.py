@@ -21,7 +21,7 @@ _STATUS = {"ok": "success", "partial": "partial", "error": "error", "denied": "e
 
 @dataclass(frozen=True, slots=True)
 class RenderContext:
-    """What a renderer needs besides the result."""
+    """Inputs of a renderer besides the result."""
 
     call: Call
     home: str
@@ -69,7 +69,7 @@ def object_of_data(result: Result, context: RenderContext) -> Result:
 
 
 def _select_data(known: Mapping[str, Any], context: RenderContext) -> dict[str, Any]:
-    """The data to show, under the dialect's names, without what is absent."""
+    """Return the data to show under the dialect's names, without absent values."""
     chosen = {theirs: known.get(ours) for theirs, ours in context.data.items()}
     return {name: value for name, value in chosen.items() if value is not None and value is not False}
 

@@ -24,7 +24,7 @@ _OUTCOME = frozenset({"notes", "path", "diff", "applied", "mtime_ms", "content",
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What a source file mentions, and the facts that it tells."""
+    """The names that a source file mentions, and the facts that it fills in."""
 
     mentions: frozenset[str]
     told: frozenset[str]
@@ -90,7 +90,7 @@ def codes() -> Mapping[str, str]:
 
 @cache
 def of_error(code: str) -> frozenset[str]:
-    """What is told of a failure of this code."""
+    """Return the facts of a failure with this code."""
     name = codes()[code]
     told = [source.told for source in _sources().values() if name in source.mentions]
     return frozenset(_ALWAYS.union(*told))
@@ -104,7 +104,7 @@ def of_note(code: str) -> frozenset[str]:
 
 @cache
 def of_tool(tool_id: str) -> frozenset[str]:
-    """What is told of the answers of a tool, by its file and by those that it works with."""
+    """Return the facts in the results of a tool, from its file and the files it uses."""
     if tool_id not in tools.ids():  # of another package
         return frozenset()
     sources = _sources()

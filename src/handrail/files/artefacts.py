@@ -64,7 +64,7 @@ class Artefacts:
         return called
 
     def trim(self, spared: Collection[str] = ()) -> None:
-        """Remove the oldest ones until the rest is within the budget; not the newest, nor what is ``spared``."""
+        """Remove the oldest ones until the rest is within the budget; never the newest one, nor those in ``spared``."""
         with self._lock, contextlib.suppress(OSError):
             found = []
             with os.scandir(self.directory) as entries:

@@ -1,9 +1,9 @@
-"""Putting a new file where an old one is, so that no write of a program that ignores our locks is lost by it.
+"""Exchange an old file for a new one without losing writes of programs that ignore our locks.
 
-Two leases make the moment safe. One on the old file: who has it open for writing finishes first, who wants to open it
-waits. One on the new file: who opens the name in the few microseconds before we know whether the exchange is good
-waits as well. If it is not good (the name had been given to another file, or somebody waits for the old one), the
-names change back, and who waits for the new file finds in it what stands under the name.
+Two leases protect the exchange. A lease on the old file: a program that has it open for writing finishes first, and a
+program that wants to open it waits. A lease on the new file: a program that opens the name before the exchange is
+confirmed waits as well. If the exchange is not good (the name belongs to another file now, or a program waits for the
+old one), it is undone, and a program that waits for the new file gets the current contents.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Exchange:
         self._old = old
         self.new = new
         self.made = False
-        """Whether the new file stands under the name."""
+        """Whether the new file has the name."""
         self._expected: tuple[int, int] | None = _number(os.fstat(new))
         self._leased = False
         self._unseen = False

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 Intent = dict[str, Any]
-"""What a process was about to do to files, for the one that finds it dead."""
+"""The intent of a process, for recovery after it died."""
 _RANGES = "ranges"
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_SUCH_LOCKS = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
@@ -126,7 +126,7 @@ class KeyFiles:
 
 
 def intents_of(raw: bytes) -> list[Any]:
-    """What a record holds; nothing was begun if its writer was killed while writing it."""
+    """Read a record; empty if its writer was killed while writing it."""
     try:
         found = json.loads(raw)
     except ValueError:
@@ -135,7 +135,7 @@ def intents_of(raw: bytes) -> list[Any]:
 
 
 def sweep_stripes(directory: str, recover: Callable[[Intent], None]) -> None:
-    """Clean up what a dead process of an older version left: its record is in the lock file itself."""
+    """Clean up after a dead process of an older version, whose record is in the lock file itself."""
     with contextlib.suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
             if not _STRIPE.fullmatch(entry.name) or not entry.stat().st_size:

@@ -29,7 +29,7 @@ _RECORD = re.compile(r"[0-9a-f]{16}")
 
 
 def state_directory(given: str | None = None) -> str:
-    """Where Handrail keeps what belongs to no project: given, `$HANDRAIL_STATE`, or below the XDG state directory."""
+    """Return the state directory: the given one, `$HANDRAIL_STATE`, or one below the XDG state directory."""
     base = given or os.environ.get("HANDRAIL_STATE") or _user_state()
     if base:
         with contextlib.suppress(OSError):
@@ -59,11 +59,11 @@ class Held:
         self._keys = keys
 
     def intend(self, intents: list[Intent]) -> None:
-        """Say what is about to be done, before it is done."""
+        """Record the intent before the change."""
         os.pwrite(self._record, json.dumps([*intents, {"keys": self._keys}]).encode("ascii"), 0)
 
     def done(self) -> None:
-        """Nothing is under way any more."""
+        """Clear the intent."""
         os.ftruncate(self._record, 0)
 
 
@@ -72,7 +72,7 @@ class Locks:
 
     def __init__(self, directory: str, recover: Callable[[Intent], None], wait: float) -> None:
         self._stripes = directory
-        """Where versions before this one kept their locks; what they left is cleaned up."""
+        """The lock directory of older versions, for cleaning up."""
         self._directory = os.path.join(os.path.dirname(directory), "path-locks")
         self._recover = recover
         self._wait = wait
@@ -110,7 +110,7 @@ class Locks:
             return True
 
     def sweep(self) -> None:
-        """Clean up what any dead process left behind."""
+        """Clean up after all dead processes."""
         sweep_stripes(self._stripes, self._recover)
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             for key in self._records():
@@ -132,7 +132,7 @@ class Locks:
         time.sleep(seconds)
 
     def _clean_up(self, taken: Keys, keys: Sequence[int]) -> bool:
-        """End what dead writers had begun with these files; False, and nothing held, if somebody is in the way."""
+        """Recover changes of dead writers to these files; False, and no lock is held, if a process is busy."""
         for key in self._records():
             if key in keys or not set(keys).isdisjoint(self._read(key)[1]):
                 if key not in keys and not taken.take(key):
@@ -146,7 +146,7 @@ class Locks:
         return True
 
     def _clean(self, taken: Keys, key: int, mine: Sequence[int]) -> bool:
-        """End what a dead writer had begun, with the lock of each of its files; ``mine`` are taken, ``key`` is one."""
+        """Recover the changes of a dead writer under the locks of its files; ``mine`` are held, ``key`` is one."""
         intents, others = self._read(key)
         more = sorted(set(others) - set(mine))
         got = [one for one in more if taken.take(one)]
@@ -170,7 +170,7 @@ class Locks:
         return os.path.join(self._directory, f"{key:016x}")
 
     def _read(self, key: int) -> tuple[list[Intent], list[int]]:
-        """What a record says, and the keys of all its files; one that was cut short says that nothing was begun."""
+        """Read a record and the keys of its files; an incomplete one means that nothing was begun."""
         try:
             fd = os.open(self._path(key), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a replacement keeps of the file it replaces, apart from its contents: owner, mode, attributes."""
+"""Copy owner, mode and attributes of a file to its replacement."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def keep_metadata(old: int, new: int, named: str) -> None:
 
 
 def keep_times(old: int, new: int) -> None:
-    """A file that is moved as it stands is not newer for it."""
+    """A move keeps the modification time."""
     found = os.fstat(old)
     os.utime(new, ns=(found.st_atime_ns, found.st_mtime_ns))
 

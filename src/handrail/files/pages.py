@@ -1,8 +1,8 @@
-"""Reading in pages: any part of a file of any size, in bounded memory, without loading it.
+"""Read a page of a file of any size in bounded memory, without loading the file.
 
-A file is scanned in blocks that never part a line ending. What the scan learns (how many lines lie before each block)
-is kept in a `LineIndex` for the session, so that the next page of the same file is found at once. Files up to
-`SMALL` are taken whole, which also gives their digest and their number of lines.
+A file is scanned in blocks that never split a line ending. The number of lines before each block is cached in a
+`LineIndex` for the session, so that the next page of the same file is found at once. Files up to `SMALL` are read
+completely, which also gives their digest and their number of lines.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PageLine(NamedTuple):
     left: int = 0
     """How many characters of the line lie behind the part shown."""
     endless: bool = False
-    """The line is so long that its rest was not counted: `left` is what was."""
+    """The line is so long that its rest was not counted: `left` is the counted part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class TextFile:
         return self.raw if self.raw is not None else read_all(self._fd, most)
 
     def open(self, only_utf8: bool = False) -> None:
-        """Find out the encoding; raises `BinaryFile`. ``only_utf8``: what is not UTF-8 is shown as U+FFFD."""
+        """Detect the encoding; raises `BinaryFile`. ``only_utf8``: invalid bytes are shown as U+FFFD."""
         self._only_utf8 = only_utf8
         if self.raw is not None:
             self.codec = self._as_wanted(detect_encoding(self.raw, self._legacy))
@@ -343,7 +343,7 @@ def _pieces(block: bytes, most: int) -> list[bytes]:
 
 
 class _Line:
-    """A line as it comes in, piece by piece: skips what lies before the window, keeps the window, counts the rest."""
+    """A line that arrives in pieces: skips the part before the window, keeps the window, counts the rest."""
 
     def __init__(self, codec: Codec, skip: int, width: int) -> None:
         self._decoder = codec.decoder()

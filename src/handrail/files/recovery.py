@@ -1,11 +1,11 @@
-"""What a killed process had begun, and how the next call ends it.
+"""Recovery: finish or undo the change of a process that was killed.
 
-One file needs no decision: it is the old one or the new one, and its temporary file goes. A set of files is recorded
-with how far it has come. Killed before all names were changed, the whole set goes back; killed after that, it stays.
-Whatever a stranger has written in the meantime is never undone and never lost.
+A single file needs no decision: it is the old or the new one, and its temporary file is removed. A set of files has a
+record of its progress. If the process was killed before all names were changed, the whole set is undone; after that,
+it stays. A write of another program in the meantime is never undone and never lost.
 
-A record is rewritten in place as the work goes on, so every form of it has the same length: one that was cut off in
-the middle of being rewritten still reads as the old or the new one.
+A record is rewritten in place, so all its versions have the same length: a record that was cut off while being
+rewritten still reads as the old or the new one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TEMP = re.compile(r"\.handrail-[0-9a-f]{16}")
 
 @dataclass(frozen=True, slots=True)
 class IntentPart:
-    """One file of a set: where it is, under which temporary name, and what is old and new about it."""
+    """One file of a set: its path, its temporary name, and its old and new state."""
 
     directory: str
     dev: int
@@ -55,7 +55,7 @@ def part(directory: int, real: str, kind: Kind, temp: str, name: str, new_ino: i
 
 
 def intents(doing: Doing, parts: Sequence[IntentPart]) -> list[Intent]:
-    """What to write down before going on."""
+    """The record to write before the next step."""
     one = parts[0]
     if len(parts) == 1 and one.kind.strip() not in ("delete", "tree"):
         place, new_ino = [one.dev, one.ino], int(one.new_ino, 16)
@@ -73,7 +73,7 @@ def intents(doing: Doing, parts: Sequence[IntentPart]) -> list[Intent]:
 
 
 def recover(intent: Intent) -> None:
-    """Finish what a killed process had begun: its temporary files go, and no stranger's write is lost."""
+    """Finish the change of a killed process: remove its temporary files, and lose no write of another program."""
     # Also a record that another version of this program left, or that is none at all, must not stop a call.
     with contextlib.suppress(OSError, KeyError, TypeError, ValueError):
         if "doing" in intent:
@@ -113,7 +113,7 @@ def _opened(one: IntentPart) -> Iterator[int]:
 
 
 def _finish(directory: int, one: IntentPart) -> None:
-    """All names are changed: what is left under the temporary name goes, unless a stranger wrote it."""
+    """All names are changed: remove the temporary file, unless another program wrote it."""
     if one.kind.strip() == "tree":  # compared before the record said `ready`: what it holds is kept
         shutil.rmtree(one.temp, dir_fd=directory)
     elif one.kind.strip() == "delete":
@@ -172,7 +172,7 @@ def _settle(directory: int, temp: str, name: str, new_ino: int, old: str | None)
 
 
 def _is_ours(directory: int, one: IntentPart) -> bool:
-    """Whether the new file stands under the name, as we wrote it."""
+    """Whether the name has the new file, as we wrote it."""
     return _ino(directory, one.name) == int(one.new_ino, 16) and _digest_at(directory, one.name) == one.new
 
 

@@ -254,7 +254,7 @@ def _put_back(directory: int, temp: str, name: str, path: WorkPath) -> None:
 
 
 def _delete(directory: int, temp: str, name: str, subtree: Subtree) -> str:
-    """Delete the scanned entries and nothing else. Rename what is left to a visible name and return that name."""
+    """Delete the scanned entries and nothing else. Rename the rest to a visible name and return that name."""
     for entry in reversed(subtree.entries):
         at = f"{temp}/{entry.inner}" if entry.inner else temp
         with contextlib.suppress(FileNotFoundError):

@@ -27,14 +27,14 @@ class Version:
     """Missing for a file that is too big to be hashed on every page that is read of it."""
 
     def same_bytes(self, other: Version) -> bool:
-        """Whether both stand for the same contents; without digests the change time decides."""
+        """Whether both have the same contents; without digests the change time decides."""
         if self.digest and other.digest:
             return self.digest == other.digest
         return self.stamp == other.stamp
 
     @property
     def stamp(self) -> tuple[int, int, int, int, int]:
-        """What the file system knows; the change time cannot be set by a program."""
+        """The stamp from the file system; a program cannot set the change time."""
         return (self.dev, self.ino, self.size, self.mtime_ns, self.ctime_ns)
 
 

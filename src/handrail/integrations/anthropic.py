@@ -1,8 +1,8 @@
-"""Anthropic: tools for the Messages API, for its tool runner, and the results of the calls that come back.
+"""Anthropic: tools for the Messages API and for its tool runner, and the results of calls.
 
 `predefined_tools` are the API's own text editor and bash; they need the dialect `anthropic`. The tools of
 `agent_toolset_20260401` are called by a managed agent: `async_runnable_tools` of a session with the dialect
-`anthropic-agent` are what its session runner takes.
+`anthropic-agent` are for its session runner.
 """
 
 from __future__ import annotations

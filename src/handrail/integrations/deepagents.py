@@ -3,9 +3,8 @@
     agent = create_deep_agent(model, backend=backend(open_session("path/to/project")))
 
 `/` is the workspace. Every operation is a call of the session, so that boundary, policy, approvals, locks and journal
-hold for the agent's own file tools. What is replaced as a whole, or deleted, must have been read before. An edit need
-not: the text that it replaces, which must match to the letter, proves what the model knows, and the backend reads for
-it.
+hold for the agent's own file tools. A file must be read before it is overwritten or deleted. An edit does not need a
+read: its old text must match exactly, which proves that the model knows it, and the backend reads the file.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ with needs("deepagents"):
 WORDS = str(Path(__file__).with_name("deepagents_words"))
 """The dialect in which the backend and its session talk."""
 _KEPT = "/handrail_results"
-"""What the session's own long results are called: the framework has files under the usual name."""
+"""The directory of the session's own long results: the framework uses the usual name."""
 _IMAGES = (".png", ".jpeg", ".jpg", ".webp", ".gif", ".heic", ".heif")
 _VIDEO = (".mp4", ".mpeg", ".mov", ".avi", ".flv", ".mpg", ".webm", ".wmv", ".3gpp", ".mkv")
 _MEDIA = (*_IMAGES, *_VIDEO, ".wav", ".mp3", ".aiff", ".aac", ".ogg", ".flac", ".pdf", ".ppt", ".pptx")
@@ -69,7 +68,7 @@ def open_session(
 
 
 def backend(session: Session, *, shell: bool = True) -> CompositeBackend:
-    """A backend on ``session``; what the framework offloads for itself stays out of the workspace, in its state."""
+    """Build a backend on ``session``; files that the framework offloads stay in its state, not in the workspace."""
     own = ("/large_tool_results/", "/conversation_history/")
     return CompositeBackend(
         (HandrailSandbox if shell else HandrailBackend)(session), {one: StateBackend() for one in own}

@@ -45,7 +45,7 @@ class HandrailTool(BaseTool):
             return self._reply(await async_session(self._session).call(self.name, arguments, id=call_id))
 
     def _reply(self, result: Result) -> tuple[Any, dict[str, Any]]:
-        """What the model reads, and for programs what the call came to."""
+        """Return the text for the model, and the result for programs."""
         shown = images_of(result)
         content: Any = [{"type": "text", "text": result.text}, *map(dict, shown)] if shown else result.text
         facts = {name: value for name, value in as_json(result).items() if name not in ("text", "blocks")}

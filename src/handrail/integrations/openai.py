@@ -64,7 +64,7 @@ def response_tools(session: AnySession) -> list[FunctionToolParam]:
 
 
 def response_reply(session: AnySession, output: Iterable[ResponseOutputItem]) -> list[ResponseInputItemParam]:
-    """The input items that answer the calls in `response.output`; other items are passed over."""
+    """Answer the calls in `response.output` as input items; other items are ignored."""
     return answer_calls(session, filter(_is_call, output), _tool_calls, _output)
 
 

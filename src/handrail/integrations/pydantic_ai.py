@@ -59,7 +59,7 @@ class HandrailToolset(AbstractToolset[Any]):
 
 
 class _Text(dict[str, Any]):
-    """Arguments that are no JSON object: the session says what is wrong with them."""
+    """Arguments that are not a JSON object: the session reports the error."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -51,7 +51,7 @@ def tools(session: AnySession) -> list[Tool]:
 
 
 def show_pictures(step: ActionStep, agent: MultiStepAgent) -> None:
-    """A step callback: what the tools have drawn since the last step goes with this step's observations."""
+    """A step callback: add the images since the last step to the observations of this step."""
     from PIL import Image
 
     for tool in agent.tools.values():
@@ -62,7 +62,7 @@ def show_pictures(step: ActionStep, agent: MultiStepAgent) -> None:
 
 
 def inputs(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON schema in smolagents' form: one type each, or a list, and `nullable` for what may be left out."""
+    """Convert a JSON schema for smolagents: one type each, or a list, and `nullable` for optional arguments."""
     required = schema.get("required", ())
     found: dict[str, Any] = {}
     for name, about in schema["properties"].items():

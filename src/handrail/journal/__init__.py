@@ -1,8 +1,8 @@
-"""Journal: one record a call, refusals included, with what was replaced. `Journal` is any object with these hooks.
+"""Journal: one record per call, refusals included, with the old contents. `Journal` is any object with these methods.
 
-A call that changes something is recorded in two steps: `begin` under the locks, right before the change, so that what
-will be replaced is safe first; `record` when the call is over. If the process dies in between, the begun record stays
-and is enough to take the change back.
+A call that changes something is recorded in two steps: `begin` under the locks, right before the change, so that the
+old contents are saved first; `record` when the call is over. If the process dies in between, the first record is
+enough to undo the change.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class BeforeImage:
     path: str
     """Absolute, links followed."""
     before: bytes | None
-    """What stands there; None: nothing."""
+    """The contents; None: no file."""
     mode: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MovedEntry:
-    """One thing of a move or a removal that is made as it stands: it goes from its path, or comes to it."""
+    """One entry of a move or removal of a subtree: it leaves its path, or arrives there."""
 
     path: str
     """Absolute, links above it followed."""
@@ -58,7 +58,7 @@ class MovedEntry:
     goes: bool
     moved_from: str | None = None
     top: bool = False
-    """Whether it is what was moved, and not something inside: directories may have been made for it."""
+    """Whether it is the top of the moved subtree: parent directories may have been created for it."""
     sure: bool = True
     """Whether the change is made or not made as a whole; if not, the disk is asked."""
 
@@ -77,7 +77,7 @@ class PendingRecord:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What `begin` hands out and `record` gets back."""
+    """The token that `begin` returns and `record` takes."""
 
     seq: int
     """The number of the call in the journal; 0 if nothing was written down."""
@@ -86,7 +86,7 @@ class Token:
     warning: str = ""
     """Why the journal could not be written, where that stops nothing."""
     unkept: tuple[str, ...] = ()
-    """Paths whose contents are too big to be kept: their change cannot be taken back."""
+    """Paths whose contents are too large to store: their change cannot be undone."""
 
 
 @dataclass(frozen=True, slots=True)

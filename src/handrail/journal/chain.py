@@ -1,10 +1,10 @@
-"""The hash chain: every entry holds the hash of the one before, so that a changed, missing or added one shows.
+"""The hash chain: every entry has the hash of the one before, so that changed, missing and added entries are detected.
 
-The last hash is also kept in the database's `head` and, outside of it, in a small file beside it, the anchor. What
-that shows: any changed row; rows deleted or added in the middle; rows deleted at the end, by themselves (`head`) or
-with `head` set back (anchor). What it cannot show: somebody who may write all three files and computes every hash
-anew, since there is no secret in it; and who deletes database and anchor both. A power cut may lose the newest rows
-where the anchor got to the disk before them: that reads as a loss as well, since nothing can tell the two apart.
+The last hash is also in the table `head` and in a small file next to the database, the anchor. This detects changed
+rows, rows deleted or added in the middle, and rows deleted at the end, with or without a reset of `head`. It does not
+detect somebody who can write all of these and recomputes every hash, because there is no secret in it, or who deletes
+both database and anchor. A power failure may lose the newest rows if the anchor was written to the disk before them;
+this is reported as a loss, too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ChainEntry:
 
 @dataclass(frozen=True, slots=True)
 class BrokenEntry:
-    """Where a journal is not what was written."""
+    """A place where the journal was changed."""
 
     seq: int
     """The number of the first call that is wrong or missing; 0 if it is none."""
@@ -42,7 +42,7 @@ class BrokenEntry:
 
 
 def entry_hash(before: str, n: int, seq: int, stage: str, content: Sequence[Any]) -> str:
-    """The hash of an entry: over the one before, its place, and all that it stands for."""
+    """Hash an entry: the hash before it, its number, and its contents."""
     text = _encoder.encode([before, n, seq, stage, content])
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 

@@ -26,7 +26,7 @@ _FILES = f"seq, attempt, {FILE}, after, after_mode"
 
 
 class Database:
-    """An open database, and what is known of it."""
+    """An open database and its state."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -162,7 +162,7 @@ class Head:
         return self.seq
 
     def chain(self, seq: int, stage: str, content: Sequence[Any] | None = None) -> None:
-        """Add what was just written to the chain: ``content`` if that is known for sure, else what the tables say."""
+        """Add the rows just written to the chain: ``content`` if it is known, else the rows in the tables."""
         self.n += 1
         self.enter(seq, stage, hashed_columns(self._opened.connection, seq, stage) if content is None else content)
 

@@ -1,9 +1,9 @@
-"""Before-images: what a change replaces, by its hash, compressed, within a budget of bytes.
+"""Before-images: the old contents of changed files, by hash, compressed, within a budget of bytes.
 
-They lie in the journal's database, so that a record and the images that it needs are written in one transaction. One
-content is kept once. When the budget is used up, those that were used longest ago go; a call whose images are gone
-cannot be undone any more, and says so. They are true copies: a secret in a file is in its image too, which is why the
-journal is readable by its owner alone.
+They are in the journal's database, so that a record and its images are written in one transaction. Equal contents are
+stored once. When the budget is used up, the least recently used images are removed; a call without its images cannot
+be undone, and undo reports that. Images are true copies: a secret in a file is in its image too, so the journal is
+readable by its owner only.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class StorageUse:
-    """What the images take."""
+    """The size of the images."""
 
     count: int
     size: int
     """Of the contents."""
     stored: int
-    """Of what is kept of them."""
+    """The original size."""
 
 
 def pack(digest: str, raw: bytes) -> Packed:
@@ -53,14 +53,14 @@ def pack(digest: str, raw: bytes) -> Packed:
 
 
 def missing(db: sqlite3.Connection, wanted: Iterable[str]) -> list[str]:
-    """The hashes of what is not kept yet."""
+    """Return the hashes that are not stored yet."""
     return [
         digest for digest in wanted if db.execute("SELECT 1 FROM images WHERE hash = ?", (digest,)).fetchone() is None
     ]
 
 
 def keep(db: sqlite3.Connection, seq: int, wanted: Mapping[str, bytes], ready: Mapping[str, Packed], most: int) -> int:
-    """Inside a transaction: keep what is wanted; how many bytes that adds. What is over ``most`` is left out."""
+    """Inside a transaction: store the images; return the added bytes. Images beyond ``most`` are skipped."""
     added = 0
     for digest, raw in wanted.items():
         if db.execute("UPDATE images SET used = ? WHERE hash = ?", (seq, digest)).rowcount:
@@ -90,7 +90,7 @@ def trim(db: sqlite3.Connection, over: int, seq: int) -> int:
 
 
 def load(db: sqlite3.Connection, digests: Iterable[str]) -> dict[str, bytes]:
-    """The contents that are still kept, and still what they were."""
+    """Load the contents that are still stored and unchanged."""
     found: dict[str, bytes] = {}
     for digest in digests:
         row = db.execute("SELECT packed, data FROM images WHERE hash = ?", (digest,)).fetchone()

@@ -29,7 +29,7 @@ _BRIEF = "calls.seq, calls.tool, calls.status, calls.rule, calls.arguments, call
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """What a call did to one file. Hashes: empty for no file, None for not known."""
+    """The change of one file by a call. Hashes: empty for no file, None for unknown."""
 
     path: str
     kept: bool
@@ -74,7 +74,7 @@ class CallRow:
 
 @dataclass(frozen=True, slots=True)
 class CallSummary:
-    """What an undo needs to know of a call."""
+    """The columns of a call that undo needs."""
 
     seq: int
     status: str
@@ -142,7 +142,7 @@ class JournalReader:
 
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:
-        """What the database refuses is a failure of the journal."""
+        """Convert database errors to `JournalFailed`."""
         try:
             yield
         except sqlite3.Error as error:
@@ -239,7 +239,7 @@ class JournalReader:
         return _call(row) if row else None
 
     def files(self, seq: int) -> list[FileRow]:
-        """What a call did to files: those of its last attempt."""
+        """Return the file changes of a call's last attempt."""
         query = (
             f"SELECT {', '.join(FILE_COLUMNS)} FROM files "
             "WHERE seq = ?1 AND attempt = (SELECT max(attempt) FROM files WHERE seq = ?1) ORDER BY place"
@@ -260,7 +260,7 @@ class JournalReader:
             return kept.load(self.db, digests)
 
     def use(self) -> kept.StorageUse:
-        """What before-images take."""
+        """Return the size of the before-images."""
         with self.errors():
             return kept.storage_use(self.db)
 
@@ -279,7 +279,7 @@ class JournalReader:
             return tools, {code: count for code, count in self.db.execute(codes, values) if code}
 
     def verify(self) -> BrokenEntry | None:
-        """The first place where the journal is not what was written; None if it is whole."""
+        """Return the first place where the journal was changed; None if it is intact."""
         anchor = Anchor(self.path + ".anchor").read()  # first: it is never ahead of the database
         with self.errors():
             self.db.execute("BEGIN")

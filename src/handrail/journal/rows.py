@@ -1,7 +1,7 @@
-"""The tables of the journal, and what of a call goes into which column.
+"""The tables of the journal, and the columns of a call.
 
-`calls` has one row a call, `files` one for every file that it changes. `chain` has an entry for every time that
-something was written down (the call as it begins, its end, or both at once), whose hash covers those columns.
+`calls` has one row per call, `files` one for every file that it changes. `chain` has an entry for every write (the
+beginning of a call, its end, or both at once), whose hash covers those columns.
 """
 
 # ruff: noqa: S608 - what is put into a query are names of columns, all constants of `rows.py`
@@ -24,11 +24,11 @@ from handrail.secrets.masking import Mask
 
 VERSION = 1
 ABSENT = ""
-"""Stands for no file, where a hash is expected; NULL stands for what is not known."""
+"""Means no file, where a hash is expected; NULL means unknown."""
 DIRECTORY = "directory"
 """Stands for a directory."""
 LINK = "link:"
-"""Begins what stands for a link; the hash of what it leads to follows."""
+"""Prefix for a link; the hash of its target follows."""
 BEGIN = "time, session, workspace, dialect, tool, call_id, pid, arguments, given, touches, decision, rule, why, source"
 END = "ended, status, error, message, duration, diff, exit_code, output, said, answer_bytes, notes, traceback"
 FILE = "place, path, kept, before, before_mode, planned, moved_from, made"
@@ -123,14 +123,14 @@ def split_changes(changes: Sequence[Change | BeforeImage | MovedEntry]) -> list[
 
 
 def state(entry: SubtreeEntry) -> str:
-    """What stands for a thing, where a hash is expected."""
+    """Return the value for an entry where a hash is expected."""
     if entry.kind == "directory":
         return DIRECTORY
     return hash_bytes(entry.raw) if entry.kind == "file" else LINK + hash_bytes(entry.raw)
 
 
 def file_row(place: int, change: Change | BeforeImage | MovedEntry) -> tuple[Any, ...]:
-    """What is known of a file before it changes."""
+    """Return the columns of a file before it changes."""
     if isinstance(change, MovedEntry):
         what, mode = state(change.entry), change.entry.mode
         source = os.fsencode(change.moved_from) if change.moved_from else None
@@ -158,7 +158,7 @@ def file_row(place: int, change: Change | BeforeImage | MovedEntry) -> tuple[Any
 def after_row(
     change: Change | BeforeImage | MovedEntry, before: str, planned: str | None, made: bool
 ) -> tuple[str | None, int | None]:
-    """What a file is after the call: its hash and mode."""
+    """Return hash and mode of a file after the call."""
     if isinstance(change, MovedEntry):
         if not change.sure:
             return _standing(change.path)
@@ -185,7 +185,7 @@ def replaced_contents(changes: Sequence[Change | BeforeImage | MovedEntry]) -> d
 
 
 def hashed_columns(db: sqlite3.Connection, seq: int, stage: str, row: Sequence[Any] | None = None) -> list[Any]:
-    """What the hash of an entry covers, as it stands in the tables; `stage` is `begin 2`, `end 2` or `whole 0`."""
+    """Read the columns that the hash of an entry covers; `stage` is `begin 2`, `end 2` or `whole 0`."""
     what, _, attempt = stage.partition(" ")
     columns = {"begin": BEGIN, "end": END, "whole": f"{BEGIN}, {END}"}[what]
     files = {"begin": FILE, "end": "place, after, after_mode", "whole": f"{FILE}, after, after_mode"}[what]
@@ -209,7 +209,7 @@ def mode_of(path: str) -> int | None:
 
 
 def _touch(access: Access, mask: Mask, hide: Callable[[str], str]) -> list[str]:
-    """A touch as it is written down; what a command does to a file and cannot be taken back has a word more."""
+    """Encode an access; an effect of a command that cannot be undone has an extra word."""
     more = [mask.text(hide(access.doubt))] if access.doubt and access.by_command else []
     return [access.action, mask.text(hide(access.target)), hide(access.path), *more]
 
@@ -236,7 +236,7 @@ def _missing(real: str) -> list[str]:
 
 
 def _standing(path: str) -> tuple[str | None, int | None]:
-    """What stands at a path, a directory or a link included, and its mode."""
+    """Return hash and mode of the entry at a path, also for a directory or a link."""
     try:
         found = os.lstat(path)
         if stat.S_ISLNK(found.st_mode):

@@ -59,7 +59,7 @@ os.register_at_fork(after_in_child=_writers.after_fork)
 
 
 class _SharedJournal(SqliteJournal):
-    """What one session sees of a shared journal: limits of its own, and the common connection."""
+    """One session's view of a shared journal: its own limits, and the common connection."""
 
     def __init__(self, path: str, *, required: bool, budget: int) -> None:
         super().__init__(_real(path), required=required, budget=budget)

@@ -49,7 +49,7 @@ class SqliteJournal:
     ) -> None:
         self.path = os.path.abspath(path)
         self.required = required
-        """Whether nothing may be changed that cannot be written down; if not, a failure is only told."""
+        """Whether changes that cannot be recorded are refused; if not, a failure is only reported."""
         self.budget = budget
         self._clock = clock
         self._writer = Writer(self.path)
@@ -164,7 +164,7 @@ class SqliteJournal:
             head.chain(seq, "whole 0")
 
     def _packed(self, wanted: Mapping[str, bytes]) -> dict[str, images.Packed]:
-        """What is not kept yet, compressed: done while nobody waits for the database, since it may take a while."""
+        """Compress the images that are not stored yet, before the database is locked, because it may take a while."""
         if not wanted:
             return {}
         with self._database() as db:

@@ -1,9 +1,9 @@
-"""Undo: calls are taken back exactly, through the same locks and the same commit as any change.
+"""Undo calls exactly, with the same locks and the same commit as any change.
 
-What goes back: contents, modes, moves, creations (with the directories that were made for them, if they are empty) and
-deletions. What others have changed since is not overwritten but named as a conflict. All files go back at once or none
-(only a file whose name a directory has taken since goes in a second step). An undo is recorded like a call, so it can
-be undone. Git is never touched, nor owner, times or extended attributes.
+Undone are contents, modes, moves, creations (with directories that were created for them, if they are empty) and
+deletions. A file that has changed since is not overwritten but reported as a conflict. All files are restored at once
+or none (only a file whose name a directory has now is restored in a second step). An undo is recorded like a call, so
+it can be undone. Git, owners, times and extended attributes are not touched.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class UndoReport:
-    """What an undo came to."""
+    """The result of an undo."""
 
     calls: tuple[int, ...] = ()
     """The calls that were asked for, the latest first; of several, those that changed files or ran a command."""
@@ -81,7 +81,7 @@ class UndoReport:
     missing: tuple[str, ...] = ()
     """Paths whose old contents are not kept, or no longer."""
     unknown: tuple[str, ...] = ()
-    """Commands that were run: what they did besides is not known, and stays."""
+    """Commands with further effects, which are unknown and not undone."""
     warning: str = ""
     """Why the undo itself could not be written down."""
 
@@ -104,7 +104,7 @@ def undo(
     ``dry_run``: report what would be done, and change nothing.
 
     Raises `UnknownCall` if there is no such call, `CannotUndo` if the journal cannot be opened, `JournalFailed` if it
-    is required and cannot be written, and what a commit raises. Then nothing is changed.
+    is required and cannot be written, and the errors of a commit. Then nothing is changed.
     """
     if sum(one is not None for one in (call, since, session)) > 1:
         raise ValueError("give only one of call, since and session")
@@ -178,7 +178,7 @@ class _Undo:
         return UndoReport(calls, tuple(self.restored), conflicts, tuple(missing), unknown, self.warning)
 
     def _look(self, path: str) -> State:
-        """What stands at a path now."""
+        """Return the current state of a path."""
         try:
             link = self.folders.link_at(path) if path in self.links else None
             if link:
@@ -216,7 +216,7 @@ class _Undo:
         dry: bool,
         left: Sequence[str],
     ) -> None:
-        """In three steps: what is in the way goes; the most; what takes the name of a directory that had to go."""
+        """Commit in three steps: remove obstacles; restore files; restore files whose name a removed directory had."""
         clear = {path: State(ABSENT) for path in wanted if _in_the_way(path, wanted, now)}
         late = [p for p, s in wanted.items() if now[p].digest == DIRECTORY and s.digest not in (ABSENT, DIRECTORY)]
         then = {path: State(ABSENT) if path in clear else state for path, state in now.items()}
@@ -326,9 +326,9 @@ class _Undo:
 
 
 def _beyond(row: CallSummary, drifted: bool) -> list[str]:
-    """The command of a call, unless all that it does to files is known and was kept.
+    """Return the command of a call, unless all its effects on files are known and saved.
 
-    ``drifted``: a file that it was going to change was changed after its end, perhaps by what it had left running.
+    ``drifted``: one of its files was changed after its end, perhaps by a process that it had left running.
     """
     from handrail.shell.effects.effects import effects  # slow to import, and only needed for commands
 
@@ -346,7 +346,7 @@ def _differs(path: str, wanted: State, now: State, plan: Plan) -> bool:
 
 
 def _in_the_way(path: str, wanted: Mapping[str, State], now: Mapping[str, State]) -> bool:
-    """Whether a file or a link stands where a directory must be, or a link where a file must, or the reverse."""
+    """Whether the kinds differ: a file or a link instead of a directory, a link instead of a file, or the reverse."""
     here, want = now[path], wanted[path]
     if here.digest in (ABSENT, DIRECTORY):
         return False

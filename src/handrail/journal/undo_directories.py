@@ -1,4 +1,4 @@
-"""Undo of what is no file: directories and links, which go and come one by one, beside the commit of files."""
+"""Undo changes of directories and links, one by one, besides the commit of files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from handrail.workspace import WorkPath, Workspace
 
 @dataclass(frozen=True, slots=True)
 class StateChanges:
-    """What becomes of which path in one step: what stands there, and what is wanted."""
+    """The changes of one step: the current and the wanted state of each path."""
 
     now: Mapping[str, State]
     wanted: Mapping[str, State]
@@ -43,7 +43,7 @@ class DirectoryChanges:
     workspace: Workspace
     paths: Mapping[str, WorkPath]
     targets: dict[str, bytes] = field(default_factory=dict)
-    """What the links that stand there lead to."""
+    """The targets of the current links."""
 
     def link_at(self, path: str) -> tuple[WorkPath, State] | None:
         """The link at a path, which nobody follows; None if there is none."""
@@ -64,7 +64,7 @@ class DirectoryChanges:
         return found, State(LINK + hash_bytes(self.targets[path]), stat.S_IMODE(standing.st_mode))
 
     def pieces(self, batch: StateChanges, images: Mapping[str, bytes]) -> list[MovedEntry]:
-        """What is written down of them: what goes, then what comes."""
+        """Return their records: removed entries, then new ones."""
         found: list[MovedEntry] = []
         for path in batch.others():
             now, wanted = batch.now[path], batch.wanted[path]

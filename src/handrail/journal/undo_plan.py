@@ -1,7 +1,7 @@
-"""Which state files get when calls are taken back, the latest first. No I/O: hashes in, hashes out.
+"""Plan an undo: compute the state that each file gets, newest call first. No I/O: hashes in, hashes out.
 
-A file is taken back only if it is what the call left. If it is already what it was before, nothing is to be done; if
-it is anything else, somebody has changed it since, and it stays. The two ends of a move go together or not at all.
+A file is restored only if it is as the call left it. If it already has its old state, nothing is done; if it has any
+other state, somebody has changed it since, and it stays. Both ends of a move are undone together or not at all.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from handrail.journal.rows import ABSENT, DIRECTORY, LINK
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What stands at a path: the hash of its contents (or what stands for one), and its mode."""
+    """The state of a path: the hash of its contents (or its substitute), and its mode."""
 
     digest: str
     mode: int | None = None
@@ -31,11 +31,11 @@ class State:
 
 @dataclass(slots=True)
 class Plan:
-    """What is to become of each path."""
+    """The planned state of each path."""
 
     target: dict[str, State]
     blocked: dict[str, int] = field(default_factory=dict)
-    """Paths that somebody else has changed, and the call that could not be taken back there."""
+    """Paths that somebody else has changed, and the call that could not be undone there."""
     origin: dict[str, str] = field(default_factory=dict)
     """Where the file lies that is to get its old name again."""
     made: set[str] = field(default_factory=set)
@@ -43,7 +43,7 @@ class Plan:
     drifted: set[int] = field(default_factory=set)
     """Calls with a file that they left as it was, and that is another one after them."""
     whole: list[int] = field(default_factory=list)
-    """Calls that are taken back without a rest."""
+    """Calls that are undone completely."""
 
 
 def plan_undo(calls: Sequence[tuple[int, Sequence[FileRow]]], now: Mapping[str, State]) -> Plan:
@@ -69,7 +69,7 @@ def plan_undo(calls: Sequence[tuple[int, Sequence[FileRow]]], now: Mapping[str, 
 
 
 def _groups(files: Sequence[FileRow]) -> list[list[FileRow]]:
-    """Files that must be taken back together, without those that the call left as they were."""
+    """Files that must be undone together, without those that the call did not change."""
     changed = [row for row in files if row.after != row.before or _other_mode(row)]
     by_path = {row.path: row for row in changed}
     sources = {row.moved_from for row in changed if row.moved_from in by_path}

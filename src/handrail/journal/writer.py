@@ -57,7 +57,7 @@ class Writer:
         self._lock = threading.Lock()
 
     def _opened(self) -> Database:
-        """Opened anew after a fork, or if another file lies at its path by now."""
+        """Open the database, again after a fork or if another file is at its path."""
         if self._open and not self._open.ours():
             if self._open.inherited():
                 self._inherited.append(self._open)
@@ -81,7 +81,7 @@ class Writer:
 
 
 def reason(error: sqlite3.Error | OSError) -> str:
-    """What the system said, in its words."""
+    """Return the system's error message."""
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
     return str(error)

@@ -1,7 +1,7 @@
-"""JSON-RPC and the two eras of MCP: what a line means, and which error the protocol has for one that means nothing.
+"""Parse JSON-RPC messages of both generations of MCP, or return the error that the protocol defines.
 
-The era of the handshake (up to 2025-11-25) settles version and capabilities once, with `initialize`. The era of the
-envelope (2026-07-28) sends them along in `_meta` of every request. Pure: no I/O, and nothing heavy is imported.
+With a handshake (up to 2025-11-25) version and capabilities are agreed once, by `initialize`. With an envelope
+(2026-07-28) they are in `_meta` of every request. No I/O, and nothing heavy is imported.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Message:
 
 
 class Client:
-    """What is known of who asks: the version that is spoken, the era, and what the client can do."""
+    """The client of a request: its protocol version, generation and capabilities."""
 
     __slots__ = ("capabilities", "enveloped", "version")
 
@@ -107,7 +107,7 @@ def parse(line: bytes) -> Message:
 
 
 def meta_of(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What was sent along with a request; nothing if it is no object."""
+    """Return `_meta` of a request; empty if it is not an object."""
     meta = params.get("_meta")
     return meta if isinstance(meta, dict) else {}
 
@@ -118,7 +118,7 @@ def enveloped(params: Mapping[str, Any]) -> bool:
 
 
 def client_of(params: Mapping[str, Any]) -> Client:
-    """Who sends a request with an envelope; raises `Fault` for one that is not whole, or a version not spoken here."""
+    """Read the client from an envelope; raises `Fault` if it is incomplete, or the version is not supported."""
     meta = meta_of(params)
     version, capabilities = meta.get(VERSION_KEY), meta.get(CAPABILITIES_KEY)
     if not isinstance(version, str):

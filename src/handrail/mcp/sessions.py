@@ -1,7 +1,7 @@
-"""The sessions behind the door: one for each conversation, opened when first needed, the longest unused closed.
+"""The sessions of an MCP server: one per conversation, opened when first needed; the least recently used are closed.
 
-Most clients start a server for each conversation and need one session. A client that tells its threads apart gets one
-for each, so that what one thread has read does not let another write. All work on the same files under the same locks.
+Most clients start a server for each conversation and need one session. A client that identifies its threads gets one
+for each, so that a file read in one thread cannot be written in another. All share the same files and locks.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Sessions:
         raise CannotOpen("the server is shutting down")
 
     def close(self) -> None:
-        """End what still runs in them."""
+        """End the calls that still run in them."""
         with self._lock:
             self._closed = True
             held, self._held = list(self._held.values()), {}

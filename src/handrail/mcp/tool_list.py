@@ -24,7 +24,7 @@ _SOURCES = (".py", ".md", ".toml", ".json")
 
 
 class NoSuchOffer(ValueError):
-    """The dialect or a tool that was asked for does not exist; the text says what does."""
+    """The requested dialect or tool does not exist; the text lists the existing ones."""
 
 
 def specs(dialect: str, wanted: Sequence[str] = ()) -> list[dict[str, Any]]:

@@ -40,16 +40,16 @@ _BROKEN: tuple[type[BaseException], ...] = (
     OSError,
 )
 _BROKEN += (RuntimeError, SyntaxError, TypeError, ValueError, struct.error, zlib.error)
-"""What decoders raise, led astray by broken bytes. Anything else ends the child process, which is an error here too."""
+"""Exceptions of decoders for broken bytes. Any other one ends the child process, which is an error as well."""
 _BAD_EXIF = (SyntaxError, ValueError, KeyError, TypeError, IndexError, EOFError, OSError, struct.error)
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What is shown in place of an image."""
+    """Facts about an image, for the text beside it."""
 
     mime_type: str
-    """image/png, image/jpeg, image/gif or image/webp: what the file was, if that is short enough."""
+    """image/png, image/jpeg, image/gif or image/webp: the type of the file, if it is small enough."""
     raw: bytes
     width: int
     height: int
@@ -81,7 +81,7 @@ def from_frame(frame: separate_process.WorkerFrame) -> Picture:
 
 
 def to_frame(shot: Picture) -> tuple[dict[str, Any], bytes]:
-    """What the child process sends for a picture."""
+    """The child process's answer for an image."""
     facts = asdict(shot)
     return facts, facts.pop("raw")
 
@@ -183,7 +183,7 @@ def _palette_bytes(flags: bytes) -> int:
 
 
 def _find_rotation(image: ImageFile) -> Any:
-    """How the image has to be turned to stand upright, by its EXIF data; None if not at all."""
+    """Return the rotation by EXIF data; None if there is none."""
     from PIL.Image import Transpose
 
     if "exif" not in image.info:

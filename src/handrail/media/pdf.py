@@ -49,7 +49,7 @@ class PdfExcerpt:
     """How many pages the PDF has."""
     pages: tuple[PdfPage, ...]
     stopped: str = ""
-    """Why pages that were asked for are missing at the end: `late` or `crashed`, and the next page is what did it."""
+    """Why requested pages are missing at the end: `late` or `crashed`, caused by the next page."""
 
 
 def page_range(named: str, most: int = 20) -> tuple[int, int | None]:
@@ -159,7 +159,7 @@ def _named(first: int, last: int | None) -> str:
 
 
 def _part(first: int, total: int, most: int) -> str:
-    """What could be asked for instead."""
+    """A valid request instead."""
     start = first if first <= total else max(1, total - most + 1)
     return _named(start, min(total, start + most - 1))
 

@@ -42,7 +42,7 @@ class WorkerFrame(NamedTuple):
 
 
 class WorkerAnswer(NamedTuple):
-    """What the child said, and how it ended."""
+    """The output of the child, and how it ended."""
 
     frames: list[WorkerFrame]
     end: str
@@ -87,7 +87,7 @@ def _listen(child: subprocess.Popen[bytes], given: bytes | None, seconds: float)
 
 
 def _search_path() -> list[str]:
-    """Where the child finds the same packages; nothing relative, for we may stand in a workspace."""
+    """The import path for the child; no relative entries, because the current directory may be a workspace."""
     ours = str(Path(__file__).resolve().parents[2])
     return [ours, *(place for place in sys.path if os.path.isabs(place) and place != ours)]
 
@@ -112,7 +112,7 @@ def say(out: BinaryIO, head: dict[str, Any], raw: bytes = b"") -> None:
 
 
 def confine(limits: MediaLimits) -> None:
-    """In the child: give up what a decoder does not need."""
+    """In the child: drop privileges that a decoder does not need."""
     try:
         import resource
     except ImportError:  # Windows: the deadline and the checks of size still hold

@@ -1,4 +1,4 @@
-"""What runs in the child process of `separate_process.py`: one task, then the end."""
+"""Run one task in the child process of `separate_process.py`."""
 
 from __future__ import annotations
 

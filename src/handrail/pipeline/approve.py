@@ -1,7 +1,7 @@
 """The approve step: ask a person about a call, bind the answer to what was shown, remember answers that last.
 
-A yes holds for what was shown. The files are compared again under their locks when the call commits; if the call would
-now do something else than the person saw, it is prepared again and asked again.
+A yes covers exactly what was shown. The files are compared again under their locks when the call commits; if the call
+would now do something else, it is prepared and asked again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STRICT = {"allow": 0, "ask": 1, "deny": 2}
 
 
 class Approvals:
-    """Asks the host, and remembers what need not be asked again."""
+    """Ask the host, and remember answers for the session."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Approvals:
         origin: Origin,
         own: Callable[[Sequence[Access]], Verdict | None] = lambda _: None,
     ) -> None:
-        """``own``: what is said of Handrail's own files, which no policy and no answer of before loosens."""
+        """``own``: the verdict on Handrail's own files, which no policy and no earlier answer overrides."""
         self._policy = policy
         self._approve = approve
         self._origin = origin
@@ -54,7 +54,7 @@ class Approvals:
         return Approved(judged, judged.accesses, consent, self._opens_network(judged.accesses, consent))
 
     def verdict(self, accesses: Sequence[Access]) -> Verdict:
-        """What the policy says, without what a person has allowed for this session. A deny is never loosened."""
+        """Judge by the policy, and apply answers for this session. A deny is never overridden."""
         verdict, own = self._by_policy(accesses), self._own(accesses)
         return own if own and _STRICT[own.decision] > _STRICT[verdict.decision] else verdict
 
@@ -102,7 +102,7 @@ class Approvals:
         return Consent(answer, shown)
 
     def _shown(self, judged: Judged) -> Sequence[Proposed] | None:
-        """What the call would change. One that cannot be done bothers nobody, unless the reason tells too much."""
+        """Compute the proposed changes. A failing call is not asked about, unless its error would reveal a secret."""
         if judged.command is not None or not judged.tool.repeatable:
             return None
         try:
@@ -130,7 +130,7 @@ class Approvals:
         return verdict.decision == "allow" and bool(verdict.source)
 
     def remember(self, judged: Judged, consent: Consent) -> tuple[NoteFacts, ...]:
-        """Keep an answer that lasts, once it was used for what was shown; says where it could not be written down."""
+        """Save a lasting answer after its first use; returns a note if it could not be saved."""
         if consent.answer.lasting == "once":
             return ()
         asked = [access for access in judged.accesses if self._policy.judge([access]).decision == "ask"]
@@ -148,7 +148,7 @@ class Approvals:
 
 
 def _require_shown(answer: Answer, shown: Sequence[Proposed]) -> None:
-    """A choice that is about nothing that was shown would be passed over, and all be done: a fault of the host's."""
+    """Raise if an answer chooses hunks or texts of files that were not shown: an error of the host."""
     known = {one.path: one for one in shown}
     for path, numbers in (answer.hunks or {}).items():
         if path not in known:
@@ -178,7 +178,7 @@ def resolve_answer(answer: bool | Answer | Awaitable[bool | Answer]) -> Answer:
 
 
 def nobody(verdict: Verdict, attach: str = "") -> NeedsApproval:
-    """What is said where nobody can be asked; ``attach``: the command by which a person could be. A host raises it."""
+    """Build the error for a call that needs approval; ``attach``: the command that attaches a terminal."""
     return NeedsApproval(**_facts(verdict), attach=attach)
 
 
@@ -187,7 +187,7 @@ def _facts(verdict: Verdict) -> dict[str, str]:
 
 
 def _resource(access: Access, accesses: Sequence[Access]) -> tuple[str, str, str]:
-    """What an answer for the session is about. The network is opened for a whole command, so it is that."""
+    """Return the resource of an answer for the session. For the network it is the whole command."""
     if access.action == "network":
         whole = next((one for one in accesses if one.action == "run"), access)
         return access.action, whole.target, whole.place

@@ -83,7 +83,7 @@ class StagedChanges:
     hunks: Sequence[Sequence[Hunk]]
     """Of each change."""
     proposed: Sequence[Proposed]
-    """All that the tool asked for, including what the person left out."""
+    """All staged changes, including those that the person left out."""
 
     def diff(self) -> str:
         """All changes as one unified diff."""
@@ -104,7 +104,7 @@ class Judged:
     previous: Resolved
     verdict: Verdict
     dry_run: Callable[[], StagedChanges]
-    """Run the tool without changing anything, once; raises what the run would raise."""
+    """Run the tool without changing anything, once; raises the errors of the run."""
 
     @property
     def received(self) -> Received:
@@ -158,14 +158,14 @@ class Judged:
         return now.accesses == self.accesses and now.verdict.decision != "deny"
 
     def preview(self) -> str:
-        """The command, or a unified diff of the changes; raises what the run would raise."""
+        """Return the command, or a unified diff of the changes; raises the errors of the run."""
         command = self.command
         if command is not None:  # its changes are known only after it ran
             return f"$ {escape_lines(command)}\n"
         return self.dry_run().diff()
 
     def proposed(self) -> Sequence[Proposed]:
-        """The changes file by file; empty for a command. Raises what the run would raise."""
+        """Return the changes by file; empty for a command. Raises the errors of the run."""
         return () if self.command is not None else self.dry_run().proposed
 
 
@@ -175,7 +175,7 @@ FOR_SESSION = "approved for this session"
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """The call may run: the policy allows it, or a person has said yes."""
+    """The call may run: the policy or a person allows it."""
 
     previous: Judged
     accesses: tuple[Access, ...]
@@ -211,7 +211,7 @@ class Done:
     """The call's entry in the journal, if it was begun there."""
     notes: tuple[NoteFacts, ...] = ()
     data: Mapping[str, object] = field(default_factory=dict)
-    """What programs learn of the commit; the tool's own data come first."""
+    """Data of the commit for programs; the tool's own data come first."""
 
 
 CallState = Received | Parsed | Declared | Resolved | Judged | Approved | Ran | Done

@@ -15,7 +15,7 @@ from handrail.tools.notes import NoteFacts, PartlyApproved, WrittenOtherwise
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """What a call would make of one file."""
+    """The proposed change of one file."""
 
     path: str
     """As the model named it."""
@@ -25,7 +25,7 @@ class Proposed:
     """None: the file is deleted."""
     hunks: Sequence[Hunk]
     text: str = ""
-    """What would stand there, to be edited by a person; empty where it cannot be."""
+    """The new text, for a person to edit; empty if it cannot be edited."""
     parts: bool = False
     """Whether single hunks can be chosen: not where a file is created, moved or deleted."""
     description: str = ""
@@ -34,7 +34,7 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a person wants of the changes that were proposed."""
+    """A person's choice among the proposed changes."""
 
     hunks: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """By path, the numbers (from 0) of the wanted hunks; a path that is missing is wanted whole."""
@@ -42,7 +42,7 @@ class Choice:
     """By path, the text that the person wrote instead."""
 
     def of(self, path: str, text: str, splices: Sequence[Splice]) -> Sequence[Splice]:
-        """What is left of a change."""
+        """Return the chosen part of a change."""
         if path in self.contents:
             return replace_text(text, self.contents[path])
         return keep_hunks(text, splices, self.hunks[path]) if path in self.hunks else splices
@@ -72,7 +72,7 @@ class Consent:
             raise NotAsShown
 
     def notes(self) -> list[NoteFacts]:
-        """What the model must know of the answer."""
+        """Notes for the model about the answer."""
         notes: list[NoteFacts] = []
         wanted = total = 0
         for one in self.shown or ():

@@ -183,7 +183,7 @@ class ToolContext:
         return Loaded(stored, text, moved)
 
     def _moved(self, path: WorkPath, now: Version, raw: bytes) -> str | None:
-        """What changed since the file was seen, by the dialect's rule; None if nothing did. Raises `NotSeen`."""
+        """Return the lines that changed since the file was seen; None if there are none. Raises `NotSeen`."""
         seen = self._tracker.look(path.real, now)
         if seen is None:
             if not self._rules.read_before_write:
@@ -275,7 +275,7 @@ class ToolContext:
         self._hunks.append(found)
 
     def _itself(self, named: str) -> WorkPath:
-        """A path that is to vanish: a link stands for another file there, which nobody has named."""
+        """Resolve a path to delete: a link itself, not its target."""
         path = self._paths[named]
         parent = self._workspace.resolve(os.path.dirname(named.rstrip("/")) or ".")
         if os.path.join(parent.real, os.path.basename(named.rstrip("/"))) != path.real:

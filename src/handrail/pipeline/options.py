@@ -25,7 +25,7 @@ def check_options(
     journal: object,
     settings: object,
 ) -> None:
-    """Check what a host gives to `Session` before anything is opened; raises `ValueError` that says what would do.
+    """Check the options of `Session` before anything is opened; raises `ValueError` with the valid values.
 
     A wrong type is found here and not in the first call: there it would look like a fault of Handrail's.
     """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the steps of a call need besides its state."""
+    """Services that the steps of a call use besides its state."""
 
     settings: Settings
     dialect: Dialect

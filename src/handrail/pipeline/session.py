@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """A workspace, a dialect, and what the model has seen so far.
+    """A workspace, a dialect, and the files that the model has seen.
 
     Every interface opens its sessions here, with the same defaults: the user's `config.toml`, the rules of the user
     and of the trusted project, mode `accept-edits`, guarded secrets, and the user's journal. Opting out is explicit:
@@ -151,7 +151,7 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """End what still runs, and let go of the workspace. No call is made afterwards."""
+        """End running commands and release the workspace. No call is possible afterwards."""
         with self._opening:
             self._closed = True
             terminal = self._terminal
@@ -167,12 +167,12 @@ class Session:
         return self._journal.open()
 
     def warm(self) -> None:
-        """Import now what the first call would wait for: the tool that the dialect names first."""
+        """Import the first tool of the dialect now, so that the first call does not wait for it."""
         for name in self.dialect.core[:1]:
             self.dialect.spec(name)
 
     def specs(self) -> list[Spec]:
-        """What the model is told: the tools of the dialect."""
+        """Return the tool definitions of the dialect."""
         return [self.dialect.spec(name) for name in self.dialect.entries]
 
     def call(
@@ -217,10 +217,10 @@ class Session:
         session: str | None = None,
         dry_run: bool = False,
     ) -> UndoReport:
-        """Take back one ``call``, all ``since`` a call, or a ``session``'s; by default this workspace's last change.
+        """Undo one ``call``, all ``since`` a call, or a ``session``'s; by default this workspace's last change.
 
         ``dry_run`` only reports what would be done. Raises `UnknownCall` if there is no such call, `CannotUndo` if
-        there is no journal or it cannot be opened, and what a commit raises; then nothing is changed.
+        there is no journal or it cannot be opened, and the errors of a commit; then nothing is changed.
         """
         from handrail.journal.store import SqliteJournal
         from handrail.journal.undo import CannotUndo, UndoContext, undo
@@ -237,7 +237,7 @@ class Session:
         return self._prepare(received, Progress(received))
 
     def set_mode(self, mode: Mode) -> None:
-        """Go on in another mode under the same rules; what a person has allowed for the session still holds."""
+        """Change the mode; rules and answers for the session stay."""
         if self._has_own_policy:
             raise TypeError("this session has its own policy, which has no modes")
         self.policy = self._rule_policy(mode)
@@ -254,7 +254,7 @@ class Session:
         return received
 
     def _perform(self, received: Received, progress: Progress) -> Done:
-        """Prepare, approve and run a call; start again if it would no longer do what the person was shown."""
+        """Prepare, approve and run a call; start again if its effects no longer match what was shown."""
         services = self._services
         for _ in range(ATTEMPTS):
             judged = self._prepare(received, progress)

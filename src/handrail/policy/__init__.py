@@ -1,4 +1,4 @@
-"""Policy: touches in, a verdict out. It sees what would be done to which resource, never which tool does it."""
+"""Policy: judges accesses to resources, whichever tool makes them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from handrail.model import Access, Verdict
 
 
 class Policy(Protocol):
-    """Decides one call, from what it will touch."""
+    """Judge one call by its accesses."""
 
     @property
     def hides(self) -> Sequence[str] | None:
-        """Globs of all that may not be read, so that a search does not even open it; None if that is not known.
+        """Globs of files that may not be read, so that searches skip them; None if they are not known.
 
-        What a search finds is judged all the same, path by path, unless this is empty.
+        Matches of a search are also judged, path by path, unless this is empty.
         """
 
     def judge(self, accesses: Sequence[Access]) -> Verdict:

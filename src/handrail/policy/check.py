@@ -1,7 +1,7 @@
-"""Rules that can never decide anything: shadowed by a stricter one, guarded, or with a pattern that nothing matches.
+"""Find rules that never take effect: shadowed by a stricter or built-in rule, or with a pattern that matches nothing.
 
-A pattern is tried with samples in which a character that no rule spells out stands for every wildcard: what matches
-all of them can only do so by wildcards of its own, and so covers the pattern.
+A pattern is tested with samples in which each wildcard is a character that no rule contains: another pattern that
+matches all samples can do so only by its own wildcards, and so covers the pattern.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _uncounted(rule: Rule, locked: bool) -> str:
 
 
 def _built_in(rule: Rule, built_in: BuiltInPaths, root: str, home: str) -> str:
-    """Whether a built-in guard stands before all that an allow rule speaks of."""
+    """Whether a built-in rule decides before an allow rule for all that it matches."""
     if rule.tier != "allow" or not rule.paths:
         return ""
     names: set[str] = set()

@@ -23,7 +23,7 @@ _KEYWORD = re.compile("if|then|else|elif|fi|case|esac|for|select|while|until|do|
 
 
 class BadCommandPattern(ValueError):
-    """A pattern for commands that cannot be understood: what is wrong, and the fix."""
+    """An invalid command pattern, with the reason and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,11 @@ class CommandPattern:
     open: bool
 
     def refuses(self, script: Script) -> bool:
-        """Whether the script is, or runs, what is meant."""
+        """Whether the script is, or runs, the command of the pattern."""
         return any(self._is(run) for run in script.runs)
 
     def allows(self, script: Script) -> bool:
-        """Whether the script is what is meant, beyond doubt."""
+        """Whether the script is certainly the command of the pattern."""
         words = plain_words(script, wrapped=not self.open)
         if words is None or words[: len(self.words)] != self.words:
             return False
@@ -55,7 +55,7 @@ class CommandPattern:
 
 
 def skip_options(words: list[str | None], places: set[int]) -> set[int]:
-    """Where the next word may be: options are passed over, with or without a value of their own."""
+    """Return the possible positions of the next word: options are skipped, with or without a value."""
     found: set[int] = set()
     waiting = list(places)
     while waiting:
@@ -110,7 +110,7 @@ def script_of(access: Access) -> Script:
 
 @lru_cache(256)
 def parse_command(command: str) -> Script:
-    """Parse a command that stands in a rule, or in an access without its parsed command."""
+    """Parse a command of a rule, or of an access without its parsed command."""
     from handrail.shell.parser.parse import parse_script  # slow to import, and only needed for commands
 
     return parse_script(command)

@@ -1,11 +1,11 @@
-"""Where rules come from: the system's file, the user's, and the project's own, which must be trusted before it loosens.
+"""Read rule files: the system's, the user's, and the project's, which must be trusted before it can allow more.
 
-    /etc/handrail/policy.toml          owned by root; `locked = true`: no other file loosens anything
+    /etc/handrail/policy.toml          owned by root; `locked = true`: no other file can allow more
     ~/.config/handrail/policy.toml     the user's
-    ~/.config/handrail/approved.toml   what the user has approved for good, when asked
-    handrail.toml                      the project's: it tightens freely, and loosens nothing until it is trusted
+    ~/.config/handrail/approved.toml   rules saved by the answer "always"
+    handrail.toml                      the project's: it can deny, and allows nothing until it is trusted
 
-A missing file is fine. A mistake in one is named with file, line and fix, and no session is opened: never "no policy".
+A missing file is fine. A mistake raises `PolicyError` with file, line and fix, and no session is opened.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MOST_BYTES = 1 << 20
 
 
 class PolicyError(ValueError):
-    """Rules that cannot be used: file, line, and what would be right."""
+    """Invalid rules; the text has file, line and fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def parse_rules(text: str, *, source: str = "<rules>", root: str | os.PathLike[s
 
 
 def trust(root: str, state: str, sha256: str) -> PolicyFile:
-    """Trust the project's file if it is what the person has looked at; raises `PolicyError`."""
+    """Trust the project's file if it is the reviewed version; raises `PolicyError`."""
     path = os.path.join(os.path.realpath(root), PROJECT)
     file = _file("project", path, root, state, 0)
     if file is None:

@@ -1,8 +1,8 @@
-"""`.handrailignore` and `.aiignore`: what they name, in git's syntax, is not read.
+"""`.handrailignore` and `.aiignore` list files, in git's syntax, that must not be read.
 
-They count in every directory below a root, and are looked for once in a session. What one of them names is out of
-reach with all that is below it: a line with `!` takes back a line of the same file, and no line of another one. A file
-that is there and cannot be read hides all that it stands above.
+They count in every directory below a root, and are searched for once per session. A listed directory is hidden with
+its contents: a line with `!` overrides a line of the same file, and no line of another one. An ignore file that cannot
+be read hides its whole directory.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class IgnoreFiles:
         return ""
 
     def hides(self) -> list[str]:
-        """Globs that say the same for the files of the one root, where that can be said."""
+        """Return equivalent globs for the files of one root, where possible."""
         if len(self._roots) != 1:
             return []
         found: list[str] = []

@@ -1,15 +1,15 @@
-"""The policy of rules: every touch is judged, the strictest verdict holds, and it says which rule, where, and why.
+"""The policy of rules: judge every access, and return the strictest verdict with its rule, place and reason.
 
-In this order, for one touch:
+In this order, for one access:
 
-    1. a deny rule of any file, and ignore files           nothing loosens these
-    2. a built-in guard that denies: secrets               unless a rule spells out the very file
-    3. an ask rule of any file; a guard that asks          nothing loosens these
-    4. an allow rule of a file that may loosen
-    5. what the mode says
+    1. a deny rule of any file, and ignore files           nothing overrides these
+    2. a built-in rule that denies: secrets                unless a rule has the full name of the file
+    3. an ask rule of any file; a built-in rule that asks  nothing overrides these
+    4. an allow rule of a trusted file
+    5. the mode
 
-Before 4 and 5 come two things that no pattern of a rule covers: a command of which nothing is proven, and one that
-destroys, which only a rule that spells it out lets through.
+Two kinds of commands are judged before 4 and 5: those with unknown effects, and destructive ones, which only a rule
+with the exact command allows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ALLOWED = Verdict("allow")
 
 
 class _Rules:
-    """The rules of one tier, sorted by what they speak of."""
+    """The rules of one tier, sorted by action."""
 
     def __init__(self, rules: Sequence[Rule], roots: Sequence[str], home: str, *, deep: bool, fold: bool) -> None:
         self.all = rules
@@ -145,7 +145,7 @@ class RulePolicy:
 
     @property
     def hides(self) -> Sequence[str]:
-        """Globs of what may not be read, for a search; what cannot be said in one is judged when it is found."""
+        """Return globs of files that may not be read, for a search; other files are judged when they are found."""
         root = self._roots[0] if len(self._roots) == 1 else None
         found = self._ignored.hides()
         for rule in (*self._deny.all, *self._ask.all):
@@ -189,7 +189,7 @@ class RulePolicy:
         return remember(lines, os.environ, place or (self._roots[0] if self._roots else "/"))
 
     def verdict(self, access: Access) -> Verdict:
-        """What is said of one touch."""
+        """Judge one access."""
         found = self._file(access) if access.action in FILE_ACTIONS else self._other(access)
         if found.decision != "deny" and (access.glob or access.below):
             found = stricter(found, self._reached(access))
@@ -215,7 +215,7 @@ class RulePolicy:
         return describe_rule(rule, access) if rule else self._by_mode(what, access)
 
     def _reached(self, access: Access) -> Verdict | None:
-        """What holds for a command because of what it comes to without naming it; None if that changes nothing."""
+        """Judge the files that a command reaches without naming them; None if that changes nothing."""
         if access.action == "read" and access.sees == "names":
             return None
         if self._behind_mask(access):
@@ -244,10 +244,10 @@ class RulePolicy:
         return Verdict("ask", "hidden files", why)
 
     def _changed_below(self, access: Access, directory: str) -> tuple[bool, Verdict | None]:
-        """The strictest that is said of what would be deleted or changed with a directory, and if all was looked at.
+        """Return the strictest verdict on the contents of a deleted or changed directory, and whether all were judged.
 
-        A directory that is deleted takes all with it. One that is written to may stay as it is in most places: only
-        where a rule of a file refuses or asks about a change in it, that is asked.
+        Deleting a directory deletes all its contents. Writing to one may leave most of it unchanged: it is asked about
+        only if a rule of a file denies or asks about a change in it.
         """
         delete = access.action == "delete"
         if (not delete and not self._guarded_writes) or os.path.basename(directory) in FOREIGN:
@@ -277,7 +277,7 @@ class RulePolicy:
         return ("/" if target.startswith("/") or not self._roots else self._roots[0]), target
 
     def _behind_mask(self, access: Access) -> bool:
-        """Whether the boundary keeps what may not be read from the command."""
+        """Whether the sandbox hides unreadable files from the command."""
         return access.action == "read" and self._masked()
 
     def _holds(self, access: Access, inner: str) -> Verdict:
@@ -289,9 +289,9 @@ class RulePolicy:
         return os.path.relpath(path, root) if root else path
 
     def unreadable(self, most: int) -> list[str]:
-        """What may not be read, for a boundary to hide: at most so many paths.
+        """List files that may not be read, for the sandbox to hide: at most so many paths.
 
-        First what a deny rule names in full, wherever it is; then what is in the workspace, the nearest first.
+        First files that a deny rule names in full, anywhere; then files in the workspace, the nearest first.
         """
         found = self.denied_by_name()[:most]
         for root in self._roots:
@@ -303,13 +303,13 @@ class RulePolicy:
         return self._built_in.protects(path) or bool(self._deny_writes and self._deny.file("write", path))
 
     def denied_by_name(self) -> list[str]:
-        """What a deny rule names in full, wherever it is, as far as it exists."""
+        """List existing files that a deny rule names in full, anywhere."""
         rules = [rule for rule in self._deny.all if "read" in rule.actions and not any(p.except_ for p in rule.paths)]
         named = (pattern.place(self._home) for rule in rules for pattern in rule.paths)
         return [path for path in named if path and os.path.lexists(path)]
 
     def _refused(self, access: Access) -> Verdict | None:
-        """What no allow rule and no mode can change: denies, built-in rules and asks."""
+        """Return verdicts that no allow rule and no mode can change: denies, built-in rules and asks."""
         action, path = access.action, access.path or access.target
         rule = self._deny.file(action, path)
         if rule is None and action == "write":  # a change shows what stands around it
@@ -333,7 +333,7 @@ class RulePolicy:
         return None
 
     def _as_named(self, access: Access) -> Access | None:
-        """The touch by its given name, if a link leads elsewhere: a secret may have a harmless real name."""
+        """Return the access by its given name, if it is a link: a secret may have a harmless real name."""
         named, real = access.target, access.path
         if not real:
             return None
@@ -347,7 +347,7 @@ class RulePolicy:
         return replace(access, path=named) if named != real else None
 
     def _place(self, access: Access) -> str:
-        """What the mode calls it: the action, or where a command would do it."""
+        """Return the mode's name for the access: the action, or the place of a command's effect."""
         path = access.path or access.target
         if not access.by_command or access.action == "read" or any(is_within(root, path) for root in self._writable):
             return access.action
@@ -373,7 +373,7 @@ class RulePolicy:
         return stricter(found, judge_unproven(access, self.mode, self._defaults.tiers, self._confined, self._masked))
 
     def _destructive(self, access: Access) -> Verdict:
-        """What destroys is let through only by a rule that spells it out, or asked if the person's rules say so."""
+        """Judge a destructive command: allowed only by a rule with the exact command; asked if a user's rule asks."""
         loose = not self._defaults.fixed and not access.doubt
         opening = self._opening.find(access) if loose else None
         asking = self._ask.find(access)

@@ -1,8 +1,8 @@
 """Handrail's own files and commands: not for a model, whatever the rules and the mode say.
 
-The journal holds the earlier contents of files, secrets included; the configuration, the approved rules, the trust in
-projects and the sockets of `handrail approve` decide what may be done. Where a boundary hides these from commands the
-kernel is the judge. The words of a command are judged all the same: they are all there is where nothing hides them.
+The journal has old contents of files, secrets included; the configuration, the saved rules, the trust in projects and
+the sockets of `handrail approve` decide what is allowed. If a sandbox hides these from commands, the kernel enforces
+it. The words of a command are judged as well, because without a sandbox there is nothing else.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NAMES = (
     "mcp-http-token",
     "mcp-installs.json",
 )
-"""What Handrail keeps in its state directory, for a workspace that lies inside of that."""
+"""Names in the state directory, for a workspace inside it."""
 _RULE = "Handrail's own files"
 _COMMANDS: dict[tuple[str, ...], str] = {
     ("approve",): "only the user may answer Handrail's questions",
@@ -53,12 +53,12 @@ _SEPARATORS = re.compile(r"/(?:\.?/)+")
 
 @dataclass(frozen=True, slots=True)
 class OwnFiles:
-    """Where Handrail keeps what belongs to it."""
+    """The paths of Handrail's own files."""
 
     state: tuple[str, ...]
     """Real paths: journal, artefacts of all sessions, locks, sockets, tokens."""
     config: tuple[str, ...]
-    """Real paths: settings, rules, and what was approved for good."""
+    """Real paths: settings, rules, and saved answers."""
     kept: str
     """The artefacts of this session, which its calls may read, and the workspace and the boundary keep as they are."""
     names: tuple[str, ...]
@@ -87,9 +87,9 @@ class OwnFiles:
         return is_within(self.kept, path) or not any(is_within(place, path) for place in self.state)
 
     def judge(self, accesses: Sequence[Access], hidden: Callable[[], bool]) -> Verdict | None:
-        """The strictest that is said of the touches; None if none of them is about these places.
+        """Return the strictest verdict on the accesses; None if none of them is about these paths.
 
-        ``hidden``: whether a boundary keeps them from commands.
+        ``hidden``: whether a sandbox hides them from commands.
         """
         worst: Verdict | None = None
         for access in accesses:
@@ -144,7 +144,7 @@ def _matches(pattern: str, place: str) -> bool:
 
 
 def _own_command(script: Script) -> Verdict | None:
-    """What is said of a script that would run Handrail's own commands; a word that is not fixed may be any."""
+    """Judge a script that runs Handrail's own commands; a computed word may be any of them."""
     worst: Verdict | None = None
     for run in script.runs:
         words = [word.fixed for word in run.words]

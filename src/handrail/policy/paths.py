@@ -1,11 +1,11 @@
-"""Paths that rules speak of: which of many patterns match a path, asked for every file of a search.
+"""Match paths against the patterns of rules, fast enough for every file of a search.
 
-All patterns become globs from the top of the file system, and are matched name by name on the way down. What is known
-of a directory is kept, so that a path costs one look at its directory and one expression for its name.
+All patterns become globs from the root of the file system and are matched name by name. The result for a directory is
+cached, so that a path costs one lookup of its directory and one expression for its name.
 
-Refusing is wide and allowing is narrow. In a set that refuses (``deep``) a pattern without a slash holds anywhere on
-the machine, and one that matches a directory holds for all below it. In a set that allows it holds in the workspace
-only, and for what it names only; `docs/` and `docs/**` name all that is below.
+Deny rules are wide and allow rules are narrow. In a set of denies (``deep``) a pattern without a slash matches anywhere
+on the machine, and a match of a directory covers all below it. In a set of allows it matches in the workspace only, and
+only the named path; `docs/` and `docs/**` name everything below.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def escape_glob(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PathPattern:
-    """One pattern: `.env` anywhere, `src/**` below each root, `~/x` and `/x` where they say; `!` takes back."""
+    """One pattern: `.env` anywhere, `src/**` below each root, `~/x` and `/x` absolute; `!` excludes."""
 
     text: str
     except_: bool = False
@@ -85,7 +85,7 @@ class _Entry(NamedTuple):
 
 
 class _Below(NamedTuple):
-    """What is left to match below a directory."""
+    """The rest of the patterns below a directory."""
 
     covered: frozenset[int]
     """The owners that match the directory itself, and so all below it."""
@@ -144,7 +144,7 @@ class PathSet:
         return sorted(found) if found and path not in self._anew else []
 
     def _below(self, directory: str) -> _Below:
-        """What is left to match in a directory: from the nearest one above of which that is known."""
+        """Return the rest of the patterns in a directory, starting at the nearest cached parent."""
         names: list[str] = []
         parent, kept = directory, self._kept
         while parent not in kept:
@@ -183,9 +183,9 @@ class PathSet:
 
 
 def globs_to_hide(patterns: Sequence[PathPattern], root: str | None) -> list[str]:
-    """Globs for a search below ``root`` that match what the patterns match there, and nothing else.
+    """Return globs for a search below ``root`` that match exactly what the patterns match there.
 
-    What cannot be said so is left out: a search judges what it finds anyway.
+    Other patterns are left out: a search judges its matches anyway.
     """
     found: list[str] = []
     spared = [pattern.text for pattern in patterns if pattern.except_]
@@ -217,7 +217,7 @@ def _hiding(pattern: PathPattern, root: str | None, spared: Sequence[str]) -> li
 
 
 def _but(prefix: str, words: Sequence[str]) -> list[str]:
-    """Globs for all that begins with ``prefix`` and does not go on as one of the words does."""
+    """Return globs for all names that start with ``prefix`` and do not continue like one of the words."""
     found: list[str] = []
     if not "".join(words).isalnum():  # a sign would mean something else inside of brackets
         return []

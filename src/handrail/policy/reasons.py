@@ -1,4 +1,4 @@
-"""What a verdict says: the reasons of a mode, the words of a rule, and which of two verdicts is the stricter one."""
+"""The reasons of verdicts, and the order of strictness."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class BadRule(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a rule says, and where it stands."""
+    """A rule and its place."""
 
     actions: frozenset[Action]
     tier: Decision
@@ -71,7 +71,7 @@ class Rule:
 
     @property
     def exact(self) -> bool:
-        """Whether it spells out what it speaks of; only such a rule opens what is guarded by a built-in one."""
+        """Whether the rule has a full name; only such a rule overrides a built-in one."""
         if self.command:
             return not self.command.open
         return bool(self.paths) and all(path.spelled_out for path in self.paths if not path.except_)
@@ -145,7 +145,7 @@ def _place(table: Mapping[str, Any], actions: frozenset[Action]) -> str:
 def from_line(line: str, tier: str = "", *, project: bool = True) -> Rule:
     """A rule in one line, `deny Read(.env)`; the tier may be given apart. Raises `BadRule`.
 
-    ``project``: it stands in a project, where `/x` starts from.
+    ``project``: the rule is in a project's file, so `/x` starts at the project.
     """
     call = line.strip()
     if not tier:
@@ -183,7 +183,7 @@ def from_line(line: str, tier: str = "", *, project: bool = True) -> Rule:
 
 
 def _claude_path(text: str, project: bool) -> str:
-    """`//x` is absolute, `/x` starts from where the file stands, which is only of use in a project."""
+    """Parse `//x` as absolute and `/x` as relative to the file's directory, which is allowed only in a project."""
     if text.startswith("//"):
         return text[1:]
     if text.startswith("/") and not project:
@@ -265,7 +265,7 @@ def _texts(table: Mapping[str, Any], key: str) -> list[str]:
 
 
 def failing_example(rule: Rule, root: str, home: str) -> tuple[str, str] | None:
-    """The first example of a rule that is not as it says: what is wrong, and the key that it stands under."""
+    """Return the first failing example of a rule: the problem, and its key."""
     found = PathSet([rule.paths], [root], home, deep=rule.tier != "allow") if rule.paths else None
     for key, wanted in (("match", True), ("not_match", False)):
         for example in getattr(rule, key):

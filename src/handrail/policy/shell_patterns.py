@@ -1,7 +1,6 @@
-"""What a command comes to without naming it: the files that a pattern of the shell matches, and those in a directory.
+"""Find the files that a command reaches without naming them: matches of shell patterns, contents of directories.
 
-The disk is asked, since only it knows. A directory is read once and again only if it has changed; the whole look is
-bounded, and an answer that the bound has cut short says so.
+A directory is read once, and again only if it has changed; the search is bounded, and an incomplete result says so.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _MAGIC = re.compile(r"[*?\[]")
 
 @dataclass(frozen=True, slots=True)
 class DirectoryListing:
-    """What is in one directory."""
+    """The entries of one directory."""
 
     stamp: int
     settled: bool
@@ -37,7 +36,7 @@ class DirectoryListing:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a look has found."""
+    """The result of a search."""
 
     path: str = ""
     """The first path that may not be read; empty if there is none."""
@@ -47,7 +46,7 @@ class Match:
 
 @dataclass(slots=True)
 class ShellPatterns:
-    """Looks for what may not be read, by what policy says of each path."""
+    """Search for files that may not be read, by the policy's verdict on each path."""
 
     readable: Callable[[str], bool]
     most: int = MOST_ENTRIES
@@ -104,7 +103,7 @@ class ShellPatterns:
             )
 
     def matches(self, start: str, pattern: str) -> tuple[list[str], bool]:
-        """What a pattern of the shell stands for below a directory, whose own name is none; and whether that is all."""
+        """Expand a shell pattern below a directory; also returns whether the result is complete."""
         found, left = [start], self.most
         for part in [part for part in pattern.split("/") if part]:
             if not _MAGIC.search(part.replace("\\", "")) or _is_fixed(part):
@@ -136,7 +135,7 @@ def _is_fixed(part: str) -> bool:
 
 
 def _matcher(part: str) -> re.Pattern[str]:
-    """What bash matches with one part of a pattern, or more: a class of letters by its name stands for any text."""
+    """Compile one part of a shell pattern; a named character class matches any text."""
     if "[:" in part or "[." in part or "[=" in part:
         return re.compile("")
     plain = re.sub(r"\\(.)", lambda found: f"[{found[1]}]" if found[1] not in "]^!\\" else "?", part)

@@ -13,7 +13,7 @@ from handrail.text.display import escape
 def judge_unproven(
     access: Access, mode: str, tiers: Mapping[str, str], confined: Callable[[], bool], masked: Callable[[], bool]
 ) -> Verdict | None:
-    """The strictest that holds for what a command may do to files it does not name; None if that is allowed."""
+    """Return the strictest verdict on a command's effects on unnamed files; None if they are allowed."""
     worst: Verdict | None = None
     for kind in access.unproven.split():
         decision = _decision(kind, tiers, confined, masked)

@@ -1,8 +1,8 @@
-"""Secrets in what is written down: values under telling names, and strings that look like keys, become placeholders.
+"""Mask secrets in records: values with names such as `password`, and strings that look like keys, become placeholders.
 
 A placeholder is the same for the same secret within one journal, so that one can see that two calls used one key. It
-holds six digits of a salted hash: too few to prove a guess by. This is a net, not a wall: a secret that looks like
-ordinary text and stands under an ordinary name goes through.
+has six digits of a salted hash: too few to prove a guess. Masking is not complete: a secret that looks like ordinary
+text and has an ordinary name is not recognised.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Mask:
         self._salt = salt
 
     def value(self, value: Any, depth: int = 0) -> Any:
-        """Arguments without secrets; long strings are cut, and what is not JSON is described."""
+        """Mask the secrets in arguments; long strings are cut, and values that are not JSON are described."""
         if isinstance(value, str):
             return self.text(value)
         if value is None or isinstance(value, bool | int | float):
@@ -80,7 +80,7 @@ class Mask:
         return self.text(repr(value))
 
     def whole(self, value: Any) -> Any:
-        """All of a value that stands under a telling name."""
+        """Mask a whole value whose name says that it is secret."""
         if isinstance(value, str):
             return self._placeholder(value) if value else value
         if value is None or isinstance(value, bool | int | float):
@@ -88,7 +88,7 @@ class Mask:
         return self._placeholder(repr(value))
 
     def text(self, text: str) -> str:
-        """A text in which what looks like a secret is hidden."""
+        """Mask strings in a text that look like secrets."""
         if not text:
             return text
         left_out = len(text) - MOST_CHARS
@@ -102,7 +102,7 @@ class Mask:
         return f"{text}[{left_out} more characters; sha256 of all: {digest}]" if left_out > 0 else text
 
     def _after_words(self, text: str) -> str:
-        """What stands after a telling word as its value: `API_KEY=...`, `"password": "..."`, `--token ...`."""
+        """A secret name and its value: `API_KEY=...`, `"password": "..."`, `--token ...`."""
         lower = text.lower()
         if len(lower) != len(text):  # a letter whose small form is two
             lower = text

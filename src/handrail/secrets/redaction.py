@@ -1,10 +1,10 @@
-"""Redaction: secrets leave as placeholders, and come back when the model writes them. Off unless it is configured.
+"""Redaction: replace secrets by placeholders for the model, and restore them in its calls. Off unless configured.
 
 A placeholder is the same for the same secret as long as the session lasts, and made with a key that nobody sees, so
 that a guess at the secret cannot be checked by it. Text of a file that looks like a placeholder is itself replaced by
-one: so each placeholder that a model sees stands for exactly one text, and a line that holds one can be edited.
+one: so each placeholder that a model sees means exactly one text, and a line with one can be edited.
 
-What is not covered: a secret that a limit has cut in two, or that a program prints in another form (base64, escaped).
+Not covered: a secret that a limit has cut in two, or that a program prints in another form (base64, escaped).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ASSIGNED = re.compile(r"\s*(?:export\s+)?[\w.-]+\s*=\s*(.*?)\s*")
 
 
 class Redaction:
-    """What is hidden in one session. Safe to use from several threads."""
+    """The secrets of one session and their placeholders. Thread-safe."""
 
     def __init__(self, values: Iterable[str] = (), patterns: Sequence[str] = (), key: bytes | None = None) -> None:
         every = set(values)
@@ -75,7 +75,7 @@ class Redaction:
         return f"⟦secret:{digest[:length]}⟧"
 
     def restore(self, value: Any, depth: int = 0) -> Any:
-        """Arguments with the secrets in them again, in every string; what is no placeholder of ours stays."""
+        """Restore the secrets in every string of the arguments; other text stays."""
         if not self._patterns or depth > DEEPEST:
             return value
         if isinstance(value, str):
@@ -109,7 +109,7 @@ class Redaction:
         return known
 
     def result(self, result: Result) -> Result:
-        """All that leaves of a call: text, blocks, data, notes, the failure and what was touched."""
+        """Redact a result: text, blocks, data, notes, error and accesses."""
         if not self._patterns:
             return result
         blocks = [self.hidden(block) if block.get("type") == "text" else block for block in result.blocks]
@@ -139,7 +139,7 @@ class Redaction:
 
 
 class RedactionSettings(Protocol):
-    """The settings that say what is hidden."""
+    """The settings for redaction."""
 
     @property
     def redact_values_from_env(self) -> Sequence[str]: ...
@@ -150,7 +150,7 @@ class RedactionSettings(Protocol):
 
 
 def load(settings: RedactionSettings, environ: Mapping[str, str]) -> Redaction:
-    """What the settings ask for; raises `ValueError` for a value too short to be hidden or a file that is not read."""
+    """Read the secrets named in the settings; raises `ValueError` for a short value or an unreadable file."""
     values: list[str] = []
     for name in settings.redact_values_from_env:
         value = environ.get(name, "")

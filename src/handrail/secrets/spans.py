@@ -1,4 +1,4 @@
-"""Replace parts of a text by placeholders. Shared by masking, for records, and redaction, for what a model reads."""
+"""Replace parts of a text by placeholders, for masking (records) and redaction (text for models)."""
 
 from __future__ import annotations
 

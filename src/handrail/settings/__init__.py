@@ -1,4 +1,4 @@
-"""What a host may set for a session. A dialect never changes these, nor does a model."""
+"""Settings of a session, made by its host. Neither a dialect nor a model can change them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from handrail.shell.sandbox.confinement import Mode, Network
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """What the agent in the terminal uses where nothing else is said."""
+    """Defaults of the agent in the terminal."""
 
     model: str | None = None
     """The name of a model; `$HANDRAIL_MODEL` and `--model` come first."""
     api: Literal["chat", "responses", "anthropic"] | None = None
-    """Which API is spoken; by default the model's name decides."""
+    """The API; by default the model's name decides."""
     window: int | None = None
     """How many tokens the model takes; by default the model's name decides."""
     price_in: float | None = None
-    """What a million tokens of input cost, in any currency."""
+    """The price of a million input tokens, in any currency."""
     price_out: float | None = None
-    """What a million tokens of output cost."""
+    """The price of a million output tokens."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -51,33 +51,33 @@ class Settings:
     answer_chars: int = 400_000
     """No answer is longer, whatever a dialect's limits say."""
     sandbox: Mode = "auto"
-    """What holds commands: the strongest boundary that works here, a certain one, or `off`."""
+    """The sandbox of commands: the strongest that works on this machine, a certain one, or `off`."""
     sandbox_required: bool = False
-    """Rather run no command than one without a boundary."""
+    """Refuse commands if no sandbox works."""
     network: Network = "loopback"
-    """What commands reach that nobody was asked about: nothing, loopback (where the boundary knows it), or all."""
+    """The network of commands without approval: none, loopback (if the sandbox supports it), or all."""
     keep_env: tuple[str, ...] = ()
-    """Variables that commands get besides the harmless ones."""
+    """Environment variables that commands get besides the harmless ones."""
     confine_files: bool = False
-    """Run the file tools inside the boundary of commands too, in threads that the kernel confines (Landlock)."""
+    """Run the file tools in a sandbox too, in threads that the kernel confines (Landlock)."""
     most_processes: int | None = 8192
     """Processes of this user beyond which a command cannot start more; root is not counted."""
     artefact_bytes: int = 1 << 30
-    """What long output may take on disk."""
+    """Maximum size of saved output on disk."""
     journaling: Literal["off", "warn", "require"] = "warn"
-    """Where a door keeps one: whether a journal that cannot be written stops a change."""
+    """Whether a session without a writable journal works silently, with a note, or not at all."""
     journal_bytes: int = 1 << 30
-    """What the contents that were replaced may take in it."""
+    """Maximum size of the stored old contents in the journal."""
     redact_values_from_env: tuple[str, ...] = ()
-    """Variables whose values no model sees: a placeholder stands for them, and is understood when it comes back."""
+    """Environment variables whose values are redacted."""
     redact_patterns: tuple[str, ...] = ()
-    """Regular expressions of what is hidden as well; of one with a group, the first group."""
+    """Regular expressions of further secrets; if one has a group, its first group is the secret."""
     redact_files: tuple[str, ...] = ()
-    """Files with `NAME=value` lines whose values are hidden as well; of any other file, its contents."""
+    """Files with `NAME=value` lines whose values are secrets; of any other file, its contents."""
     state: str | None = None
-    """Where locks are kept; by default `$HANDRAIL_STATE` or the user's state directory."""
+    """The state directory; by default `$HANDRAIL_STATE` or the user's state directory."""
     raise_bugs: bool = False
-    """Let a fault of this program through as an exception instead of reporting it as a result."""
+    """Raise internal errors as exceptions instead of returning them as results."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -1,4 +1,4 @@
-"""The user's configuration, which every session reads unless its host hands in settings.
+"""Read the user's configuration, which every session uses unless its host passes settings.
 
     # $HANDRAIL_CONFIG, or ~/.config/handrail/config.toml
     [settings]                 # the fields of `handrail.Settings`
@@ -10,7 +10,7 @@
     model = "gpt-5.2"
     price_in = 1.25            # of a million tokens
 
-A missing file is fine. A mistake is named with its file, its key and what would be right, and nothing is done.
+A missing file is fine. A mistake raises `ConfigError` with the file, the key and the valid values.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _MOST_NUMBER = 1 << 53
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used: file, key, and what would be right."""
+    """The configuration is not valid; the text has the file, the key and the valid values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What the user has set."""
+    """The user's configuration."""
 
     settings: Settings = field(default_factory=Settings)
     roots: tuple[Root, ...] = ()

@@ -29,7 +29,7 @@ class Args(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a dialect may set."""
+    """Limits that a dialect may set."""
 
     needs_reading: bool = True
     """Whether a file that is updated, moved, deleted or replaced must have been read through a tool."""

@@ -24,7 +24,7 @@ class Args(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a dialect may set."""
+    """Limits that a dialect may set."""
 
     head_chars: int = 5_000
     tail_chars: int = 15_000

@@ -44,7 +44,7 @@ class Args(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a dialect may set."""
+    """Limits that a dialect may set."""
 
     results: int = 100
     """Results without `head_limit`."""

@@ -40,7 +40,7 @@ class Args(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a dialect may set."""
+    """Limits that a dialect may set."""
 
     creates: bool = False
     """Whether an empty first `old_string` creates a missing file."""

@@ -40,7 +40,7 @@ class Args(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a dialect may set."""
+    """Limits that a dialect may set."""
 
     lines: int = 2000
     """Lines without `limit`."""

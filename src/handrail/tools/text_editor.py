@@ -40,7 +40,7 @@ class Args(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Limits(view.Limits):
-    """What a dialect may set."""
+    """Limits that a dialect may set."""
 
     matching: str = "forgiving"
     """The match strategy of `old_str`; see `text/matching/find.py`."""

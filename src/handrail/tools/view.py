@@ -33,7 +33,7 @@ class Args(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a dialect may set."""
+    """Limits that a dialect may set."""
 
     max_characters: int = 60_000
     """Of a longer file, or part of one, so much is shown, in whole lines."""

@@ -1,10 +1,10 @@
-"""Tool definitions and results in the shapes of MCP, for the server and for SDKs that speak it.
+"""Tool definitions and results in the shapes of MCP, for the server and for SDKs.
 
 Pure functions from plain values to plain values; no SDK, no session, nothing heavy. A spec is an entry of a dialect's
 `specs.json`: {"name", "id", "core", "hints", "description", "inputSchema"}.
 
-What the model reads is text and image blocks, and nothing besides: a client that finds `structuredContent` may show
-the model only that. Data for machines goes to `_meta`, under `RESULT_KEY`.
+The model reads only text and image blocks, because a client that finds `structuredContent` may show the model only
+that. Data for programs is in `_meta`, under `RESULT_KEY`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ ALWAYS_LOAD = {"anthropic/alwaysLoad": True}
 
 
 ADDED = ("wait_for_previous",)
-"""What clients add to every tool's arguments for their own use, and some pass on."""
+"""Arguments that some clients add to every call for their own use."""
 
 
 def ours(arguments: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The arguments of a call, without what the client has added for itself."""
+    """Drop the arguments that the client has added for itself."""
     return {name: value for name, value in (arguments or {}).items() if name not in ADDED}
 
 

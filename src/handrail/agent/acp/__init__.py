@@ -2,9 +2,9 @@
 
     asyncio.run(serve(HandrailAgent(driver)))
 
-Each `session/new` opens a session on the files as the editor has them (`files.py`). Every prompt is handed to the
-``driver``, an async function that talks to a model. The calls that it makes are shown in the editor as they go on, with
-their kind, the files they touch and the diff; what the rules leave to a person is asked there.
+Each `session/new` opens a session on the files as the editor has them (`files.py`). Every prompt goes to the
+``driver``, an async function that talks to a model. The editor shows its calls while they run, with their kind, files
+and diff, and asks the user for approval.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class HandrailAgent:
             opened.turn.cancel()
 
     async def close(self) -> None:
-        """End all sessions, and what still runs in them."""
+        """End all sessions and the commands that still run in them."""
         while self._conversations:
             await self._conversations.popitem()[1].session.close()
 

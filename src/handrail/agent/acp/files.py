@@ -1,11 +1,10 @@
-"""Agent Client Protocol, the editor's files: a session that sees unsaved buffers and tells the editor what it writes.
+"""Agent Client Protocol: a workspace that reads unsaved buffers of the editor and reports changes to it.
 
-Where the client declared `fs.readTextFile`, a file that is opened for reading or for a change is compared with the
-client's buffer; if that has other text, the buffer counts, in the file's own encoding and line endings. Where it
-declared `fs.writeTextFile` too, the client saves such a buffer in the moment before the file is changed (after rules
-and approval, under the lock), and is handed the new text afterwards, unless somebody typed meanwhile. The change
-itself stays the session's: atomic, checked against what was there, and in the journal. Searches and commands see the
-disk, as they do beside any editor.
+If the client supports `fs.readTextFile`, a file that is opened is compared with the client's buffer; if they differ,
+the buffer counts, in the file's own encoding and line endings. If it supports `fs.writeTextFile` too, the client saves
+such a buffer just before the file is changed (after rules and approval, under the lock), and gets the new text
+afterwards, unless somebody typed meanwhile. The session still makes the change: atomic, checked and in the journal.
+Searches and commands see the disk.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ with needs("acp"):
 
 Found = TypeVar("Found")
 _MOST_BYTES = 10 << 20
-"""Larger files are not asked for: what an editor holds is written by people."""
+"""Larger files are not requested from the editor."""
 _SECONDS = 10.0
 
 
@@ -50,7 +49,7 @@ class Editor:
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
 
     def text(self, path: str) -> str | None:
-        """What the client has of a file, saved or not; None if it cannot say."""
+        """Return the client's text of a file, saved or not; None if it is not known."""
         if not self.reads:
             return None
         try:
@@ -76,7 +75,7 @@ class Editor:
 
 
 class EditorWorkspace(Workspace):
-    """A workspace in which a buffer with unsaved changes stands for its file."""
+    """A workspace in which an unsaved buffer replaces its file."""
 
     def __init__(self, roots: Sequence[Root], editor: Editor, legacy_encoding: str | None = None) -> None:
         super().__init__(roots)
@@ -100,7 +99,7 @@ class EditorWorkspace(Workspace):
 
     @contextlib.contextmanager
     def parent(self, path: WorkPath, create: bool = False, durable: bool = True) -> Iterator[tuple[int, str]]:
-        """For a change: what the editor has not saved yet is saved before, and it is told of the change afterwards."""
+        """For a change: save the editor's buffer before it, and report the change to the editor afterwards."""
         with super().parent(path, create, durable) as (directory, name):
             outermost = not getattr(self._here, "changing", False)
             before = None if create else self._save(path)
@@ -135,7 +134,7 @@ class EditorWorkspace(Workspace):
             return text, text.encode("utf-8", "replace")
 
     def _save(self, path: WorkPath) -> str | None:
-        """Let the editor save what it has not saved yet; the text that it has then, None if that is not known."""
+        """Let the editor save its buffer; return its text then, None if it is not known."""
         with open(super().open_file(path), "rb", buffering=0) as file:
             unsaved = self._unsaved(path, file.fileno())
         if unsaved is None:
@@ -150,9 +149,9 @@ class EditorWorkspace(Workspace):
         return unsaved[0]
 
     def _tell(self, path: WorkPath, directory: int, name: str, expected: set[str | None]) -> None:
-        """Hand the new text to the editor, unless its buffer is not what is ``expected``: then somebody typed there.
+        """Send the new text to the editor, unless its buffer is not ``expected``: then somebody typed there.
 
-        The change is made: whatever goes wrong here, the editor finds it on the disk.
+        The change is already on the disk, so a failure here loses nothing.
         """
         if not self._editor.writes or not self._editor.reads:
             return

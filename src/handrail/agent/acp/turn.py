@@ -32,12 +32,12 @@ _KINDS: Mapping[ToolKind, Sequence[str]] = {
 
 
 class Conversation:
-    """One session of the editor's, and what a driver can do in it."""
+    """One session of the editor, with the operations of a driver."""
 
     def __init__(self, id: str, client: acp.Client, servers: Sequence[Any]) -> None:
         self.id = id
         self.mcp_servers = servers
-        """Those that the editor wants to be used: for the driver, which tells the model what tools there are."""
+        """The MCP servers of the editor, for the driver."""
         self.session: AsyncCalls
         self.turn: asyncio.Task[StopReason | None] | None = None
         self.cancelled = False
@@ -48,7 +48,7 @@ class Conversation:
         await self._update(acp.update_agent_message_text(text))
 
     async def think(self, text: str) -> None:
-        """A part of what leads to the answer."""
+        """Send a part of the model's reasoning."""
         await self._update(acp.update_agent_thought_text(text))
 
     async def call(self, tool: str, arguments: Mapping[str, Any] | str | None = None, *, id: str = "") -> Result:

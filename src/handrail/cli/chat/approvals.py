@@ -1,4 +1,4 @@
-"""Approvals in the middle of a run: the picture of the run stands still, and Ctrl-C also ends the question."""
+"""Ask for approval during a run: the live display pauses, and Ctrl-C also ends the question."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Person:
     def __init__(self, tty: StoppableTty, screen: Pausing) -> None:
         self.tty = tty
         self.asked: set[str] = set()
-        """The ids of calls of which the person has seen what they do."""
+        """The ids of calls whose preview the person has seen."""
         self._screen = screen
         self._lock = threading.Lock()
         self._asker: TerminalAsker | None = None

@@ -1,4 +1,4 @@
-"""A stream of Markdown, cut into blocks: a paragraph, a list, a fenced piece of code. What is finished can be rendered.
+"""Split a stream of Markdown into blocks (paragraphs, lists, code fences), so that finished blocks can be rendered.
 
 A block ends at an empty line or where its fence closes. Nothing is lost: the blocks put together are the text.
 """
@@ -20,7 +20,7 @@ class Blocks:
 
     @property
     def open(self) -> str:
-        """What has come of the block that is not finished."""
+        """The text of the unfinished block."""
         return "".join(self._lines) + self._rest
 
     def feed(self, text: str) -> list[str]:

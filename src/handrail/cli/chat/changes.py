@@ -1,4 +1,4 @@
-"""What the journal knows of this conversation: its calls, what it has changed in all, and the last change."""
+"""Query the journal for this conversation: its calls, the total diff, and the last change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class NoChange(LookupError):
-    """There is nothing to show or to take back; the text says why."""
+    """There is nothing to show or to undo; the text has the reason."""
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def calls(session: Session, most: int) -> list[CallRow]:
 
 
 def undo_last(session: Session) -> UndoReport:
-    """Take back the newest change of this session that is not taken back yet."""
+    """Undo the newest change of this session that is not undone yet."""
     from handrail.errors import ToolError
     from handrail.journal import JournalFailed
     from handrail.journal.selection import last_change
@@ -65,7 +65,7 @@ def undo_last(session: Session) -> UndoReport:
 
 
 def net_diff(session: Session) -> str:
-    """All that this session has changed and that still differs, as one diff: from what was there first to now."""
+    """Return all changes of this session as one diff, from the first version of each file to the current one."""
     from handrail.journal.rows import ABSENT, DIRECTORY, LINK
 
     first: dict[str, str] = {}
@@ -102,7 +102,7 @@ def _one(path: str, digest: str, kept: dict[str, bytes], session: Session) -> st
 
 
 def _contents(path: str) -> bytes | None:
-    """What stands there now; a link is not followed, and a pipe is not waited for."""
+    """Read the current contents; links are not followed, and pipes are not read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):

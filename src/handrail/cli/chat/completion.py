@@ -1,4 +1,4 @@
-"""What the line editor completes: slash commands at the beginning, and after an `@` the files of the project."""
+"""Completions of the line editor: slash commands at the beginning, and files of the project after `@`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A prompt that is there at once. The line editor takes ten times as long to import as Python takes to start.
+"""Show a prompt before the line editor is loaded, which takes ten times as long to import as Python takes to start.
 
-So the prompt is written first, the terminal keeps what is typed, and when the editor is there it draws the same line
-again with all of it. Nothing is echoed meanwhile, so that nothing stands there twice.
+The prompt is written first, the terminal buffers typed keys, and the editor then draws the same line with them.
+Nothing is echoed meanwhile, so that no text appears twice.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Editor:
 
 
 def bindings() -> KeyBindings:
-    """What differs from the usual keys."""
+    """The keys that differ from the defaults."""
     keys = KeyBindings()
 
     @keys.add("enter")

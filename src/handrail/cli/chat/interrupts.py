@@ -1,7 +1,7 @@
-"""Ctrl-C while the agent works: once stops what is going on, twice within a second leaves.
+"""Handle Ctrl-C while the agent works: once stops the run, twice within a second quits.
 
-The first one breaks in nowhere: who asks the model gives up waiting, and a call that is being made is told to stop and
-has its result all the same, so that the conversation stays whole.
+The first one interrupts no code: a request to the model is abandoned, and a running call is cancelled but still
+returns a result, so that the conversation stays complete.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Leave(BaseException):
 
 @contextmanager
 def ended_in_order(stop: Callable[[], None]) -> Iterator[None]:
-    """When the terminal is closed, or the program is told to end, what it has started ends first."""
+    """On SIGHUP and SIGTERM, end running commands before the program ends."""
 
     def told(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature is fixed
         stop()
@@ -46,7 +46,7 @@ def ended_in_order(stop: Callable[[], None]) -> Iterator[None]:
 
 
 class Interrupts:
-    """What Ctrl-C does while this is entered."""
+    """Handle Ctrl-C inside this context."""
 
     def __init__(self, stop: Callable[[], None]) -> None:
         self._stop = stop

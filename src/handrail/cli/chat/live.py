@@ -1,7 +1,7 @@
-"""A run on a terminal: what is finished stands, rendered; below it a few lines that change while it goes on.
+"""Show a run on a terminal: finished text is rendered, and a few lines below it are updated while it runs.
 
-Only those last lines are ever drawn over, in one write each time, so that nothing flickers and nothing that stands is
-touched again. They hold the paragraph that is being written, the end of what commands print, and a spinner.
+Only those last lines are redrawn, in one write each time, so that nothing flickers. They have the current paragraph,
+the last output of commands, and a spinner.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The session, the model and the conversation: each opened when it is needed, and let go of in the end.
+"""Open the session, the model and the conversation when they are needed, and close them at the end.
 
 The session is opened by a thread while the person types the first message; the model's SDK is imported when that
-message is there; a conversation is a file only when something was said in it.
+message is there; a conversation gets a file with its first message.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TAIL = 4096
 
 
 class Work:
-    """What a chat, or a run, works with."""
+    """The session, model and conversation of a chat or a run."""
 
     def __init__(self, plan: Plan, screen: Screen, notice: Callable[[Event], None] | None = None) -> None:
         self.plan = plan
@@ -44,7 +44,7 @@ class Work:
         self.person: Person | None = None
         self.interrupts = Interrupts(self.stop)
         self.stopping = threading.Event()
-        """Set when what goes on is to end; another one for each message."""
+        """Set to cancel the current run; a new one for each message."""
         self._notice = notice or screen.notice
         self._turns: Sequence[Turn] = plan.turns
         self._agent: Agent | None = None
@@ -107,7 +107,7 @@ class Work:
 
     @property
     def opened(self) -> Agent | None:
-        """The agent, if anything was said yet."""
+        """The agent, after the first message."""
         return self._agent
 
     def agent(self) -> Agent:
@@ -164,7 +164,7 @@ class Work:
         return entry is not None and entry.id == "bash"
 
     def stop(self) -> None:
-        """End what goes on, questions to the person included."""
+        """Cancel the current run, including open questions."""
         self.stopping.set()
         if self.person:
             self.person.tty.stop()
@@ -175,7 +175,7 @@ class Work:
             self.person.tty.restart()
 
     def tail(self) -> list[str]:
-        """The last lines of what the commands print that run now."""
+        """Return the last output lines of running commands."""
         if not self._session or not self._commands:
             return []
         return [line for log in _running(self._session) for line in _last_lines(log)]

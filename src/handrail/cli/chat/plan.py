@@ -1,7 +1,7 @@
-"""What was asked for: options, environment and configuration, checked as far as that needs no engine.
+"""Plan a chat or a run from options, environment and configuration, checked without importing the engine.
 
-The engine takes longer to import than a person waits for a prompt. So a mistake is looked for with what is cheap, and
-only where something seems wrong is the part loaded that knows the exact words.
+The engine takes too long to import before a prompt. So mistakes are found with cheap checks, and only if something
+looks wrong, the module with the exact message is loaded.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _require_dialect(name: str) -> None:
 def _resumed(
     options: argparse.Namespace, workspace: str, store: Store
 ) -> tuple[Conversation, str, str, list[Turn]] | None:
-    """The conversation to go on with, its model, its dialect, and its turns."""
+    """Load the conversation to resume, with its model, dialect and turns."""
     from handrail.agent.store import NoConversation
 
     try:

@@ -81,7 +81,7 @@ def answer(work: Work, text: str) -> Ending | None:
 
 
 def named(text: str, workspace: str) -> list[str]:
-    """What the model is told of each `@path` in a message: that it is the name of a file."""
+    """Return a remark for the model about each `@path` in a message: that it is the name of a file."""
     found = dict.fromkeys(path.rstrip(".,;:!?)") for path in _NAMED.findall(text))
     there = [path for path in found if path and os.path.lexists(os.path.join(workspace, path))]
     return [f"[@{path} is the name of a file or directory of the project: {path}]" for path in there]
@@ -110,7 +110,7 @@ def _asker(work: Work, slash: Slash) -> Ask:
 
 
 def _line() -> str:
-    """A message from a pipe: a line, or several where a backslash stands at the end."""
+    """Read a message from a pipe: a line, or several if they end with a backslash."""
     lines: list[str] = []
     while True:
         line = sys.stdin.buffer.readline().decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""What is shown of a run where nobody watches a terminal: the model's text on stdout, all else on stderr.
+"""Show a run without a terminal: the model's text on stdout, everything else on stderr.
 
 No colours, no spinner, line by line. On a terminal `live.py` takes its place.
 """

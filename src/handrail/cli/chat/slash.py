@@ -1,4 +1,4 @@
-"""The commands of a chat: what begins with a slash is for Handrail, not for the model."""
+"""The slash commands of a chat, which go to Handrail and not to the model."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def is_command(text: str) -> bool:
 
 
 class Slash:
-    """Runs commands. What the model should know of them is kept in `notes` for the next message."""
+    """Run slash commands. Remarks for the model are collected in `notes` for the next message."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -50,7 +50,7 @@ class Slash:
         }
 
     def run(self, text: str) -> bool:
-        """Do what a command says; False to leave."""
+        """Run a command; False to quit."""
         name, _, rest = text[1:].strip().partition(" ")
         if name in ("quit", "exit"):
             return False
@@ -66,7 +66,7 @@ class Slash:
         return True
 
     def choices(self, name: str) -> Sequence[str]:
-        """What may stand behind a command."""
+        """Return the completions of a command's argument."""
         if name == "mode":
             from handrail.policy.modes import MODES
 

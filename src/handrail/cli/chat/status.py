@@ -1,4 +1,4 @@
-"""What a conversation has cost so far: tokens, money where prices are known, and how full the window is."""
+"""Count the cost of a conversation: tokens, money if prices are known, and how full the context window is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Meter:
     input: int = 0
     output: int = 0
     used: int = 0
-    """Tokens of the conversation as it stands."""
+    """Tokens of the current conversation."""
 
     def notice(self, event: Event) -> None:
         if isinstance(event, ModelReplied):

@@ -1,4 +1,4 @@
-"""One line a call: what it was about, how it ended, how much came back and how long it took."""
+"""Summarise a call in one line: target, outcome, size of the result and time."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ foreign Host    421     a name that somebody else's DNS points here (rebinding)
 foreign Origin  403     a page in a browser that was not named with --allow-origin
 no good token   401
 too large       413
-too many calls  429     for one principal; what is not a call always comes through, so that calls can be cancelled
+too many calls  429     for one principal; other requests always pass, so that calls can be cancelled
 """
 
 from __future__ import annotations

@@ -83,14 +83,14 @@ class PrincipalService:
             self.running.discard(call)
 
     def stop(self) -> None:
-        """End what runs, soon, and take nothing new."""
+        """End the running calls, and accept no new ones."""
         self._ending = True
         for call in self.running:
             call.leave()
 
 
 class Call:
-    """One call under way."""
+    """One running call."""
 
     def __init__(
         self, service: PrincipalService, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams
@@ -110,7 +110,7 @@ class Call:
         self.session: Session | None = None
 
     def leave(self) -> None:
-        """Nobody waits for the answer any more; what runs ends soon. From the thread of the event loop."""
+        """Cancel the call, because nobody waits for its result. Called from the thread of the event loop."""
         self.cancel.set()
         self.gone.set()
 

@@ -46,7 +46,7 @@ class BadPrincipals(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody who has a token, and what it is good for."""
+    """A holder of a token, with root, mode, dialect and tools."""
 
     name: str
     digest: bytes
@@ -62,7 +62,7 @@ class Principals:
     def __init__(self, known: Sequence[Principal], private: Sequence[str] = ()) -> None:
         self.known = tuple(known)
         self.private = tuple(private)
-        """What none of them may read: the file with the tokens of all, and what was kept of everybody's files."""
+        """List files that no principal may read: the tokens, and the stored contents of all files."""
 
     def find(self, authorization: str) -> Principal | None:
         """Whose `Authorization` header this is."""
@@ -132,7 +132,7 @@ def load(path: str) -> Principals:
 
 
 def separating_rules(principal: Principal, principals: Principals) -> tuple[PolicyFile, ...]:
-    """Rules by which no tool and no command of a principal touches the root of another, or what is nobody's."""
+    """Return rules that keep the tools and commands of a principal out of the other roots and the shared files."""
     others = {one.root for one in principals.known} - {principal.root}
     paths = json.dumps([escape_glob(path) for path in (*sorted(others), *principals.private)])
     if paths == "[]":

@@ -159,7 +159,7 @@ def _services(asked: HttpOptions) -> dict[str, PrincipalService]:
 
 
 def _opener(principal: Principal, asked: HttpOptions) -> Callable[[], Session]:
-    """Opens a session as the command line does, for one principal. A mistake in a file is told now, not to a model."""
+    """Open a session for one principal, as the command line does. Mistakes in files are reported at start-up."""
     from handrail import dialects
     from handrail.errors import ToolError
     from handrail.files.locks import state_directory
@@ -231,7 +231,7 @@ def _server(services: dict[str, PrincipalService]) -> Any:
 
 
 def _hosts(asked: HttpOptions, port: int) -> list[str]:
-    """What a client may call this server. A name without a port means any that was given with it."""
+    """List the allowed Host headers. A name without a port matches any port."""
     bound = f"[{asked.host}]" if ":" in asked.host else asked.host
     names = dict.fromkeys([bound, "localhost", "127.0.0.1", "[::1]"])
     unsaid = list(names) if port == 80 else []  # what nobody writes, because it goes without saying
@@ -244,7 +244,7 @@ def _hosts(asked: HttpOptions, port: int) -> list[str]:
 
 @contextlib.contextmanager
 def _handling(handler: Callable[[int, Any], None]) -> Iterator[None]:
-    """SIGTERM and SIGINT mean a clean end while this lasts, wherever the main thread can be told."""
+    """Handle SIGTERM and SIGINT by a clean shutdown, if called in the main thread."""
     try:
         old = {one: signal.signal(one, handler) for one in (signal.SIGTERM, signal.SIGINT)}
     except ValueError:  # not the main thread: whoever runs us there ends us

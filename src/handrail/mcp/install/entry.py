@@ -82,7 +82,7 @@ class ServerEntry:
     command: Sequence[str]
 
     def _layout(self, text: str) -> tuple[list[str], dict[str, Any]]:
-        """Where the entry goes, and what it says."""
+        """The place of the entry and its contents."""
         keys, entry = self.client.keys, self.client.entry
         newer = self.client.newer
         if newer and not self._is_toml and json_file.find(json_file.parse(text), newer["keys"]):

@@ -1,4 +1,4 @@
-"""The configuration file of a client, changed as carefully as any other file, and the memory of what was put in."""
+"""Change the configuration file of a client atomically, and remember the change for `--undo`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WAIT = 30.0
 
 
 class Config:
-    """One file, locked while it is open. A link to it stays a link: what it leads to is changed."""
+    """One file, locked while it is open. If the path is a link, its target is changed."""
 
     def __init__(self, path: str) -> None:
         self.real = os.path.realpath(path)
@@ -86,7 +86,7 @@ def _missing_directories(path: str) -> list[str]:
 
 
 class Records:
-    """What was put into which file: the texts, never the file's own."""
+    """Records of the inserted texts for each file."""
 
     def __init__(self) -> None:
         self._path = os.path.join(state_directory(), "mcp-installs.json")

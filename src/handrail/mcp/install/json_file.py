@@ -43,7 +43,7 @@ def find(root: Item | None, keys: Sequence[str]) -> Item | None:
 
 
 def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> list[Splice]:
-    """What to change so that ``value`` stands at ``keys``; nothing if it does already."""
+    """Return splices that set ``value`` at ``keys``; none if it is already there."""
     root = parse(text)
     style = _Style.of(text, root)
     if root is None:
@@ -68,7 +68,7 @@ def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> list[Splice
 
 
 def take(text: str, keys: Sequence[str], empty_too: int) -> list[Splice]:
-    """What to change so that nothing stands at ``keys``; up to ``empty_too`` objects around it go if it was all."""
+    """Return splices that remove ``keys``, and up to ``empty_too`` parent objects that become empty."""
     root = parse(text)
     if find(root, keys) is None:
         return []
@@ -113,7 +113,7 @@ class _Style:
         return cls(newline, lead or "  ", "\n" in text[root.at : root.end])
 
     def indent_at(self, text: str, at: int) -> str:
-        """The spaces before something that begins its line, or those of the line it stands on."""
+        """Return the indentation of the line."""
         line = text[text.rfind("\n", 0, at) + 1 : at]
         return line[: len(line) - len(line.lstrip(" \t"))]
 

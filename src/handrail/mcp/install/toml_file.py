@@ -1,7 +1,7 @@
-"""One table into a TOML file, or out of it, and every other byte stays.
+"""Add a table to a TOML file or remove it, and keep every other byte.
 
-The table is found by its header line, and what comes out is parsed again and compared (`install.py` does that): a
-header that is really a line inside a string is never mistaken without being noticed.
+The table is found by its header line. The caller parses the result again and compares it, so a line inside a string
+that looks like a header is noticed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> list[Splice]:
-    """What to change so that ``value`` stands at ``keys``; nothing if it does already."""
+    """Return splices that set ``value`` at ``keys``; none if it is already there."""
     newline = "\r\n" if "\r\n" in text else "\n"
     table = newline.join([f"[{'.'.join(keys)}]", *(f"{key} = {_written(one)}" for key, one in value.items())]) + newline
     there = _lookup(parse(text), keys)
@@ -44,7 +44,7 @@ def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> list[Splice
 
 
 def take(text: str, keys: Sequence[str]) -> list[Splice]:
-    """What to change so that nothing stands at ``keys``."""
+    """Return splices that remove the table at ``keys``."""
     if _lookup(parse(text), keys) is None:
         return []
     start, end = _span(text, keys)

@@ -1,1 +1,1 @@
-"""The stdio door: our own loop on the standard library, because a client does not wait for long."""
+"""The MCP server on stdio: our own loop on the standard library, because clients do not wait long for tools."""

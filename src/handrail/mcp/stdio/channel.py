@@ -1,7 +1,7 @@
-"""The two ends of the pipe: frames in, in bounded memory; frames out, one at a time and whole.
+"""Read frames from stdin in bounded memory, and write complete frames to stdout.
 
-The protocol moves to descriptors of its own. What anything else prints goes to stderr, and what anything else reads
-is empty, so that neither a library nor a command can put a byte into the conversation or take one out of it.
+The protocol uses its own descriptors. Other code that prints writes to stderr, and other code that reads gets nothing,
+so that neither a library nor a command can disturb the conversation.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Channel:
             self.wake()
 
     def heard(self) -> bool:
-        """Whether anybody still reads what is sent: a script that has closed its end of the pipe waits for answers."""
+        """Tell whether the client still reads: a script that has closed its end of the pipe waits for results."""
         if self._broken or not _WAKES:
             return False
         from select import POLLERR, POLLHUP, poll

@@ -1,4 +1,4 @@
-"""The calls that are under way: found again to be cancelled, and heard of while they take long."""
+"""Track running calls, to cancel them and to report progress."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class RunningCalls:
         return True
 
     def finish(self, call: RunningCall, answer: Mapping[str, Any]) -> None:
-        """Answer, unless the client has withdrawn; nothing is told of the call afterwards."""
+        """Answer, unless the client has cancelled; no progress follows."""
         with self._changed:
             self._running.pop(call.id, None)  # before the answer is out: its id may come again then
             self._sending += 1
@@ -120,7 +120,7 @@ class RunningCalls:
                     return
 
     def cancel_all(self, heard: bool) -> None:
-        """Everything stops soon. What has not begun does not begin, unless somebody still listens for its answer."""
+        """Cancel everything. Calls that have not started do not start, unless the client still reads."""
         with self._changed:
             self._ended = True
             self._unheard = not heard

@@ -1,7 +1,7 @@
-"""The stdio door: a loop that has answered `initialize` and `tools/list` before anything heavy is imported.
+"""The MCP server on stdio: a loop that answers `initialize` and `tools/list` before anything heavy is imported.
 
-One line is one message. What can be said at once is said by the loop itself, so that a client is answered whatever
-the calls are doing; calls go to threads (`work.py`). Both eras of the protocol are spoken, request by request.
+One line is one message. The loop answers simple requests itself, whatever the calls are doing; calls run in threads
+(`workers.py`). Both generations of the protocol are supported, request by request.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _finished(call: RunningCall, result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _complete(result: dict[str, Any]) -> dict[str, Any]:
-    """A result as the era of the envelope wants it: it says what it is and who made it."""
+    """Complete a result for the envelope generation: its type and the server."""
     result.setdefault("resultType", "complete")
     result["_meta"] = {**result.get("_meta", {}), protocol.SERVER_KEY: _SERVER}
     return result

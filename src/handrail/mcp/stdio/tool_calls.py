@@ -94,7 +94,7 @@ class CallService:
         return self._channel.heard() and not self._channel.woken()
 
     def _refuse_questions(self) -> None:
-        """No answer of the client can come any more: whoever waits for one goes on without."""
+        """No more answers of the client can come: stop waiting for them."""
         self._input_ended = True  # before the questions are looked through: `_elicit` adds one, then looks at this
         for question in list(self._questions.values()):
             self._refuse(question)
@@ -180,7 +180,7 @@ class CallService:
         return self._opened(self._approve)
 
     def _open_early(self) -> None:
-        """What the first call would have to wait for."""
+        """Import and open what the first call needs."""
         try:
             with self._sessions.use("") as session:
                 session.warm()

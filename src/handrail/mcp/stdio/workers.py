@@ -43,7 +43,7 @@ class WorkerPool:
                 self._threads.discard(thread)
 
     def close(self, seconds: float) -> bool:
-        """Wait for what runs; True if all have ended in time."""
+        """Wait for the workers; True if all have ended in time."""
         with self._lock:
             threads = list(self._threads)
         for _ in threads:
