@@ -316,21 +316,21 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    return _of(str, value)
+    return _read_enum(str, value)
 
 
 def _flag(value: Any) -> bool:
-    return _of(bool, value)
+    return _read_enum(bool, value)
 
 
 def _number(value: Any) -> int:
-    return _of(int, value)
+    return _read_enum(int, value)
 
 
 _Json = TypeVar("_Json")
 
 
-def _of(kind: type[_Json], value: Any) -> _Json:
+def _read_enum(kind: type[_Json], value: Any) -> _Json:
     if type(value) is not kind:
         raise TypeError(f"{kind.__name__} is expected")
     return value

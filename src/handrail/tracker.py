@@ -58,8 +58,8 @@ class Tracker:
             known = self._paths.get(path)
             ranges = known.ranges if known and known.version.same_bytes(version) else ()
             if 0 < first <= last:
-                ranges = _merged([*ranges, (first, last)])
-            self._put(path, SeenFile(version, ranges, raw))
+                ranges = _merge_ranges([*ranges, (first, last)])
+            self._store(path, SeenFile(version, ranges, raw))
 
     def wrote(self, path: str, version: Version, hunks: Sequence[Hunk], raw: bytes | None) -> None:
         """Record the model's own change and move the seen ranges. Without ``raw`` the file is gone."""
@@ -68,7 +68,7 @@ class Tracker:
             if raw is None:
                 self._drop(path)
                 return
-            self._put(path, SeenFile(version, _shifted(known.ranges if known else (), hunks), raw))
+            self._store(path, SeenFile(version, _shift_ranges(known.ranges if known else (), hunks), raw))
 
     def stamps(self) -> dict[str, tuple[int, ...] | None]:
         """Return the current stamps of the files that were seen last."""
@@ -87,7 +87,7 @@ class Tracker:
             for path in paths:
                 self._drop(path)
 
-    def _put(self, path: str, seen: SeenFile) -> None:
+    def _store(self, path: str, seen: SeenFile) -> None:
         self._drop(path)
         raw = seen.raw if seen.raw is not None and len(seen.raw) <= _REMEMBERED else None
         self._paths[path] = SeenFile(seen.version, seen.ranges, raw)
@@ -118,7 +118,7 @@ def stamp_of(path: str) -> tuple[int, ...] | None:
         return None
 
 
-def _merged(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def _merge_ranges(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     found: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if found and first <= found[-1][1] + 1:
@@ -128,7 +128,7 @@ def _merged(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def _shifted(ranges: Sequence[tuple[int, int]], hunks: Sequence[Hunk]) -> tuple[tuple[int, int], ...]:
+def _shift_ranges(ranges: Sequence[tuple[int, int]], hunks: Sequence[Hunk]) -> tuple[tuple[int, int], ...]:
     """Map line ranges of the old file to the new one, and add the lines that the hunks show."""
     moved = list(ranges)
     for hunk in reversed(hunks):
@@ -137,7 +137,7 @@ def _shifted(ranges: Sequence[tuple[int, int]], hunks: Sequence[Hunk]) -> tuple[
         after = [(max(a, behind) + grown, b + grown) for a, b in moved]
         moved = [(a, b) for a, b in (*before, *after) if a <= b]
     shown = [(hunk.new_first, hunk.new_first + hunk.new_count - 1) for hunk in hunks if hunk.rows]
-    return _merged([*moved, *(pair for pair in shown if pair[0] <= pair[1])])
+    return _merge_ranges([*moved, *(pair for pair in shown if pair[0] <= pair[1])])
 
 
 def moved_lines(before: bytes | None, after: bytes, most: int = 5) -> str:

@@ -105,12 +105,12 @@ class Workspace:
         if home and named.startswith("~") and not os.path.lexists(os.path.join(home, named.split("/", 1)[0])):
             raise TildePath(path=named)
         alone = relative and not self._several
-        found = self._plain(named) if alone else None
+        found = self._resolve_plain(named) if alone else None
         if found is None:  # it may lie below any of the roots
             for root in self.roots:
                 with contextlib.suppress(ToolError):
                     self._open_root(root, check=True)
-            found = self._plain(named) if not alone else None
+            found = self._resolve_plain(named) if not alone else None
             found = found or self._as_shown(named) or self._through_links(named, os.path.join(home, named))
         if named.endswith("/"):
             standing = self.stat(found)
@@ -134,7 +134,7 @@ class Workspace:
                 return root.alias + real[len(root.path) :]
         return real
 
-    def _plain(self, named: str) -> WorkPath | None:
+    def _resolve_plain(self, named: str) -> WorkPath | None:
         """The usual case in one system call: an existing path below a root, no links, no detours."""
         parts = [part for part in named.split("/") if part not in ("", ".")]
         if ".." in parts:
@@ -163,7 +163,7 @@ class Workspace:
         if other == named or "\0" in other:
             return None
         try:
-            found = self._plain(other)
+            found = self._resolve_plain(other)
         except UnicodeEncodeError:  # escapes that no name of a file is shown with
             return None
         return replace(found, named=named) if found else None

@@ -60,18 +60,18 @@ class Compaction:
         goal = most // 2 if force else int(most * 0.8)  # well below, or the next turn would do it again
         end = min(window, sum(map(size, history.turns))) if force else window
         start = _tail(history.turns, int(end * self.keep))
-        pruned = [*map(_pruned, history.turns[:start]), *history.turns[start:]]
+        pruned = [*map(_prune, history.turns[:start]), *history.turns[start:]]
         how = ""
         if pruned != history.turns:
             history.replace(pruned)
             how = "old results were left out"
         if start > 1 and history.tokens > goal:  # one turn alone is what notes would be
             notes = _notes(history.turns[:start], int(min(window, most) * 0.8), summarise)
-            history.replace([Turn("user", notes), *_after(history.turns[start:])])
+            history.replace([Turn("user", notes), *_keep_latest(history.turns[start:])])
             how = "the earlier part was summarised"
         if history.tokens > most or (force and not how):
             room = max(most - history.fixed, most // 4) // 2
-            cut = _shortened(history.turns, room)
+            cut = _shorten_results(history.turns, room)
             if cut != history.turns:
                 history.replace(cut)
                 how = how or "long results were cut"
@@ -83,7 +83,7 @@ def _notes(turns: Sequence[Turn], room: int, summarise: Summarise) -> str:
     words = _last_words(turns)
     for _ in range(3):
         try:
-            notes = summarise(_asked(turns, room)).strip()
+            notes = summarise(_add_question(turns, room)).strip()
             break
         except ModelError as error:
             if error.kind not in ("too_long", "empty", "refused"):
@@ -95,7 +95,7 @@ def _notes(turns: Sequence[Turn], room: int, summarise: Summarise) -> str:
     return f"{text}{_LAST_WORDS}{words}" if words else text
 
 
-def _asked(turns: Sequence[Turn], room: int) -> list[Turn]:
+def _add_question(turns: Sequence[Turn], room: int) -> list[Turn]:
     """The turns with the question for notes behind: the first one, and of the others the latest that fit."""
     first, rest = turns[0], list(turns[1:])
     first = replace(first, text=first.text[: room * 2]) if first.role == "user" else first
@@ -138,7 +138,7 @@ def _tail(turns: Sequence[Turn], room: int) -> int:
     return start
 
 
-def _after(turns: Sequence[Turn]) -> list[Turn]:
+def _keep_latest(turns: Sequence[Turn]) -> list[Turn]:
     """The latest turns, behind the notes: if a model's reply comes first, nothing is missing between."""
     found = list(turns)
     if found and found[0].role == "user":
@@ -146,7 +146,7 @@ def _after(turns: Sequence[Turn]) -> list[Turn]:
     return found
 
 
-def _pruned(turn: Turn) -> Turn:
+def _prune(turn: Turn) -> Turn:
     return replace(turn, results=tuple(map(_line, turn.results))) if turn.results else turn
 
 
@@ -157,7 +157,7 @@ def _line(result: ToolResult) -> ToolResult:
     return replace(result, text=_PRUNED.format(name=result.name, chars=chars, id=result.id), blocks=(), pruned=True)
 
 
-def _shortened(turns: Sequence[Turn], room: int) -> list[Turn]:
+def _shorten_results(turns: Sequence[Turn], room: int) -> list[Turn]:
     """The turns with results that together take no more than ``room`` tokens."""
     all_results = [result for turn in turns for result in turn.results]
     share = room * 4 // max(len(all_results), 1)

@@ -48,7 +48,7 @@ def system_prompt(session: Session, today: dt.date | None = None) -> str:
         bare = {tool: name.strip("`") for tool, name in names.items()}
         rules.append(_OFFLOADED.format(**bare))
     parts = [own or _WHO, "\n".join(f"- {rule}" for rule in rules), _facts(session, today)]
-    parts += [_quoted(session, name) for name in _PROJECT]
+    parts += [_quote_file(session, name) for name in _PROJECT]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -59,7 +59,7 @@ def _facts(session: Session, today: dt.date | None) -> str:
     return f"The project is {home} ({repository}). The system is {platform.system()}; today is {date}."
 
 
-def _quoted(session: Session, name: str) -> str:
+def _quote_file(session: Session, name: str) -> str:
     """Quote the project's instructions for agents, read like any file: inside the workspace, and bounded."""
     path = os.path.join(os.path.realpath(session.workspace.home), name)
     try:

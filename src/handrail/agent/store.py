@@ -133,7 +133,7 @@ def _cut(path: str) -> None:
         file.truncate(whole)
 
 
-def _kept(id: str, about: dict[str, Any], turns: Sequence[Turn]) -> Kept:
+def _describe(id: str, about: dict[str, Any], turns: Sequence[Turn]) -> Kept:
     first = next((turn.text for turn in turns if turn.role == "user"), "")
     return Kept(
         id,
@@ -164,6 +164,6 @@ def _read(path: str, most: int | None = None) -> tuple[Kept, list[Turn]]:
                     turns = [from_json(turn) for turn in value["replace"]]
                 else:
                     turns.append(from_json(value))
-        return _kept(os.path.basename(path).removesuffix(".jsonl"), about, turns), turns
+        return _describe(os.path.basename(path).removesuffix(".jsonl"), about, turns), turns
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise NoConversation(f"{path} cannot be read: {error}") from None

@@ -80,7 +80,7 @@ def ask(state: str, question: Question) -> Answer | None:
     from handrail.approval.shorten import shorten
     from handrail.approval.unix_socket import Disconnected
 
-    attached = _attached(state, question.workspace)
+    attached = _connect_approvers(state, question.workspace)
     over = "the asking process has ended"
     try:
         if not attached:
@@ -101,7 +101,7 @@ def ask(state: str, question: Question) -> Answer | None:
             peer.close()
 
 
-def _attached(state: str, workspace: str) -> list[JsonSocket]:
+def _connect_approvers(state: str, workspace: str) -> list[JsonSocket]:
     """Connections to those who want to be asked about this workspace."""
     from handrail.approval import unix_socket
 
@@ -110,7 +110,7 @@ def _attached(state: str, workspace: str) -> list[JsonSocket]:
         peer = unix_socket.JsonSocket(connection)
         try:
             unix_socket.require_apart(connection, answers=True)  # a command of a model's does not approve itself
-            if not _wants(peer.wait(GREETING), workspace):
+            if not _wants_workspace(peer.wait(GREETING), workspace):
                 raise unix_socket.Disconnected
         except (unix_socket.Disconnected, TimeoutError):
             peer.close()
@@ -119,7 +119,7 @@ def _attached(state: str, workspace: str) -> list[JsonSocket]:
     return attached
 
 
-def _wants(hello: dict[str, Any], workspace: str) -> bool:
+def _wants_workspace(hello: dict[str, Any], workspace: str) -> bool:
     from handrail.approval.unix_socket import VERSION
 
     if hello.get("handrail") != VERSION:

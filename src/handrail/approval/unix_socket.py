@@ -94,14 +94,14 @@ class JsonSocket:
             raise Disconnected
         *ended, begun = block.split(b"\n")
         for part in ended:
-            self._taken.append(_parsed(bytes(self._begun + part)))
+            self._taken.append(_parse_line(bytes(self._begun + part)))
             self._begun.clear()
         self._begun += begun
         if len(self._begun) > MOST_BYTES:
             raise Disconnected
 
 
-def _parsed(line: bytes) -> dict[str, Any]:
+def _parse_line(line: bytes) -> dict[str, Any]:
     try:
         value = json.loads(line.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):

@@ -106,7 +106,7 @@ def _run_command(words: list[str]) -> int:
         write(f"handrail {__version__}\n")
         return 0
     if first not in COMMANDS:
-        raise UsageError(_unknown(first))
+        raise UsageError(_report_unknown(first))
     if first == "mcp":
         return main([first, *rest])
     from importlib import import_module
@@ -121,7 +121,7 @@ def _help() -> str:
     return _HELP.format(commands="\n".join(f"  {name:<13}  {about}" for name, (_, about) in COMMANDS.items()))
 
 
-def _unknown(word: str) -> str:
+def _report_unknown(word: str) -> str:
     from difflib import get_close_matches
 
     from handrail.text.display import escape

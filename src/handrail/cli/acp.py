@@ -76,7 +76,7 @@ class Driver:
         loop = asyncio.get_running_loop()
         agent = self._agents.get(conversation.id)
         if agent is None:
-            agent = await asyncio.to_thread(self._opened, conversation, loop)
+            agent = await asyncio.to_thread(self._open_agent, conversation, loop)
             self._agents[conversation.id] = agent
         cancel = threading.Event()
         work = asyncio.ensure_future(asyncio.to_thread(agent.run, worded(prompt), cancel))
@@ -90,7 +90,7 @@ class Driver:
             await conversation.say(ending.text)
         return _STOPS.get(ending.how)
 
-    def _opened(self, conversation: Conversation, loop: asyncio.AbstractEventLoop) -> Agent:
+    def _open_agent(self, conversation: Conversation, loop: asyncio.AbstractEventLoop) -> Agent:
         from handrail.agent.history import History
         from handrail.agent.loop import Agent, Limits
         from handrail.agent.messages import TextDelta
@@ -105,7 +105,7 @@ class Driver:
                 asyncio.run_coroutine_threadsafe(conversation.say(event.text), loop).result()
 
         def call(tool: str, arguments: str, /, *, id: str, cancel: threading.Event) -> Result:
-            return _made(conversation.call(tool, arguments, id=id), loop, tool, cancel)
+            return _make_call(conversation.call(tool, arguments, id=id), loop, tool, cancel)
 
         model = open_model(plan.model, os.environ, plan.api, plan.window)
         kept = Store(plan.state).new(session.origin.workspace, plan.model, plan.dialect)
@@ -113,7 +113,7 @@ class Driver:
         return Agent(session, model, history, notice, Limits(plan.steps, plan.tokens), call=call)
 
 
-def _made(
+def _make_call(
     call: Coroutine[Any, Any, Result], loop: asyncio.AbstractEventLoop, tool: str, cancel: threading.Event
 ) -> Result:
     """A call made by the loop of the editor's connection, for the thread of the agent."""

@@ -110,7 +110,7 @@ class _Loop:
 
     def _take(self, incoming: IncomingQuestion) -> None:
         if incoming.over:
-            return self._gone(incoming)
+            return self._report_gone(incoming)
         self._tty.write("\a")  # the person may look elsewhere
         question = incoming.question
         waiting = self._server.questions.qsize()
@@ -120,7 +120,7 @@ class _Loop:
         try:
             answer = self._asker(question)
         except _Over:
-            return self._gone(incoming)
+            return self._report_gone(incoming)
         finally:
             self._tty.incoming = None
         return self._give(incoming, answer)
@@ -135,9 +135,9 @@ class _Loop:
             word = "no" if not answer.yes else "yes" if answer.lasting == "once" else f"yes, {answer.lasting}"
             self._display.print(f"answered: {word}", "dim")
         else:
-            self._gone(incoming)
+            self._report_gone(incoming)
 
-    def _gone(self, incoming: IncomingQuestion) -> None:
+    def _report_gone(self, incoming: IncomingQuestion) -> None:
         tool = escape(incoming.question.call.tool)
         self._display.print(
             f"\n{tool} no longer needs an answer: {incoming.over or 'the asking process has ended'}", "yellow"

@@ -119,8 +119,8 @@ def _answer(session: Session, line: bytes) -> str:
     try:
         name, tool, arguments = _understood(line)
     except Malformed as error:
-        return _refused(error)
-    return _worded(name, session.call(tool, arguments, id=_call_id(name)))
+        return _render_error(error)
+    return _render_result(name, session.call(tool, arguments, id=_call_id(name)))
 
 
 def _understood(line: bytes) -> tuple[str, str, dict[str, Any]]:
@@ -152,18 +152,20 @@ def _call_id(written: str) -> str:
 
 
 def _too_long() -> str:
-    return _refused(Malformed("bad_json", f"The line is longer than {MOST_INPUT >> 20} MB and was skipped. Send less."))
+    return _render_error(
+        Malformed("bad_json", f"The line is longer than {MOST_INPUT >> 20} MB and was skipped. Send less.")
+    )
 
 
-def _refused(error: Malformed) -> str:
+def _render_error(error: Malformed) -> str:
     from handrail.model import Failure, Result
 
     text = str(error)
     block = {"type": "text", "text": text}
-    return _worded(error.id, Result(error.tool, "error", text, (block,), error=Failure(error.code, text)))
+    return _render_result(error.id, Result(error.tool, "error", text, (block,), error=Failure(error.code, text)))
 
 
-def _worded(name: str, result: Result) -> str:
+def _render_result(name: str, result: Result) -> str:
     """The answer as a line. The id goes back exactly as it came, even if it holds half a character."""
     from handrail.model import as_json
 

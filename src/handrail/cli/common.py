@@ -113,7 +113,7 @@ def open_session(options: argparse.Namespace, approve: Approve | None = None) ->
             roots=roots,
             settings=config.settings,
             mode=getattr(options, "mode", None),
-            approve=approve or _elsewhere(options.workspace, config.settings),
+            approve=approve or _ask_attached(options.workspace, config.settings),
         )
     except PolicyError as error:
         raise UsageError(str(error)) from None
@@ -140,7 +140,7 @@ def person() -> Approve | None:
     return TerminalAsker(tty) if tty else None
 
 
-def _elsewhere(workspace: str, settings: Settings) -> Approve:
+def _ask_attached(workspace: str, settings: Settings) -> Approve:
     """Whoever has attached from another terminal, where nobody sits in front of this one."""
     from handrail.approval.client import Approvers
     from handrail.files.locks import state_directory

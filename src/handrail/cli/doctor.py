@@ -201,7 +201,7 @@ def _bash() -> Check:
     path = shutil.which("bash")
     if path is None:
         return Check("bash", False, "commands run with it", "install bash")
-    version = _said(path, "-c", "echo $BASH_VERSION")
+    version = _first_line(path, "-c", "echo $BASH_VERSION")
     if not version:
         return Check("bash", False, f"{escape(path)} does not run", "install bash")
     return Check("bash", True, f"{escape(version)}, {escape(path)}")
@@ -214,13 +214,13 @@ def _ripgrep() -> Check:
     path = find_program()
     if path is None:
         return Check("ripgrep", False, "searches are slower without it", fix)
-    version = _said(path, "--version")
+    version = _first_line(path, "--version")
     if not version:
         return Check("ripgrep", False, f"{escape(path)} does not run: searches are slower without it", fix)
     return Check("ripgrep", True, f"{escape(version)}, {escape(path)}")
 
 
-def _said(*words: str) -> str:
+def _first_line(*words: str) -> str:
     """The first line that a program prints; empty if it does not run."""
     try:
         asked = subprocess.run(words, capture_output=True, timeout=30, check=True)  # noqa: S603 - ours to run

@@ -112,18 +112,18 @@ def _log(reader: JournalReader, options: argparse.Namespace) -> int:
     newest = reader.newest()
     screen = Screen(sys.stdout)
     for row in reader.each(limit=options.limit or -1, session=options.session):
-        if not _shown(row, reader, screen, options.json):
+        if not _show_row(row, reader, screen, options.json):
             return 0
     while options.follow:
         time.sleep(_PAUSE)
         rows, newest = reader.ended(newest)
         for row in rows:
-            if options.session in ("", row.session) and not _shown(row, reader, screen, options.json):
+            if options.session in ("", row.session) and not _show_row(row, reader, screen, options.json):
                 return 0
     return 0
 
 
-def _shown(row: CallRow, reader: JournalReader, screen: Screen, as_json: bool) -> bool:
+def _show_row(row: CallRow, reader: JournalReader, screen: Screen, as_json: bool) -> bool:
     if as_json:
         return write(as_line(plain(row, reader)) + "\n")
     code = f" {row.error}" if row.error else ""

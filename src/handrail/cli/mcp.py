@@ -145,11 +145,11 @@ def run(options: Options) -> int:
         from handrail.cli.output import UsageError
 
         raise UsageError(f"stdin and stdout must be open for the client: {error.strerror}") from None
-    opened = partial(_opened, options)
+    opened = partial(_open_session, options)
     return Server(channel, specs, options.workspace, opened, options.structured).run()
 
 
-def _opened(options: Options, approve: Approve) -> Session:
+def _open_session(options: Options, approve: Approve) -> Session:
     import argparse
 
     from handrail.cli.common import open_session

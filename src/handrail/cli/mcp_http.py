@@ -91,7 +91,7 @@ def http_options(options: argparse.Namespace) -> HttpOptions:
     if options.principals and any([options.workspace, options.dialect, options.mode, options.tools, roots]):
         raise HttpError("with --principals, the file sets root, dialect, mode and tools; leave them out here")
     try:
-        known = principals.load(options.principals) if options.principals else _alone(options, said)
+        known = principals.load(options.principals) if options.principals else _single_principal(options, said)
     except BadPrincipals as error:
         raise HttpError(str(error)) from None
     return HttpOptions(
@@ -107,7 +107,7 @@ def http_options(options: argparse.Namespace) -> HttpOptions:
     )
 
 
-def _alone(options: argparse.Namespace, said: list[str]) -> Principals:
+def _single_principal(options: argparse.Namespace, said: list[str]) -> Principals:
     """Build the single principal of the command line. Its token file is denied to its tools and commands."""
     owner = _owner(options, said)
     return Principals([owner], [os.path.realpath(options.token_file)] if options.token_file is not None else [])

@@ -96,16 +96,16 @@ def _explain(options: argparse.Namespace) -> int:
         except ToolError as error:  # the boundary or the arguments: policy is not even asked
             raise Stop(f"the call is not valid: {session.dialect.render_error(error)}") from None
         verdict = policy.judge(accesses)
-        each = [(access, _explained(policy.verdict(access), bare.verdict(access))) for access in accesses]
+        each = [(access, _explain_sandbox(policy.verdict(access), bare.verdict(access))) for access in accesses]
     if options.json:
         write(as_document(_as_json(verdict, each)))
     else:
-        said = _said(tool, verdict, each)
+        said = _render_verdict(tool, verdict, each)
         write(safe(said) if on_terminal(sys.stdout) else said)
     return _EXIT[verdict.decision]
 
 
-def _explained(verdict: Verdict, bare: Verdict) -> Verdict:
+def _explain_sandbox(verdict: Verdict, bare: Verdict) -> Verdict:
     """Add to the reason what the sandbox hides from a command, if that is why it is allowed."""
     hidden = verdict.decision == "allow" != bare.decision
     return replace(verdict, why=f"the sandbox keeps it from the command: {bare.why}") if hidden else verdict
@@ -118,7 +118,7 @@ def _policy(session: Session, mode: Any, files: Sequence[PolicyFile], *, hides: 
     return RulePolicy(session.workspace.roots, mode, files, confined=confined, masked=masked)
 
 
-def _said(tool: str, verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -> str:
+def _render_verdict(tool: str, verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -> str:
     rows = [f"{verdict.decision}: {escape(tool)}"]
     rows += [f"  {'rule':<7} {verdict.rule}"] if verdict.rule else []
     rows += [f"  {'where':<7} {verdict.source or 'built in'}"]

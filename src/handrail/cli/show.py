@@ -42,13 +42,13 @@ def run(options: argparse.Namespace) -> int:
             row = reader.one(options.call)
             if row is None:
                 raise UsageError(f"unknown call {escape(options.call)}; `handrail log` lists them")
-            write(as_document(plain(row, reader)) if options.json else _worded(row, reader))
+            write(as_document(plain(row, reader)) if options.json else _render_call(row, reader))
         except JournalFailed as error:
             raise said(error) from None
     return 0
 
 
-def _worded(row: CallRow, reader: JournalReader) -> str:
+def _render_call(row: CallRow, reader: JournalReader) -> str:
     screen = Screen(sys.stdout)
     code = f" {row.error}" if row.error else ""
     took = f", {row.duration:.1f} ms" if row.duration is not None else ""

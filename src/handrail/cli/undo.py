@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         write(as_document({**asdict(report), "dry_run": options.dry_run}))
     else:
-        write(_worded(report, options.dry_run))
+        write(_render_report(report, options.dry_run))
     return 1 if report.conflicts or report.missing else 0
 
 
@@ -99,7 +99,7 @@ def _undone(options: argparse.Namespace) -> UndoReport:
         workspace.close()
 
 
-def _worded(report: UndoReport, dry: bool) -> str:
+def _render_report(report: UndoReport, dry: bool) -> str:
     screen = Screen(sys.stdout)
     verb = "would be " if dry else ""
     words = {"changed": "set back", "created": "brought back", "deleted": "removed again", "mode": "mode restored"}

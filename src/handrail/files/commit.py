@@ -39,7 +39,7 @@ def commit(workspace: Workspace, changes: Sequence[Change], held: Held, saving: 
             directory, name = stack.enter_context(workspace.parent(change.path, change.before is None, saving.durable))
             slot = (_Removal if change.after is None else _Slot)(change, saving, directory, name)
             if change.moved_from:
-                slot.origin = stack.enter_context(_closing(workspace.open_file(change.moved_from.path)))
+                slot.origin = stack.enter_context(_close_after(workspace.open_file(change.moved_from.path)))
             slots.append(slot)
         try:
             for doing, step in _STEPS:
@@ -67,7 +67,7 @@ def commit(workspace: Workspace, changes: Sequence[Change], held: Held, saving: 
 
 
 @contextlib.contextmanager
-def _closing(fd: int) -> Iterator[int]:
+def _close_after(fd: int) -> Iterator[int]:
     try:
         yield fd
     finally:
@@ -297,16 +297,16 @@ class _Removal(_Slot):
         self.watch = Exchange(self.directory, self.temp, self.name, self.old, self.old)
         if not self.watch.hold_writers_off():
             raise Busy(path=self.named, why="another program has it open for writing")
-        if not holds(self.old, before.raw) or not self._stands(self.name):
+        if not holds(self.old, before.raw) or not self._is_present(self.name):
             raise ChangedSince(path=self.named, moment="commit")
         self.swapped = True  # before it is: what lies under the temporary name must not be removed as ours
         system_calls.rename_new(self.name, self.temp, self.directory)
-        if not self._stands(self.temp) or self.watch.wanted() or not holds(self.old, before.raw):
+        if not self._is_present(self.temp) or self.watch.wanted() or not holds(self.old, before.raw):
             raise ChangedSince(path=self.named, moment="commit")
-        if self._stands(self.name):  # a file system that had to make a second name
+        if self._is_present(self.name):  # a file system that had to make a second name
             os.unlink(self.name, dir_fd=self.directory)
 
-    def _stands(self, name: str) -> bool:
+    def _is_present(self, name: str) -> bool:
         """Whether the file that is to be deleted is found under ``name``."""
         try:
             return os.path.samestat(os.stat(name, dir_fd=self.directory, follow_symlinks=False), os.fstat(self.old))
@@ -333,7 +333,7 @@ class _Removal(_Slot):
         except FileNotFoundError:  # it had not gone yet
             return
         except FileExistsError:  # a second name of the same file, or a stranger's
-            if not self._stands(self.name):
+            if not self._is_present(self.name):
                 self.kept = keep(self.temp, self.name, self.directory)
 
     def version(self) -> Version:

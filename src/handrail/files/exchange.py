@@ -46,13 +46,13 @@ class Exchange:
 
         Raises `FileNotFoundError` and does nothing if the old file is not there, or does not hold ``before``.
         """
-        if not holds(self._old, before) or self._at(self._name) != _number(os.fstat(self._old)):
+        if not holds(self._old, before) or self._identify(self._name) != _number(os.fstat(self._old)):
             raise FileNotFoundError(self._name)
         self._unseen = system_calls.lease(self.new, alone=True) is True
         if not system_calls.exchange(self._temp, self._name, self._directory):
             return None
         self.made = True
-        good = self._at(self._temp) == _number(os.fstat(self._old)) and not self.wanted()
+        good = self._identify(self._temp) == _number(os.fstat(self._old)) and not self.wanted()
         if good and not self._leased:
             good = holds(self._old, before)
         if good and self._unseen:
@@ -67,9 +67,9 @@ class Exchange:
     def back(self, after: bytes) -> str:
         """The names as they were. Answers with the name under which a version is kept that a stranger made of ours."""
         for _ in range(100):
-            mine = self._at(self._temp)
+            mine = self._identify(self._temp)
             system_calls.exchange(self._temp, self._name, self._directory)
-            found = self._at(self._temp)
+            found = self._identify(self._temp)
             if found == self._expected:
                 break
             self._expected = mine  # a stranger has put a file of its own there: that one is the newest, and goes back
@@ -100,14 +100,14 @@ class Exchange:
 
     def untouched(self, name: str, after: bytes) -> bool:
         """Whether ``name`` is the new file and holds ``after``: nobody replaced it, wrote to it or is about to."""
-        if self._at(name) != _number(os.fstat(self.new)):
+        if self._identify(name) != _number(os.fstat(self.new)):
             return False
         fd = os.open(name, READ, dir_fd=self._directory)
         os.close(self.new)  # it can write, and would count as a writer
         self.new = fd
         return _lease(fd) is not False and holds(fd, after)
 
-    def _at(self, name: str) -> tuple[int, int] | None:
+    def _identify(self, name: str) -> tuple[int, int] | None:
         try:
             return _number(os.stat(name, dir_fd=self._directory, follow_symlinks=False))
         except FileNotFoundError:

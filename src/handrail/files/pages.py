@@ -161,7 +161,7 @@ class TextFile:
         ``patient``: read even an endless line to its end.
         """
         if self.raw is not None:
-            self._counted()
+            self._count_lines()
         offset, number = self._tail(-first) if first < 0 else (self._seek(first), first)
         codec = self._page_codec(offset)
         rows: list[PageLine] = []
@@ -184,11 +184,11 @@ class TextFile:
     def count(self) -> int | None:
         """The number of lines of the whole file; None if counting them takes too long."""
         try:
-            return self._counted()
+            return self._count_lines()
         except TimedOut:
             return None
 
-    def _counted(self) -> int:
+    def _count_lines(self) -> int:
         self._scan(None)
         assert self._index.total is not None
         return self._index.total
@@ -214,7 +214,7 @@ class TextFile:
     def _tail(self, wanted: int) -> tuple[int, int]:
         """Where the last ``wanted`` lines begin, and the number of the first of them (negative if not known)."""
         if self.size <= _COUNTED or self._index.total is not None or self.codec.unit > 1:
-            first = max(1, self._counted() - wanted + 1)
+            first = max(1, self._count_lines() - wanted + 1)
             return self._seek(first), first
         top, end = len(self.codec.bom), self.size
         left = wanted + (1 if os.pread(self._fd, 1, end - 1) in (b"\n", b"\r") else 0)

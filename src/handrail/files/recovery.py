@@ -81,7 +81,7 @@ def recover(intent: Intent) -> None:
             return
         dev, ino = intent["place"]
         one = IntentPart(intent["directory"], dev, ino, "exchange", intent["temp"], intent["name"], "0", None, None)
-        with _opened(one) as directory:
+        with _open_directory(one) as directory:
             _settle(directory, one.temp, one.name, intent["new_ino"], intent["old"])
 
 
@@ -90,7 +90,7 @@ def _recover_set(doing: Doing, parts: Sequence[IntentPart]) -> None:
     known = all(int(one.new_ino, 16) for one in parts if one.kind.strip() in ("exchange", "new"))
     begun = doing != "write" and known
     for one in reversed(parts):
-        with contextlib.suppress(OSError), _opened(one) as directory:
+        with contextlib.suppress(OSError), _open_directory(one) as directory:
             if doing == "ready" and known:
                 _finish(directory, one)
             else:
@@ -98,7 +98,7 @@ def _recover_set(doing: Doing, parts: Sequence[IntentPart]) -> None:
 
 
 @contextlib.contextmanager
-def _opened(one: IntentPart) -> Iterator[int]:
+def _open_directory(one: IntentPart) -> Iterator[int]:
     """The directory of a file, if it is still the same one and the names are such as we give."""
     if not _TEMP.fullmatch(one.temp) or "/" in one.name:
         raise ValueError(one.temp)

@@ -85,9 +85,9 @@ class HandrailBackend(BackendProtocol):
         self._home = os.path.realpath(session.workspace.home)
 
     def ls(self, path: str) -> LsResult:
-        result = self._call("ls", path=self._inside(path))
+        result = self._call("ls", path=self._to_session_path(path))
         if not result.ok:
-            return LsResult(error=_bare(result))
+            return LsResult(error=_strip_prefix(result))
         return LsResult(entries=[self._info(one["path"], one["type"] == "dir") for one in result.data["entries"]])
 
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
@@ -95,11 +95,11 @@ class HandrailBackend(BackendProtocol):
             return self._media(file_path)
         if limit <= 0:
             return ReadResult(file_data=FileData(content="", encoding="utf-8"), no_lines_requested=True)
-        result = self._call("read_file", file_path=self._inside(file_path), offset=max(offset, 0), limit=limit)
+        result = self._call("read_file", file_path=self._to_session_path(file_path), offset=max(offset, 0), limit=limit)
         if result.error and result.error.code == "binary_file":
             return self._media(file_path)
         if not result.ok:
-            return ReadResult(error=_bare(result))
+            return ReadResult(error=_strip_prefix(result))
         data, text = result.data, FileData(content=result.text, encoding="utf-8")
         if "first" not in data:
             return ReadResult(file_data=text)
@@ -115,32 +115,36 @@ class HandrailBackend(BackendProtocol):
     def _media(self, file_path: str) -> ReadResult:
         """A file that is not text: a picture brought to size if it keeps its kind, else the bytes as they are."""
         kind = mimetypes.guess_type(file_path)[0] or ""
-        result = self._call("view_file", file_path=self._inside(file_path)) if kind.startswith("image/") else None
+        result = (
+            self._call("view_file", file_path=self._to_session_path(file_path)) if kind.startswith("image/") else None
+        )
         drawn = images_of(result) if result else []
         if len(drawn) == 1 and drawn[0]["mime_type"] == kind:
             return ReadResult(file_data=FileData(content=drawn[0]["base64"], encoding="base64"))
         raw = self._bytes(file_path)
         if isinstance(raw, Result):
-            return ReadResult(error=_bare(raw))
+            return ReadResult(error=_strip_prefix(raw))
         return ReadResult(file_data=FileData(content=base64.b64encode(raw).decode("ascii"), encoding="base64"))
 
     def grep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
-        asked: dict[str, Any] = {"pattern": pattern, "path": self._inside(path or "/"), "glob": glob}
+        asked: dict[str, Any] = {"pattern": pattern, "path": self._to_session_path(path or "/"), "glob": glob}
         result = self._call("grep", **asked, head_limit=max_count)
         if not result.ok:
-            return GrepResult(error=_bare(result))
+            return GrepResult(error=_strip_prefix(result))
         found = result.data["matches"]
-        matches = [GrepMatch(path=self._outside(one["file"]), line=one["line"], text=one["text"]) for one in found]
+        matches = [
+            GrepMatch(path=self._to_framework_path(one["file"]), line=one["line"], text=one["text"]) for one in found
+        ]
         return GrepResult(matches=matches, truncated=result.data["truncated"] or result.status == "partial")
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
         # There a bare name is looked for at every depth, and a leading slash means the directory that is searched.
         below = pattern.lstrip("/") if "/" in pattern else f"**/{pattern}"
-        result = self._call("glob", pattern=below, path=self._inside(path or "/"))
+        result = self._call("glob", pattern=below, path=self._to_session_path(path or "/"))
         if not result.ok:
-            return GlobResult(error=_bare(result))
+            return GlobResult(error=_strip_prefix(result))
         matches = [self._info(one) for one in result.data["paths"]]
         if result.data["truncated"]:
             return GlobResult(matches=matches, truncated=True, truncation_reason="budget")
@@ -149,21 +153,21 @@ class HandrailBackend(BackendProtocol):
         return GlobResult(matches=matches)
 
     def write(self, file_path: str, content: str) -> WriteResult:
-        result = self._call("write_file", file_path=self._inside(file_path), content=content)
+        result = self._call("write_file", file_path=self._to_session_path(file_path), content=content)
         return WriteResult(path=file_path) if result.ok else WriteResult(error=result.text)
 
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
-        named = self._inside(file_path)
+        named = self._to_session_path(file_path)
         asked = {"file_path": named, "old_string": old_string, "new_string": new_string, "replace_all": replace_all}
         result = self._call("edit_file", **asked)
         if result.error and result.error.code == "not_seen":
             self._call("read_file", file_path=named, limit=1)
             result = self._call("edit_file", **asked)
-        return EditResult(path=file_path, occurrences=result.data["replaced"]) if result.ok else _failed_edit(result)
+        return EditResult(path=file_path, occurrences=result.data["replaced"]) if result.ok else _fail_edit(result)
 
     def delete(self, file_path: str) -> DeleteResult:
         """One file; a directory is refused, and so is a file that was not read."""
-        named = self._inside(file_path)
+        named = self._to_session_path(file_path)
         if "\n" in named or "\r" in named:
             return DeleteResult(error="Error: a file with a line break in its name cannot be deleted here")
         result = self._call("delete", patch=f"*** Begin Patch\n*** Delete File: {named}\n*** End Patch")
@@ -193,7 +197,7 @@ class HandrailBackend(BackendProtocol):
 
     def _bytes(self, path: str) -> bytes | Result:
         """The whole file, once a read of it was judged and recorded; or why not."""
-        named = self._inside(path)
+        named = self._to_session_path(path)
         result = self._call("read_file", file_path=named, limit=1)
         if not result.ok and (result.error is None or result.error.code != "binary_file"):
             return result
@@ -206,7 +210,7 @@ class HandrailBackend(BackendProtocol):
     def _call(self, tool: str, **arguments: Any) -> Result:
         return self._session.call(tool, arguments)
 
-    def _inside(self, path: str) -> str:
+    def _to_session_path(self, path: str) -> str:
         """A path of the framework's as the session knows it; a real path, as commands show it, will do too."""
         if path == _KEPT or path.startswith(_KEPT + "/"):
             return ALIAS + path[len(_KEPT) :]
@@ -215,13 +219,13 @@ class HandrailBackend(BackendProtocol):
             return path
         return path.lstrip("/") or "."
 
-    def _outside(self, path: str) -> str:
+    def _to_framework_path(self, path: str) -> str:
         if path == self._home or path.startswith(self._home + "/"):
             return path[len(self._home) :] or "/"
         return _KEPT + path[len(ALIAS) :] if path.startswith(ALIAS + "/") else path
 
     def _info(self, path: str, directory: bool = False) -> FileInfo:
-        shown = self._outside(path)
+        shown = self._to_framework_path(path)
         return FileInfo(path=shown.rstrip("/") + "/" if directory else shown, is_dir=directory)
 
 
@@ -245,14 +249,14 @@ class HandrailSandbox(HandrailBackend, SandboxBackendProtocol):
             return ExecuteResponse(result.text, _NOT_RUN)
         data, output = result.data, result.text
         if data["truncated"] and data["log"]:
-            output += f"\n(all of it is in {self._outside(data['log'])})"
+            output += f"\n(all of it is in {self._to_framework_path(data['log'])})"
         return ExecuteResponse(output, data["exit_code"], data["truncated"])
 
 
-def _bare(result: Result) -> str:
+def _strip_prefix(result: Result) -> str:
     """Why a call failed, without the word that the framework puts before it."""
     return result.text.removeprefix("Error: ")
 
 
-def _failed_edit(result: Result) -> EditResult:
+def _fail_edit(result: Result) -> EditResult:
     return EditResult(error=result.text)

@@ -61,7 +61,7 @@ def output(call: ResponseOutputItem, results: Sequence[Result]) -> ResponseInput
         text = results[0].text if results else _OTHER_FILES
         item = {"type": "apply_patch_call_output", "call_id": call.call_id, "status": status, "output": text}
     elif call.type == "shell_call":
-        item = {"type": "shell_call_output", "call_id": call.call_id, "output": [*map(_ended, results)]}
+        item = {"type": "shell_call_output", "call_id": call.call_id, "output": [*map(_describe_outcome, results)]}
         if call.action.max_output_length is not None:  # the API wants it back, and cuts by it
             item["max_output_length"] = call.action.max_output_length
     else:
@@ -73,7 +73,7 @@ def output(call: ResponseOutputItem, results: Sequence[Result]) -> ResponseInput
     return typed
 
 
-def _ended(result: Result) -> dict[str, Any]:
+def _describe_outcome(result: Result) -> dict[str, Any]:
     """How a command ended, with both its streams as one; 126, as shells have it, for one that was not run."""
     if not result.ok and "exit_code" not in result.data:
         return {"stdout": "", "stderr": result.text, "outcome": {"type": "exit", "exit_code": 126}}

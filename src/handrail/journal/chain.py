@@ -61,7 +61,7 @@ class Anchor:
                 raw = file.read(_LENGTH + 1)
         except FileNotFoundError:
             return None
-        return _parsed(raw)
+        return _parse_entry(raw)
 
     def move(self, to: ChainEntry) -> None:
         """Remember ``to``, unless another process has gone further."""
@@ -82,6 +82,6 @@ class Anchor:
             self._fd = -1
 
 
-def _parsed(raw: bytes) -> ChainEntry:
+def _parse_entry(raw: bytes) -> ChainEntry:
     found = _ANCHOR.fullmatch(raw)
     return ChainEntry(int(found[1]), found[2].decode("ascii")) if found else ChainEntry(0, "unreadable")

@@ -295,7 +295,7 @@ class JournalReader:
         for n, seq, stage, digest in self.db.execute("SELECT n, seq, stage, hash FROM chain ORDER BY n"):
             if stage == "lost":
                 row = self.db.execute("SELECT anchor_n, anchor_hash FROM lost WHERE n = ?", (n,)).fetchone()
-                return BrokenEntry(seq_before + 1, f"the end of the journal is missing here {_told(row)}")
+                return BrokenEntry(seq_before + 1, f"the end of the journal is missing here {_describe_anchor(row)}")
             if n != last.n + 1:
                 return BrokenEntry(seq_before + 1, "one or more entries are missing before this one")
             content = hashed_columns(self.db, seq, stage)
@@ -310,9 +310,9 @@ class JournalReader:
             return BrokenEntry(seq_before + 1, "one or more rows are missing at the end")
         if not held:
             return BrokenEntry(seq_before + 1, "rows are missing at the end (removed, or lost in a power failure)")
-        return self._added(attempts)
+        return self._find_added_rows(attempts)
 
-    def _added(self, attempts: dict[int, int]) -> BrokenEntry | None:
+    def _find_added_rows(self, attempts: dict[int, int]) -> BrokenEntry | None:
         """Rows that nobody has put into the chain."""
         for (seq,) in self.db.execute("SELECT seq FROM calls ORDER BY seq"):
             if seq not in attempts:
@@ -323,7 +323,7 @@ class JournalReader:
         return None
 
 
-def _told(row: tuple[int, str] | None) -> str:
+def _describe_anchor(row: tuple[int, str] | None) -> str:
     return f"(entry {row[0]} existed)" if row else ""
 
 
@@ -333,7 +333,7 @@ def _call(row: Sequence[Any]) -> CallRow:
         del named[name]
     named["accesses"] = named.pop("touches")  # the name of the column, which files of older versions have
     for name in ("arguments", "accesses", "notes"):
-        named[name] = _parsed(named[name])
+        named[name] = _parse_json(named[name])
     named["workspace"] = os.fsdecode(named["workspace"])
     named["status"] = named["status"] or UNFINISHED
     return CallRow(**named)
@@ -341,10 +341,10 @@ def _call(row: Sequence[Any]) -> CallRow:
 
 def _brief(row: Sequence[Any]) -> CallSummary:
     seq, tool, status, rule, arguments, accesses = row
-    return CallSummary.of(seq, tool, status, rule, _parsed(arguments), _parsed(accesses))
+    return CallSummary.of(seq, tool, status, rule, _parse_json(arguments), _parse_json(accesses))
 
 
-def _parsed(text: str | None) -> Any:
+def _parse_json(text: str | None) -> Any:
     try:
         return json.loads(text or "[]")
     except ValueError:  # tampered with; `verify` says so
@@ -362,5 +362,5 @@ def _file(row: Sequence[Any], unended: bool) -> FileRow:
         named["planned"] if unended else named["after"],
         named["after_mode"],
         os.fsdecode(source) if source is not None else None,
-        tuple(_parsed(named["made"])),
+        tuple(_parse_json(named["made"])),
     )

@@ -61,7 +61,7 @@ def begin_row(record: PendingRecord, now: int, mask: Mask) -> tuple[Any, ...]:
     hide = origin.hide
     return (
         now,
-        *_where(origin.session, origin.workspace, origin.dialect),
+        *_encode_origin(origin.session, origin.workspace, origin.dialect),
         escape_surrogates(call.tool)[:200],
         escape_surrogates(call.id)[:200],
         os.getpid(),
@@ -76,7 +76,7 @@ def begin_row(record: PendingRecord, now: int, mask: Mask) -> tuple[Any, ...]:
 
 
 @lru_cache(64)
-def _where(session: str, workspace: str, dialect: str) -> tuple[str, bytes, str]:
+def _encode_origin(session: str, workspace: str, dialect: str) -> tuple[str, bytes, str]:
     """The columns that are the same for all calls of a session."""
     return escape_surrogates(session), os.fsencode(workspace), escape_surrogates(dialect)
 
@@ -134,12 +134,12 @@ def file_row(place: int, change: Change | BeforeImage | MovedEntry) -> tuple[Any
     if isinstance(change, MovedEntry):
         what, mode = state(change.entry), change.entry.mode
         source = os.fsencode(change.moved_from) if change.moved_from else None
-        made = _json(_missing(change.path) if change.top else [])
+        made = _json(_list_missing(change.path) if change.top else [])
         states = (what, mode, ABSENT) if change.goes else (ABSENT, None, what)
         return (place, os.fsencode(change.path), 0, *states, source, made)
     if isinstance(change, BeforeImage):
         before = ABSENT if change.before is None else hash_bytes(change.before)
-        return (place, os.fsencode(change.path), 1, before, change.mode, None, None, _json(_missing(change.path)))
+        return (place, os.fsencode(change.path), 1, before, change.mode, None, None, _json(_list_missing(change.path)))
     real = change.path.real
     standing = change.before
     source = os.fsencode(change.moved_from.path.real) if change.moved_from else None
@@ -151,7 +151,7 @@ def file_row(place: int, change: Change | BeforeImage | MovedEntry) -> tuple[Any
         mode_of(real) if standing else None,
         ABSENT if change.after is None else hash_bytes(change.after),
         source,
-        _json([] if standing else _missing(real)),
+        _json([] if standing else _list_missing(real)),
     )
 
 
@@ -161,11 +161,11 @@ def after_row(
     """Return hash and mode of a file after the call."""
     if isinstance(change, MovedEntry):
         if not change.sure:
-            return _standing(change.path)
+            return _stat_path(change.path)
         stands = made != change.goes
         return (planned if made else before), (change.entry.mode if stands else None)
     if isinstance(change, BeforeImage):
-        return _standing(change.path)
+        return _stat_path(change.path)
     return (planned if made else before), mode_of(change.path.real)
 
 
@@ -225,7 +225,7 @@ def escape_surrogates(text: str) -> str:
     return text
 
 
-def _missing(real: str) -> list[str]:
+def _list_missing(real: str) -> list[str]:
     """The directories above that a new file will need, the deepest first."""
     found: list[str] = []
     above = os.path.dirname(real)
@@ -235,7 +235,7 @@ def _missing(real: str) -> list[str]:
     return found
 
 
-def _standing(path: str) -> tuple[str | None, int | None]:
+def _stat_path(path: str) -> tuple[str | None, int | None]:
     """Return hash and mode of the entry at a path, also for a directory or a link."""
     try:
         found = os.lstat(path)

@@ -92,7 +92,7 @@ class SqliteJournal:
         attempt = token.attempt + 1 if token and token.seq else 0
         changes = split_changes(pending.changes)
         wanted = replaced_contents(changes)
-        ready = self._packed(wanted)
+        ready = self._pack_missing(wanted)
         big = {digest for digest, one in ready.items() if len(one.data) > self._most()}
         must = any(isinstance(one, Change) and one.keep for one in pending.changes)
         if must and (big or sum(len(one.data) for one in ready.values()) > self.budget):
@@ -116,9 +116,9 @@ class SqliteJournal:
                 self._end(db, record, token)
             return
         changes = split_changes(record.changes)
-        ready = self._packed(replaced_contents(changes))
+        ready = self._pack_missing(replaced_contents(changes))
         with self._database() as db:
-            self._whole(db, record, changes, ready)
+            self._record_complete(db, record, changes, ready)
 
     def _end(self, db: Database, record: Record, token: Token) -> None:
         end = end_row(record, self._clock(), db.mask)
@@ -136,7 +136,7 @@ class SqliteJournal:
             db.connection.execute(f"UPDATE calls SET {_ENDED} WHERE seq = ?", (*end, token.seq))
             head.chain(token.seq, f"end {token.attempt}")
 
-    def _whole(
+    def _record_complete(
         self,
         db: Database,
         record: Record,
@@ -163,7 +163,7 @@ class SqliteJournal:
             self._keep(db, head, seq, replaced_contents(changes), ready)
             head.chain(seq, "whole 0")
 
-    def _packed(self, wanted: Mapping[str, bytes]) -> dict[str, images.Packed]:
+    def _pack_missing(self, wanted: Mapping[str, bytes]) -> dict[str, images.Packed]:
         """Compress the images that are not stored yet, before the database is locked, because it may take a while."""
         if not wanted:
             return {}

@@ -158,7 +158,7 @@ class _Undo:
             now = {path: self._look(path) for path in named}
             plan = plan_undo(files, now)
             for path, seq in plan.blocked.items():
-                self.conflicts.setdefault(path, self._since(path, now[path].digest, seq))
+                self.conflicts.setdefault(path, self._explain_change(path, now[path].digest, seq))
             for path in plan.made - now.keys():  # directories that were made for a file, and go with it
                 now[path], plan.target[path] = self._look(path), State(ABSENT)
                 if now[path].digest != DIRECTORY:
@@ -174,7 +174,7 @@ class _Undo:
             self._carry_out(wanted, now, plan, images, held, dry, [*self.conflicts, *missing])
         conflicts = tuple(Conflict(path, why) for path, why in sorted(self.conflicts.items()))
         calls = tuple(row.seq for row in self.rows)
-        unknown = tuple(command for row in self.rows for command in _beyond(row, row.seq in plan.drifted))
+        unknown = tuple(command for row in self.rows for command in _list_unknown_effects(row, row.seq in plan.drifted))
         return UndoReport(calls, tuple(self.restored), conflicts, tuple(missing), unknown, self.warning)
 
     def _look(self, path: str) -> State:
@@ -200,7 +200,7 @@ class _Undo:
             return State("unreachable")
         return State(stored.version.digest or "", stat.S_IMODE(standing.st_mode))
 
-    def _since(self, path: str, digest: str, seq: int) -> str:
+    def _explain_change(self, path: str, digest: str, seq: int) -> str:
         later = self.reader.changed_last(path, digest, seq)
         if digest == ABSENT and later is None:
             return f"deleted since call {seq}, not by a call"
@@ -232,7 +232,7 @@ class _Undo:
             others = set(batch.others())
             for path, state in batch.wanted.items():
                 if state.digest != ABSENT or batch.now[path].digest != DIRECTORY:
-                    self.restored.append(Restored(path, _how(state, batch.now[path])))
+                    self.restored.append(Restored(path, _classify(state, batch.now[path])))
                 if state.digest != batch.now[path].digest and (path not in others or state.is_file):
                     changes.append(self._change(path, state, batch.now, plan, images))
                 if batch.stays(path) or (path not in others and _needs_mode(state, batch.now[path])):
@@ -250,14 +250,14 @@ class _Undo:
         source = plan.origin.get(path, "")
         origin = None
         if now[path].digest == DIRECTORY:  # it comes second, when the file that was moved is gone
-            origin = self._like(state.mode)
+            origin = self._empty_with_mode(state.mode)
         elif before is None and source in self.stored and plan.target[source].digest != now[source].digest:
             origin = self.stored[source]  # the very file that was moved, with all that belongs to it
         elif state.mode != now[path].mode:
-            origin = self._like(state.mode)
+            origin = self._empty_with_mode(state.mode)
         return Change(self.paths[path], before, images[state.digest], origin)
 
-    def _like(self, mode: int | None) -> Stored | None:
+    def _empty_with_mode(self, mode: int | None) -> Stored | None:
         """An empty file with that mode: a commit gives it to the new file before that has its name."""
         if mode is None or not mode & stat.S_IRUSR:
             return None
@@ -325,7 +325,7 @@ class _Undo:
             os.close(fd)
 
 
-def _beyond(row: CallSummary, drifted: bool) -> list[str]:
+def _list_unknown_effects(row: CallSummary, drifted: bool) -> list[str]:
     """Return the command of a call, unless all its effects on files are known and saved.
 
     ``drifted``: one of its files was changed after its end, perhaps by a process that it had left running.
@@ -362,7 +362,7 @@ def _needs_mode(wanted: State, now: State) -> bool:
     return wanted.digest == now.digest or not (wanted.mode or 0) & stat.S_IRUSR
 
 
-def _how(wanted: State, now: State) -> How:
+def _classify(wanted: State, now: State) -> How:
     if wanted.digest == now.digest:
         return "mode"
     if wanted.digest == ABSENT:

@@ -56,7 +56,7 @@ def plan_undo(calls: Sequence[tuple[int, Sequence[FileRow]]], now: Mapping[str, 
         for group in _groups(files):
             if all(_undone(row, plan.target[row.path]) for row in group):
                 continue
-            if any(row.path in plan.blocked or not _undoable(row, plan) for row in group):
+            if any(row.path in plan.blocked or not _can_undo(row, plan) for row in group):
                 blocked = True
                 for row in group:
                     plan.blocked.setdefault(row.path, seq)
@@ -88,7 +88,7 @@ def _undone(row: FileRow, state: State) -> bool:
     return state.digest == row.before and not (_other_mode(row) and state.mode == row.after_mode)
 
 
-def _undoable(row: FileRow, plan: Plan) -> bool:
+def _can_undo(row: FileRow, plan: Plan) -> bool:
     digest = plan.target[row.path].digest
     if digest == DIRECTORY and DIRECTORY not in (row.before, row.after):
         # It goes, as far as we know: then the name is free again.

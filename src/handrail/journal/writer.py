@@ -41,7 +41,7 @@ class Writer:
             if begun < self._retry_at:
                 raise sqlite3.OperationalError(self.failure)
             try:
-                yield self._opened()
+                yield self._open_database()
             except (sqlite3.Error, OSError) as error:
                 self._fail(error, self._now() - begun)
                 raise
@@ -56,7 +56,7 @@ class Writer:
         """In the child: another thread of the parent may have held the lock, and does not exist here."""
         self._lock = threading.Lock()
 
-    def _opened(self) -> Database:
+    def _open_database(self) -> Database:
         """Open the database, again after a fork or if another file is at its path."""
         if self._open and not self._open.ours():
             if self._open.inherited():

@@ -29,7 +29,7 @@ class NoSuchOffer(ValueError):
 
 def specs(dialect: str, wanted: Sequence[str] = ()) -> list[dict[str, Any]]:
     """The tools of a dialect that a client is offered: its core, or those that are ``wanted``; `all` means all."""
-    known = _built(dialect) or _loaded(dialect)
+    known = _read_built(dialect) or _loaded(dialect)
     if not wanted:
         return [spec for spec in known if spec["core"]]
     if "all" in wanted:
@@ -40,7 +40,7 @@ def specs(dialect: str, wanted: Sequence[str] = ()) -> list[dict[str, Any]]:
     return [spec for spec in known if spec["name"] in wanted]
 
 
-def _built(dialect: str) -> list[dict[str, Any]] | None:
+def _read_built(dialect: str) -> list[dict[str, Any]] | None:
     """The tools of a shipped dialect; None if there is no file, or it is older than its sources."""
     if os.path.basename(dialect) != dialect or not os.path.isdir(os.path.join(_DIALECTS, dialect)):
         return None

@@ -142,7 +142,7 @@ def _decode(raw: bytes, limits: MediaLimits) -> Picture:
     plain = _fit(_simplify(image), limits.side)
     if turned is not None:
         plain = plain.transpose(turned)
-        width, height = (height, width) if turned in _sideways() else (width, height)
+        width, height = (height, width) if turned in _list_rotations() else (width, height)
     mime, out, size = encode_image(plain, limits, own)
     return Picture(mime, out, *size, width, height, frames, size != (width, height) or frames > 1)
 
@@ -203,7 +203,7 @@ def _find_rotation(image: ImageFile) -> Any:
     }.get(orientation if isinstance(orientation, int) else 0)
 
 
-def _sideways() -> tuple[Any, ...]:
+def _list_rotations() -> tuple[Any, ...]:
     from PIL.Image import Transpose
 
     return (Transpose.TRANSPOSE, Transpose.ROTATE_270, Transpose.TRANSVERSE, Transpose.ROTATE_90)

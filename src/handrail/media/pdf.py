@@ -146,7 +146,7 @@ def answers(
     document = _open_document(fd, size)
     total = len(document)
     if not only_count and max(first, last or 0) > total:
-        raise BadPages(pages=_named(first, last), total=total, part=_part(first, total, limits.pages))
+        raise BadPages(pages=_name_pages(first, last), total=total, part=_part(first, total, limits.pages))
     yield {"total": total}, b""
     if only_count:
         return
@@ -154,14 +154,14 @@ def answers(
         yield _draw(document, number, limits)
 
 
-def _named(first: int, last: int | None) -> str:
+def _name_pages(first: int, last: int | None) -> str:
     return f"{first}-" if last is None else str(first) if first == last else f"{first}-{last}"
 
 
 def _part(first: int, total: int, most: int) -> str:
     """A valid request instead."""
     start = first if first <= total else max(1, total - most + 1)
-    return _named(start, min(total, start + most - 1))
+    return _name_pages(start, min(total, start + most - 1))
 
 
 def _open_document(fd: int, size: int) -> PdfDocument:

@@ -84,7 +84,7 @@ class Approvals:
             return None
         if self._approve is None:
             raise nobody(verdict)
-        shown = self._shown(judged)
+        shown = self._compute_proposed(judged)
         if rewritten:
             answer = Answer(True, lasting=rewritten.lasting)
         else:
@@ -101,7 +101,7 @@ class Approvals:
                 _require_shown(answer, shown or ())
         return Consent(answer, shown)
 
-    def _shown(self, judged: Judged) -> Sequence[Proposed] | None:
+    def _compute_proposed(self, judged: Judged) -> Sequence[Proposed] | None:
         """Compute the proposed changes. A failing call is not asked about, unless its error would reveal a secret."""
         if judged.command is not None or not judged.tool.repeatable:
             return None

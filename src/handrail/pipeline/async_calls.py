@@ -69,7 +69,7 @@ class AsyncCalls:
             await task  # raises what the call raised
         finally:
             task.cancel()
-            with _shielded():
+            with _shield():
                 await _wait_until_done(task)
 
     async def close(self) -> None:
@@ -103,7 +103,7 @@ class AsyncCalls:
             return await asyncio.shield(waited)
         except asyncio.CancelledError:
             running.stop()
-            with _shielded():
+            with _shield():
                 await _wait_until_done(waited)
             raise
         finally:
@@ -174,7 +174,7 @@ async def _wait_until_done(waited: asyncio.Future[Any]) -> None:
         waited.exception()  # retrieved, so that the loop does not warn; the task ends as cancelled
 
 
-def _shielded() -> AbstractContextManager[object]:
+def _shield() -> AbstractContextManager[object]:
     """Shield the wait from anyio, whose scopes cancel a task again and again."""
     if "anyio" not in sys.modules:
         return nullcontext()

@@ -84,7 +84,7 @@ class BeforeImages:
         known = len(self.missed)
         for name in names:
             place = os.path.realpath(name) if access.action == "write" else itself(name)
-            if not self._inside(place):
+            if not self._is_inside(place):
                 if not place.startswith("/dev/"):
                     doubt = doubt or _OUTSIDE
                 continue
@@ -126,9 +126,9 @@ class BeforeImages:
         for source in sources:
             named = access.into or not os.path.isdir(places[0])
             top = places[0] if named else os.path.join(places[0], os.path.basename(source))
-            for inner in _with_all_below(source) if self._inside(source) or not os.path.isdir(source) else []:
+            for inner in _with_all_below(source) if self._is_inside(source) or not os.path.isdir(source) else []:
                 self._add(os.path.normpath(os.path.join(top, os.path.relpath(inner, source))))
-            if os.path.isdir(source) and not self._inside(source):
+            if os.path.isdir(source) and not self._is_inside(source):
                 return _NOT_KNOWN
         return ""
 
@@ -142,7 +142,7 @@ class BeforeImages:
             elif not access.into and other.glob:
                 yield from self._matches(other.target)[0] or [named]  # a pattern that matches nothing is a name
 
-    def _inside(self, path: str) -> bool:
+    def _is_inside(self, path: str) -> bool:
         return any(path.startswith(root.rstrip("/") + "/") for root in self.roots)
 
     def _add(self, path: str) -> None:

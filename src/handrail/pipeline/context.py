@@ -171,7 +171,7 @@ class ToolContext:
             if self._rules.seen_first and not (unseen or self._tracker.knows(path.real)):
                 raise NotSeen(path=named) from None
             raise
-        moved = None if unseen else self._moved(path, stored.version, stored.raw)
+        moved = None if unseen else self._find_changes(path, stored.version, stored.raw)
         if moved is not None and (whole or self._rules.stale == "mtime"):
             raise ChangedSince(path=named, moved=moved)
         try:
@@ -182,7 +182,7 @@ class ToolContext:
             text = Document(b"", UTF8)  # overwritten knowingly: it was looked at, and nothing of it is kept
         return Loaded(stored, text, moved)
 
-    def _moved(self, path: WorkPath, now: Version, raw: bytes) -> str | None:
+    def _find_changes(self, path: WorkPath, now: Version, raw: bytes) -> str | None:
         """Return the lines that changed since the file was seen; None if there are none. Raises `NotSeen`."""
         seen = self._tracker.look(path.real, now)
         if seen is None:
@@ -196,21 +196,21 @@ class ToolContext:
 
     def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
         text = loaded.document if loaded else NEW
-        after, found = _spliced(text, splices), compute_hunks(text.text, splices)
+        after, found = _apply_splices(text, splices), compute_hunks(text.text, splices)
         if loaded and after == loaded.stored.raw:
             return Staged(False, found)
         raw = loaded.stored.raw if loaded else None
         self._proposed.append(Proposed(named, raw, after, found, apply_splices(text.text, splices), loaded is not None))
         if self._choice:
             splices = self._choice.of(named, text.text, splices)
-            after, found = _spliced(text, splices), compute_hunks(text.text, splices)
+            after, found = _apply_splices(text, splices), compute_hunks(text.text, splices)
             if after == raw:
                 return Staged(False, found)
         self._add(Change(self._paths[named], loaded.stored if loaded else None, after), found)
         return Staged(True, found)
 
     def remove(self, named: str, loaded: Loaded) -> Staged:
-        path, text = self._itself(named), loaded.document.text
+        path, text = self._resolve_link_itself(named), loaded.document.text
         found = compute_hunks(text, [Splice(0, len(text), "")] if text else [])
         self._proposed.append(Proposed(named, loaded.stored.raw, None, found))
         self._add(Change(path, loaded.stored, None), found)
@@ -219,10 +219,10 @@ class ToolContext:
     def move(
         self, named: str, target: str, loaded: Loaded, splices: Sequence[Splice], over: Loaded | None = None
     ) -> Staged:
-        path, source = self._paths[target], self._itself(named)
+        path, source = self._paths[target], self._resolve_link_itself(named)
         if path.real == source.real:
             raise SameFile(path=named, other=target)
-        after = _spliced(loaded.document, splices) if splices else loaded.stored.raw  # which may be binary
+        after = _apply_splices(loaded.document, splices) if splices else loaded.stored.raw  # which may be binary
         text = apply_splices(loaded.document.text, splices)
         # The preview has the new file in full: whoever is asked sees all that will stand there.
         whole = compute_hunks("", [Splice(0, 0, text)] if text else [])
@@ -233,7 +233,7 @@ class ToolContext:
 
     def read_subtree(self, named: str) -> Subtree:
         require_movable(self._workspace, self._paths[named])
-        path = self._itself(named)
+        path = self._resolve_link_itself(named)
         split = self._settings.hard_links != "refuse"
         return scan_subtree(self._workspace, path, self._settings.most_edit_bytes, split=split)
 
@@ -274,7 +274,7 @@ class ToolContext:
         self._changes.append(change)
         self._hunks.append(found)
 
-    def _itself(self, named: str) -> WorkPath:
+    def _resolve_link_itself(self, named: str) -> WorkPath:
         """Resolve a path to delete: a link itself, not its target."""
         path = self._paths[named]
         parent = self._workspace.resolve(os.path.dirname(named.rstrip("/")) or ".")
@@ -283,7 +283,7 @@ class ToolContext:
         return path
 
 
-def _spliced(text: Document, splices: Sequence[Splice]) -> bytes:
+def _apply_splices(text: Document, splices: Sequence[Splice]) -> bytes:
     if text.codec.unit == 1 and any("\0" in splice.new for splice in splices):
         raise CannotEncode(encoding="text", char="NUL", code="U+0000", line=1)  # the file would be binary afterwards
     return text.splice(splices)

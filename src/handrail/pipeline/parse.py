@@ -47,11 +47,11 @@ def _parse_arguments(
     args: type[Arguments], ours: Mapping[str, Any], unknown: Sequence[str], spec: Spec, entry: Entry
 ) -> Arguments:
     """The arguments as the tool takes them; raises `BadArguments` with all that is wrong, in the dialect's names."""
-    problems = [_unknown(name, list(spec.schema["properties"])) for name in unknown]
+    problems = [_report_unknown(name, list(spec.schema["properties"])) for name in unknown]
     for name in spec.schema.get("required", ()):  # a dialect may need what the tool itself could do without
         inner = entry.rename.get(name, name)
         if inner not in ours and not args.declared()[inner].is_required:
-            problems.append(f"{name}: {_missing(spec.schema, [name])}")
+            problems.append(f"{name}: {_report_missing(spec.schema, [name])}")
     try:
         parsed = args.parse(ours)
     except ValueError as error:
@@ -68,7 +68,7 @@ def _parse_arguments(
     return parsed
 
 
-def _unknown(name: str, known: list[str]) -> str:
+def _report_unknown(name: str, known: list[str]) -> str:
     import difflib  # slow to import, and only needed for mistakes
 
     near = difflib.get_close_matches(name, known, n=1)
@@ -83,21 +83,21 @@ def _place(parts: list[str]) -> str:
     return escape(parts[0]) + "".join(f"[{part}]" if part.isdigit() else f".{escape(part)}" for part in parts[1:])
 
 
-def _described(schema: Mapping[str, Any], place: list[str]) -> Mapping[str, Any]:
+def _find_schema(schema: Mapping[str, Any], place: list[str]) -> Mapping[str, Any]:
     """The part of a schema that speaks of one argument, also inside a list of objects."""
     for part in place:
         schema = schema.get("items", {}) if part.isdigit() else schema.get("properties", {}).get(part, {})
     return schema
 
 
-def _missing(schema: Mapping[str, Any], place: list[str]) -> str:
-    wanted = _described(schema, place)
+def _report_missing(schema: Mapping[str, Any], place: list[str]) -> str:
+    wanted = _find_schema(schema, place)
     return f"missing; give {wanted.get('description', 'a value')} ({wanted.get('type', 'any')})"
 
 
 def _problem(error: Any, schema: Mapping[str, Any], place: list[str]) -> str:
     if error["type"] == "missing":
-        return _missing(schema, place)
+        return _report_missing(schema, place)
     if error["type"] == "extra_forbidden":
         return "unknown argument"
     got = repr(error["input"])

@@ -38,7 +38,7 @@ class ResultRenderer:
         summary = f"{tool.id}.summary"
         if summary in templates.messages:  # a dialect that shows the content apart from the sentence about it
             data["content"] = replace_surrogates(text)
-            text = templates.fill(summary, outcome.facts, **_without(data, outcome.facts))
+            text = templates.fill(summary, outcome.facts, **_drop_facts(data, outcome.facts))
         text, left_out = truncate(replace_surrogates(text), self._settings.answer_chars)
         if left_out:
             notes.append(self._note(AnswerCut(count=left_out)))
@@ -88,7 +88,7 @@ def _result(
     return Result(call.tool, status, text, blocks, accesses=accesses, time_ms=taken, id=call.id, **rest)
 
 
-def _without(data: Mapping[str, object], facts: object) -> dict[str, object]:
+def _drop_facts(data: Mapping[str, object], facts: object) -> dict[str, object]:
     """The data whose names are not taken by a fact."""
     return {name: value for name, value in data.items() if not hasattr(facts, name)}
 

@@ -62,15 +62,15 @@ def _attempt(approved: Approved, services: Services, progress: Progress, lock_fi
             # Perhaps it saw half of the changes of another call.
             if held or (stamps(writes) == before and locks.free(writes)):
                 raise
-            raise _overtaken(approved) from None
+            raise _changed_meanwhile(approved) from None
         if not held and ran.staged.changes:
             held = stack.enter_context(locks.hold(writes))
         if not lock_first and (stamps(writes) != before or not (held or locks.free(writes))):
-            raise _overtaken(approved)
+            raise _changed_meanwhile(approved)
         return commit(ran, held, services, progress)
 
 
-def _overtaken(approved: Approved) -> ChangedSince:
+def _changed_meanwhile(approved: Approved) -> ChangedSince:
     return ChangedSince(path=approved.accesses[0].target, moment="commit")
 
 

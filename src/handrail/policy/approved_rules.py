@@ -56,12 +56,12 @@ def _add(lines: Sequence[str], path: str, place: str) -> None:
     today = dt.datetime.now(dt.UTC).date().isoformat()
     text = (
         text.rstrip().removesuffix("]")
-        + "".join(f"  {_written(line, rule.place)},  # {today}\n" for line, rule in new.items())
+        + "".join(f"  {_write_rule(line, rule.place)},  # {today}\n" for line, rule in new.items())
         + "]\n"
     )
     after = parse(text, path, "user").rules
     # What is not read back as the very rules that were meant must not be written.
-    if [_meant(rule) for rule in after] != [_meant(rule) for rule in (*before, *new.values())]:
+    if [_strip_source(rule) for rule in after] != [_strip_source(rule) for rule in (*before, *new.values())]:
         raise PolicyError(f"{path}: its format was changed, so no rule can be added; restore the list `rules = [`")
     beside = f"{path}.{os.getpid()}"
     with open(beside, "w", encoding="utf-8") as file:
@@ -71,10 +71,10 @@ def _add(lines: Sequence[str], path: str, place: str) -> None:
     os.replace(beside, path)
 
 
-def _written(line: str, place: str) -> str:
+def _write_rule(line: str, place: str) -> str:
     text = json.dumps(line, ensure_ascii=False)
     return f"{{ rule = {text}, in = {json.dumps(place, ensure_ascii=False)} }}" if place else text
 
 
-def _meant(rule: Rule) -> Rule:
+def _strip_source(rule: Rule) -> Rule:
     return replace(rule, source="", loosens=True)

@@ -32,7 +32,7 @@ class BuiltInPaths:
         self._compiled: dict[Action, tuple[list[Rule], PathSet]] = {}
         self._for_commands: PathSet | None = None
 
-    def _for(self, action: Action) -> tuple[list[Rule], PathSet]:
+    def _rules_for(self, action: Action) -> tuple[list[Rule], PathSet]:
         compiled = self._compiled.get(action)
         if compiled is None:
             rules = [rule for rule in built_in_rules() if action in rule.actions and rule.paths]
@@ -44,13 +44,13 @@ class BuiltInPaths:
 
     def find(self, action: Action, path: str) -> Rule | None:
         """The strictest built-in rule about a path."""
-        rules, paths = self._for(action)
+        rules, paths = self._rules_for(action)
         numbers = paths.find(path)
         return rules[numbers[0]] if numbers else None
 
     def all(self, action: Action, path: str) -> list[Rule]:
         """Every built-in rule about a path, the strictest first."""
-        rules, paths = self._for(action)
+        rules, paths = self._rules_for(action)
         return [rules[number] for number in paths.find(path)]
 
     def protects(self, path: str) -> bool:
@@ -64,4 +64,4 @@ class BuiltInPaths:
 
     def is_secret(self, path: str) -> bool:
         """Whether nobody may read this."""
-        return bool(self._for("read")[1].find(path))
+        return bool(self._rules_for("read")[1].find(path))

@@ -31,7 +31,11 @@ def find_ineffective_rules(files: Sequence[PolicyFile], root: str, home: str) ->
     built_in = BuiltInPaths([root], home)
     found: list[tuple[Rule, str]] = []
     for number, rule in enumerate(rules):
-        why = _empty(rule, root, home) or _uncounted(rule, locked) or _built_in(rule, built_in, root, home)
+        why = (
+            _explain_empty(rule, root, home)
+            or _explain_uncounted(rule, locked)
+            or _built_in(rule, built_in, root, home)
+        )
         for other, above in enumerate(rules):
             if why or other == number or _STRICT[above.tier] < _STRICT[rule.tier]:
                 continue
@@ -61,14 +65,14 @@ def covers(above: Rule, rule: Rule, root: str, home: str) -> bool:
     return above.host in ("", rule.host) and above.tool in ("", rule.tool)
 
 
-def _empty(rule: Rule, root: str, home: str) -> str:
+def _explain_empty(rule: Rule, root: str, home: str) -> str:
     if not rule.paths:
         return ""
     found = PathSet([rule.paths], [root], home, deep=rule.tier != "allow")
     return "" if any(found.find(path) for path in _samples(rule, root, home)) else "no path can match it"
 
 
-def _uncounted(rule: Rule, locked: bool) -> str:
+def _explain_uncounted(rule: Rule, locked: bool) -> str:
     if rule.tier == "allow" and locked and not rule.locked:
         return "the system file is locked: other files cannot allow more"
     if rule.tier == "allow" and not rule.loosens:
@@ -96,11 +100,11 @@ def _samples(rule: Rule, root: str, home: str) -> list[str]:
     found: list[str] = []
     for pattern in rule.paths:
         if not pattern.except_:
-            found += [path for text in _whole(pattern, root, home) for path in _filled(text)]
+            found += [path for text in _expand_pattern(pattern, root, home) for path in _fill_wildcards(text)]
     return found
 
 
-def _whole(pattern: PathPattern, root: str, home: str) -> list[str]:
+def _expand_pattern(pattern: PathPattern, root: str, home: str) -> list[str]:
     """The pattern from the top, its wildcards kept."""
     text = pattern.text
     if text.startswith("~/"):
@@ -110,7 +114,7 @@ def _whole(pattern: PathPattern, root: str, home: str) -> list[str]:
     return expand_braces(text + "**" if text.endswith("/") else text)[:_MOST]
 
 
-def _filled(text: str) -> list[str]:
+def _fill_wildcards(text: str) -> list[str]:
     found: list[str] = []
     for fill, depth in product(_FILLS, (0, 1, 2)):
         names: list[str] = []

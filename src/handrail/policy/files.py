@@ -202,7 +202,9 @@ class _Reader:
                 key = ("permissions", tier, number)
                 if not isinstance(line, str):
                     raise self.wrong(key, 'must be texts such as "Read(.env)"')
-                found.append(self._made(key, lambda line=line, tier=tier: from_line(line, tier, project=self._project)))
+                found.append(
+                    self._make_rule(key, lambda line=line, tier=tier: from_line(line, tier, project=self._project))
+                )
         return found
 
     @property
@@ -217,12 +219,12 @@ class _Reader:
 
     def _rule(self, key: Key, value: Any) -> Rule:
         if isinstance(value, str):
-            return self._made(key, lambda: from_line(value, project=self._project))
+            return self._make_rule(key, lambda: from_line(value, project=self._project))
         if isinstance(value, dict):
-            return self._made(key, lambda: from_table(value))
+            return self._make_rule(key, lambda: from_table(value))
         raise self.wrong(key, 'must be tables, [[rules]], or texts such as "deny Read(.env)"')
 
-    def _made(self, key: Key, make: Any) -> Rule:
+    def _make_rule(self, key: Key, make: Any) -> Rule:
         try:
             rule: Rule = make()
         except BadRule as error:

@@ -36,7 +36,7 @@ class IgnoreFiles:
         """The ignore file that names the path, or a directory above it; empty if none does."""
         directory, _, name = path.rpartition("/")
         chain, why = self._chains.get(directory) or self._chain(directory)
-        return why or (self._named(chain, path) if chain and name else "")
+        return why or (self._relative_name(chain, path) if chain and name else "")
 
     def _chain(self, directory: str) -> tuple[_Chain, str]:
         """The ignore files that hold in a directory, and the one that names the directory itself."""
@@ -55,14 +55,14 @@ class IgnoreFiles:
                 chain, why = chains[way]
                 continue
             if end:
-                why = why or self._named(chain, way)
+                why = why or self._relative_name(chain, way)
             if not why:
                 own = ((f"{way}/", name, IgnoreFile(lines)) for name, lines in _files(way))
                 chain = (*(entry for entry in own if entry[2]), *chain)
             chains[way] = chain, why
         return chain, why
 
-    def _named(self, chain: _Chain, path: str) -> str:
+    def _relative_name(self, chain: _Chain, path: str) -> str:
         for start, name, rules in chain:
             inner = path[len(start) :]
             as_file, as_directory = rules.is_ignored(inner), rules.is_ignored(inner + "/")

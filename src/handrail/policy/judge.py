@@ -132,7 +132,7 @@ class RulePolicy:
         self._commands = [rule for rule in built_in_rules() if rule.command]
         self._ignored = IgnoreFiles(self._roots)
         self._reach = ShellPatterns(self.readable)
-        self._removing = ShellPatterns(lambda path: self._refused(Access("delete", path, path)) is None)
+        self._removing = ShellPatterns(lambda path: self._find_refusal(Access("delete", path, path)) is None)
         self._writing = ShellPatterns(
             lambda path: not (self._deny.file("write", path) or self._ask.file("write", path))
         )
@@ -192,15 +192,15 @@ class RulePolicy:
         """Judge one access."""
         found = self._file(access) if access.action in FILE_ACTIONS else self._other(access)
         if found.decision != "deny" and (access.glob or access.below):
-            found = stricter(found, self._reached(access))
+            found = stricter(found, self._judge_reached(access))
         if self.mode == "deny-asks" and found.decision == "ask":
             return Verdict("deny", found.rule, f"{found.why}; this mode does not ask", found.source, found.allow)
         return found
 
     def _file(self, access: Access) -> Verdict:
-        refused = self._refused(access)
+        refused = self._find_refusal(access)
         if access.path != access.target and (other := self._as_named(access)):
-            both = [verdict for verdict in (refused, self._refused(other)) if verdict]
+            both = [verdict for verdict in (refused, self._find_refusal(other)) if verdict]
             refused = max(both, key=lambda verdict: STRICT[verdict.decision], default=None)
         what = self._place(access)
         if (
@@ -214,7 +214,7 @@ class RulePolicy:
         rule = self._allow.file(access.action, access.path or access.target)
         return describe_rule(rule, access) if rule else self._by_mode(what, access)
 
-    def _reached(self, access: Access) -> Verdict | None:
+    def _judge_reached(self, access: Access) -> Verdict | None:
         """Judge the files that a command reaches without naming them; None if that changes nothing."""
         if access.action == "read" and access.sees == "names":
             return None
@@ -227,13 +227,15 @@ class RulePolicy:
         for path in paths:
             real = os.path.realpath(path)
             for one in dict.fromkeys((path, real)) if access.glob else ():
-                worst = stricter(worst, self._file(replace(access, target=self._short(path), path=one, glob=False)))
+                worst = stricter(
+                    worst, self._file(replace(access, target=self._shorten_path(path), path=one, glob=False))
+                )
             if access.below and access.action == "read":
                 found = self._reach.below(real, hidden=access.sees == "contents")
                 whole = whole and found.whole
-                worst = stricter(worst, self._holds(access, self._short(found.path)) if found.path else None)
+                worst = stricter(worst, self._holds(access, self._shorten_path(found.path)) if found.path else None)
             elif access.below:
-                looked, verdict = self._changed_below(access, real)
+                looked, verdict = self._judge_below(access, real)
                 whole = whole and looked
                 worst = stricter(worst, verdict)
             if worst.decision == "deny":
@@ -243,7 +245,7 @@ class RulePolicy:
         why = f"{escape(access.target)} matches more than {self._reach.most} files: a secret may be among them"
         return Verdict("ask", "hidden files", why)
 
-    def _changed_below(self, access: Access, directory: str) -> tuple[bool, Verdict | None]:
+    def _judge_below(self, access: Access, directory: str) -> tuple[bool, Verdict | None]:
         """Return the strictest verdict on the contents of a deleted or changed directory, and whether all were judged.
 
         Deleting a directory deletes all its contents. Writing to one may leave most of it unchanged: it is asked about
@@ -256,8 +258,8 @@ class RulePolicy:
         for found in (self._removing if delete else self._writing).all_below(directory):
             if not found.whole:
                 return not delete, worst
-            one = Access(access.action, self._short(found.path), found.path)
-            verdict = self._refused(one) if delete else self._may_change(access, one)
+            one = Access(access.action, self._shorten_path(found.path), found.path)
+            verdict = self._find_refusal(one) if delete else self._may_change(access, one)
             if verdict and (worst is None or STRICT[verdict.decision] > STRICT[worst.decision]):
                 worst = verdict
             if worst and (worst.decision == "deny" or not delete):
@@ -284,7 +286,7 @@ class RulePolicy:
         why = f"`{escape(access.target)}` would be read with all that is in it, and {escape(inner)} may not be read"
         return Verdict("ask", "hidden files", why)
 
-    def _short(self, path: str) -> str:
+    def _shorten_path(self, path: str) -> str:
         root = next((root for root in self._roots if path.startswith(root.rstrip("/") + "/")), None)
         return os.path.relpath(path, root) if root else path
 
@@ -308,7 +310,7 @@ class RulePolicy:
         named = (pattern.place(self._home) for rule in rules for pattern in rule.paths)
         return [path for path in named if path and os.path.lexists(path)]
 
-    def _refused(self, access: Access) -> Verdict | None:
+    def _find_refusal(self, access: Access) -> Verdict | None:
         """Return verdicts that no allow rule and no mode can change: denies, built-in rules and asks."""
         action, path = access.action, access.path or access.target
         rule = self._deny.file(action, path)

@@ -78,7 +78,7 @@ class OwnFiles:
             places = [os.path.join(places[0], name) for name in _NAMES]
         settings = [os.path.realpath(path) for path in given]
         settings = [path for path in settings if not any(is_within(path, root) for root in real)]
-        spelled = dict.fromkeys(_spelled([*places, *settings, state, *given], environ))
+        spelled = dict.fromkeys(_list_spellings([*places, *settings, state, *given], environ))
         within = any(is_within(root, place) for root in real for place in places)
         return cls(tuple(places), tuple(settings), os.path.realpath(kept), tuple(spelled), within)
 
@@ -118,7 +118,7 @@ class OwnFiles:
         return None
 
     def _command(self, access: Access, hidden: Callable[[], bool]) -> Verdict | None:
-        said = _own_command(script_of(access))
+        said = _judge_own_command(script_of(access))
         if said and said.decision == "deny":
             return said
         text = _SEPARATORS.sub("/", access.target.replace(self.kept, ""))
@@ -127,7 +127,7 @@ class OwnFiles:
         return said
 
 
-def _spelled(paths: Sequence[str], environ: Mapping[str, str]) -> Iterator[str]:
+def _list_spellings(paths: Sequence[str], environ: Mapping[str, str]) -> Iterator[str]:
     """Each path, and the part of it below the home directory, which may be written in several ways."""
     homes = {os.path.expanduser("~"), environ.get("HOME") or "/", os.path.realpath(os.path.expanduser("~"))} - {"/"}
     for path in paths:
@@ -143,7 +143,7 @@ def _matches(pattern: str, place: str) -> bool:
     return len(parts) >= len(names) and all(map(fnmatch.fnmatchcase, names, parts))
 
 
-def _own_command(script: Script) -> Verdict | None:
+def _judge_own_command(script: Script) -> Verdict | None:
     """Judge a script that runs Handrail's own commands; a computed word may be any of them."""
     worst: Verdict | None = None
     for run in script.runs:

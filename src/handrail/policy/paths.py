@@ -127,7 +127,7 @@ class PathSet:
                     else:
                         entries.append(entry)
         self._always = always
-        self._top = self._made(frozenset(), tuple((entry, entry.glob.begin) for entry in entries))
+        self._top = self._make_below(frozenset(), tuple((entry, entry.glob.begin) for entry in entries))
         self._kept: dict[str, _Below] = {"": self._top}
         self._any = bool(entries or always)
 
@@ -157,11 +157,11 @@ class PathSet:
             way = f"{way}/{name}" if way or directory.startswith("/") else name
             covered = below.covered | self._hits(below, name) if self._deep and name else below.covered
             left = ((entry, entry.glob.enter(places, name)) for entry, places in below.open)
-            below = self._made(_NONE if way in self._anew else covered, tuple((e, p) for e, p in left if p))
+            below = self._make_below(_NONE if way in self._anew else covered, tuple((e, p) for e, p in left if p))
             kept[way] = below
         return below
 
-    def _made(self, covered: frozenset[int], open_: tuple[tuple[_Entry, Places], ...]) -> _Below:
+    def _make_below(self, covered: frozenset[int], open_: tuple[tuple[_Entry, Places], ...]) -> _Below:
         key = tuple((entry.number, entry.order, places) for entry, places in open_)
         if key not in self._quick:
             lasts = [last.pattern for _, last in self._always]
@@ -191,11 +191,11 @@ def globs_to_hide(patterns: Sequence[PathPattern], root: str | None) -> list[str
     spared = [pattern.text for pattern in patterns if pattern.except_]
     for pattern in patterns:
         if not pattern.except_:
-            found += _hiding(pattern, root, spared)
+            found += _globs_to_hide(pattern, root, spared)
     return found
 
 
-def _hiding(pattern: PathPattern, root: str | None, spared: Sequence[str]) -> list[str]:
+def _globs_to_hide(pattern: PathPattern, root: str | None, spared: Sequence[str]) -> list[str]:
     text = pattern.text.rstrip("/")
     if any("/" in spare or _MAGIC.search(spare) for spare in spared):
         return []
@@ -205,7 +205,9 @@ def _hiding(pattern: PathPattern, root: str | None, spared: Sequence[str]) -> li
         if not accessed:
             return names
         prefix = text.removesuffix("*")
-        return [] if _MAGIC.search(prefix) else _but(prefix, [spare.removeprefix(prefix) for spare in accessed])
+        return (
+            [] if _MAGIC.search(prefix) else _globs_except(prefix, [spare.removeprefix(prefix) for spare in accessed])
+        )
     if spared or root is None:
         return []
     if text.startswith("/"):
@@ -216,7 +218,7 @@ def _hiding(pattern: PathPattern, root: str | None, spared: Sequence[str]) -> li
     return [f"/{one}" for one in expand_braces(text.removeprefix("./"))]
 
 
-def _but(prefix: str, words: Sequence[str]) -> list[str]:
+def _globs_except(prefix: str, words: Sequence[str]) -> list[str]:
     """Return globs for all names that start with ``prefix`` and do not continue like one of the words."""
     found: list[str] = []
     if not "".join(words).isalnum():  # a sign would mean something else inside of brackets

@@ -270,7 +270,7 @@ def failing_example(rule: Rule, root: str, home: str) -> tuple[str, str] | None:
     for key, wanted in (("match", True), ("not_match", False)):
         for example in getattr(rule, key):
             spoken = (
-                found.find(_at(example, root, home)) != []
+                found.find(_resolve_example(example, root, home)) != []
                 if found
                 else rule.speaks_of_command(parse_command(example), rule.place)
             )
@@ -279,7 +279,7 @@ def failing_example(rule: Rule, root: str, home: str) -> tuple[str, str] | None:
     return None
 
 
-def _at(example: str, root: str, home: str) -> str:
+def _resolve_example(example: str, root: str, home: str) -> str:
     if example.startswith("~/"):
         return f"{home}/{example[2:]}"
     return example if example.startswith("/") else f"{root.rstrip('/')}/{example.removeprefix('./')}"

@@ -41,33 +41,33 @@ class PythonSearch:
         self._names = names
         self._budget = budget
         self.receipt = receipt
-        self._expression = _compiled(query)
+        self._expression = _compile_pattern(query)
         self._literal = query.pattern.encode("utf-8", "replace") if query.literal and not query.ignore_case else b""
 
     def everywhere(self, mode: Mode) -> Iterator[FileMatches]:
         """The files below the directory in the order of their paths; it stops when time is up."""
         walk = self._tree.walk(self._budget)
-        for _, path in self._ordered(walk, False):
-            if found := self._opened(path, mode):
+        for _, path in self._order_files(walk, False):
+            if found := self._search_file(path, mode):
                 yield found
-            if self._over():
+            if self._is_over():
                 return
 
     def newest(self, mode: Mode) -> Iterator[FileMatches]:
         """The newest files first."""
         walk = self._tree.walk(Budget(self._budget.left / 2))
-        files = sorted(self._ordered(walk, True), key=lambda file: (-file[0], path_order(file[1])))
+        files = sorted(self._order_files(walk, True), key=lambda file: (-file[0], path_order(file[1])))
         for _, path in files:
-            if found := self._opened(path, mode):
+            if found := self._search_file(path, mode):
                 yield found
-            if self._over():
+            if self._is_over():
                 return
 
-    def _over(self) -> bool:
+    def _is_over(self) -> bool:
         self.receipt.stopped = self.receipt.stopped or self._budget.spent(0)
         return bool(self.receipt.stopped)
 
-    def _ordered(self, walk: Walk, timed: bool) -> Iterator[tuple[int, str]]:
+    def _order_files(self, walk: Walk, timed: bool) -> Iterator[tuple[int, str]]:
         """The files that are asked for, by path: those of a directory between the directories in it."""
         look = self._tree.look(hidden=self._query.hidden, ignored=self._query.ignored, skip=self._query.skip)
         waiting: list[tuple[str, deque[tuple[int, str]]]] = []
@@ -94,7 +94,7 @@ class PythonSearch:
                 setattr(self.receipt, name, getattr(self.receipt, name) + getattr(walk.receipt, name))
             self.receipt.stopped = self.receipt.stopped or walk.receipt.stopped
 
-    def _opened(self, path: str, mode: Mode) -> FileMatches | None:
+    def _search_file(self, path: str, mode: Mode) -> FileMatches | None:
         inner = path if self._tree.path.inner == "." else f"{self._tree.path.inner}/{path}"
         try:
             fd = system_calls.open_beneath(self._tree.workspace.beneath(self._tree.path), inner, _READ)
@@ -124,7 +124,7 @@ class PythonSearch:
         self.receipt.searched += 1
         try:
             for text in self._texts(fd, codec):
-                if state.take(text) or self._over():
+                if state.take(text) or self._is_over():
                     break
         except _Binary:
             self.receipt.binary += 1
@@ -136,7 +136,7 @@ class PythonSearch:
 
     def _texts(self, fd: int, codec: Codec | None) -> Iterator[str]:
         """The text of a file, in blocks of whole lines, or (to be searched across lines) as a whole."""
-        block = _filled(fd)
+        block = _read_block(fd)
         if codec is None:
             codec = detect_bom(block)
             codec = codec if codec and codec.unit < 4 else None
@@ -206,7 +206,7 @@ class _Lines:
             if self._mode == "content" and self._count + len(matches) >= self._query.need:
                 break
         if self._mode == "content" and (matches or self._query.before or self._query.after):
-            self._put(body, matches)
+            self._add_lines(body, matches)
         else:
             self._number += body.count("\n") + 1
         self._count += len(matches)
@@ -237,7 +237,7 @@ class _Lines:
     def _left(self) -> float:
         return max(self._budget.left, 0.001)
 
-    def _put(self, body: str, matches: dict[int, int]) -> None:
+    def _add_lines(self, body: str, matches: dict[int, int]) -> None:
         """Put down the lines that match, and those around them."""
         before, after = self._query.before, self._query.after
         lines = body.split("\n")
@@ -299,7 +299,7 @@ class _Across(_Lines):
         if self._mode == "content":
             self._count = len(matched)
             if matched:
-                self._put(body, {starts[line]: column for line, column in matched.items()})
+                self._add_lines(body, {starts[line]: column for line, column in matched.items()})
         return True
 
 
@@ -319,7 +319,7 @@ def _raw(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _filled(fd: int) -> bytes:
+def _read_block(fd: int) -> bytes:
     """The first block, as much as there is of it."""
     parts, length = [], 0
     while length < _BLOCK and (part := os.read(fd, _BLOCK - length)):
@@ -333,7 +333,7 @@ def path_order(path: str) -> list[bytes]:
     return [os.fsencode(name) for name in path.split("/")]
 
 
-def _compiled(query: Query) -> regex.Pattern[str]:
+def _compile_pattern(query: Query) -> regex.Pattern[str]:
     checked = query.regex()
     flags = regex.V1 | regex.MULTILINE | (regex.IGNORECASE if query.ignore_case else 0)
     flags |= regex.DOTALL if query.multiline else 0

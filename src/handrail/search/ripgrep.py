@@ -98,7 +98,12 @@ class _VisibilityFilter:
 
     def shows(self, path: str, hidden: bool) -> bool:
         """Whether the file is shown; ``hidden``: ripgrep has left out hidden files itself."""
-        if not hidden and not self._query.hidden and os.path.basename(path).startswith(".") and not self._called(path):
+        if (
+            not hidden
+            and not self._query.hidden
+            and os.path.basename(path).startswith(".")
+            and not self._is_unignored(path)
+        ):
             return False
         readable = self._tree.sight.readable
         if readable is None:
@@ -110,7 +115,7 @@ class _VisibilityFilter:
             self._allowed[directory] = all(readable(self._tree.real(inner)) for inner in above)
         return self._allowed[directory] and readable(self._tree.real(path))
 
-    def _called(self, path: str) -> bool:
+    def _is_unignored(self, path: str) -> bool:
         """Whether a line of an ignore file says that this hidden file is not to be ignored."""
         if self._query.ignored:
             return False

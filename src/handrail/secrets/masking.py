@@ -72,7 +72,7 @@ class Mask:
             return "[too deep]"
         if isinstance(value, Mapping):
             return {
-                str(key): self.whole(item) if _telling(str(key)) else self.value(item, depth + 1)
+                str(key): self.whole(item) if _names_secret(str(key)) else self.value(item, depth + 1)
                 for key, item in value.items()
             }
         if isinstance(value, list | tuple):
@@ -116,7 +116,7 @@ class Mask:
                 end = at + len(word)
                 found = _VALUE.match(text, end)
                 group = found.lastindex if found else None
-                if found and group and (group <= 2 or _bare(text, at, group, found[group])):
+                if found and group and (group <= 2 or _is_unquoted_secret(text, at, group, found[group])):
                     spans.append(found.span(group))
                 at = lower.find(word, end)
         unmasked = (span for span in spans if not text.startswith("[masked:", span[0]))
@@ -132,11 +132,11 @@ class Mask:
 
 
 @lru_cache(1024)
-def _telling(name: str) -> bool:
+def _names_secret(name: str) -> bool:
     return _NAME.search(_CAMEL.sub("_", name).replace("-", "_").lower()) is not None
 
 
-def _bare(text: str, at: int, group: int, value: str) -> bool:
+def _is_unquoted_secret(text: str, at: int, group: int, value: str) -> bool:
     """Whether a value without quotes is one: of a variable in capitals, of an option, or plainly no name of code."""
     start = at
     while start > 0 and (text[start - 1].isalnum() or text[start - 1] in "_-"):

@@ -79,7 +79,7 @@ class Redaction:
         if not self._patterns or depth > DEEPEST:
             return value
         if isinstance(value, str):
-            return _PLACEHOLDER.sub(self._meant, value) if "⟦secret:" in value else value
+            return _PLACEHOLDER.sub(self._restore_match, value) if "⟦secret:" in value else value
         if isinstance(value, Mapping):
             return {self._key_of(key, self.restore): self.restore(item, depth + 1) for key, item in value.items()}
         return [self.restore(item, depth + 1) for item in value] if isinstance(value, list | tuple) else value
@@ -87,7 +87,7 @@ class Redaction:
     def _key_of(self, key: Any, change: Callable[[Any], Any]) -> Any:
         return change(key) if isinstance(key, str) else key
 
-    def _meant(self, found: re.Match[str]) -> str:
+    def _restore_match(self, found: re.Match[str]) -> str:
         with self._lock:
             return self._tags.get(found[1], found[0])
 

@@ -102,7 +102,7 @@ class _Checked:
         return ConfigError(f"{escape(self._path)}: {escape(key)}: {what}")
 
     def config(self, table: Mapping[str, Any]) -> tuple[Settings, tuple[Root, ...], AgentSettings]:
-        self._known("", table, ["settings", "roots", "agent"])
+        self._check_keys("", table, ["settings", "roots", "agent"])
         roots = table.get("roots", [])
         if not isinstance(roots, list) or not all(isinstance(root, dict) for root in roots):
             raise self.wrong("roots", "must be tables, [[roots]] with path and writable")
@@ -110,7 +110,7 @@ class _Checked:
         settings, agent = self._fields("settings", table, Settings), self._fields("agent", table, AgentSettings)
         return Settings(**settings), found, AgentSettings(**agent)
 
-    def _known(self, above: str, table: Mapping[str, Any], known: list[str]) -> None:
+    def _check_keys(self, above: str, table: Mapping[str, Any], known: list[str]) -> None:
         for key in table:
             if key not in known:
                 near = difflib.get_close_matches(key, known, n=1)
@@ -122,9 +122,9 @@ class _Checked:
         table = above.get(name, {})
         if not isinstance(table, dict):
             raise self.wrong(name, f"must be a table, [{name}], not {_kind(table)}")
-        self._known(f"{name}.", table, [known.name for known in fields(wanted)])
+        self._check_keys(f"{name}.", table, [known.name for known in fields(wanted)])
         hints = get_type_hints(wanted)
-        return {key: self._value(f"{name}.{key}", value, _wanted(hints[key])) for key, value in table.items()}
+        return {key: self._value(f"{name}.{key}", value, _strip_none(hints[key])) for key, value in table.items()}
 
     def _value(self, key: str, value: Any, wanted: Any) -> Any:
         if wanted is bool:
@@ -135,7 +135,7 @@ class _Checked:
         elif get_origin(wanted) is tuple:
             if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
                 raise self.wrong(key, f"must be a list of non-empty strings, not {_kind(value)}")
-            return tuple(self._listed(key, item) for item in value)
+            return tuple(self._read_choice(key, item) for item in value)
         elif wanted is str:
             if not isinstance(value, str) or not value:
                 raise self.wrong(key, f"must be a non-empty string, not {_kind(value)}")
@@ -161,7 +161,7 @@ class _Checked:
             raise self.wrong(key, f"Python has no encoding {_kind(value)}; such as cp1252, gbk or shift_jis") from None
         return value
 
-    def _listed(self, key: str, value: str) -> str:
+    def _read_choice(self, key: str, value: str) -> str:
         if key == "settings.redact_files":
             return self._path_of(key, value)
         if key == "settings.redact_patterns":
@@ -172,7 +172,7 @@ class _Checked:
         return value
 
     def _root(self, key: str, table: Mapping[str, Any]) -> Root:
-        self._known(f"{key}.", table, ["path", "writable"])
+        self._check_keys(f"{key}.", table, ["path", "writable"])
         path, writable = table.get("path"), table.get("writable", False)
         if not isinstance(path, str) or not path:
             raise self.wrong(f"{key}.path", "must be the path of a directory")
@@ -185,7 +185,7 @@ class _Checked:
         return path
 
 
-def _wanted(hint: Any) -> Any:
+def _strip_none(hint: Any) -> Any:
     """The type of a field that may also be left out."""
     rest = [one for one in get_args(hint) if one is not NoneType]
     return rest[0] if NoneType in get_args(hint) and len(rest) == 1 else hint

@@ -59,12 +59,12 @@ class _Reader:
         self._at += 1
         many = self._peek()[1] == "["
         self._at += many
-        table = self._inside(self._name(), many)
+        table = self._table_key(self._name(), many)
         self._at += 1 + many
         self.lines.setdefault(table, line)
         return table
 
-    def _inside(self, name: Key, many: bool) -> Key:
+    def _table_key(self, name: Key, many: bool) -> Key:
         """The way to a table, with the number of the last one wherever there is a list of tables."""
         way: Key = ()
         for part in name[:-1]:
@@ -82,7 +82,7 @@ class _Reader:
         while self._peek()[0] in ("bare", "text") or self._peek()[1] == ".":
             kind, word, _ = self._next()
             if word != ".":
-                parts.append(_meaning(word) if kind == "text" else word)
+                parts.append(_read_key(word) if kind == "text" else word)
         return tuple(parts)
 
     def _pair(self, table: Key) -> None:
@@ -126,7 +126,7 @@ class _Reader:
         self._at += 1
 
 
-def _meaning(text: str) -> str:
+def _read_key(text: str) -> str:
     try:
         return str(tomllib.loads(f"x = {text}")["x"])
     except tomllib.TOMLDecodeError:

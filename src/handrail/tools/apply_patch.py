@@ -113,7 +113,7 @@ def _add(op: FileOp, ctx: Context[Limits], *, overwrite: bool) -> FileChange:
     content = "".join(line + "\n" for line in op.content)
     if op.final_newline is False:
         content = content.removesuffix("\n")
-    over = _over(op.path, overwrite, ctx)
+    over = _load_existing(op.path, overwrite, ctx)
     if over is None:
         return FileChange("add", op.path, hunks=ctx.stage(op.path, None, [Splice(0, 0, content)]).hunks)
     text = over.document.text
@@ -121,7 +121,7 @@ def _add(op: FileOp, ctx: Context[Limits], *, overwrite: bool) -> FileChange:
     return FileChange("update", op.path, hunks=ctx.stage(op.path, over, [change] if change else []).hunks)
 
 
-def _over(path: str, allowed: bool, ctx: Context[Limits]) -> Loaded | None:
+def _load_existing(path: str, allowed: bool, ctx: Context[Limits]) -> Loaded | None:
     """The file that is in the way of a new one; raises unless it may be replaced."""
     if not ctx.exists(path):
         return None
@@ -141,9 +141,9 @@ def _delete(op: FileOp, ctx: Context[Limits]) -> FileChange:
 
 def _update(op: FileOp, ctx: Context[Limits], *, overwrite: bool) -> FileChange:
     loaded = ctx.load(op.path, whole=not op.hunks, unseen=not ctx.limits.needs_reading)
-    made = _placed(op, loaded)
+    made = _place_hunks(op, loaded)
     if op.move_to is not None:
-        over = _over(op.move_to, overwrite, ctx)
+        over = _load_existing(op.move_to, overwrite, ctx)
         staged = ctx.move(op.path, op.move_to, loaded, made.splices, over)
         return FileChange("move", op.move_to, op.path, staged.hunks, made.level, note_changes(op.path, loaded))
     staged = ctx.stage(op.path, loaded, made.splices)
@@ -152,7 +152,7 @@ def _update(op: FileOp, ctx: Context[Limits], *, overwrite: bool) -> FileChange:
     return FileChange("update", op.path, None, staged.hunks, made.level, note_changes(op.path, loaded))
 
 
-def _placed(op: FileOp, loaded: Loaded) -> Placed:
+def _place_hunks(op: FileOp, loaded: Loaded) -> Placed:
     if not op.hunks:
         return Placed([], "exact")
     try:

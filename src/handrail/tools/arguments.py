@@ -268,7 +268,7 @@ def _model(args: type[Arguments]) -> Any:
 
 
 def _field(name: str, one: Argument) -> Any:
-    schema = _annotated(one.type, one.marks, name)
+    schema = _add_constraints(one.type, one.marks, name)
     if one.is_required:
         return schema
     return {
@@ -279,7 +279,7 @@ def _field(name: str, one: Argument) -> Any:
     }
 
 
-def _annotated(kind: Any, marks: Sequence[Any], name: str) -> Any:
+def _add_constraints(kind: Any, marks: Sequence[Any], name: str) -> Any:
     schema = _type(kind, name)
     for mark in marks:
         if isinstance(mark, Field):
@@ -298,7 +298,7 @@ def _annotated(kind: Any, marks: Sequence[Any], name: str) -> Any:
 def _type(kind: Any, name: str) -> Any:
     inner, marks = _split(kind)
     if marks:
-        return _annotated(inner, marks, name)
+        return _add_constraints(inner, marks, name)
     if kind in _SIMPLE:
         return {"type": _SIMPLE[kind][0]}
     if isinstance(kind, type) and issubclass(kind, Arguments):

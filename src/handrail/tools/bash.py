@@ -51,7 +51,7 @@ _MOST_CHARS = 190_000
 """Of output that could not be kept so much of the beginning and the end is shown."""
 
 
-def _joined(command: object) -> object:
+def _join_words(command: object) -> object:
     """A command that is given as a list of words: what a shell is to run, or the words, quoted."""
     if not isinstance(command, list | tuple) or not all(isinstance(word, str) for word in command):
         return command
@@ -72,7 +72,7 @@ def _not_empty(command: str) -> str:
 
 class Args(Arguments):
     command: Annotated[
-        str, BeforeValidator(_joined), AfterValidator(_not_empty), Field(description="The command to run")
+        str, BeforeValidator(_join_words), AfterValidator(_not_empty), Field(description="The command to run")
     ]
     workdir: Annotated[str, Field(min_length=1, description="The directory to run in")] = "."
     timeout: Annotated[float | None, Field(gt=0, description="Seconds")] = None
@@ -199,7 +199,9 @@ def accesses(args: Args) -> list[Access]:
         for one in found.commands
     ]
     files = [
-        Access(file.action, _placed(args.workdir, file.path), "", True, file.glob, file.below, file.into, file.sees)
+        Access(
+            file.action, _relative_path(args.workdir, file.path), "", True, file.glob, file.below, file.into, file.sees
+        )
         for file in found.files
     ]
     scripts = {one.text: one.script for one in found.commands}
@@ -224,7 +226,7 @@ def _place(args: Args) -> str:
     return "" if posixpath.normpath(args.workdir) == "." else args.workdir
 
 
-def _placed(workdir: str, path: str) -> str:
+def _relative_path(workdir: str, path: str) -> str:
     """A path of the command, seen from the workspace; one below a home stays as it is."""
     if path.startswith("~"):
         return path

@@ -135,12 +135,12 @@ def _data(state: JobState) -> JobData:
 def render(outcome: Outcome[Facts], templates: Templates) -> str:
     facts = outcome.facts
     if isinstance(facts, OutputFacts):
-        return templates.fill(f"bash_output.{outcome.kind}", facts, **_ending(facts))
-    rows = [templates.fill("bash_output.job", job, **_ending(job)) for job in facts.jobs]
+        return templates.fill(f"bash_output.{outcome.kind}", facts, **_describe_ending(facts))
+    rows = [templates.fill("bash_output.job", job, **_describe_ending(job)) for job in facts.jobs]
     return templates.fill(f"bash_output.{outcome.kind}", facts, rows="\n".join(rows))
 
 
-def _ending(state: JobState) -> dict[str, object]:
+def _describe_ending(state: JobState) -> dict[str, object]:
     """How the job ended. The exit code becomes text, because a 0 would count as absent in a template."""
     code = state.exit_code
     return {"ended": not state.running, "exit_code": None if code is None else str(code)}

@@ -160,7 +160,7 @@ def _replace(book: Notebook, index: int, args: Args, escaped: bool) -> _Change:
         raise BadNotebook(cell=_name(book, index))
     now = args.cell_type or was
     facts = Facts(args.notebook_path, _name(book, index), now, index, was=was if was != now else None)
-    if now == was and args.new_source == _joined(cell.get("source")):
+    if now == was and args.new_source == _join_source(cell.get("source")):
         return _Change(facts, [])
     new: dict[str, Any] = {
         "cell_type": now,
@@ -197,7 +197,7 @@ def _source(text: str, as_string: bool) -> str | list[str]:
     return text if as_string else lines.split(text)
 
 
-def _joined(source: object) -> str | None:
+def _join_source(source: object) -> str | None:
     if isinstance(source, list) and all(isinstance(line, str) for line in source):
         return "".join(source)
     return source if isinstance(source, str) else None

@@ -227,14 +227,14 @@ class _Hunt:
         """The places that are meant; raises if they are not those that were announced."""
         args, places = self._args, self.places
         if args.only is not None:
-            places = self._picked(args.only)
+            places = self._pick_ids(args.only)
         if args.expected is not None and len(places) != args.expected:
             receipt, files = self.receipt, len({place.path for place in places})
             facts = {**receipt.facts(), "searched": receipt.searched}
             raise OtherCount(found=len(places), files=files, expected=args.expected, **facts)
         return places
 
-    def _picked(self, ids: Sequence[str]) -> list[Place]:
+    def _pick_ids(self, ids: Sequence[str]) -> list[Place]:
         known: dict[str, list[Place]] = {}
         for place in self.places:
             known.setdefault(place.key[:_SHORT], []).append(place)
@@ -262,13 +262,13 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
         return []
     if args.expected is None and args.only is None:
         raise NotCounted()
-    hunt = _looked(args, ctx)
+    hunt = _search_files(args, ctx)
     paths = {place.path: hunt.real[place.path] for place in hunt.chosen()}
     args.__dict__["_sought"] = _Sought(paths, hunt.receipt)
     return [Access("write", path) for path in paths]
 
 
-def _looked(args: Args, ctx: Context[Limits]) -> _Hunt:
+def _search_files(args: Args, ctx: Context[Limits]) -> _Hunt:
     """A search through all files that are asked for."""
     limits: Limits = ctx.limits
     hunt, tree = _Hunt(args, limits), ctx.tree(args.path)
@@ -319,7 +319,7 @@ def _files(args: Args, tree: SearchTree, hunt: _Hunt) -> Iterator[str]:
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     if args.dry_run:
-        hunt = _looked(args, ctx)
+        hunt = _search_files(args, ctx)
         return _outcome("found", args, hunt, hunt.chosen(), ctx.limits)
     assert args._sought is not None, "seek comes first"
     paths, receipt = args._sought
@@ -335,7 +335,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     hunt.receipt = receipt
     chosen = hunt.chosen()
     rows = {
-        path: _staged(ctx, path, loaded[path], [place.found for place in places])
+        path: _stage_file(ctx, path, loaded[path], [place.found for place in places])
         for path, places in groupby(chosen, key=lambda place: place.path)
     }
     outcome = _outcome("done" if any(rows.values()) else "same", args, hunt, chosen, ctx.limits)
@@ -344,7 +344,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     return outcome.with_facts(replace(outcome.facts, rows=rows))
 
 
-def _staged(ctx: Context[Limits], path: str, loaded: Loaded, found: Sequence[Occurrence]) -> list[tuple[int, str]]:
+def _stage_file(ctx: Context[Limits], path: str, loaded: Loaded, found: Sequence[Occurrence]) -> list[tuple[int, str]]:
     """The new lines of one file."""
     text = loaded.document.text
     splices = [splice for one in found if (splice := minimize(text, one.start, one.end, one.new))]

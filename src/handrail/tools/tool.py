@@ -249,7 +249,7 @@ class Tool(Generic[A, L, F]):
             return tuple(self.accesses(args))
         return tuple(
             Access(action, getattr(args, name))
-            for name, action in _named(type(args))
+            for name, action in _list_resources(type(args))
             if getattr(args, name) is not None
         )
 
@@ -261,7 +261,7 @@ AnyTool = Tool[Any, Any, Any]
 """A tool whose types are not known: one of a table of tools."""
 
 
-def _named(args: type[Arguments]) -> list[tuple[str, Action]]:
+def _list_resources(args: type[Arguments]) -> list[tuple[str, Action]]:
     """The arguments that name a resource, and what is done to it."""
     return [
         (name, mark.action) for name, one in args.declared().items() for mark in one.marks if isinstance(mark, Names)

@@ -14,13 +14,13 @@ from handrail.tools.tool import Arguments, Context, Hints, L, Outcome, Reads, Te
 _ALL_LINES = 1 << 40
 
 
-def _ordered(found: list[int]) -> list[int]:
+def _check_order(found: list[int]) -> list[int]:
     if found[0] < 1 or 0 < found[1] < found[0]:
         raise ValueError("the first line is 1, and the last line must not be before the first")
     return found
 
 
-Range = Annotated[list[int], Field(min_length=2, max_length=2), AfterValidator(_ordered)]
+Range = Annotated[list[int], Field(min_length=2, max_length=2), AfterValidator(_check_order)]
 """First and last line; a last line of 0 or less is the end of the file."""
 
 

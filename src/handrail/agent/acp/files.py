@@ -53,16 +53,16 @@ class Editor:
         if not self.reads:
             return None
         try:
-            answer = self._asked(self._client.read_text_file(session_id=self._session_id, path=path), path)
+            answer = self._ask_editor(self._client.read_text_file(session_id=self._session_id, path=path), path)
         except (RequestError, ConnectionError):
             return None
         return answer.content
 
     def write(self, path: str, text: str) -> None:
         """Let the client put this text into its buffer and on the disk."""
-        self._asked(self._client.write_text_file(session_id=self._session_id, path=path, content=text), path)
+        self._ask_editor(self._client.write_text_file(session_id=self._session_id, path=path, content=text), path)
 
-    def _asked(self, question: Coroutine[Any, Any, Found], path: str) -> Found:
+    def _ask_editor(self, question: Coroutine[Any, Any, Found], path: str) -> Found:
         if threading.get_ident() == self._thread:  # to wait here would stop the loop that is to answer
             question.close()
             raise RuntimeError("a blocking call was made in the event loop of the editor connection: use AsyncSession")
@@ -88,7 +88,7 @@ class EditorWorkspace(Workspace):
         if getattr(self._here, "changing", False):  # the file itself is wanted, with its mode and attributes
             return fd
         try:
-            unsaved = self._unsaved(path, fd)
+            unsaved = self._find_unsaved(path, fd)
         except BaseException:
             os.close(fd)
             raise
@@ -111,11 +111,11 @@ class EditorWorkspace(Workspace):
                     self._here.changing = False
             self._tell(path, directory, name, {before} if before is not None else {None} if create else set())
 
-    def _unsaved(self, path: WorkPath, fd: int) -> tuple[str, bytes] | None:
+    def _find_unsaved(self, path: WorkPath, fd: int) -> tuple[str, bytes] | None:
         """The text of a buffer that differs from the file, and the bytes that the file would have with it."""
         asked = self._editor.reads and not path.root.alias  # what is kept for the model is nothing that editors open
         raw = read_all(fd, _MOST_BYTES) if asked else None
-        text = self._editor.text(_named(path)) if raw is not None else None
+        text = self._editor.text(_editor_path(path)) if raw is not None else None
         if raw is None or text is None:
             return None
         try:
@@ -136,14 +136,14 @@ class EditorWorkspace(Workspace):
     def _save(self, path: WorkPath) -> str | None:
         """Let the editor save its buffer; return its text then, None if it is not known."""
         with open(super().open_file(path), "rb", buffering=0) as file:
-            unsaved = self._unsaved(path, file.fileno())
+            unsaved = self._find_unsaved(path, file.fileno())
         if unsaved is None:
-            return self._editor.text(_named(path))
+            return self._editor.text(_editor_path(path))
         why = "it has unsaved changes in the editor, which Handrail cannot save"
         if not self._editor.writes:
             raise Busy(path=path.named, why=why)
         try:
-            self._editor.write(_named(path), unsaved[0])
+            self._editor.write(_editor_path(path), unsaved[0])
         except (RequestError, ConnectionError) as error:
             raise Busy(path=path.named, why=f"{why} ({error})") from None
         return unsaved[0]
@@ -156,16 +156,16 @@ class EditorWorkspace(Workspace):
         if not self._editor.writes or not self._editor.reads:
             return
         with contextlib.suppress(OSError, UnicodeDecodeError, RequestError, ConnectionError, Busy):
-            raw, changed = _whole(directory, name)
+            raw, changed = _read_whole(directory, name)
             # Text that the editor might write in other bytes than these is left for it to read from the disk.
             if raw is None or raw.startswith(b"\xef\xbb\xbf") or b"\r" in raw or b"\0" in raw:
                 return
             text = raw.decode("utf-8")
-            now = self._editor.text(_named(path))
+            now = self._editor.text(_editor_path(path))
             if now not in expected and (now is None or _lines(now) != text):
                 return
-            self._editor.write(_named(path), text)
-            if _whole(directory, name)[0] == raw:  # saved once more, but not changed: its time stays
+            self._editor.write(_editor_path(path), text)
+            if _read_whole(directory, name)[0] == raw:  # saved once more, but not changed: its time stays
                 times = (changed.st_atime_ns, changed.st_mtime_ns)
                 os.utime(name, ns=times, dir_fd=directory, follow_symlinks=False)
 
@@ -187,12 +187,12 @@ class EditorSession(Session):
         return EditorWorkspace(roots, self._editor, self.settings.legacy_encoding)
 
 
-def _named(path: WorkPath) -> str:
+def _editor_path(path: WorkPath) -> str:
     """The absolute path as the editor knows it: below the root that it named, which may be a link."""
     return os.path.normpath(os.path.join(path.root.path, path.inner))
 
 
-def _whole(directory: int, name: str) -> tuple[bytes | None, os.stat_result]:
+def _read_whole(directory: int, name: str) -> tuple[bytes | None, os.stat_result]:
     fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
     try:
         return read_all(fd, _MOST_BYTES), os.fstat(fd)

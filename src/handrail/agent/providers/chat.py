@@ -61,7 +61,7 @@ def _collect_reply(stream: Any, request: Request, name: str) -> Reply:
                 part[0] = part[0] or call.id or ""
                 if call.function:
                     part[1] = part[1] or call.function.name or ""
-                    part[2] += _written(call.function.arguments)
+                    part[2] += _write_arguments(call.function.arguments)
     if not ended:
         raise cut_off_error(name)
     calls = with_unique_ids([ToolCall(*part) for _, part in sorted(parts.items())], request.turns)
@@ -74,7 +74,7 @@ def _usage(counted: Any) -> Usage:
     return Usage(count(counted.prompt_tokens), count(counted.completion_tokens), cached)
 
 
-def _written(arguments: Any) -> str:
+def _write_arguments(arguments: Any) -> str:
     """Arguments are a text that holds JSON; some servers send the object itself."""
     return arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
 

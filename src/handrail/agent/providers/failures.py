@@ -30,11 +30,11 @@ def from_status(status: int, message: str, headers: Mapping[str, str], model: st
         fix = "make it shorter, or set --window to the context window of the model"
         return ModelError(f"the conversation is too long for {model}: {said}; {fix}", "too_long")
     if status < 400:  # it had begun to answer
-        return ModelError(f"{where} closed the connection: {said}", "server", retry=True, after=_after(headers))
+        return ModelError(f"{where} closed the connection: {said}", "server", retry=True, after=_retry_after(headers))
     if status == 429:
-        return ModelError(f"{where} is rate-limiting (429): {said}", "rate", retry=True, after=_after(headers))
+        return ModelError(f"{where} is rate-limiting (429): {said}", "rate", retry=True, after=_retry_after(headers))
     if status >= 500 or status in (408, 409):
-        return ModelError(f"{where} failed ({status}): {said}", "server", retry=True, after=_after(headers))
+        return ModelError(f"{where} failed ({status}): {said}", "server", retry=True, after=_retry_after(headers))
     return ModelError(f"{where} rejected the request ({status}): {said}", "refused")
 
 
@@ -71,7 +71,7 @@ def without_keys(text: str, environ: Mapping[str, str]) -> str:
     return _LOGIN.sub("***@", text)
 
 
-def _after(headers: Mapping[str, str]) -> float | None:
+def _retry_after(headers: Mapping[str, str]) -> float | None:
     try:
         seconds = float(headers.get("retry-after", ""))
     except ValueError:

@@ -74,11 +74,11 @@ def net_diff(session: Session) -> str:
             first.update((one.path, one.before) for one in reversed(reader.files(row.seq)))
         files = {digest for digest in first.values() if digest not in (ABSENT, DIRECTORY) and LINK not in digest}
         kept = reader.images(list(files))
-    parts = [_one(path, digest, kept, session) for path, digest in sorted(first.items())]
+    parts = [_diff_file(path, digest, kept, session) for path, digest in sorted(first.items())]
     return "".join(parts)
 
 
-def _one(path: str, digest: str, kept: dict[str, bytes], session: Session) -> str:
+def _diff_file(path: str, digest: str, kept: dict[str, bytes], session: Session) -> str:
     from handrail.journal.rows import DIRECTORY
     from handrail.text.diff import compute_hunks, format_unified
     from handrail.text.document import Splice

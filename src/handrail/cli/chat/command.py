@@ -33,14 +33,14 @@ def parser() -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     if options.list:
-        return _listed()
+        return _list_conversations()
     plan = make_plan(options)
     from handrail.cli.chat.repl import chat
 
     return chat(plan)
 
 
-def _listed() -> int:
+def _list_conversations() -> int:
     import time
 
     from handrail.agent.store import Store

@@ -76,11 +76,11 @@ class Files:
     def __call__(self) -> list[str]:
         session = self._session()
         if session and time.monotonic() - self._when > _FRESH:
-            self._found, self._when = list(_walked(session)), time.monotonic()
+            self._found, self._when = list(_walk_files(session)), time.monotonic()
         return self._found
 
 
-def _walked(session: Session) -> Iterator[str]:
+def _walk_files(session: Session) -> Iterator[str]:
     from handrail.errors import ToolError
     from handrail.pipeline.search_view import make_sight
     from handrail.search.receipt import Budget

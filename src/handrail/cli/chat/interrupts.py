@@ -54,13 +54,13 @@ class Interrupts:
         self._before: Any = None
 
     def __enter__(self) -> Interrupts:
-        self._before = signal.signal(signal.SIGINT, self._pressed)
+        self._before = signal.signal(signal.SIGINT, self._handle_interrupt)
         return self
 
     def __exit__(self, *_: object) -> None:
         signal.signal(signal.SIGINT, self._before)
 
-    def _pressed(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature is fixed
+    def _handle_interrupt(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature is fixed
         now = time.monotonic()
         again, self._last = now - self._last < _TWICE, now
         self._stop()

@@ -64,7 +64,7 @@ class LiveScreen:
         console.print(what, soft_wrap=not fitted)
         text = written.getvalue()
         with self._lock:
-            self._write(self._erased() + text + ("" if text.endswith("\n") else "\n"))
+            self._write(self._erase_lines() + text + ("" if text.endswith("\n") else "\n"))
 
     def _markdown(self, block: str) -> None:
         from rich.markdown import Markdown
@@ -102,14 +102,14 @@ class LiveScreen:
             elif isinstance(event, CallStarted):
                 self._calls[event.call.id] = about(event.call), time.monotonic()
             elif isinstance(event, CallFinished):
-                self._ended(event)
+                self._show_finished(event)
             else:
                 if isinstance(event, Retrying):
                     self._flush()
                 for text in event_lines(event):
                     self.say(text, "yellow")
 
-    def _ended(self, event: CallFinished) -> None:
+    def _show_finished(self, event: CallFinished) -> None:
         from rich.text import Text
 
         self._calls.pop(event.call.id, None)
@@ -134,7 +134,7 @@ class LiveScreen:
         self._status, self._tail = status, tail
         over = threading.Event()
         ticker = threading.Thread(target=self._tick, args=(over,), daemon=True, name="handrail-screen")
-        with self._quiet():
+        with self._stop_echo():
             self._drawing = True
             ticker.start()
             try:
@@ -147,16 +147,16 @@ class LiveScreen:
                     self._calls.clear()
                     self._asked_at = None
                     self._flush()
-                    self._write(self._erased())
+                    self._write(self._erase_lines())
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         with self._lock:
             self._flush()
-            self._write(self._erased())
+            self._write(self._erase_lines())
             self._held = True
         try:
-            with self._echoing():
+            with self._restore_echo():
                 yield
         finally:
             with self._lock:
@@ -193,7 +193,7 @@ class LiveScreen:
         up = f"\x1b[{self._rows - 1}A" if self._rows > 1 else ""
         return f"\r{up}" if self._rows else ""
 
-    def _erased(self) -> str:
+    def _erase_lines(self) -> str:
         text = self._home() + "\x1b[J" if self._rows else ""
         self._rows = 0
         return text
@@ -206,7 +206,7 @@ class LiveScreen:
     # What is typed meanwhile is kept for the next prompt, and not shown in the middle of this.
 
     @contextlib.contextmanager
-    def _quiet(self) -> Iterator[None]:
+    def _stop_echo(self) -> Iterator[None]:
         self._modes = modes = _own_modes()
         _set(modes, echo=False)
         try:
@@ -216,7 +216,7 @@ class LiveScreen:
             _set(modes, echo=True)
 
     @contextlib.contextmanager
-    def _echoing(self) -> Iterator[None]:
+    def _restore_echo(self) -> Iterator[None]:
         _set(self._modes, echo=True)
         try:
             yield

@@ -124,7 +124,7 @@ class Work:
                 self.conversation = store.new(self.plan.workspace, self.plan.model, self.plan.dialect)
             history = History(system_prompt(session), self._turns, self.conversation)
             limits = Limits(steps=self.plan.steps, tokens=self.plan.tokens)
-            self._agent = Agent(session, model, history, self._seen, limits)
+            self._agent = Agent(session, model, history, self._count_event, limits)
             self.meter.used = history.tokens
         return self._agent
 
@@ -151,7 +151,7 @@ class Work:
 
         return Watched(open_model(name, os.environ, api, window), self.screen.waiting)
 
-    def _seen(self, event: Event) -> None:
+    def _count_event(self, event: Event) -> None:
         self.meter.notice(event)
         if isinstance(event, CallStarted) and self._is_command(event.call.name):
             self._commands.add(event.call.id)
@@ -178,10 +178,10 @@ class Work:
         """Return the last output lines of running commands."""
         if not self._session or not self._commands:
             return []
-        return [line for log in _running(self._session) for line in _last_lines(log)]
+        return [line for log in _list_running(self._session) for line in _last_lines(log)]
 
 
-def _running(session: Session) -> list[str]:
+def _list_running(session: Session) -> list[str]:
     """The logs of the commands that run."""
     from handrail.errors import ToolError
 

@@ -97,17 +97,17 @@ def make_plan(options: argparse.Namespace, environ: Mapping[str, str] = os.envir
             require_directory(option, place)
     workspace = os.path.realpath(options.workspace)
     state = state_directory(config.settings.state)
-    kept = _resumed(options, workspace, Store(state))
+    kept = _resume(options, workspace, Store(state))
     asked = options.model or (kept[1] if kept else "") or environ.get("HANDRAIL_MODEL") or config.agent.model
     if not asked:
         from handrail.settings.config_file import config_path as where
 
         raise UsageError(_NO_MODEL.format(place=escape(config.path or where(environ))))
-    plan = _modelled(asked, options, config, environ, workspace, state, kept[2] if kept else "")
+    plan = _choose_model(asked, options, config, environ, workspace, state, kept[2] if kept else "")
     return replace(plan, conversation=kept[0], turns=kept[3]) if kept else plan
 
 
-def _modelled(
+def _choose_model(
     model: str,
     options: argparse.Namespace,
     config: Config,
@@ -169,7 +169,7 @@ def _require_dialect(name: str) -> None:
         open_dialect(name)  # one of another package; or it says that there is none
 
 
-def _resumed(
+def _resume(
     options: argparse.Namespace, workspace: str, store: Store
 ) -> tuple[Conversation, str, str, list[Turn]] | None:
     """Load the conversation to resume, with its model, dialect and turns."""

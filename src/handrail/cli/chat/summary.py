@@ -25,10 +25,10 @@ def about(call: ToolCall) -> str:
     try:
         values = json.loads(call.arguments)
     except (ValueError, RecursionError):
-        return f"{escape(call.name)} {_short(call.arguments)}"
+        return f"{escape(call.name)} {_shorten(call.arguments)}"
     values = list(values.values()) if isinstance(values, dict) else []
     first = next((value for value in values if isinstance(value, str) and value), "")
-    return f"{escape(call.name)} {_short(first)}".rstrip()
+    return f"{escape(call.name)} {_shorten(first)}".rstrip()
 
 
 def outcome(event: CallFinished) -> str:
@@ -37,7 +37,7 @@ def outcome(event: CallFinished) -> str:
     raw = len(event.text.encode("utf-8", "replace"))
     text = f"{lines} line{'' if lines == 1 else 's'}, {size(raw)} · {event.seconds:.2f} s"
     if event.status in ("error", "denied"):
-        text += f" · {_short(next(iter(event.text.strip().splitlines()), ''), 160)}"
+        text += f" · {_shorten(next(iter(event.text.strip().splitlines()), ''), 160)}"
     return text
 
 
@@ -48,7 +48,7 @@ def size(count: int) -> str:
     return f"{count} B"
 
 
-def _short(text: str, most: int = _MOST) -> str:
+def _shorten(text: str, most: int = _MOST) -> str:
     """A text on one line, with nothing in it that a terminal would obey."""
     line = escape(" ".join(text[: most * 4].split()))
     return line if len(line) <= most else line[: most - 1] + "…"

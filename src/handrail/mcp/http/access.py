@@ -49,7 +49,7 @@ class AccessCheck:
         if scope["type"] != "http":
             return
         headers = Headers(scope=scope)
-        refused = self._refused(headers)
+        refused = self._refuse(headers)
         if refused is None:
             principal = self._principals.find(headers.get("authorization", ""))
             if principal is None:
@@ -63,7 +63,7 @@ class AccessCheck:
                 scope = {**scope, "user": AuthenticatedUser(token), PRINCIPAL: principal, "path": PATH}
         await (refused or self._bounded)(scope, receive, send)
 
-    def _refused(self, headers: Headers) -> Response | None:
+    def _refuse(self, headers: Headers) -> Response | None:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return _response(421, "this Host is not allowed")

@@ -146,7 +146,7 @@ class Call:
         """In the worker thread."""
         try:
             with self.service.sessions.use(self.thread) as session:
-                made = self._called(session)
+                made = self._run_call(session)
         except CannotOpen as error:
             made = mcp.failed_result(str(error), "no_session")
         except elicitation.InputRequired as asked:
@@ -158,7 +158,7 @@ class Call:
             made = mcp.failed_result("the call was cancelled while waiting for approval", "cancelled")
         return replace_half_characters(made)
 
-    def _called(self, session: Session) -> dict[str, Any]:
+    def _run_call(self, session: Session) -> dict[str, Any]:
         self.session = session
         result = session.call(self.params.name, mcp.ours(self.params.arguments), cancel=self.cancel)
         return mcp.call_result(result, self.service.structured)

@@ -129,7 +129,7 @@ async def _serve(asked: HttpOptions, sock: socket.socket, wrapped: Callable[[ASG
 
         @contextlib.contextmanager
         def capture_signals(self) -> Iterator[None]:
-            with _handling(self.handle_exit):
+            with _handle_signals(self.handle_exit):
                 yield
 
     config = uvicorn.Config(
@@ -243,7 +243,7 @@ def _hosts(asked: HttpOptions, port: int) -> list[str]:
 
 
 @contextlib.contextmanager
-def _handling(handler: Callable[[int, Any], None]) -> Iterator[None]:
+def _handle_signals(handler: Callable[[int, Any], None]) -> Iterator[None]:
     """Handle SIGTERM and SIGINT by a clean shutdown, if called in the main thread."""
     try:
         old = {one: signal.signal(one, handler) for one in (signal.SIGTERM, signal.SIGINT)}

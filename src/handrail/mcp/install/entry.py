@@ -111,7 +111,7 @@ class ServerEntry:
             start = text if base is None else base  # an older entry of ours is replaced
             keys, entry = self._layout(start)
             self._require_ours(start, keys)
-            splices = self._put(start, keys, entry)
+            splices = self._set_entry(start, keys, entry)
             new = _apply(start, splices)
             if new == text:
                 return Report(f"{self.client.name} is already configured: {escape(self.path)}\n")
@@ -153,7 +153,7 @@ class ServerEntry:
             records.forget(config.real)
         return Report(said)
 
-    def _put(self, text: str, keys: list[str], entry: dict[str, Any]) -> list[Splice]:
+    def _set_entry(self, text: str, keys: list[str], entry: dict[str, Any]) -> list[Splice]:
         return toml_file.put(text, keys, entry) if self._is_toml else json_file.put(text, keys, entry)
 
     def _take(self, text: str, keys: list[str], made: int) -> list[Splice]:
@@ -167,7 +167,7 @@ class ServerEntry:
 
     def _require_ours(self, text: str, keys: list[str]) -> None:
         """An entry of this name that starts something else is not ours to replace."""
-        there = _at(self._data(text), keys)
+        there = _value_at(self._data(text), keys)
         if there is not None and not _is_ours(there):
             raise Broken(f"it has a server named {NAME} that starts something else; rename or remove that one first")
 
@@ -177,7 +177,7 @@ class ServerEntry:
             new = self._data(after)
         except Broken:
             new = {}
-        if _at(new, keys) != entry or _without(new, keys) != _without(self._data(before), keys):
+        if _value_at(new, keys) != entry or _remove_keys(new, keys) != _remove_keys(self._data(before), keys):
             raise Broken(f"{'.'.join(keys)} cannot be changed without changing other entries; edit the file yourself")
 
 
@@ -187,24 +187,24 @@ def _apply(text: str, splices: Sequence[Splice]) -> str:
     return text
 
 
-def _at(data: Any, keys: Sequence[str]) -> Any:
+def _value_at(data: Any, keys: Sequence[str]) -> Any:
     for key in keys:
         data = data.get(key) if isinstance(data, dict) else None
     return data
 
 
-def _without(data: Any, keys: Sequence[str]) -> Any:
+def _remove_keys(data: Any, keys: Sequence[str]) -> Any:
     """The data without the value at these keys, and without objects that are empty then."""
     if not isinstance(data, dict) or not keys:
         return data
     left = {key: one for key, one in data.items() if key != keys[0]}
-    inner = _without(data.get(keys[0]), keys[1:]) if len(keys) > 1 else None
+    inner = _remove_keys(data.get(keys[0]), keys[1:]) if len(keys) > 1 else None
     return left if inner in (None, {}) else left | {keys[0]: inner}
 
 
 def _levels_made(data: Any, keys: Sequence[str]) -> int:
     """How many of the objects around the entry have to be created."""
-    return sum(1 for count in range(1, len(keys)) if _at(data, keys[:count]) is None)
+    return sum(1 for count in range(1, len(keys)) if _value_at(data, keys[:count]) is None)
 
 
 def _is_ours(entry: Any) -> bool:

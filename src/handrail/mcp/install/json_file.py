@@ -47,7 +47,7 @@ def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> list[Splice
     root = parse(text)
     style = _Style.of(text, root)
     if root is None:
-        whole = _nested(keys, value)
+        whole = _nest(keys, value)
         at = len(text) if text.startswith("\ufeff") else 0
         return [Splice(at, at, style.dumped(whole, "") + style.newline)]
     there = find(root, keys)
@@ -62,7 +62,7 @@ def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> list[Splice
             raise Broken(f"{'.'.join(keys[:depth])} is not an object")
         inner = find(node, [key])
         if inner is None:
-            return _added(text, node, style, key, _nested(keys[depth + 1 :], value))
+            return _add_member(text, node, style, key, _nest(keys[depth + 1 :], value))
         node = inner
     raise AssertionError("unreachable")
 
@@ -74,14 +74,14 @@ def take(text: str, keys: Sequence[str], empty_too: int) -> list[Splice]:
         return []
     while empty_too and len(keys) > 1:
         around = find(root, keys[:-1])
-        if around is None or len(around.inside) > 1 or "/" in _between(text, around):
+        if around is None or len(around.inside) > 1 or "/" in _strip_members(text, around):
             break
         keys, empty_too = keys[:-1], empty_too - 1
     holder, there = find(root, keys[:-1]), find(root, keys)
-    return _removed(text, holder, there) if holder and there else []
+    return _remove_member(text, holder, there) if holder and there else []
 
 
-def _between(text: str, node: Item) -> str:
+def _strip_members(text: str, node: Item) -> str:
     """The text of an object without its members."""
     left, at = "", node.at + 1
     for member in node.inside:
@@ -90,7 +90,7 @@ def _between(text: str, node: Item) -> str:
     return left + text[at : node.end - 1]
 
 
-def _nested(keys: Sequence[str], value: Mapping[str, Any]) -> Mapping[str, Any]:
+def _nest(keys: Sequence[str], value: Mapping[str, Any]) -> Mapping[str, Any]:
     for key in reversed(keys):
         value = {key: value}
     return value
@@ -124,7 +124,7 @@ class _Style:
         return made.replace("\n", self.newline + indent)
 
 
-def _added(text: str, holder: Item, style: _Style, key: str, value: Mapping[str, Any]) -> list[Splice]:
+def _add_member(text: str, holder: Item, style: _Style, key: str, value: Mapping[str, Any]) -> list[Splice]:
     name = json.dumps(key, ensure_ascii=False) + ": "
     if not holder.inside:
         outer = style.indent_at(text, holder.at)
@@ -152,7 +152,7 @@ def _added(text: str, holder: Item, style: _Style, key: str, value: Mapping[str,
     return [*comma, Splice(at, at, made)]
 
 
-def _removed(text: str, holder: Item, there: Item) -> list[Splice]:
+def _remove_member(text: str, holder: Item, there: Item) -> list[Splice]:
     number = holder.inside.index(there)
     before = text[: there.start]
     start = len(before.rstrip(" \t"))

@@ -30,7 +30,9 @@ def parse(text: str) -> dict[str, Any]:
 def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> list[Splice]:
     """Return splices that set ``value`` at ``keys``; none if it is already there."""
     newline = "\r\n" if "\r\n" in text else "\n"
-    table = newline.join([f"[{'.'.join(keys)}]", *(f"{key} = {_written(one)}" for key, one in value.items())]) + newline
+    table = (
+        newline.join([f"[{'.'.join(keys)}]", *(f"{key} = {_write_value(one)}" for key, one in value.items())]) + newline
+    )
     there = _lookup(parse(text), keys)
     if there == value:
         return []
@@ -86,9 +88,9 @@ def _span(text: str, keys: Sequence[str]) -> tuple[int, int]:
     return first.start(), last
 
 
-def _written(value: Any) -> str:
+def _write_value(value: Any) -> str:
     if isinstance(value, list):
-        return "[" + ", ".join(map(_written, value)) + "]"
+        return "[" + ", ".join(map(_write_value, value)) + "]"
     if isinstance(value, bool):
         return "true" if value else "false"
     # A basic string of TOML takes the escapes of JSON, but for a delete character, which it wants escaped too.

@@ -79,8 +79,8 @@ class CallService:
         """
         if not self._channel.woken():
             self._refuse_questions()
-            self._calls.wait(self._listening)
-            while self._early.is_alive() and self._listening():
+            self._calls.wait(self._is_listening)
+            while self._early.is_alive() and self._is_listening():
                 self._early.join(0.1)
         deadline = time.monotonic() + _GRACE
         self._calls.cancel_all(self._channel.heard())
@@ -90,7 +90,7 @@ class CallService:
         self._sessions.close()
         return ended and not self._early.is_alive()
 
-    def _listening(self) -> bool:
+    def _is_listening(self) -> bool:
         return self._channel.heard() and not self._channel.woken()
 
     def _refuse_questions(self) -> None:
@@ -120,11 +120,11 @@ class CallService:
     def _result(self, call: RunningCall) -> dict[str, Any]:
         try:
             with self._sessions.use(call.thread) as session:
-                return self._called(session, call)
+                return self._run_call(session, call)
         except CannotOpen as error:
             return mcp.failed_result(str(error), "no_session")
 
-    def _called(self, session: Session, call: RunningCall) -> dict[str, Any]:
+    def _run_call(self, session: Session, call: RunningCall) -> dict[str, Any]:
         from handrail.approval.elicitation import ForgedToken, InputRequired, Withdrawn
 
         self._current.call, self._current.session = call, session

@@ -151,7 +151,7 @@ def changed(book: Notebook, index: int, new: Mapping[str, Any], drop: frozenset[
         if member.key not in drop:
             kept = True
             if member.key in new:
-                found.append(minimize(text, member.at, member.end, _respelled(text, member, new[member.key], layout)))
+                found.append(minimize(text, member.at, member.end, _respell(text, member, new[member.key], layout)))
         elif kept:
             found.append(Splice(members[number - 1].end, member.end, ""))
         else:
@@ -166,7 +166,7 @@ def changed(book: Notebook, index: int, new: Mapping[str, Any], drop: frozenset[
     return sorted((splice for splice in found if splice), key=lambda splice: splice.start)
 
 
-def _respelled(text: str, member: Item, value: Any, layout: Layout) -> str:
+def _respell(text: str, member: Item, value: Any, layout: Layout) -> str:
     """A new value in place of an old one: lines that stay keep their spelling, a list on one line stays there."""
     spelled: dict[str, str] = {}
     if isinstance(member.value, list) and member.value:
@@ -196,13 +196,13 @@ def inserted(book: Notebook, index: int, cell: Mapping[str, Any], escaped: bool)
     if keys != sorted(keys):
         cell = {key: cell[key] for key in [*keys, *cell] if key in cell}
     body = render(dict(cell), layout, layout.outer)
-    gap = _between(text, array, near, layout)
+    gap = _separator_text(text, array, near, layout)
     if index == 0:
         return [Splice(cells[0].start, cells[0].start, body + gap)]
     return [Splice(cells[near].end, cells[near].end, gap + body)]
 
 
-def _between(text: str, array: Item, near: int, layout: Layout) -> str:
+def _separator_text(text: str, array: Item, near: int, layout: Layout) -> str:
     """What stands between two cells."""
     cells = array.inside
     if len(cells) > 1:

@@ -106,12 +106,12 @@ class _CellReader:
         if not isinstance(value, dict):
             return Cell(index, name, "broken", replace_surrogates(json.dumps(value, ensure_ascii=False)))
         kind = value.get("cell_type")
-        source = _joined(value.get("source", value.get("input")))
+        source = _join_lines(value.get("source", value.get("input")))
         if not isinstance(kind, str) or not kind or source is None:
             return Cell(index, name, "broken", replace_surrogates(json.dumps(value, ensure_ascii=False, indent=1)))
         run = value.get("execution_count", value.get("prompt_number"))
         given = value.get("outputs")
-        merged = list(_merged(given)) if isinstance(given, list) else []
+        merged = list(_merge_streams(given)) if isinstance(given, list) else []
         outputs = tuple(self.output(one) for one in merged[: self.limits.outputs])
         more = len(merged) - len(outputs)
         return Cell(index, name, kind, replace_surrogates(source), run if type(run) is int else None, outputs, more)
@@ -120,26 +120,28 @@ class _CellReader:
         kind = value.get("output_type") if isinstance(value, dict) else None
         if kind == "stream":
             name = value.get("name", value.get("stream"))
-            return self._cut("stderr" if name == "stderr" else "stdout", _last_drawn(_joined(value.get("text")) or ""))
+            return self._cut(
+                "stderr" if name == "stderr" else "stdout", _last_drawn(_join_lines(value.get("text")) or "")
+            )
         if kind in ("error", "pyerr"):
             return self._cut("error", _failure(value))
         if kind in ("execute_result", "pyout", "display_data", "update_display_data"):
             data = value.get("data")
             if not isinstance(data, dict):
                 data = {new: value[old] for old, new in _OLD_NAMES.items() if old in value}
-            return self._shown("result" if kind in ("execute_result", "pyout") else "display", data)
+            return self._render_output("result" if kind in ("execute_result", "pyout") else "display", data)
         return self._cut("unknown", json.dumps(value, ensure_ascii=False))
 
-    def _shown(self, kind: str, data: Mapping[str, Any]) -> Output:
+    def _render_output(self, kind: str, data: Mapping[str, Any]) -> Output:
         """One output in all the forms it has: the plainest text of it, the pictures, and a word on the others."""
         best = next((mime for mime in _TEXTS if mime in data), None)
         parts: list[str] = []
         if best:
-            text = _joined(data[best])
+            text = _join_lines(data[best])
             parts.append(json.dumps(data[best], ensure_ascii=False) if text is None else text)
         pictures: list[Image] = []
         for mime, value in data.items():
-            text = _joined(value)
+            text = _join_lines(value)
             if mime in _PICTURES:
                 parts.append(self._picture(mime, text or "", pictures))
             elif mime not in _TEXTS:
@@ -237,19 +239,19 @@ def _language(book: Mapping[str, Any], cells: list[Any]) -> str:
     return old if isinstance(old, str) else ""
 
 
-def _joined(value: Any) -> str | None:
+def _join_lines(value: Any) -> str | None:
     """A text that may be written as a list of lines."""
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         return "".join(value)
     return value if isinstance(value, str) else None
 
 
-def _merged(outputs: list[Any]) -> Iterator[Any]:
+def _merge_streams(outputs: list[Any]) -> Iterator[Any]:
     """The outputs, with what was printed in several pieces put together again."""
     stream: str | None = None
     pieces: list[str] = []
     for output in outputs:
-        text = _joined(output.get("text")) if isinstance(output, dict) else None
+        text = _join_lines(output.get("text")) if isinstance(output, dict) else None
         name = None
         if text is not None and output.get("output_type") == "stream":
             name = "stderr" if output.get("name", output.get("stream")) == "stderr" else "stdout"

@@ -29,11 +29,13 @@ def seek(found: Effects, where: str, place: str = "") -> list[Access]:
         doubt = _unproven(run, found, where, writes) if run.looks else ""
         if doubt:
             out.append(Access("run", run.text, tier="ordinary", why=doubt, doubt=doubt, place=place))
-        out.extend(replace(access, target=_shown(access.target, where, place)) for access in _lost(run, where))
+        out.extend(
+            replace(access, target=_display_path(access.target, where, place)) for access in _list_lost_work(run, where)
+        )
     return list(dict.fromkeys(out))
 
 
-def _shown(path: str, where: str, place: str) -> str:
+def _display_path(path: str, where: str, place: str) -> str:
     """A path as it is seen from the workspace."""
     return os.path.normpath(os.path.join(place, os.path.relpath(path, where)))
 
@@ -62,7 +64,7 @@ def _unproven(run: GitRun, found: Effects, where: str, writes: bool) -> str:
     return f"the repository makes git run a program: {known.fires}" if known.fires else ""
 
 
-def _lost(run: GitRun, where: str) -> Iterator[Access]:
+def _list_lost_work(run: GitRun, where: str) -> Iterator[Access]:
     """Files with uncommitted work that the command may overwrite or delete: it is judged as doing so."""
     base = scrub_environment()
     if run.loss is None:
@@ -86,10 +88,10 @@ def _lost(run: GitRun, where: str) -> Iterator[Access]:
         elif loss.action == "write" and can_be_kept(paths, MOST_SAVED_FILES, MOST_SAVED_BYTES):
             yield from (Access("write", path, "", True) for path in paths)
         else:
-            yield from _deleted(paths, place)
+            yield from _declare_deleted(paths, place)
 
 
-def _deleted(paths: Sequence[str], place: str) -> Iterator[Access]:
+def _declare_deleted(paths: Sequence[str], place: str) -> Iterator[Access]:
     if len(paths) > MOST_SAVED_FILES:
         yield Access("delete", place, "", True, below=True)
         return

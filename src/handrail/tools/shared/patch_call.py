@@ -30,7 +30,10 @@ def found(command: str) -> PatchCall | None:
 def accesses(call: PatchCall, workdir: str) -> list[Access]:
     """What the patch touches, and the directory that its paths start from."""
     base = _base(call, workdir)
-    inside = [Access(access.action, _below(base, access.target)) for access in apply_patch.accesses(_handed(call))]
+    inside = [
+        Access(access.action, _join_below(base, access.target))
+        for access in apply_patch.accesses(_patch_arguments(call))
+    ]
     return [Access("read", base), *inside] if base else inside
 
 
@@ -40,17 +43,17 @@ def run(
     """Apply the patch; its paths start from the directory of the command."""
     base = _base(call, workdir)
     if not base:
-        return apply_patch.apply_patch(_handed(call), ctx, add_overwrites=add_overwrites)
+        return apply_patch.apply_patch(_patch_arguments(call), ctx, add_overwrites=add_overwrites)
     _require_directory(base, ctx)
-    outcome = apply_patch.apply_patch(_handed(call), _Below(base, ctx), add_overwrites=add_overwrites)
+    outcome = apply_patch.apply_patch(_patch_arguments(call), _Below(base, ctx), add_overwrites=add_overwrites)
     moved = [
-        replace(one, path=_below(base, one.path), source=_below(base, one.source) if one.source else None)
+        replace(one, path=_join_below(base, one.path), source=_join_below(base, one.source) if one.source else None)
         for one in outcome.facts.done
     ]
     return replace(outcome, data=apply_patch.Data(files=[apply_patch.file_data(one) for one in moved]))
 
 
-def _handed(call: PatchCall) -> apply_patch.Args:
+def _patch_arguments(call: PatchCall) -> apply_patch.Args:
     return apply_patch.Args(patch=call.patch)
 
 
@@ -60,7 +63,7 @@ def _base(call: PatchCall, workdir: str) -> str:
     return "" if base == "." else base
 
 
-def _below(base: str, named: str) -> str:
+def _join_below(base: str, named: str) -> str:
     return posixpath.normpath(posixpath.join(base, named))
 
 
@@ -114,22 +117,22 @@ class _Below:
         self._ctx.follow_output(log)
 
     def real(self, named: str) -> str:
-        return self._ctx.real(self._long(named))
+        return self._ctx.real(self._full_path(named))
 
     def where(self, named: str) -> str:
-        return self._ctx.where(self._long(named))
+        return self._ctx.where(self._full_path(named))
 
     def watch(self) -> Callable[[], list[str]]:
         return self._ctx.watch()
 
-    def _long(self, named: str) -> str:
-        return _below(self._base, named)
+    def _full_path(self, named: str) -> str:
+        return _join_below(self._base, named)
 
     def open(self, named: str) -> TextFile:
-        return self._ctx.open(self._long(named))
+        return self._ctx.open(self._full_path(named))
 
     def tree(self, named: str) -> SearchTree:
-        return self._ctx.tree(self._long(named))
+        return self._ctx.tree(self._full_path(named))
 
     def saw(self, file: TextFile, first: int = 0, last: int = 0) -> None:
         self._ctx.saw(file, first, last)
@@ -138,24 +141,24 @@ class _Below:
         return self._ctx.moved(file)
 
     def exists(self, named: str) -> bool:
-        return self._ctx.exists(self._long(named))
+        return self._ctx.exists(self._full_path(named))
 
     def load(self, named: str, *, whole: bool = False, unseen: bool = False) -> Loaded:
-        return self._ctx.load(self._long(named), whole=whole, unseen=unseen)
+        return self._ctx.load(self._full_path(named), whole=whole, unseen=unseen)
 
     def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
-        return self._ctx.stage(self._long(named), loaded, splices)
+        return self._ctx.stage(self._full_path(named), loaded, splices)
 
     def remove(self, named: str, loaded: Loaded) -> Staged:
-        return self._ctx.remove(self._long(named), loaded)
+        return self._ctx.remove(self._full_path(named), loaded)
 
     def read_subtree(self, named: str) -> Subtree:
-        return self._ctx.read_subtree(self._long(named))
+        return self._ctx.read_subtree(self._full_path(named))
 
     def take(self, named: str, subtree: Subtree, to: str | None = None) -> None:
-        self._ctx.take(self._long(named), subtree, None if to is None else self._long(to))
+        self._ctx.take(self._full_path(named), subtree, None if to is None else self._full_path(to))
 
     def move(
         self, named: str, target: str, loaded: Loaded, splices: Sequence[Splice], over: Loaded | None = None
     ) -> Staged:
-        return self._ctx.move(self._long(named), self._long(target), loaded, splices, over)
+        return self._ctx.move(self._full_path(named), self._full_path(target), loaded, splices, over)
