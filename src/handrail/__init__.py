@@ -16,8 +16,7 @@ from handrail.version import __version__ as __version__
 TYPE_CHECKING = False  # the name that type checkers know, without the cost of importing `typing`
 if TYPE_CHECKING:
     from handrail.agent.history import History
-    from handrail.agent.loop import Agent, Ending
-    from handrail.agent.loop import Limits as AgentLimits
+    from handrail.agent.loop import Agent, AgentLimits, Ending
     from handrail.agent.messages import Event
     from handrail.agent.prompt import system_prompt
     from handrail.agent.providers import Model, ModelError, open_model
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Agent": "agent.loop",
-    "AgentLimits": "agent.loop:Limits",
+    "AgentLimits": "agent.loop",
     "AgentSettings": "settings",
     "AllowAll": "policy",
     "Answer": "model",

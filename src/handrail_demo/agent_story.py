@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from handrail.agent.history import History
-from handrail.agent.loop import Agent, Limits
+from handrail.agent.loop import Agent, AgentLimits
 from handrail.agent.messages import CallFinished, CallStarted, Event, Retrying, TextDelta, ToolCall
 from handrail.agent.prompt import system_prompt
 from handrail.approval.terminal import Display, key_prompt, offer_keys
@@ -79,7 +79,7 @@ class Story:
             )
         )
         history = History(system_prompt(self._session))
-        self._agent = Agent(self._session, model, history, self._notice, Limits(steps=30))
+        self._agent = Agent(self._session, model, history, self._notice, AgentLimits(steps=30))
 
     def __enter__(self) -> Story:
         return self

@@ -13,7 +13,7 @@ import pytest
 from handrail import Session, Settings
 from handrail.agent.compaction import Compaction
 from handrail.agent.history import History, TurnWriter
-from handrail.agent.loop import Agent, Limits
+from handrail.agent.loop import Agent, AgentLimits
 from handrail.agent.messages import Event
 from handrail.agent.prompt import system_prompt
 from handrail.agent.providers import Api, open_model
@@ -48,7 +48,7 @@ def stage(tmp_path: Path) -> Iterator[Setting]:
             api: Api = "chat",
             dialect: str = "native",
             window: int = 100_000,
-            limits: Limits | None = None,
+            limits: AgentLimits | None = None,
             compaction: Compaction | None = None,
             keeper: TurnWriter | None = None,
             protocols: Mapping[str, Protocol] | None = None,
@@ -64,7 +64,7 @@ def stage(tmp_path: Path) -> Iterator[Setting]:
             model = open_model("scripted", environ, api, window)
             history = History(system_prompt(made), keeper=keeper)
             events: list[Event] = []
-            limits = limits or Limits(wait=0.001)
+            limits = limits or AgentLimits(wait=0.001)
             agent = Agent(made, model, history, events.append, limits, compaction)
             return Stage(agent, server, project, events)
 

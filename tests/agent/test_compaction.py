@@ -9,7 +9,7 @@ import pytest
 
 from handrail.agent.compaction import Compaction
 from handrail.agent.history import History, size
-from handrail.agent.loop import Limits
+from handrail.agent.loop import AgentLimits
 from handrail.agent.messages import Compacted, ToolCall, ToolResult, Turn
 from handrail.agent.providers import APIS, Api
 from handrail_demo.scripted_server import Line, Seen
@@ -40,7 +40,7 @@ def working(seen: Seen) -> Line:
 @pytest.mark.slow
 @pytest.mark.parametrize("api", APIS)
 def test_a_window_filled_ten_times_over_ends_with_the_right_files(stage: Setting, api: Api) -> None:
-    at = stage(working, api=api, window=WINDOW, dialect="hello", limits=Limits(steps=1_000))
+    at = stage(working, api=api, window=WINDOW, dialect="hello", limits=AgentLimits(steps=1_000))
     texts = {}
     for number in range(FILES):
         texts[number] = "".join(f"line {line} of file number {number}, as it is\n" for line in range(200)) + "TODO\n"
@@ -158,7 +158,7 @@ def test_a_result_larger_than_the_window_is_seen_in_part_and_the_work_goes_on(st
 
 def _long(stage: Setting, script: Any, **more: Any) -> Any:
     """A conversation that is far too long, and a script for what comes next."""
-    at = stage(script, window=8_000, limits=Limits(wait=0.001), **more)
+    at = stage(script, window=8_000, limits=AgentLimits(wait=0.001), **more)
     turns = [Turn("user", "Paint the shed green, and nothing else."), Turn("assistant", "I begin. " * 100)]
     for number in range(30):
         turns += [Turn("user", f"Step {number}. " + "more words " * 100), Turn("assistant", "Done. " * 100)]

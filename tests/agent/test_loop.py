@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from handrail.agent.loop import Limits
+from handrail.agent.loop import AgentLimits
 from handrail.agent.messages import CallFinished, CallStarted, Retrying, TextDelta
 from handrail.agent.providers import APIS, Api
 from handrail_demo.scripted_server import Line, Seen
@@ -142,14 +142,14 @@ def test_the_same_failing_call_gets_a_hint_after_the_third_time(stage: Setting) 
 
 
 def test_the_loop_stops_at_the_limit_of_steps_with_a_word(stage: Setting) -> None:
-    at = stage(lambda _: Line("", [("LS", {"path": "."})]), limits=Limits(steps=5))
+    at = stage(lambda _: Line("", [("LS", {"path": "."})]), limits=AgentLimits(steps=5))
     ending = at.agent.run("for ever")
     assert ending.how == "steps" and "5 steps" in ending.text
     assert at.agent.history.turns[-1].role == "tools"
 
 
 def test_the_loop_stops_at_the_limit_of_tokens_with_a_word(stage: Setting) -> None:
-    at = stage(lambda _: Line("", [("LS", {"path": "."})], tokens=400), limits=Limits(tokens=1_000))
+    at = stage(lambda _: Line("", [("LS", {"path": "."})], tokens=400), limits=AgentLimits(tokens=1_000))
     ending = at.agent.run("for ever")
     assert ending.how == "tokens" and "1,000" in ending.text and len(at.server.requests) == 3
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from handrail import Session, dialects
-from handrail.dialects import DialectError, Entry, Rules
+from handrail.dialects import DialectError, Rules, ToolEntry
 from handrail.dialects.check import KEYS, check
 from handrail.dialects.templates import DialectTemplates
 
@@ -61,7 +61,7 @@ def test_a_dialect_is_chosen_by_name_as_the_page_says(tmp_path: Path, monkeypatc
 def test_the_example_shows_every_key_of_a_tools_file() -> None:
     table = tomllib.loads(block("toml tools.toml"))
     assert {*table, "extends"} == set(KEYS)
-    assert {key for entry in table["tools"].values() for key in entry} == set(Entry.__dataclass_fields__) - {"name"}
+    assert {key for entry in table["tools"].values() for key in entry} == set(ToolEntry.__dataclass_fields__) - {"name"}
     assert set(table["rules"]) == set(Rules.__dataclass_fields__)
 
 

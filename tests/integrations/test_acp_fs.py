@@ -12,7 +12,7 @@ import pytest
 
 from handrail import Result, Session, Settings
 from handrail.agent.acp import Conversation
-from handrail.agent.acp.files import Editor, EditorSession
+from handrail.agent.acp.files import EditorClient, EditorSession
 from handrail.journal.store import SqliteJournal
 from tests.integrations.acp_editor import ScriptedEditor, calls, connected, content, prompted, run
 
@@ -261,7 +261,7 @@ def test_a_call_in_the_loop_itself_is_a_clear_mistake_and_no_deadlock(path: Path
         may = acp.schema.ClientCapabilities(fs=acp.schema.FileSystemCapabilities(read_text_file=True))
         editor: Any = ScriptedEditor()
         with (
-            EditorSession(path.parent, Editor(editor, "s", may), settings=Settings(raise_bugs=True)) as session,
+            EditorSession(path.parent, EditorClient(editor, "s", may), settings=Settings(raise_bugs=True)) as session,
             pytest.raises(RuntimeError, match="AsyncSession"),
         ):
             session.call("Read", READ)

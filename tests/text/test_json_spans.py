@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.text.json_spans import Item, read_document, read_document_with_comments, read_items
+from handrail.text.json_spans import JsonItem, read_document, read_document_with_comments, read_items
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -19,7 +19,7 @@ VALUES = st.recursive(
 COMMENTS = st.sampled_from(["", " ", "\n", "// one\n", "/* two */", "/* a\n// b */ "])
 
 
-def check_spans(text: str, item: Item) -> None:
+def check_spans(text: str, item: JsonItem) -> None:
     for inner in item.inside:
         assert item.at < inner.start <= inner.at < inner.end <= item.end
         if inner.key:

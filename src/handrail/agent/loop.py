@@ -25,7 +25,7 @@ _GO_ON = "[Your reply was cut off at its length limit. Continue where it ended, 
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AgentLimits:
     """The limits of a run."""
 
     steps: int = 100
@@ -53,12 +53,12 @@ class Agent:
         model: Model,
         history: History,
         notice: Callable[[Event], None] = lambda _: None,
-        limits: Limits | None = None,
+        limits: AgentLimits | None = None,
         compaction: Compaction | None = None,
         call: Caller | None = None,
     ) -> None:
         self.session, self.model, self.history = session, model, history
-        self.limits, self.compaction = limits or Limits(), compaction or Compaction()
+        self.limits, self.compaction = limits or AgentLimits(), compaction or Compaction()
         self._notice = notice
         self._calls = ToolCallRunner(session, notice, call)
         self._cancel = threading.Event()

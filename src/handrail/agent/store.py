@@ -37,7 +37,7 @@ class Kept:
     """The user's first message."""
 
 
-class Conversation:
+class StoredConversation:
     """Writes one conversation down; raises `NoConversation` if somebody else does."""
 
     def __init__(self, path: str) -> None:
@@ -75,15 +75,15 @@ class Store:
     def __init__(self, state: str) -> None:
         self._folder = os.path.join(state, "conversations")
 
-    def new(self, workspace: str, model: str, dialect: str) -> Conversation:
+    def new(self, workspace: str, model: str, dialect: str) -> StoredConversation:
         """A conversation that begins now."""
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         name = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
-        made = Conversation(os.path.join(self._folder, f"{name}.jsonl"))
+        made = StoredConversation(os.path.join(self._folder, f"{name}.jsonl"))
         made._write({"workspace": workspace, "model": model, "dialect": dialect, "when": time.time()})
         return made
 
-    def load(self, id: str) -> tuple[Conversation, Kept, list[Turn]]:
+    def load(self, id: str) -> tuple[StoredConversation, Kept, list[Turn]]:
         """Open a conversation to continue it; raises `NoConversation`."""
         found = [name for name in self._names() if name.startswith(id)]
         if len(found) != 1 or os.sep in id:
@@ -91,7 +91,7 @@ class Store:
             raise NoConversation(f"{what} {id}")
         path = os.path.join(self._folder, f"{found[0]}.jsonl")
         try:
-            conversation = Conversation(path)
+            conversation = StoredConversation(path)
         except OSError as error:
             raise NoConversation(f"{path} cannot be opened: {error.strerror}") from None
         try:

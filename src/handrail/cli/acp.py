@@ -11,7 +11,7 @@ from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as NotYet
 from typing import TYPE_CHECKING, Any
 
-from handrail.cli.chat.plan import Plan, add_options, make_plan
+from handrail.cli.chat.plan import ChatPlan, add_options, make_plan
 from handrail.cli.common import CommandParser, open_config
 from handrail.cli.output import UsageError
 from handrail.errors.extras import MissingExtra
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
 class Driver:
     """Runs the turns of all conversations: the loop in a thread, its calls through the editor."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ChatPlan) -> None:
         self._plan = plan
         self._agents: dict[str, Agent] = {}
 
@@ -92,7 +92,7 @@ class Driver:
 
     def _open_agent(self, conversation: Conversation, loop: asyncio.AbstractEventLoop) -> Agent:
         from handrail.agent.history import History
-        from handrail.agent.loop import Agent, Limits
+        from handrail.agent.loop import Agent, AgentLimits
         from handrail.agent.messages import TextDelta
         from handrail.agent.prompt import system_prompt
         from handrail.agent.providers import open_model
@@ -110,7 +110,7 @@ class Driver:
         model = open_model(plan.model, os.environ, plan.api, plan.window)
         kept = Store(plan.state).new(session.origin.workspace, plan.model, plan.dialect)
         history = History(system_prompt(session), keeper=kept)
-        return Agent(session, model, history, notice, Limits(plan.steps, plan.tokens), call=call)
+        return Agent(session, model, history, notice, AgentLimits(plan.steps, plan.tokens), call=call)
 
 
 def _make_call(

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from handrail.cli.common import CommandParser
 from handrail.cli.output import UsageError, warn, write
 from handrail.errors import ToolError
-from handrail.mcp.install.entry import NAME, Client, InstallError, Report, ServerEntry, clients
+from handrail.mcp.install.entry import NAME, ClientKind, InstallError, Report, ServerEntry, clients
 from handrail.mcp.install.json_file import Broken
 from handrail.text.display import escape
 
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace, environ: Mapping[str, str] | None = None) -
         raise InstallError(dialects.load("native").render_error(error)) from None
 
 
-def _command(options: argparse.Namespace, client: Client) -> list[str]:
+def _command(options: argparse.Namespace, client: ClientKind) -> list[str]:
     """The command line that the client has to run."""
     words = [*_executable(), "mcp"]
     if options.root is not None:

@@ -11,7 +11,7 @@ from handrail.cli.common import MOST_INPUT, CommandParser
 from handrail.cli.output import UsageError
 
 if TYPE_CHECKING:
-    from handrail.cli.chat.plan import Plan
+    from handrail.cli.chat.plan import ChatPlan
 
 _ABOUT = """\
 Give a model one task in the project. Calls that need approval are asked at the terminal; without a terminal they are
@@ -46,15 +46,15 @@ def run(options: argparse.Namespace) -> int:
     return _run(make_plan(options), task, options.json)
 
 
-def _run(plan: Plan, task: str, as_json: bool) -> int:
+def _run(plan: ChatPlan, task: str, as_json: bool) -> int:
     from handrail.agent.providers import ModelError
-    from handrail.cli.chat.events import Events
+    from handrail.cli.chat.events import JsonEvents
     from handrail.cli.chat.interrupts import Leave, ended_in_order
     from handrail.cli.chat.opening import Work
     from handrail.cli.chat.repl import answer, named
     from handrail.cli.chat.screen import open_screen
 
-    events = Events() if as_json else None
+    events = JsonEvents() if as_json else None
     work = Work(plan, events or open_screen())
     if events:
         events.gone = work.stop

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from handrail import tools
-from handrail.dialects.entry import Entry as Entry
+from handrail.dialects.entry import ToolEntry as ToolEntry
 from handrail.dialects.entry import describe_type, is_of_type
 from handrail.dialects.folder import HERE as HERE
 from handrail.dialects.folder import DialectError as DialectError
@@ -68,7 +68,7 @@ class Dialect:
         """Our error codes -> those of the dialect."""
         try:
             self.rules = Rules(**table.get("rules", {}))
-            self.entries = {shown: Entry(shown, **entry) for shown, entry in table["tools"].items()}
+            self.entries = {shown: ToolEntry(shown, **entry) for shown, entry in table["tools"].items()}
         except (TypeError, KeyError) as error:
             raise DialectError(f"{folder / 'tools.toml'}: missing or unknown key: {error}") from None
         if self.rules.stale not in ("content", "mtime"):
@@ -104,7 +104,7 @@ class Dialect:
         own = self._folder.prompt()
         return own.read_text(encoding="utf-8").strip() if own else ""
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> ToolEntry:
         """The tool that a model calls ``name``."""
         entry = self.entries.get(name) or self._called.get(name)
         if entry is None:
@@ -125,7 +125,7 @@ class Dialect:
                 raise ValueError(f"two of the tools are called {name}: give one of them another name")
             if tool.id in tools.ids():
                 raise ValueError(f"the id {tool.id} is that of a built-in tool: give yours another id")
-            extended.entries[name] = Entry(name, tool.id, forgets=tool.id.startswith(FUNCTION))
+            extended.entries[name] = ToolEntry(name, tool.id, forgets=tool.id.startswith(FUNCTION))
         extended.core = [*self.core, *(name for name in extended.entries if name not in self.entries)]
         return extended
 
@@ -206,7 +206,7 @@ class Dialect:
             for name, entry in self.entries.items()
         ]
 
-    def _schema(self, entry: Entry, tool: AnyTool) -> Mapping[str, Any]:
+    def _schema(self, entry: ToolEntry, tool: AnyTool) -> Mapping[str, Any]:
         own = self._folder.file(entry.name, ".json")
         if own:
             schema: Mapping[str, Any] = json.loads(own.read_text(encoding="utf-8"))
@@ -215,7 +215,7 @@ class Dialect:
 
         return build_schema(tool.args, {ours: theirs for theirs, ours in entry.rename.items()})
 
-    def translate(self, name: str, arguments: Mapping[str, Any]) -> tuple[Entry, dict[str, Any], list[str]]:
+    def translate(self, name: str, arguments: Mapping[str, Any]) -> tuple[ToolEntry, dict[str, Any], list[str]]:
         """A call in our names: the tool's entry, its arguments, and argument names that it does not have."""
         entry = self.entry(name)
         schema = self.spec(name).schema

@@ -12,7 +12,7 @@ from typing import Any
 from handrail import tools
 from handrail.dialects import template_facts
 from handrail.dialects.adapters import load_adapter
-from handrail.dialects.entry import Entry, describe_type, is_of_type
+from handrail.dialects.entry import ToolEntry, describe_type, is_of_type
 from handrail.text.toml_lines import Key
 from handrail.tools.tool import AnyTool
 
@@ -67,7 +67,7 @@ class ToolCheck:
         if not isinstance(entry, dict):
             self._report.add(("tools", name), f"tools.{name} is a table: [tools.{name}]")
             return
-        known = {one.name: one for one in fields(Entry) if one.name != "name"}
+        known = {one.name: one for one in fields(ToolEntry) if one.name != "name"}
         for key, value in entry.items():
             if key not in known:
                 self._add((key,), f"unknown key {key}: {suggest(key, known)}")

@@ -11,7 +11,7 @@ from handrail.errors import BadPath, NothingToChange
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ToolEntry:
     """One `[tools.NAME]` of a dialect."""
 
     name: str

@@ -25,7 +25,7 @@ from handrail.journal.rows import ABSENT, DIRECTORY, LINK, mode_of
 from handrail.journal.selection import UnknownCall, choose
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo_directories import DirectoryChanges, StateChanges
-from handrail.journal.undo_plan import Plan, State, plan_undo
+from handrail.journal.undo_plan import State, UndoPlan, plan_undo
 from handrail.model import Access, Call, Failure, Result, Verdict
 from handrail.workspace import Root, WorkPath, Workspace
 
@@ -210,7 +210,7 @@ class _Undo:
         self,
         wanted: Mapping[str, State],
         now: Mapping[str, State],
-        plan: Plan,
+        plan: UndoPlan,
         images: Mapping[str, bytes],
         held: Held,
         dry: bool,
@@ -242,7 +242,7 @@ class _Undo:
                 self._commit(changes, modes, pieces, held, [] if left or number != last else plan.whole)
 
     def _change(
-        self, path: str, state: State, now: Mapping[str, State], plan: Plan, images: Mapping[str, bytes]
+        self, path: str, state: State, now: Mapping[str, State], plan: UndoPlan, images: Mapping[str, bytes]
     ) -> Change:
         before = self.stored.get(path)
         if state.digest == ABSENT:
@@ -340,7 +340,7 @@ def _list_unknown_effects(row: CallSummary, drifted: bool) -> list[str]:
     return [] if not found.doubts and all(one.told for one in found.commands) else [row.command]
 
 
-def _differs(path: str, wanted: State, now: State, plan: Plan) -> bool:
+def _differs(path: str, wanted: State, now: State, plan: UndoPlan) -> bool:
     """Whether there is anything to do; a directory goes only if calls have made it (and if nothing is left in it)."""
     return wanted != now and not (wanted.digest == ABSENT and now.digest == DIRECTORY and path not in plan.made)
 

@@ -30,7 +30,7 @@ class State:
 
 
 @dataclass(slots=True)
-class Plan:
+class UndoPlan:
     """The planned state of each path."""
 
     target: dict[str, State]
@@ -46,9 +46,9 @@ class Plan:
     """Calls that are undone completely."""
 
 
-def plan_undo(calls: Sequence[tuple[int, Sequence[FileRow]]], now: Mapping[str, State]) -> Plan:
+def plan_undo(calls: Sequence[tuple[int, Sequence[FileRow]]], now: Mapping[str, State]) -> UndoPlan:
     """The plan for taking back ``calls``, given the latest first."""
-    plan = Plan(dict(now))
+    plan = UndoPlan(dict(now))
     for seq, files in calls:
         blocked = False
         if any(row.after == row.before and plan.target[row.path].digest != row.after for row in files):
@@ -88,7 +88,7 @@ def _undone(row: FileRow, state: State) -> bool:
     return state.digest == row.before and not (_other_mode(row) and state.mode == row.after_mode)
 
 
-def _can_undo(row: FileRow, plan: Plan) -> bool:
+def _can_undo(row: FileRow, plan: UndoPlan) -> bool:
     digest = plan.target[row.path].digest
     if digest == DIRECTORY and DIRECTORY not in (row.before, row.after):
         # It goes, as far as we know: then the name is free again.
@@ -98,7 +98,7 @@ def _can_undo(row: FileRow, plan: Plan) -> bool:
     return digest in (row.after, row.before)
 
 
-def _take_back(row: FileRow, plan: Plan) -> None:
+def _take_back(row: FileRow, plan: UndoPlan) -> None:
     state = plan.target[row.path]
     mode = state.mode
     if row.before == ABSENT:

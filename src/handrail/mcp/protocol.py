@@ -59,7 +59,7 @@ class Message:
         self.error = error
 
 
-class Client:
+class ClientInfo:
     """The client of a request: its protocol version, generation and capabilities."""
 
     __slots__ = ("capabilities", "enveloped", "version")
@@ -117,7 +117,7 @@ def enveloped(params: Mapping[str, Any]) -> bool:
     return VERSION_KEY in meta_of(params)
 
 
-def client_of(params: Mapping[str, Any]) -> Client:
+def client_of(params: Mapping[str, Any]) -> ClientInfo:
     """Read the client from an envelope; raises `Fault` if it is incomplete, or the version is not supported."""
     meta = meta_of(params)
     version, capabilities = meta.get(VERSION_KEY), meta.get(CAPABILITIES_KEY)
@@ -128,17 +128,17 @@ def client_of(params: Mapping[str, Any]) -> Client:
         raise Fault(UNSUPPORTED_VERSION, f"the protocol version {version[:40]!r} is not supported", data)
     if not isinstance(capabilities, dict):
         raise Fault(INVALID_PARAMS, f"_meta must have {CAPABILITIES_KEY}, an object")
-    return Client(version, capabilities, True)
+    return ClientInfo(version, capabilities, True)
 
 
-def client_from_handshake(params: Mapping[str, Any]) -> Client:
+def client_from_handshake(params: Mapping[str, Any]) -> ClientInfo:
     """Who sends `initialize`; a version that is not supported is answered with the latest that is."""
     asked, capabilities = params.get("protocolVersion"), params.get("capabilities", {})
     if not isinstance(asked, str):
         raise Fault(INVALID_PARAMS, "initialize needs protocolVersion, a string")
     if not isinstance(capabilities, dict):
         raise Fault(INVALID_PARAMS, "capabilities is not an object")
-    return Client(asked if asked in HANDSHAKE else HANDSHAKE[-1], capabilities)
+    return ClientInfo(asked if asked in HANDSHAKE else HANDSHAKE[-1], capabilities)
 
 
 def result_frame(id: int | str, result: Mapping[str, Any]) -> dict[str, Any]:

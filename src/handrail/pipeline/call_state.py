@@ -24,7 +24,7 @@ from handrail.tools.tool import Outcome
 from handrail.workspace import WorkPath
 
 if TYPE_CHECKING:
-    from handrail.dialects import Entry
+    from handrail.dialects import ToolEntry
     from handrail.pipeline.events import OnEvent
     from handrail.tools.tool import AnyTool, Arguments
 
@@ -50,7 +50,7 @@ class Parsed:
     """The tool and its typed arguments are known."""
 
     previous: Received
-    entry: Entry
+    entry: ToolEntry
     tool: AnyTool
     args: Arguments
     limits: Any

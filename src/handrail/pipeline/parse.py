@@ -16,7 +16,7 @@ from handrail.secrets.redaction import Redaction
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
-    from handrail.dialects import Entry, Spec
+    from handrail.dialects import Spec, ToolEntry
     from handrail.tools.tool import Arguments
 
 
@@ -44,7 +44,7 @@ def parse(received: Received, dialect: Dialect, redaction: Redaction) -> Parsed:
 
 
 def _parse_arguments(
-    args: type[Arguments], ours: Mapping[str, Any], unknown: Sequence[str], spec: Spec, entry: Entry
+    args: type[Arguments], ours: Mapping[str, Any], unknown: Sequence[str], spec: Spec, entry: ToolEntry
 ) -> Arguments:
     """The arguments as the tool takes them; raises `BadArguments` with all that is wrong, in the dialect's names."""
     problems = [_report_unknown(name, list(spec.schema["properties"])) for name in unknown]

@@ -81,7 +81,7 @@ def parse(text: str, path: str, origin: Origin, root: str = "/", *, trusted: boo
         raise PolicyError(f"{escape(path)}: not valid TOML: {escape(str(error))}") from None
     except RecursionError:
         raise PolicyError(f"{escape(path)}: not usable TOML: it is nested too deeply") from None
-    reader = _Reader(path, origin, lines_of(text), root, trusted)
+    reader = _RuleReader(path, origin, lines_of(text), root, trusted)
     rules, locked = reader.read(table)
     return PolicyFile(path, origin, tuple(rules), locked, trusted)
 
@@ -159,7 +159,7 @@ def _read(path: str, owner: int | None) -> bytes | None:
     return raw
 
 
-class _Reader:
+class _RuleReader:
     """Turns tables into rules, and says on which line something is wrong."""
 
     def __init__(self, path: str, origin: Origin, lines: Mapping[Key, int], root: str, trusted: bool) -> None:

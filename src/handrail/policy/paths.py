@@ -84,7 +84,7 @@ class _Entry(NamedTuple):
     glob: Glob
 
 
-class _Below(NamedTuple):
+class _PatternsBelow(NamedTuple):
     """The rest of the patterns below a directory."""
 
     covered: frozenset[int]
@@ -128,7 +128,7 @@ class PathSet:
                         entries.append(entry)
         self._always = always
         self._top = self._make_below(frozenset(), tuple((entry, entry.glob.begin) for entry in entries))
-        self._kept: dict[str, _Below] = {"": self._top}
+        self._kept: dict[str, _PatternsBelow] = {"": self._top}
         self._any = bool(entries or always)
 
     def __bool__(self) -> bool:
@@ -143,7 +143,7 @@ class PathSet:
         found = below.covered | self._hits(below, name) if name else below.covered
         return sorted(found) if found and path not in self._anew else []
 
-    def _below(self, directory: str) -> _Below:
+    def _below(self, directory: str) -> _PatternsBelow:
         """Return the rest of the patterns in a directory, starting at the nearest cached parent."""
         names: list[str] = []
         parent, kept = directory, self._kept
@@ -161,15 +161,15 @@ class PathSet:
             kept[way] = below
         return below
 
-    def _make_below(self, covered: frozenset[int], open_: tuple[tuple[_Entry, Places], ...]) -> _Below:
+    def _make_below(self, covered: frozenset[int], open_: tuple[tuple[_Entry, Places], ...]) -> _PatternsBelow:
         key = tuple((entry.number, entry.order, places) for entry, places in open_)
         if key not in self._quick:
             lasts = [last.pattern for _, last in self._always]
             lasts += [last.pattern for entry, places in open_ if (last := entry.glob.last(places))]
             self._quick[key] = re.compile("|".join(dict.fromkeys(lasts))) if lasts else None
-        return _Below(covered, open_, self._quick[key])
+        return _PatternsBelow(covered, open_, self._quick[key])
 
-    def _hits(self, below: _Below, name: str) -> frozenset[int]:
+    def _hits(self, below: _PatternsBelow, name: str) -> frozenset[int]:
         """The owners whose last pattern that matches the name is not an exception."""
         latest: dict[int, tuple[int, bool]] = {}
         quick = below.quick

@@ -22,7 +22,7 @@ _MAGIC = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
-class DirectoryListing:
+class DirectoryEntries:
     """The entries of one directory."""
 
     stamp: int
@@ -35,7 +35,7 @@ class DirectoryListing:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class PatternMatches:
     """The result of a search."""
 
     path: str = ""
@@ -50,9 +50,9 @@ class ShellPatterns:
 
     readable: Callable[[str], bool]
     most: int = MOST_ENTRIES
-    _known: dict[str, DirectoryListing] = field(default_factory=dict)
+    _known: dict[str, DirectoryEntries] = field(default_factory=dict)
 
-    def listing(self, directory: str) -> DirectoryListing | None:
+    def listing(self, directory: str) -> DirectoryEntries | None:
         """A directory; None if there is none, or it cannot be read (then no command of this user's can, either)."""
         try:
             stamp = os.stat(directory).st_mtime_ns
@@ -69,18 +69,18 @@ class ShellPatterns:
         refused = tuple(name for name, _, is_link in entries if not self._shows(os.path.join(directory, name), is_link))
         if len(self._known) >= _MOST_KEPT:  # begun anew, and not emptied: another thread may be reading it
             self._known = {}
-        made = self._known[directory] = DirectoryListing(stamp, settled, files, folders, refused)
+        made = self._known[directory] = DirectoryEntries(stamp, settled, files, folders, refused)
         return made
 
     def _shows(self, path: str, is_link: bool) -> bool:
         return self.readable(path) and not (is_link and not self.readable(os.path.realpath(path)))
 
-    def below(self, directory: str, *, hidden: bool = True) -> Match:
+    def below(self, directory: str, *, hidden: bool = True) -> PatternMatches:
         """The first thing below a directory that may not be read, the nearest first."""
         first = next(self.all_below(directory, hidden=hidden), None)
-        return first or Match()
+        return first or PatternMatches()
 
-    def all_below(self, directory: str, *, hidden: bool = True) -> Iterator[Match]:
+    def all_below(self, directory: str, *, hidden: bool = True) -> Iterator[PatternMatches]:
         """Everything below a directory that may not be read; the last one says if the bound was met."""
         left, waiting = self.most, deque([directory])
         while waiting:
@@ -91,9 +91,9 @@ class ShellPatterns:
             left -= len(found.files) + len(found.folders)
             for name in found.refused:
                 if hidden or not name.startswith("."):
-                    yield Match(os.path.join(here, name))
+                    yield PatternMatches(os.path.join(here, name))
             if left < 0:
-                yield Match(whole=False)
+                yield PatternMatches(whole=False)
                 return
             refused = set(found.refused)
             waiting.extend(

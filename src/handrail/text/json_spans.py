@@ -18,7 +18,7 @@ _MOST_LEVELS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class JsonItem:
     """A value in the text: a whole document, a member of an object, or an element of an array."""
 
     start: int
@@ -31,56 +31,56 @@ class Item:
     key_end: int = 0
     comma: int = -1
     """Where the comma after it stands, if there is one."""
-    inside: tuple[Item, ...] = ()
+    inside: tuple[JsonItem, ...] = ()
     """Its members or elements, if their positions were asked for."""
 
 
-def read_document(text: str, levels: int) -> Item:
+def read_document(text: str, levels: int) -> JsonItem:
     """Read a whole JSON text with the positions of its upper ``levels``; raises `json.JSONDecodeError`."""
-    return _Reader(text, _SPACE).read_document(levels)
+    return _JsonReader(text, _SPACE).read_document(levels)
 
 
-def read_document_with_comments(text: str) -> Item | None:
+def read_document_with_comments(text: str) -> JsonItem | None:
     """Read JSON with comments and trailing commas; None if the text holds no value at all."""
-    reader = _Reader(text, _SPACE_OR_COMMENTS, lenient=True)
+    reader = _JsonReader(text, _SPACE_OR_COMMENTS, lenient=True)
     if reader.skip_space(0) == len(text):
         return None
     return reader.read_document(_MOST_LEVELS)
 
 
-def read_items(text: str, at: int) -> tuple[Item, ...]:
+def read_items(text: str, at: int) -> tuple[JsonItem, ...]:
     """The members or elements of the object or array that begins at ``at``."""
-    return _Reader(text, _SPACE).read_value(at, 1).inside
+    return _JsonReader(text, _SPACE).read_value(at, 1).inside
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _JsonReader:
     text: str
     space: re.Pattern[str]
     lenient: bool = False
     """Whether comments and trailing commas may stand anywhere, so that every level is read here."""
 
-    def read_document(self, levels: int) -> Item:
+    def read_document(self, levels: int) -> JsonItem:
         item = self.read_value(self.skip_space(0), levels)
         if self.skip_space(item.end) != len(self.text):
             raise json.JSONDecodeError("Extra data", self.text, item.end)
         return item
 
-    def read_value(self, at: int, levels: int) -> Item:
+    def read_value(self, at: int, levels: int) -> JsonItem:
         opening = self.text[at : at + 1]
         if not opening or opening not in "{[" or (levels == 0 and not self.lenient):
             value, end = _DECODER.raw_decode(self.text, at)
-            return Item(at, at, end, value)
+            return JsonItem(at, at, end, value)
         if levels == 0:
             raise json.JSONDecodeError("Nested too deeply", self.text, at)
         inside, end = self._read_inside(at, levels)
         if opening == "{":
-            return Item(at, at, end, {item.key: item.value for item in inside}, inside=inside)
-        return Item(at, at, end, [item.value for item in inside], inside=inside)
+            return JsonItem(at, at, end, {item.key: item.value for item in inside}, inside=inside)
+        return JsonItem(at, at, end, [item.value for item in inside], inside=inside)
 
-    def _read_inside(self, at: int, levels: int) -> tuple[tuple[Item, ...], int]:
+    def _read_inside(self, at: int, levels: int) -> tuple[tuple[JsonItem, ...], int]:
         text, closing = self.text, "}" if self.text[at] == "{" else "]"
-        items: list[Item] = []
+        items: list[JsonItem] = []
         position = self.skip_space(at + 1)
         while not text.startswith(closing, position) or (items and not self.lenient):
             key, start, key_end = "", position, 0
@@ -93,7 +93,7 @@ class _Reader:
             position = self.skip_space(value.end)
             last = text.startswith(closing, position)
             comma = -1 if last else position
-            items.append(Item(start, value.at, value.end, value.value, key, key_end, comma, value.inside))
+            items.append(JsonItem(start, value.at, value.end, value.value, key, key_end, comma, value.inside))
             if last:
                 break
             position = self.skip_space(self._expect(",", position))

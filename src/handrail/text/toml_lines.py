@@ -19,10 +19,10 @@ _TOKEN = re.compile(
 
 def lines_of(text: str) -> dict[Key, int]:
     """The line of every table, key and element, by its way down: `("rules", 0, "path")`."""
-    return _Reader(text).lines
+    return _TomlReader(text).lines
 
 
-class _Reader:
+class _TomlReader:
     def __init__(self, text: str) -> None:
         self.lines: dict[Key, int] = {}
         self._tokens: list[tuple[str, str, int]] = []

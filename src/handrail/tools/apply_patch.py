@@ -178,7 +178,7 @@ def file_data(one: FileChange) -> FileData:
     return data
 
 
-class Item(NamedTuple):
+class PatchItem(NamedTuple):
     """The values of the template for one file."""
 
     path: str
@@ -188,7 +188,7 @@ class Item(NamedTuple):
     snippet: str
 
 
-class Failed(NamedTuple):
+class FailedPatch(NamedTuple):
     """The values of the template around the message for a file that failed."""
 
     files: int
@@ -201,7 +201,7 @@ def render(outcome: Outcome[Facts], templates: Templates) -> str:
     for one, rows in zip(facts.done, facts.rows, strict=True):
         how = "" if one.rung == "exact" else one.rung.replace("_", " ")
         numbered = templates.number_lines(rows) if one.kind != "add" else ""
-        item = Item(one.path, escape(one.source) if one.source else "", how, numbered)
+        item = PatchItem(one.path, escape(one.source) if one.source else "", how, numbered)
         items.append((one.kind, templates.fill(f"apply_patch.{one.kind}", item)))
     order = {"add": 0, "update": 1, "move": 1, "delete": 2}
     grouped = "\n".join(text for _, text in sorted(items, key=lambda item: order[item[0]]))
@@ -220,5 +220,5 @@ TOOL = Tool(
     hints=Hints(destructive=True),
     accesses=accesses,
     rendered=("items", "grouped"),
-    rows={**dict.fromkeys(("add", "update", "move", "delete"), Item), "failed": Failed},
+    rows={**dict.fromkeys(("add", "update", "move", "delete"), PatchItem), "failed": FailedPatch},
 )

@@ -135,7 +135,7 @@ def note_changes(path: str, loaded: Loaded | None) -> tuple[NoteFacts, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOutLines:
     """The value of the template in the middle of a long snippet."""
 
     count: int
@@ -151,7 +151,7 @@ def render_snippet(rows: Sequence[tuple[int, str]], most: int, templates: Templa
     if len(rows) <= most:
         return templates.number_lines(rows)
     half = most // 2
-    left_out = templates.fill("edit.left_out", LeftOut(len(rows) - 2 * half))
+    left_out = templates.fill("edit.left_out", LeftOutLines(len(rows) - 2 * half))
     return "\n".join([templates.number_lines(rows[:half]), left_out, templates.number_lines(rows[len(rows) - half :])])
 
 
@@ -164,5 +164,5 @@ TOOL = Tool(
     run=run,
     render=render,
     hints=Hints(destructive=True),
-    rows={"left_out": LeftOut},
+    rows={"left_out": LeftOutLines},
 )

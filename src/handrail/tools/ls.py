@@ -167,7 +167,7 @@ def _type(kind: Kind) -> str:
     return "file" if kind == "other" else kind
 
 
-class Row(NamedTuple):
+class EntryRow(NamedTuple):
     """The values of the template for one entry; of the last four, the one for its kind is true."""
 
     indent: str
@@ -184,7 +184,7 @@ def render(outcome: Outcome[Facts], templates: Templates) -> str:
     for entry, path in zip(facts.entries, facts.paths, strict=True):
         name = path.rsplit("/", 1)[-1] if entry.level or "/" not in entry.path else path
         kinds = (entry.kind == kind for kind in ("dir", "file", "link", "other"))
-        lines.append(templates.fill("ls.row", Row("  " * entry.level, name, path, *kinds)))
+        lines.append(templates.fill("ls.row", EntryRow("  " * entry.level, name, path, *kinds)))
     skipped = describe_skipped(facts.receipt, templates)
     return templates.fill(f"ls.{outcome.kind}", facts, rows="\n".join(lines), skipped=skipped)
 
@@ -199,5 +199,5 @@ TOOL = Tool(
     render=render,
     hints=Hints(read_only=True, idempotent=True),
     rendered=("rows", "skipped"),
-    rows={"row": Row},
+    rows={"row": EntryRow},
 )

@@ -110,7 +110,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     return Outcome("done", facts, data, note_changes(args.file_path, loaded))
 
 
-class Item(NamedTuple):
+class EditItem(NamedTuple):
     """The values of the template for one edit."""
 
     number: int
@@ -118,7 +118,7 @@ class Item(NamedTuple):
     new: str
 
 
-class Failed(NamedTuple):
+class FailedEdit(NamedTuple):
     """The values of the template around the message of an edit that failed."""
 
     number: int
@@ -129,7 +129,7 @@ class Failed(NamedTuple):
 def render(outcome: Outcome[Facts], templates: Templates) -> str:
     facts = outcome.facts
     items = [
-        templates.fill("multi_edit.item", Item(number, edit.old_string, edit.new_string))
+        templates.fill("multi_edit.item", EditItem(number, edit.old_string, edit.new_string))
         for number, edit in enumerate(facts.edits, start=1)
     ]
     rows = render_snippet(facts.snippet, facts.most, templates)
@@ -146,5 +146,5 @@ TOOL = Tool(
     render=render,
     hints=Hints(destructive=True),
     rendered=("items",),
-    rows={"item": Item, "failed": Failed},
+    rows={"item": EditItem, "failed": FailedEdit},
 )

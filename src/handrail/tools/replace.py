@@ -420,7 +420,7 @@ def _page(places: Sequence[Place], room: int) -> list[Place]:
 
 
 @dataclass(frozen=True, slots=True)
-class FileRow:
+class ReplacedFile:
     """The values of the templates for one file."""
 
     path: str
@@ -442,14 +442,14 @@ def render(outcome: Outcome[Facts], templates: Templates) -> str:
     items: list[str] = []
     if outcome.kind == "found":
         for path, group in groupby(facts.page, key=lambda one: one[1].path):
-            items.append(templates.fill("replace.file", FileRow(path, facts.counts[path])))
+            items.append(templates.fill("replace.file", ReplacedFile(path, facts.counts[path])))
             for name, place in group:
                 row = PlaceRow(name, place.found.line, place.before, place.after)
                 items.append(templates.fill("replace.place", row))
     elif outcome.kind == "done":
         for path, count in facts.counts.items():
             snippet = templates.number_lines(facts.rows.get(path, ()))
-            items.append(templates.fill("replace.changed", FileRow(path, count, snippet)))
+            items.append(templates.fill("replace.changed", ReplacedFile(path, count, snippet)))
     skipped = describe_skipped(facts.receipt, templates)
     return templates.fill(f"replace.{outcome.kind}", facts, items="\n".join(items), skipped=skipped)
 
@@ -465,5 +465,5 @@ TOOL = Tool(
     hints=Hints(destructive=True),
     seek=seek,
     rendered=("items", "skipped"),
-    rows={"file": FileRow, "changed": FileRow, "place": PlaceRow},
+    rows={"file": ReplacedFile, "changed": ReplacedFile, "place": PlaceRow},
 )

@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Unpack, cast
 
-from handrail.agent.acp.files import Editor, EditorSession
+from handrail.agent.acp.files import EditorClient, EditorSession
 from handrail.agent.acp.turn import Conversation
 from handrail.errors.extras import needs
 from handrail.pipeline.async_calls import AsyncCalls
@@ -88,7 +88,7 @@ class HandrailAgent:
             if not os.path.isabs(path) or not os.path.isdir(path):
                 raise acp.RequestError.invalid_params({"details": f"{path} is not the absolute path of a directory"})
         opened = Conversation(secrets.token_hex(8), self._client, mcp_servers or [])
-        editor = Editor(self._client, opened.id, self._may)
+        editor = EditorClient(self._client, opened.id, self._may)
         roots = [*self._options.get("roots", ()), *map(Root, additional_directories or ())]
         options: SessionOptions = {**self._options, "roots": roots}
         opened.session = AsyncCalls(EditorSession(cwd, editor, opened.approve, **options))

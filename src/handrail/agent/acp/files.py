@@ -38,7 +38,7 @@ _MOST_BYTES = 10 << 20
 _SECONDS = 10.0
 
 
-class Editor:
+class EditorClient:
     """The client's file system, asked from the thread of a call."""
 
     def __init__(self, client: Client, session_id: str, may: ClientCapabilities | None) -> None:
@@ -77,7 +77,7 @@ class Editor:
 class EditorWorkspace(Workspace):
     """A workspace in which an unsaved buffer replaces its file."""
 
-    def __init__(self, roots: Sequence[Root], editor: Editor, legacy_encoding: str | None = None) -> None:
+    def __init__(self, roots: Sequence[Root], editor: EditorClient, legacy_encoding: str | None = None) -> None:
         super().__init__(roots)
         self._editor = editor
         self._legacy_encoding = legacy_encoding
@@ -176,7 +176,7 @@ class EditorSession(Session):
     def __init__(
         self,
         root: str | os.PathLike[str],
-        editor: Editor,
+        editor: EditorClient,
         approve: Approve | None = None,
         **options: Unpack[SessionOptions],
     ) -> None:

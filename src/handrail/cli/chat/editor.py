@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _STYLE = Style.from_dict({"bottom-toolbar": "noreverse fg:ansibrightblack", "prompt": "ansicyan bold"})
 
 
-class Editor:
+class LineEditor:
     """Asks for messages."""
 
     def __init__(self, history: str, completer: Completer, status: Callable[[], str]) -> None:

@@ -11,7 +11,7 @@ from handrail.cli.chat.screen import PlainScreen
 from handrail.cli.output import as_line, write
 
 
-class Events(PlainScreen):
+class JsonEvents(PlainScreen):
     """A screen that only programs look at."""
 
     def __init__(self) -> None:

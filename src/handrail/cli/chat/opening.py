@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from handrail.agent.loop import Agent
     from handrail.agent.messages import Turn
     from handrail.agent.providers import Api, Model
-    from handrail.agent.store import Conversation
-    from handrail.cli.chat.plan import Plan
-    from handrail.cli.chat.screen import Screen
+    from handrail.agent.store import StoredConversation
+    from handrail.cli.chat.plan import ChatPlan
+    from handrail.cli.chat.screen import RunScreen
     from handrail.pipeline.session import Session
 
 _TAIL = 4096
@@ -36,11 +36,11 @@ _TAIL = 4096
 class Work:
     """The session, model and conversation of a chat or a run."""
 
-    def __init__(self, plan: Plan, screen: Screen, notice: Callable[[Event], None] | None = None) -> None:
+    def __init__(self, plan: ChatPlan, screen: RunScreen, notice: Callable[[Event], None] | None = None) -> None:
         self.plan = plan
         self.screen = screen
         self.meter = Meter(plan.model, plan.window, plan.price_in, plan.price_out)
-        self.conversation: Conversation | None = plan.conversation
+        self.conversation: StoredConversation | None = plan.conversation
         self.person: Person | None = None
         self.interrupts = Interrupts(self.stop)
         self.stopping = threading.Event()
@@ -113,7 +113,7 @@ class Work:
     def agent(self) -> Agent:
         """The agent; raises `ModelError` if the model cannot be asked, `Stop` if there is no session."""
         from handrail.agent.history import History
-        from handrail.agent.loop import Agent, Limits
+        from handrail.agent.loop import Agent, AgentLimits
         from handrail.agent.prompt import system_prompt
         from handrail.agent.store import Store
 
@@ -123,7 +123,7 @@ class Work:
                 store = Store(self.plan.state)
                 self.conversation = store.new(self.plan.workspace, self.plan.model, self.plan.dialect)
             history = History(system_prompt(session), self._turns, self.conversation)
-            limits = Limits(steps=self.plan.steps, tokens=self.plan.tokens)
+            limits = AgentLimits(steps=self.plan.steps, tokens=self.plan.tokens)
             self._agent = Agent(session, model, history, self._count_event, limits)
             self.meter.used = history.tokens
         return self._agent

@@ -19,7 +19,7 @@ from handrail.text.display import escape
 if TYPE_CHECKING:
     from handrail.agent.messages import Turn
     from handrail.agent.providers import Api
-    from handrail.agent.store import Conversation, Store
+    from handrail.agent.store import Store, StoredConversation
     from handrail.policy.modes import Mode
     from handrail.settings.config_file import Config
 
@@ -31,7 +31,7 @@ _NO_MODEL = 'no model is set: give --model M, set HANDRAIL_MODEL, or write model
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ChatPlan:
     """All that a conversation is opened with."""
 
     model: str
@@ -46,7 +46,7 @@ class Plan:
     tokens: int
     price_in: float | None = None
     price_out: float | None = None
-    conversation: Conversation | None = None
+    conversation: StoredConversation | None = None
     turns: Sequence[Turn] = ()
 
 
@@ -86,7 +86,7 @@ def _count(word: str) -> int:
     return int(word)
 
 
-def make_plan(options: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Plan:
+def make_plan(options: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> ChatPlan:
     """Check the options and return the plan; raises `UsageError` with the fix."""
     from handrail.agent.store import Store
     from handrail.files.locks import state_directory
@@ -115,7 +115,7 @@ def _choose_model(
     workspace: str,
     state: str,
     dialect: str,
-) -> Plan:
+) -> ChatPlan:
     from handrail.agent.providers import APIS, api_of, family
 
     own = config.agent
@@ -125,7 +125,7 @@ def _choose_model(
         raise UsageError(f"--api: unknown API {escape(api)}; the APIs are {', '.join(APIS)}")
     dialect = options.dialect or dialect or family(model).dialect
     _require_dialect(dialect)
-    plan = Plan(
+    plan = ChatPlan(
         model=model,
         api=cast("Api", api),
         window=options.window or (own.window if ours else None) or family(model).window,
@@ -171,7 +171,7 @@ def _require_dialect(name: str) -> None:
 
 def _resume(
     options: argparse.Namespace, workspace: str, store: Store
-) -> tuple[Conversation, str, str, list[Turn]] | None:
+) -> tuple[StoredConversation, str, str, list[Turn]] | None:
     """Load the conversation to resume, with its model, dialect and turns."""
     from handrail.agent.store import NoConversation
 

@@ -19,13 +19,13 @@ from handrail.text.display import escape, replace_surrogates
 
 if TYPE_CHECKING:
     from handrail.agent.loop import Ending
-    from handrail.cli.chat.plan import Plan
+    from handrail.cli.chat.plan import ChatPlan
 
 _NAMED = re.compile(r"(?:^|(?<=\s))@(\S+)")
 Ask = Callable[[], str]
 
 
-def chat(plan: Plan) -> int:
+def chat(plan: ChatPlan) -> int:
     """A chat, until the person leaves."""
     work = Work(plan, open_screen())
     try:
@@ -100,11 +100,11 @@ def _asker(work: Work, slash: Slash) -> Ask:
         try:
             with needs("agent"):
                 from handrail.cli.chat.completion import Files, Words
-                from handrail.cli.chat.editor import Editor
+                from handrail.cli.chat.editor import LineEditor
         except MissingExtra as error:
             raise UsageError(str(error)) from None
         words = Words(COMMANDS, slash.choices, Files(lambda: work.ready))
-        editor = Editor(os.path.join(plan.state, "chat-history"), words, work.meter.line)
+        editor = LineEditor(os.path.join(plan.state, "chat-history"), words, work.meter.line)
 
     return lambda: editor.ask(lambda: work.start(editor.end))
 

@@ -19,7 +19,7 @@ from handrail.cli.output import UsageError, on_terminal, safe, warn, write
 from handrail.errors.extras import MissingExtra, needs
 
 
-class Screen(Protocol):
+class RunScreen(Protocol):
     """Shows a run."""
 
     shown: set[str]
@@ -101,7 +101,7 @@ def lively(environ: Mapping[str, str] = os.environ) -> bool:
     return on_terminal(sys.stdout) and environ.get("TERM", "dumb") not in ("dumb", "unknown", "")
 
 
-def open_screen() -> Screen:
+def open_screen() -> RunScreen:
     """The screen for where stdout goes."""
     if not lively():
         return PlainScreen()

@@ -27,7 +27,7 @@ from handrail.approval.answer_tokens import AnswerTokens
 from handrail.approval.client import Approvers
 from handrail.mcp import tool_list
 from handrail.mcp.http.principals import Principal
-from handrail.mcp.protocol import BUSY, Client, meta_of, replace_half_characters
+from handrail.mcp.protocol import BUSY, ClientInfo, meta_of, replace_half_characters
 from handrail.mcp.sessions import CannotOpen, Sessions, conversation
 from handrail.model import Answer, Question
 from handrail.pipeline.session import Session
@@ -36,7 +36,7 @@ from handrail.wire import mcp
 _TICK = 1.0
 _THREADS = 32
 
-_current: ContextVar[Call | None] = ContextVar("handrail_call", default=None)
+_current: ContextVar[HttpCall | None] = ContextVar("handrail_call", default=None)
 
 
 def approve(question: Question) -> Answer:
@@ -57,7 +57,7 @@ class PrincipalService:
         self.tokens = tokens
         self.structured = structured
         self.tools = [mcp.definition(spec) for spec in tool_list.specs(principal.dialect, principal.tools)]
-        self.running: set[Call] = set()
+        self.running: set[HttpCall] = set()
         self._most_calls = most_calls
         self._ending = False
         self.limiter = anyio.CapacityLimiter(_THREADS)
@@ -75,7 +75,7 @@ class PrincipalService:
             raise MCPError(BUSY, "the server is shutting down")
         if self.busy:
             raise MCPError(BUSY, "too many calls at once; send it again when some have been answered")
-        call = Call(self, ctx, params)
+        call = HttpCall(self, ctx, params)
         self.running.add(call)
         try:
             return await call.made()
@@ -89,7 +89,7 @@ class PrincipalService:
             call.leave()
 
 
-class Call:
+class HttpCall:
     """One running call."""
 
     def __init__(
@@ -103,7 +103,7 @@ class Call:
         self.thread = conversation(self.meta)
         declared = ctx.session.client_capabilities
         capabilities = declared.model_dump(by_alias=True, exclude_none=True) if declared else {}
-        self.client = Client(ctx.protocol_version, capabilities, ctx.protocol_version in MODERN_PROTOCOL_VERSIONS)
+        self.client = ClientInfo(ctx.protocol_version, capabilities, ctx.protocol_version in MODERN_PROTOCOL_VERSIONS)
         self.cancel = threading.Event()
         self.gone = anyio.Event()
         self.fault: MCPError | None = None

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from handrail.mcp.install import json_file, toml_file
-from handrail.mcp.install.files import Config, Records, undoing
+from handrail.mcp.install.files import ClientFile, Records, undoing
 from handrail.mcp.install.json_file import Broken
 from handrail.text.display import escape
 from handrail.text.document import Splice
@@ -39,7 +39,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ClientKind:
     """One client, as described in `clients.toml`."""
 
     name: str
@@ -67,16 +67,16 @@ class Client:
         return [os.path.join(home, one.removeprefix("~/")) for one in own or self.user]
 
 
-def clients() -> dict[str, Client]:
+def clients() -> dict[str, ClientKind]:
     table = Path(__file__).with_name("clients.toml").read_text(encoding="utf-8")
-    return {name: Client(**facts) for name, facts in tomllib.loads(table).items()}
+    return {name: ClientKind(**facts) for name, facts in tomllib.loads(table).items()}
 
 
 @dataclass(slots=True)
 class ServerEntry:
     """The entry of this server in a client's file."""
 
-    client: Client
+    client: ClientKind
     scope: str
     path: str
     command: Sequence[str]
@@ -104,7 +104,7 @@ class ServerEntry:
         return Report(splice.new, f"add this to {escape(self.path)} ({self.client.name})")
 
     def install(self) -> Report:
-        with Config(self.path) as config, Records() as records:
+        with ClientFile(self.path) as config, Records() as records:
             known = records.get(config.real)
             text = config.text
             base = undoing(text, known) if known else None
@@ -131,7 +131,7 @@ class ServerEntry:
         return Report(f"{self.client.name} is configured to use Handrail: {escape(self.path)}\n", note)
 
     def remove(self) -> Report:
-        with Config(self.path) as config, Records() as records:
+        with ClientFile(self.path) as config, Records() as records:
             known = records.get(config.real)
             text = config.text
             new = undoing(text, known) if known else None

@@ -21,7 +21,7 @@ _MOST = 64 << 20
 _WAIT = 30.0
 
 
-class Config:
+class ClientFile:
     """One file, locked while it is open. If the path is a link, its target is changed."""
 
     def __init__(self, path: str) -> None:
@@ -30,7 +30,7 @@ class Config:
         self._before: Stored | None = None
         self.text = ""
 
-    def __enter__(self) -> Config:
+    def __enter__(self) -> ClientFile:
         with contextlib.ExitStack() as stack:
             self._missing = _missing_directories(self.real)
             top = os.path.dirname(self._missing[0] if self._missing else self.real)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handrail.text.document import Splice
-from handrail.text.json_spans import Item, read_document_with_comments
+from handrail.text.json_spans import JsonItem, read_document_with_comments
 
 _REST_OF_LINE = re.compile(r"[ \t]*(?:/\*[^\r\n]*?\*/[ \t]*)*(?://[^\r\n]*)?(?=\r|\n|$)")
 
@@ -22,7 +22,7 @@ class Broken(ValueError):
     """A configuration that cannot be read, and why."""
 
 
-def parse(text: str) -> Item | None:
+def parse(text: str) -> JsonItem | None:
     """The object in a file; None if it holds nothing at all."""
     try:
         root = read_document_with_comments(text)
@@ -33,7 +33,7 @@ def parse(text: str) -> Item | None:
     return root
 
 
-def find(root: Item | None, keys: Sequence[str]) -> Item | None:
+def find(root: JsonItem | None, keys: Sequence[str]) -> JsonItem | None:
     """The value at the end of these keys."""
     for key in keys:
         members = root.inside if root and isinstance(root.value, dict) else ()
@@ -81,7 +81,7 @@ def take(text: str, keys: Sequence[str], empty_too: int) -> list[Splice]:
     return _remove_member(text, holder, there) if holder and there else []
 
 
-def _strip_members(text: str, node: Item) -> str:
+def _strip_members(text: str, node: JsonItem) -> str:
     """The text of an object without its members."""
     left, at = "", node.at + 1
     for member in node.inside:
@@ -105,7 +105,7 @@ class _Style:
     lines: bool = field(default=True)
 
     @classmethod
-    def of(cls, text: str, root: Item | None) -> _Style:
+    def of(cls, text: str, root: JsonItem | None) -> _Style:
         newline = "\r\n" if "\r\n" in text else "\n"
         if root is None or not root.inside:
             return cls(newline)
@@ -124,7 +124,7 @@ class _Style:
         return made.replace("\n", self.newline + indent)
 
 
-def _add_member(text: str, holder: Item, style: _Style, key: str, value: Mapping[str, Any]) -> list[Splice]:
+def _add_member(text: str, holder: JsonItem, style: _Style, key: str, value: Mapping[str, Any]) -> list[Splice]:
     name = json.dumps(key, ensure_ascii=False) + ": "
     if not holder.inside:
         outer = style.indent_at(text, holder.at)
@@ -152,7 +152,7 @@ def _add_member(text: str, holder: Item, style: _Style, key: str, value: Mapping
     return [*comma, Splice(at, at, made)]
 
 
-def _remove_member(text: str, holder: Item, there: Item) -> list[Splice]:
+def _remove_member(text: str, holder: JsonItem, there: JsonItem) -> list[Splice]:
     number = holder.inside.index(there)
     before = text[: there.start]
     start = len(before.rstrip(" \t"))

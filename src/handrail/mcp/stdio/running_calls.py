@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from handrail.mcp.protocol import BUSY, INVALID_REQUEST, Client, Fault, meta_of
+from handrail.mcp.protocol import BUSY, INVALID_REQUEST, ClientInfo, Fault, meta_of
 from handrail.mcp.sessions import conversation
 from handrail.wire.mcp import ours, still_running
 
@@ -32,7 +32,7 @@ class PendingForm:
 class RunningCall:
     """One call of a client's."""
 
-    def __init__(self, id: int | str, params: Mapping[str, Any], client: Client) -> None:
+    def __init__(self, id: int | str, params: Mapping[str, Any], client: ClientInfo) -> None:
         meta = meta_of(params)
         self.id = id
         self.params = params

@@ -46,7 +46,7 @@ class Server:
         self._about = f"The workspace is {os.path.abspath(root)}; relative paths start there."
         self._opened = opened
         self._structured = structured
-        self._client: protocol.Client | None = None
+        self._client: protocol.ClientInfo | None = None
         self._work: CallService | None = None
 
     def run(self) -> int:
@@ -118,7 +118,7 @@ class Server:
         listed = {"tools": self._tools}
         return _complete({**listed, **FRESHNESS}) if client.enveloped else listed
 
-    def _call(self, id: int | str, params: dict[str, Any], client: protocol.Client) -> None:
+    def _call(self, id: int | str, params: dict[str, Any], client: protocol.ClientInfo) -> None:
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str):
             raise Fault(protocol.INVALID_PARAMS, "tools/call needs name, a string")

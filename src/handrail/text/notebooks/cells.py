@@ -15,7 +15,7 @@ from typing import Any
 
 from handrail.errors import BadNotebook
 from handrail.text.document import Splice
-from handrail.text.json_spans import Item, read_document, read_items
+from handrail.text.json_spans import JsonItem, read_document, read_items
 from handrail.text.lines import ANY_END
 from handrail.text.splice import minimize
 
@@ -29,8 +29,8 @@ class Notebook:
     """A notebook and the place of each cell in its text."""
 
     text: str
-    document: Item
-    array: Item
+    document: JsonItem
+    array: JsonItem
     """The member `cells`."""
 
     @property
@@ -39,7 +39,7 @@ class Notebook:
         return value
 
     @property
-    def cells(self) -> tuple[Item, ...]:
+    def cells(self) -> tuple[JsonItem, ...]:
         return self.array.inside
 
     @property
@@ -97,7 +97,7 @@ def escapes(text: str) -> bool:
     return text.isascii() and "\\u" in text and any(found[0] != "\\\\" for found in _ESCAPE.finditer(text))
 
 
-def layout_of(text: str, item: Item, inside: Sequence[Item], escaped: bool) -> Layout:
+def layout_of(text: str, item: JsonItem, inside: Sequence[JsonItem], escaped: bool) -> Layout:
     """How the object ``item``, which holds ``inside``, is written."""
     lead = text[item.at + 1 : inside[0].start]
     gap = text[inside[0].end : inside[1].start] if len(inside) > 1 else ""
@@ -166,7 +166,7 @@ def changed(book: Notebook, index: int, new: Mapping[str, Any], drop: frozenset[
     return sorted((splice for splice in found if splice), key=lambda splice: splice.start)
 
 
-def _respell(text: str, member: Item, value: Any, layout: Layout) -> str:
+def _respell(text: str, member: JsonItem, value: Any, layout: Layout) -> str:
     """A new value in place of an old one: lines that stay keep their spelling, a list on one line stays there."""
     spelled: dict[str, str] = {}
     if isinstance(member.value, list) and member.value:
@@ -202,7 +202,7 @@ def inserted(book: Notebook, index: int, cell: Mapping[str, Any], escaped: bool)
     return [Splice(cells[near].end, cells[near].end, gap + body)]
 
 
-def _separator_text(text: str, array: Item, near: int, layout: Layout) -> str:
+def _separator_text(text: str, array: JsonItem, near: int, layout: Layout) -> str:
     """What stands between two cells."""
     cells = array.inside
     if len(cells) > 1:

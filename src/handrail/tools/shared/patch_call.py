@@ -45,7 +45,7 @@ def run(
     if not base:
         return apply_patch.apply_patch(_patch_arguments(call), ctx, add_overwrites=add_overwrites)
     _require_directory(base, ctx)
-    outcome = apply_patch.apply_patch(_patch_arguments(call), _Below(base, ctx), add_overwrites=add_overwrites)
+    outcome = apply_patch.apply_patch(_patch_arguments(call), _ContextBelow(base, ctx), add_overwrites=add_overwrites)
     moved = [
         replace(one, path=_join_below(base, one.path), source=_join_below(base, one.source) if one.source else None)
         for one in outcome.facts.done
@@ -76,7 +76,7 @@ def _require_directory(base: str, ctx: Context[apply_patch.Limits]) -> None:
     raise NotFound(path=base)
 
 
-class _Below:
+class _ContextBelow:
     """The context of a patch whose paths start from another directory: the same files, under longer names."""
 
     def __init__(self, base: str, ctx: Context[apply_patch.Limits]) -> None:
