@@ -151,7 +151,7 @@ def test_a_result_larger_than_the_window_is_seen_in_part_and_the_work_goes_on(st
     results = at.server.requests[-1].results
     assert len(results) == 2
     for text in results:
-        assert "begin" in text and "end" in text and "characters left out" in text
+        assert "begin" in text and "end" in text and "characters omitted" in text
     assert sum(map(len, results)) // 4 < 6_000
     assert len(at.server.requests) == 2
 

@@ -113,7 +113,7 @@ def test_roots_are_read_only_unless_they_say_otherwise(file: Path) -> None:
         ("[settings]\nread_seconds = '3'", 'not "3"'),
         ("[settings]\nlegacy_encoding = 'klingon'", 'settings.legacy_encoding: Python has no encoding "klingon"'),
         ("[settings]\nlegacy_encoding = 'rot13'", "Python has no encoding"),
-        ("[settings]\nlegacy_encoding = ''", "must be a string that is not empty"),
+        ("[settings]\nlegacy_encoding = ''", "must be a non-empty string"),
         ("[settings]\nstate = 'here'", 'settings.state: must be an absolute path, or start with ~/, not "here"'),
         ("[[roots]]\nwritable = true", "roots[0].path: must be the path of a directory"),
         ("[[roots]]\npath = 'here'", "roots[0].path: must be an absolute path"),

@@ -251,7 +251,7 @@ def _command(text: str, key: str | None = None) -> CommandPattern:
 def _text(table: Mapping[str, Any], key: str) -> str:
     value = table.get(key, "")
     if not isinstance(value, str) or (key in table and not value.strip()):
-        raise BadRule("must be a string that is not empty", key)
+        raise BadRule("must be a non-empty string", key)
     return value
 
 
@@ -260,7 +260,7 @@ def _texts(table: Mapping[str, Any], key: str) -> list[str]:
     values = [value] if isinstance(value, str) else value
     good = isinstance(values, list) and all(isinstance(one, str) and one.strip() for one in values)
     if not good or (key in table and not values):
-        raise BadRule("must be a string or a list of strings, none of them empty", key)
+        raise BadRule("must be a non-empty string, or a list of them", key)
     return cast("list[str]", values)
 
 
