@@ -131,10 +131,10 @@ def rename_new(old: str, new: str, directory: int, to: int | None = None) -> Non
         os.link(old, new, src_dir_fd=directory, dst_dir_fd=there, follow_symlinks=False)
 
 
-def exchange(one: str, other: str, directory: int) -> bool:
-    """Swap two names of ``directory`` in one act; False where the file system cannot."""
+def exchange(one: str, other: str, directory: int, to: int | None = None) -> bool:
+    """Swap a name of ``directory`` with another of it, or of ``to``, in one act; False where the file system cannot."""
     try:
-        _rename(one, other, directory, _EXCHANGE)
+        _rename(one, other, directory, _EXCHANGE, to)
     except OSError as error:
         if error.errno in _UNSUPPORTED:
             return False

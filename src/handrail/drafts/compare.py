@@ -1,0 +1,328 @@
+"""Compare a draft with its workspace.
+
+Only the upper layer is walked: what a command did not touch is not in it. The result is a list of steps that turn the
+workspace into the draft, and a list of conflicts: entries that something else changed in the workspace since the draft
+was created, and that a step would replace or delete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from handrail.drafts.layout import DraftDirectory
+from handrail.system_calls import lease, open_beneath
+
+MARKS = "user.overlay."
+"""The attributes with which overlayfs marks entries of an upper layer."""
+_BLOCK = 1 << 17
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+Action = Literal["create", "replace", "delete", "set"]
+FileType = Literal["file", "directory", "link", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file, directory or link as it was seen."""
+
+    inode: int
+    mode: int
+    """With the type."""
+    size: int
+    atime: int
+    mtime: int
+    """Both in nanoseconds."""
+    owner: tuple[int, int]
+    """User and group."""
+    links: int = 1
+    attributes: tuple[tuple[str, str], ...] = ()
+    """Extended attributes of a directory, with their values in hexadecimal."""
+
+    @classmethod
+    def of(cls, status: os.stat_result, attributes: Mapping[str, bytes] | None = None) -> Entry:
+        return cls(
+            status.st_ino,
+            status.st_mode,
+            status.st_size,
+            status.st_atime_ns,
+            status.st_mtime_ns,
+            (status.st_uid, status.st_gid),
+            status.st_nlink,
+            tuple((name, value.hex()) for name, value in (attributes or {}).items()),
+        )
+
+    @property
+    def is_directory(self) -> bool:
+        return stat.S_ISDIR(self.mode)
+
+    @property
+    def type(self) -> FileType:
+        if stat.S_ISREG(self.mode):
+            return "file"
+        if stat.S_ISDIR(self.mode):
+            return "directory"
+        return "link" if stat.S_ISLNK(self.mode) else "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step from the workspace to the draft. `set` changes the mode and the times only."""
+
+    action: Action
+    path: str
+    before: Entry | None = None
+    after: Entry | None = None
+    times: bool = True
+    """Whether `set` changes the times too: not of a directory that something else changes at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """An entry that was changed in the workspace while the draft was open."""
+
+    path: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Comparison:
+    """The steps in the order in which they are carried out, and the conflicts that forbid them."""
+
+    steps: list[Step] = field(default_factory=list)
+    conflicts: list[Conflict] = field(default_factory=list)
+
+
+def compare(draft: DraftDirectory) -> Comparison:
+    """Compare a draft with its workspace; raises `OSError` if either cannot be read."""
+    root = draft.open_workspace()
+    try:
+        return _Comparer(draft, draft.upper, root, draft.info.start).compare()
+    finally:
+        os.close(root)
+
+
+@dataclass(slots=True)
+class _Comparer:
+    draft: DraftDirectory
+    upper: str
+    root: int
+    start: int
+    result: Comparison = field(default_factory=Comparison)
+
+    def compare(self) -> Comparison:
+        stack = [("", os.fstat(self.root))]
+        directories: list[Step] = []
+        while stack:
+            path, lower = stack.pop()
+            count = len(self.result.steps)
+            with self._open_directory(path) as directory:
+                stack += self._compare_entries(path, directory, changed_outside=self._is_late(lower))
+                before = Entry.of(lower, read_attributes(directory))
+            upper = os.path.join(self.upper, path)
+            after = Entry.of(os.lstat(upper), read_attributes(upper))
+            if len(self.result.steps) > count or _settable(before) != _settable(after):
+                directories.append(Step("set", path, before, after, not self._is_late(lower)))
+        # Their times last, and the deepest first: each step inside a directory changes its times again.
+        self.result.steps += sorted(directories, key=lambda step: step.path.count("/"), reverse=True)
+        return self.result
+
+    def _compare_entries(
+        self, path: str, directory: int, changed_outside: bool
+    ) -> Iterator[tuple[str, os.stat_result]]:
+        """Compare the entries of a directory that both layers have; yields the directories to compare in turn."""
+        with os.scandir(os.path.join(self.upper, path)) as entries:
+            names = sorted(entry.name for entry in entries)
+        for name in names:
+            inner = f"{path}/{name}" if path else name
+            upper_path = os.path.join(self.upper, inner)
+            upper = os.lstat(upper_path)
+            lower = _stat(name, directory)
+            if _is_whiteout(upper):
+                if lower is not None:
+                    self._check_tree(directory, name, inner, lower)
+                    self._add("delete", inner, lower, None)
+            elif lower is None:
+                if "origin" in _marks(upper_path) and (changed_outside or stat.S_ISDIR(upper.st_mode)):
+                    self._conflict(inner, "deleted outside the draft")
+                else:
+                    self._add("create", inner, None, upper)
+            elif stat.S_ISDIR(upper.st_mode) and stat.S_ISDIR(lower.st_mode) and not _is_opaque(upper_path):
+                yield inner, lower
+            else:
+                self._compare_entry(directory, name, inner, upper, lower)
+
+    def _compare_entry(
+        self, directory: int, name: str, path: str, upper: os.stat_result, lower: os.stat_result
+    ) -> None:
+        upper_path = os.path.join(self.upper, path)
+        if _same_contents(upper_path, upper, directory, name, lower):
+            if upper.st_mode == lower.st_mode and upper.st_mtime_ns == lower.st_mtime_ns:
+                return  # only opened for writing
+            if self._is_late(lower) and upper.st_mode != lower.st_mode:
+                self._conflict(path, "changed outside the draft")
+            else:
+                self._add("set", path, lower, upper)
+            return
+        self._check_tree(directory, name, path, lower)
+        self._add("replace", path, lower, upper)
+
+    def _check_tree(self, directory: int, name: str, path: str, lower: os.stat_result) -> None:
+        """Report a conflict if an entry that is to be taken away, or anything below it, was changed outside."""
+        if self._is_late(lower) and self.draft.is_refreshed_index(path, directory, name):
+            return
+        for late in find_late(directory, name, path, lower, self.start):
+            self._conflict(late, "changed outside the draft")
+            return
+
+    def _is_late(self, status: os.stat_result) -> bool:
+        return status.st_ctime_ns >= self.start
+
+    def _add(self, action: Action, path: str, before: os.stat_result | None, after: os.stat_result | None) -> None:
+        old, new = before and Entry.of(before), after and Entry.of(after)
+        self.result.steps.append(Step(action, path, old, new))
+
+    def _conflict(self, path: str, reason: str) -> None:
+        self.result.conflicts.append(Conflict(path, reason))
+
+    @contextlib.contextmanager
+    def _open_directory(self, path: str) -> Iterator[int]:
+        fd = open_beneath(self.root, path, _FOLDER) if path else os.dup(self.root)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+
+def find_late(directory: int, name: str, path: str, status: os.stat_result, start: int) -> Iterator[str]:
+    """Paths in a tree that were changed at ``start`` or later."""
+    if status.st_ctime_ns >= start:
+        yield path
+    if stat.S_ISDIR(status.st_mode):
+        for inner, child, _, _ in walk_tree(directory, name, path):
+            if child is None or child.st_ctime_ns >= start:
+                yield inner
+
+
+def find_late_in_moved(directory: int, name: str, path: str, start: int) -> Iterator[str]:
+    """Paths in a directory that was moved just now, and that were changed at ``start`` or later or are being written.
+
+    A move gives the directory itself a new change time, but nothing in it.
+    """
+    if os.stat(name, dir_fd=directory, follow_symlinks=False).st_mtime_ns >= start:
+        yield path
+    for inner, child, above, last in walk_tree(directory, name, path):
+        if child is None or child.st_ctime_ns >= start or is_being_written(child, above, last):
+            yield inner
+
+
+def walk_tree(directory: int, name: str, path: str) -> Iterator[tuple[str, os.stat_result | None, int, str]]:
+    """Everything below a directory: its path, its status (None if it has gone), and the directory that it is in."""
+    stack = [(path, os.open(name, _FOLDER, dir_fd=directory))]
+    try:
+        while stack:
+            above, fd = stack.pop()
+            try:
+                for inner in os.listdir(fd):
+                    child = _stat(inner, fd)
+                    yield f"{above}/{inner}", child, fd, inner
+                    if child is not None and stat.S_ISDIR(child.st_mode):
+                        stack.append((f"{above}/{inner}", os.open(inner, _FOLDER, dir_fd=fd)))
+            finally:
+                os.close(fd)
+    finally:
+        for _, fd in stack:
+            os.close(fd)
+
+
+def is_being_written(status: os.stat_result, directory: int, name: str) -> bool:
+    """Whether another program has a file open for writing: nobody can be granted a lease for reading it then."""
+    if not stat.S_ISREG(status.st_mode):
+        return False
+    try:
+        fd = os.open(name, _READ, dir_fd=directory)
+    except PermissionError:
+        return False
+    try:
+        return lease(fd) is False
+    finally:
+        os.close(fd)
+
+
+def _stat(name: str, directory: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _is_whiteout(status: os.stat_result) -> bool:
+    """Whether an entry of the upper layer says that the name below it is deleted."""
+    return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
+
+
+def _is_opaque(path: str) -> bool:
+    """Whether a directory of the upper layer hides everything below it."""
+    return "opaque" in _marks(path)
+
+
+def _marks(path: str) -> set[str]:
+    try:
+        names = os.listxattr(path, follow_symlinks=False)
+    except OSError as error:
+        if error.errno in (errno.ENOTSUP, errno.EPERM):
+            return set()
+        raise
+    return {name.removeprefix(MARKS) for name in names if name.startswith(MARKS)}
+
+
+def _same_contents(upper_path: str, upper: os.stat_result, directory: int, name: str, lower: os.stat_result) -> bool:
+    if stat.S_IFMT(upper.st_mode) != stat.S_IFMT(lower.st_mode) or upper.st_uid != lower.st_uid:
+        return False
+    if upper.st_gid != lower.st_gid:
+        return False
+    if stat.S_ISLNK(upper.st_mode):
+        return os.readlink(upper_path) == os.readlink(name, dir_fd=directory)
+    if not stat.S_ISREG(upper.st_mode):
+        return stat.S_ISCHR(upper.st_mode) and upper.st_rdev == lower.st_rdev
+    if upper.st_size != lower.st_size or upper.st_nlink > 1:  # several names may belong to one file now
+        return False
+    with contextlib.ExitStack() as stack:
+        try:
+            mine = os.open(upper_path, _READ)
+            stack.callback(os.close, mine)
+            theirs = os.open(name, _READ, dir_fd=directory)
+            stack.callback(os.close, theirs)
+        except PermissionError:  # its owner took the right to read it away
+            return False
+        return _same_bytes(mine, theirs) and read_attributes(mine) == read_attributes(theirs)
+
+
+def _same_bytes(one: int, other: int) -> bool:
+    while True:
+        block = os.read(one, _BLOCK)
+        if block != os.read(other, _BLOCK):
+            return False
+        if not block:
+            return True
+
+
+def _settable(entry: Entry) -> tuple[object, ...]:
+    """The parts of an entry that a step `set` changes."""
+    return entry.mode, entry.mtime, entry.owner, entry.attributes
+
+
+def read_attributes(file: int | str) -> dict[str, bytes]:
+    """The extended attributes of a file that are not marks of overlayfs."""
+    try:
+        return {name: os.getxattr(file, name) for name in sorted(os.listxattr(file)) if not name.startswith(MARKS)}
+    except OSError as error:
+        if error.errno in (errno.ENOTSUP, errno.EPERM, errno.ENODATA):
+            return {}
+        raise

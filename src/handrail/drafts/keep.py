@@ -1,0 +1,478 @@
+"""Keep a draft: rename its changes into the workspace, step by step, so that it happens whole or not at all.
+
+The plan is on the disk before the first step. After a kill the remaining steps are carried out (`recover`); after a
+conflict the finished ones are taken back. A replaced entry is exchanged with the new one and a deleted one is moved
+aside, so that the draft then holds the old versions: `undo` carries the plan out backwards.
+
+A foreign writer is never overwritten. Before a file is exchanged, a lease makes writers wait, and the file is looked at
+again; a directory is looked through again after it was taken away, and put back if anything in it has changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import chain
+from typing import Any
+
+from handrail import system_calls
+from handrail.drafts.compare import (
+    MARKS,
+    Conflict,
+    Entry,
+    Step,
+    compare,
+    find_late,
+    find_late_in_moved,
+    is_being_written,
+    read_attributes,
+    walk_tree,
+)
+from handrail.drafts.layout import DraftDirectory, link_index, read_clock
+from handrail.system_calls import DIRECTORY, open_beneath
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_MOST_OPEN = 32
+
+
+class DraftConflict(Exception):
+    """The workspace has changed where the draft did. Nothing was kept, and the draft is still there."""
+
+    def __init__(self, conflicts: Sequence[Conflict]) -> None:
+        super().__init__("; ".join(f"{conflict.path}: {conflict.reason}" for conflict in conflicts[:5]))
+        self.conflicts = tuple(conflicts)
+
+
+def keep(draft: DraftDirectory) -> list[Step]:
+    """Carry the draft's changes over into the workspace; returns the steps.
+
+    Raises `DraftConflict` if the workspace has changed at these places, and `OSError`; then nothing has changed.
+    """
+    comparison = compare(draft)
+    if comparison.conflicts:
+        raise DraftConflict(comparison.conflicts)
+    draft.write("keeping.json", {"steps": [asdict(step) for step in comparison.steps]})
+    _Keeper.run(draft, comparison.steps, recovering=False)
+    return comparison.steps
+
+
+def recover(draft: DraftDirectory) -> bool:
+    """Finish a keep or an undo that was interrupted; False if there was none. Raises as `keep` and `undo` do."""
+    if draft.state == "keeping":
+        _Keeper.run(draft, _read_steps(draft, "keeping.json"), recovering=True)
+    elif draft.state == "undoing":
+        _run_undo(draft)
+    else:
+        return False
+    return True
+
+
+def undo(draft: DraftDirectory) -> list[Step]:
+    """Take back a kept draft; returns its steps. Raises `DraftConflict` if the workspace has changed there since."""
+    plan = draft.read("kept.json")
+    steps = _steps(plan)
+    root = draft.open_workspace()
+    try:
+        conflicts = list(_find_changes_since(draft, root, steps, plan["kept"]))
+    finally:
+        os.close(root)
+    if conflicts:
+        raise DraftConflict(conflicts)
+    draft.rename("kept.json", "undoing.json")
+    return _run_undo(draft)
+
+
+def _run_undo(draft: DraftDirectory) -> list[Step]:
+    steps = _read_steps(draft, "undoing.json")
+    with _Trees.open(draft) as trees:
+        _Keeper(draft, trees, steps).take_back(steps)
+    draft.rename("undoing.json", "undone.json")
+    return steps
+
+
+def _read_steps(draft: DraftDirectory, name: str) -> list[Step]:
+    return _steps(draft.read(name))
+
+
+def _steps(plan: Any) -> list[Step]:
+    def entry(fields: Any) -> Entry | None:
+        if not fields:
+            return None
+        attributes = tuple((name, value) for name, value in fields["attributes"])
+        return Entry(**{**fields, "owner": tuple(fields["owner"]), "attributes": attributes})
+
+    return [
+        Step(step["action"], step["path"], entry(step["before"]), entry(step["after"]), step["times"])
+        for step in plan["steps"]
+    ]
+
+
+def _find_changes_since(draft: DraftDirectory, root: int, steps: Sequence[Step], kept: int) -> Iterator[Conflict]:
+    """The kept entries that something else has changed since."""
+    for step in steps:
+        if step.action == "set":
+            continue
+        parent, _, name = step.path.rpartition("/")
+        status = None
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            directory = open_beneath(root, parent, DIRECTORY) if parent else os.dup(root)
+            try:
+                with contextlib.suppress(FileNotFoundError):
+                    status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+                if draft.is_refreshed_index(step.path, directory, name):
+                    continue
+                if status and step.after and status.st_ino == step.after.inode:
+                    if any(True for _ in find_late(directory, name, step.path, status, kept)):
+                        yield Conflict(step.path, "changed since it was kept")
+                    continue
+            finally:
+                os.close(directory)
+        if step.action == "delete" and status is None:
+            continue
+        yield Conflict(step.path, "changed since it was kept")
+
+
+@dataclass(slots=True)
+class _Trees:
+    """Descriptors of directories in the workspace and in the draft; the ones used last stay open."""
+
+    root: int
+    upper: int
+    old: int
+    _open: dict[tuple[int, str], int] = field(default_factory=dict)
+
+    @classmethod
+    @contextlib.contextmanager
+    def open(cls, draft: DraftDirectory) -> Iterator[_Trees]:
+        with contextlib.ExitStack() as stack:
+            root = draft.open_workspace()
+            stack.callback(os.close, root)
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            upper = os.open(draft.upper, flags)
+            stack.callback(os.close, upper)
+            old = os.open(draft.old, flags)
+            stack.callback(os.close, old)
+            trees = cls(root, upper, old)
+            stack.callback(trees.close)
+            yield trees
+
+    def close(self) -> None:
+        while self._open:
+            os.close(self._open.popitem()[1])
+
+    def parent(self, tree: int, path: str) -> tuple[int, str]:
+        """The directory of a path and the last part of it."""
+        above, _, name = path.rpartition("/")
+        if not above:
+            return tree, name
+        fd = self._open.get((tree, above))
+        if fd is None:
+            if len(self._open) >= _MOST_OPEN:
+                os.close(self._open.pop(next(iter(self._open))))
+            fd = self._open[tree, above] = open_beneath(tree, above, DIRECTORY)
+        return fd, name
+
+
+@dataclass(slots=True)
+class _Keeper:
+    draft: DraftDirectory
+    trees: _Trees
+    steps: Sequence[Step]
+    _moved: set[int] = field(default_factory=set)
+    """Files that a step has renamed, which gives them a new change time under all their names."""
+    _saved: list[Conflict] = field(default_factory=list)
+    _clock: int | None = None
+    """When the steps began."""
+
+    @classmethod
+    def run(cls, draft: DraftDirectory, steps: Sequence[Step], *, recovering: bool) -> None:
+        with _Trees.open(draft) as trees:
+            keeper = cls(draft, trees, steps)
+            keeper.carry_out(recovering)
+        link_index(draft.info.workspace, draft.path)
+        draft.write("keeping.json", {"steps": [asdict(step) for step in steps], "kept": read_clock(draft.path)})
+        draft.rename("keeping.json", "kept.json")
+
+    def carry_out(self, recovering: bool) -> None:
+        finished: list[Step] = []
+        self._clock = read_clock(self.draft.path)
+        try:
+            for number, step in enumerate(self.steps):
+                if step.action != "set":
+                    if not (recovering and self._is_done(number, step)):
+                        self._do(number, step)
+                    finished.append(step)
+                    if step.before:
+                        self._moved.add(step.before.inode)
+            for step in self.steps:
+                if step.action in ("create", "replace"):
+                    self._clean(step)
+            for step in self.steps:
+                if step.action == "set":
+                    finished.append(step)
+                    self._set(step, step.after)
+        except (DraftConflict, OSError) as error:
+            self.take_back(finished)
+            self.draft.rename("keeping.json", "given-up.json")
+            if self._saved:
+                raise DraftConflict([*getattr(error, "conflicts", ()), *self._saved]) from error
+            raise
+
+    def take_back(self, steps: Sequence[Step]) -> None:
+        """Carry steps out backwards. Entries that are not where the step put them are left as they are."""
+        numbers = {id(step): number for number, step in enumerate(self.steps)}
+        for step in reversed(steps):
+            if step.action == "set":
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                self._undo(numbers[id(step)], step)
+        for step in reversed(self.steps):  # the deepest come first in the plan, and are needed last here
+            if step.action == "set":
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                    self._set(step, step.before)
+
+    def _is_done(self, number: int, step: Step) -> bool:
+        """Whether a step was carried out before the kill."""
+        if step.action == "delete":
+            return _stat(str(number), self.trees.old) is not None
+        here = _stat(*self._in(self.trees.root, step.path))
+        return here is not None and step.after is not None and here.st_ino == step.after.inode
+
+    def _in(self, tree: int, path: str) -> tuple[str, int]:
+        directory, name = self.trees.parent(tree, path)
+        return name, directory
+
+    def _do(self, number: int, step: Step) -> None:
+        workspace, name = self.trees.parent(self.trees.root, step.path)
+        if step.action == "create":
+            upper, _ = self.trees.parent(self.trees.upper, step.path)
+            try:
+                _rename(name, upper, name, workspace)
+            except FileExistsError:
+                raise DraftConflict([Conflict(step.path, "created outside the draft")]) from None
+            return
+        assert step.before
+        with self._held(workspace, name, step):
+            if step.action == "delete":
+                taken, taken_name = self.trees.old, str(number)
+                _rename(name, workspace, taken_name, taken)
+            else:
+                taken, taken_name = self.trees.parent(self.trees.upper, step.path)[0], name
+                _exchange(name, taken, workspace)
+            if self._was_changed(taken, taken_name, step):
+                if step.action == "delete":
+                    _rename(taken_name, taken, name, workspace)
+                else:
+                    _exchange(name, taken, workspace)
+                raise DraftConflict([Conflict(step.path, "changed while it was kept")])
+
+    @contextlib.contextmanager
+    def _held(self, directory: int, name: str, step: Step) -> Iterator[None]:
+        """Look at an entry again and, if it is a file, make its writers wait; raises `DraftConflict` if it changed."""
+        assert step.before
+        status = _stat(name, directory)
+        refreshed = self.draft.is_refreshed_index(step.path, directory, name)
+        if status is None or status.st_ino != step.before.inode or (self._is_late(status) and not refreshed):
+            raise DraftConflict([Conflict(step.path, "changed outside the draft")])
+        if not stat.S_ISREG(status.st_mode):
+            yield
+            return
+        try:
+            fd = os.open(name, _READ, dir_fd=directory)
+        except PermissionError:  # then nobody of this user has it open either
+            yield
+            return
+        try:
+            leased = system_calls.lease(fd)
+            if leased is False:
+                raise DraftConflict([Conflict(step.path, "another program is writing to it")])
+            now = os.fstat(fd)
+            refreshed = self.draft.is_refreshed_index(step.path, directory, name)
+            if now.st_ino != step.before.inode or (self._is_late(now) and not refreshed):
+                raise DraftConflict([Conflict(step.path, "changed outside the draft")])
+            yield
+            if leased and system_calls.lease_wanted(fd):
+                self._give_back(step)
+        finally:
+            os.close(fd)
+
+    def _give_back(self, step: Step) -> None:
+        """Another program found the old file just before it was taken away and waits to write to it."""
+        number = next(number for number, other in enumerate(self.steps) if other is step)
+        self._undo(number, step)
+        raise DraftConflict([Conflict(step.path, "another program is writing to it")])
+
+    def _was_changed(self, directory: int, name: str, step: Step) -> bool:
+        """Whether what was just taken away is not what was looked at before."""
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        assert step.before
+        if status.st_ino != step.before.inode:
+            return True
+        if not stat.S_ISDIR(status.st_mode):
+            return (status.st_mtime_ns, status.st_size) != (step.before.mtime, step.before.size)
+        start = self.draft.info.start
+        return any(True for _ in find_late_in_moved(directory, name, step.path, start))
+
+    def _is_late(self, status: os.stat_result) -> bool:
+        return status.st_ctime_ns >= self.draft.info.start and status.st_ino not in self._moved
+
+    def _undo(self, number: int, step: Step) -> None:
+        workspace, name = self.trees.parent(self.trees.root, step.path)
+        here = _stat(name, workspace)
+        if step.action == "delete":
+            if here is None and _stat(str(number), self.trees.old) is not None:
+                _rename(str(number), self.trees.old, name, workspace)
+                _restore_mode(name, workspace, step.before)
+            return
+        is_kept = here is not None and step.after is not None and here.st_ino == step.after.inode
+        if not is_kept and not self.draft.is_refreshed_index(step.path, workspace, name):
+            return  # taken back already, or somebody else's
+        upper, _ = self.trees.parent(self.trees.upper, step.path)
+        if step.action == "create":
+            _rename(name, workspace, name, upper)
+        else:
+            _exchange(name, upper, workspace)
+            _restore_mode(name, workspace, step.before)
+        self._save_foreign_writes(step, upper, name, workspace)
+
+    def _save_foreign_writes(self, step: Step, upper: int, name: str, workspace: int) -> None:
+        """Give files that another program wrote to while they were in the workspace a second name there."""
+        status = _stat(name, upper)
+        if status is None or self._clock is None:
+            return
+        below = walk_tree(upper, name, step.path) if stat.S_ISDIR(status.st_mode) else ()
+        for path, entry, directory, last in chain([(step.path, status, upper, name)], below):
+            if entry is None or not stat.S_ISREG(entry.st_mode):
+                continue
+            if entry.st_mtime_ns >= self._clock or is_being_written(entry, directory, last):
+                second = f"{last}.kept-{secrets.token_hex(4)}"
+                os.link(last, second, src_dir_fd=directory, dst_dir_fd=workspace, follow_symlinks=False)
+                self._saved.append(Conflict(path, f"another program wrote to it meanwhile; its version is {second}"))
+
+    def _set(self, step: Step, entry: Entry | None) -> None:
+        """Give an entry of the workspace the mode, owner, attributes and times of ``entry``."""
+        assert entry
+        directory, name = self.trees.parent(self.trees.root, step.path) if step.path else (self.trees.root, ".")
+        status = _stat(name, directory)
+        if status is None or stat.S_IFMT(status.st_mode) != stat.S_IFMT(entry.mode):
+            return
+        if (status.st_uid, status.st_gid) != entry.owner:
+            os.chown(name, *entry.owner, dir_fd=directory, follow_symlinks=False)
+        if entry.is_directory:
+            _set_attributes(f"/proc/self/fd/{directory}/{name}", dict(entry.attributes))
+        if not stat.S_ISLNK(entry.mode):
+            os.chmod(name, stat.S_IMODE(entry.mode), dir_fd=directory)
+        if step.times:
+            os.utime(name, ns=(entry.atime, entry.mtime), dir_fd=directory, follow_symlinks=False)
+
+    def _clean(self, step: Step) -> None:
+        """Remove the marks of overlayfs from an entry that is in the workspace now, and from everything below it."""
+        directory, name = self.trees.parent(self.trees.root, step.path)
+        status = _stat(name, directory)
+        if status and step.after and status.st_ino == step.after.inode:
+            remove_marks(f"/proc/self/fd/{directory}/{name}", status)
+            _restore_mode(name, directory, step.after)
+
+
+def _rename(name: str, directory: int, new_name: str, new_directory: int) -> None:
+    """Rename to a name that is free, also from and into directories that their owner made read-only."""
+    with _writable((directory, "."), (new_directory, "."), (directory, name)):
+        system_calls.rename_new(name, new_name, directory, new_directory)
+
+
+def _exchange(name: str, one: int, other: int) -> None:
+    """Exchange the entries of one name in two directories."""
+    with _writable((one, "."), (other, "."), (one, name), (other, name)):
+        if not system_calls.exchange(name, name, one, other):
+            raise OSError("this file system cannot exchange two names")
+
+
+@contextlib.contextmanager
+def _writable(*places: tuple[int, str]) -> Iterator[None]:
+    """Give this user the right to write to directories that it owns; a rename needs it.
+
+    The directories in which names change get their mode back here. The ones that move keep it until `_restore_mode`.
+    """
+    changed: list[tuple[int, str, int]] = []
+    if os.geteuid() != 0:
+        for directory, name in places:
+            status = _stat(name, directory)
+            if status and stat.S_ISDIR(status.st_mode) and not status.st_mode & stat.S_IWUSR:
+                os.chmod(name, stat.S_IMODE(status.st_mode) | stat.S_IRWXU, dir_fd=directory)
+                if name == ".":
+                    changed.append((directory, name, stat.S_IMODE(status.st_mode)))
+    try:
+        yield
+    finally:
+        for directory, name, mode in changed:
+            os.chmod(name, mode, dir_fd=directory)
+
+
+def _set_attributes(path: str, attributes: Mapping[str, str]) -> None:
+    now = read_attributes(path)
+    for name in now.keys() - attributes.keys():
+        os.removexattr(path, name)
+    for name, value in attributes.items():
+        if now.get(name) != bytes.fromhex(value):
+            os.setxattr(path, name, bytes.fromhex(value))
+
+
+def _restore_mode(name: str, directory: int, entry: Entry | None) -> None:
+    status = _stat(name, directory)
+    if entry and status and stat.S_ISDIR(status.st_mode) and status.st_mode != entry.mode:
+        os.chmod(name, stat.S_IMODE(entry.mode), dir_fd=directory)
+
+
+def remove_marks(path: str, status: os.stat_result) -> None:
+    """Remove the attributes and whiteouts of overlayfs from a tree that is no longer a layer."""
+    stack = [(path, status)]
+    while stack:
+        here, found = stack.pop()
+        if stat.S_ISDIR(found.st_mode):
+            stack += _list_marked(here)
+            _remove_attributes(here, found)
+            if os.lstat(here).st_mtime_ns != found.st_mtime_ns:
+                os.utime(here, ns=(found.st_atime_ns, found.st_mtime_ns))
+        else:
+            _remove_attributes(here, found)
+
+
+def _list_marked(directory: str) -> Iterator[tuple[str, os.stat_result]]:
+    """The entries of a directory that may carry marks: directories, and files if the directory says so."""
+    impure = any(name.startswith(MARKS) for name in os.listxattr(directory))
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield entry.path, entry.stat(follow_symlinks=False)
+            elif impure:
+                status = entry.stat(follow_symlinks=False)
+                if stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
+                    os.unlink(entry.path)
+                else:
+                    yield entry.path, status
+
+
+def _remove_attributes(path: str, status: os.stat_result) -> None:
+    mode = stat.S_IMODE(status.st_mode)
+    for name in os.listxattr(path, follow_symlinks=False):
+        if not name.startswith(MARKS):
+            continue
+        try:
+            os.removexattr(path, name, follow_symlinks=False)
+        except PermissionError:  # attributes of users need the right to write, even from the owner
+            os.chmod(path, mode | stat.S_IWUSR)
+            try:
+                os.removexattr(path, name, follow_symlinks=False)
+            finally:
+                os.chmod(path, mode)
+
+
+def _stat(name: str, directory: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return None

@@ -1,0 +1,205 @@
+"""The directory of one draft: its layers, its plan, and the state that follows from the files in it.
+
+An overlay mount reads the workspace (the lower layer) and writes to `upper`. All of it lies on the mount of the
+workspace, because changes are kept by renaming them into place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import stat
+import time
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from handrail.drafts.git_index import is_same_index
+
+State = Literal["open", "keeping", "kept", "undoing", "undone"]
+
+_PLANS: dict[str, State] = {
+    "undoing.json": "undoing",
+    "keeping.json": "keeping",
+    "kept.json": "kept",
+    "undone.json": "undone",
+}
+_MOST_PLAN_BYTES = 1 << 30
+_MOST_INDEX_BYTES = 1 << 28
+INDEX = "index"
+"""The git index of the workspace as it was at the start, and after a keep as it was kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftInfo:
+    """Facts that do not change while the draft exists."""
+
+    workspace: str
+    device: int
+    inode: int
+    """Of the workspace's directory: a draft belongs to a directory, not to whatever has its name later."""
+    start: int
+    """The file system's time at which the draft was created. Later changes in the workspace are not ours."""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftDirectory:
+    """The files of one draft."""
+
+    path: str
+    info: DraftInfo
+
+    @classmethod
+    def create(cls, path: str, workspace: str, name: str = "") -> DraftDirectory:
+        """Create an empty draft of ``workspace`` at ``path``, whose parent exists; raises `OSError`."""
+        os.mkdir(path, 0o700)
+        try:
+            for part in ("upper", "work", "old"):
+                os.mkdir(os.path.join(path, part), 0o700)
+            link_index(workspace, path)
+            directory = os.stat(workspace)
+            upper = os.path.join(path, "upper")
+            shutil.copystat(workspace, upper)
+            _copy_owner(directory, upper)
+            info = DraftInfo(workspace, directory.st_dev, directory.st_ino, read_clock(path), name)
+            draft = cls(path, info)
+            draft.write("draft.json", asdict(info))
+        except BaseException:
+            remove_tree(path)
+            raise
+        return draft
+
+    @classmethod
+    def open(cls, path: str) -> DraftDirectory:
+        """Open a draft that exists; `OSError` or `ValueError` if there is none."""
+        with open(os.path.join(path, "draft.json"), "rb") as file:
+            fields = json.load(file)
+        return cls(path, DraftInfo(**fields))
+
+    @property
+    def upper(self) -> str:
+        return os.path.join(self.path, "upper")
+
+    @property
+    def work(self) -> str:
+        return os.path.join(self.path, "work")
+
+    @property
+    def old(self) -> str:
+        return os.path.join(self.path, "old")
+
+    @property
+    def state(self) -> State:
+        for name, state in _PLANS.items():
+            if os.path.lexists(os.path.join(self.path, name)):
+                return state
+        return "open"
+
+    def open_workspace(self) -> int:
+        """A descriptor of the workspace; `FileNotFoundError` if another directory has its name now."""
+        fd = os.open(self.info.workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        directory = os.fstat(fd)
+        if (directory.st_dev, directory.st_ino) != (self.info.device, self.info.inode):
+            os.close(fd)
+            raise FileNotFoundError(
+                errno.ENOENT, "the directory of this draft was moved or replaced", self.info.workspace
+            )
+        return fd
+
+    def write(self, name: str, value: Any) -> None:
+        """Write a JSON file whole or not at all, and wait until it is on the disk."""
+        temporary = os.path.join(self.path, f".{name}.new")
+        with open(temporary, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(temporary, os.path.join(self.path, name))
+        sync_directory(self.path)
+
+    def read(self, name: str) -> Any:
+        with open(os.path.join(self.path, name), encoding="utf-8", errors="surrogateescape") as file:
+            return json.loads(file.read(_MOST_PLAN_BYTES))
+
+    def is_refreshed_index(self, path: str, directory: int, name: str) -> bool:
+        """Whether an entry of the workspace is the git index, with other file times and nothing else changed in it."""
+        if path != ".git/index":
+            return False
+        try:
+            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
+            with open(fd, "rb") as now, open(os.path.join(self.path, INDEX), "rb") as before:
+                return is_same_index(now.read(_MOST_INDEX_BYTES), before.read(_MOST_INDEX_BYTES))
+        except OSError:
+            return False
+
+    def rename(self, old: str, new: str) -> None:
+        """Move a plan on to the next state."""
+        os.rename(os.path.join(self.path, old), os.path.join(self.path, new))
+        sync_directory(self.path)
+
+    def drop(self) -> None:
+        """Delete the draft and everything in it. A draft whose keep was interrupted must be finished first."""
+        if self.state in ("keeping", "undoing"):
+            raise OSError(errno.EBUSY, "an interrupted keep must be finished before the draft is dropped", self.path)
+        remove_tree(self.path)
+
+
+def link_index(workspace: str, path: str) -> None:
+    """Remember the git index as it is now, by a second name: git replaces the file and does not write into it."""
+    name = os.path.join(path, INDEX)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name)
+    with contextlib.suppress(OSError):  # no repository, or another file system: then it has no exception
+        os.link(os.path.join(workspace, ".git", "index"), name, follow_symlinks=False)
+
+
+def _copy_owner(source: os.stat_result, target: str) -> None:
+    if (source.st_uid, source.st_gid) != (os.geteuid(), os.getegid()):
+        with contextlib.suppress(PermissionError):  # a user cannot give files away; the owner is restored at keep
+            os.chown(target, source.st_uid, source.st_gid)
+
+
+def read_clock(directory: str) -> int:
+    """A time of this file system that is later than every change before this call, and not later than any after it.
+
+    Change times come from a clock that may tick only every few milliseconds: wait for its next tick.
+    """
+    path = os.path.join(directory, "clock")
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.utime(fd)
+        first = os.fstat(fd).st_ctime_ns
+        while True:
+            os.utime(fd)
+            now = os.fstat(fd).st_ctime_ns
+            if now > first:
+                return now
+            time.sleep(0.0005)
+    finally:
+        os.close(fd)
+
+
+def sync_directory(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def remove_tree(path: str) -> None:
+    """Delete a directory tree, also where a program took its own permissions away."""
+    shutil.rmtree(path, onerror=_retry_writable)
+
+
+def _retry_writable(function: Any, path: str, _failure: Any) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        for each in (os.path.dirname(path), path):
+            if stat.S_ISDIR(os.lstat(each).st_mode):
+                os.chmod(each, 0o700)
+        if function in (os.open, os.scandir, os.lstat):
+            remove_tree(path)
+        else:
+            function(path)

@@ -1,0 +1,161 @@
+"""Random programs in drafts, run as a script so that another user can run them: `scenarios.py NAME FOLDER SEED`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from handrail.drafts.keep import DraftConflict, keep, undo
+from handrail.drafts.layout import DraftDirectory
+from tests.drafts.trees import describe, fill
+
+ENTER = str(Path(__file__).with_name("enter.py"))
+PROGRAM = str(Path(__file__).with_name("trees.py"))
+_IN_VIEW = """
+import pickle, subprocess, sys
+sys.path.insert(0, {tests!r})
+from tests.drafts.trees import describe
+command = [sys.executable, {program!r}, {workspace!r}]
+running = [subprocess.Popen([*command, str(seed), str({count})]) for seed in {seeds!r}]
+assert not any(each.wait() for each in running)
+with open({view!r}, "wb") as file:
+    pickle.dump(describe({workspace!r}, times=True), file)
+"""
+
+
+def run_in_draft(draft: DraftDirectory, *command: str, stdin: str = "") -> None:
+    words = [sys.executable, ENTER, draft.info.workspace, draft.upper, draft.work, *command]
+    subprocess.run(words, input=stdin, text=True, check=True, timeout=600)
+
+
+def start(folder: str, seed: int) -> DraftDirectory:
+    """A workspace of random files and an open draft of it, in an empty folder."""
+    workspace = os.path.join(folder, "workspace")
+    os.mkdir(workspace)
+    fill(workspace, seed, 60)
+    return DraftDirectory.create(os.path.join(folder, "draft"), workspace)
+
+
+def run_random_programs(draft: DraftDirectory, folder: str, seed: int) -> dict[str, tuple[object, ...]]:
+    """Let two programs change the draft at the same time; returns the tree as it looks in there afterwards."""
+    view = os.path.join(folder, "view")
+    values = {
+        "tests": str(Path(__file__).parents[2]),
+        "program": PROGRAM,
+        "workspace": draft.info.workspace,
+        "count": random.Random(seed).randint(10, 100),
+        "seeds": [seed * 2 + 1, seed * 2 + 2],
+        "view": view,
+    }
+    run_in_draft(draft, "-", stdin=_IN_VIEW.format(**values))
+    with open(view, "rb") as file:
+        tree: dict[str, tuple[object, ...]] = pickle.load(file)
+    return tree
+
+
+def inodes(root: str) -> dict[str, int]:
+    return {path: os.lstat(os.path.join(root, path)).st_ino for path in describe(root, times=False)}
+
+
+def keep_and_undo(folder: str, seed: int) -> None:
+    """A kept draft looks as it did from inside; undo brings every file back, to the inode."""
+    draft = start(folder, seed)
+    workspace = draft.info.workspace
+    before, numbers = describe(workspace, times=True), inodes(workspace)
+    view = run_random_programs(draft, folder, seed)
+    assert (describe(workspace, times=True), inodes(workspace)) == (before, numbers)
+    keep(draft)
+    assert describe(workspace, times=True) == view
+    undo(draft)
+    assert (describe(workspace, times=True), inodes(workspace)) == (before, numbers)
+    draft.drop()
+    assert set(os.listdir(folder)) == {"workspace", "view"}
+
+
+def drop(folder: str, seed: int) -> None:
+    """A dropped draft leaves the workspace as it was, to the inode."""
+    draft = start(folder, seed)
+    workspace = draft.info.workspace
+    before, numbers = describe(workspace, times=True), inodes(workspace)
+    run_random_programs(draft, folder, seed)
+    draft.drop()
+    assert (describe(workspace, times=True), inodes(workspace)) == (before, numbers)
+
+
+class ForeignWriter(threading.Thread):
+    """Another program that appends to files of the workspace, creates some, and remembers what it wrote."""
+
+    def __init__(self, workspace: str, seed: int) -> None:
+        super().__init__()
+        self.workspace = workspace
+        self.random = random.Random(seed)
+        self.paths = [path for path, entry in describe(workspace, times=False).items() if str(entry[0])[0] == "-"]
+        self.written: list[tuple[str, bytes]] = []
+        self.stopped = threading.Event()
+
+    def run(self) -> None:
+        while not self.stopped.is_set():
+            token = self.random.randbytes(8).hex().encode() + b";"
+            path = self.random.choice(self.paths) if self.paths and self.random.random() < 0.9 else "foreign"
+            flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | (os.O_CREAT if path == "foreign" else 0)
+            try:
+                fd = os.open(os.path.join(self.workspace, path), flags, 0o644)
+            except OSError:
+                continue
+            try:
+                if self.random.random() < 0.3:
+                    time.sleep(self.random.random() * 0.003)
+                os.write(fd, token)
+            finally:
+                os.close(fd)
+            self.written.append((path, token))
+            time.sleep(self.random.random() * 0.02)
+
+
+def foreign_writer(folder: str, seed: int) -> None:
+    """While a draft is kept, another program writes to the workspace. None of its writes is lost.
+
+    If the keep is given up, what was written to a kept file meanwhile has a name of its own.
+    """
+    draft = start(folder, seed)
+    workspace = draft.info.workspace
+    run_random_programs(draft, folder, seed)
+    writer = ForeignWriter(workspace, seed)
+    if seed % 2:
+        writer.start()
+        time.sleep(0.005)
+    else:
+        threading.Timer(0.001, writer.start).start()
+    with contextlib.suppress(DraftConflict):
+        keep(draft)
+    time.sleep(0.01)
+    writer.stopped.set()
+    writer.join()
+    saved = b"".join(path.read_bytes() for path in Path(workspace).rglob("*.kept-*"))
+    lost = [(path, token) for path, token in writer.written if token not in saved + _read(workspace, path)]
+    assert not lost, lost
+
+
+def _read(workspace: str, path: str) -> bytes:
+    try:
+        return Path(workspace, path).read_bytes()
+    except OSError:
+        return b""
+
+
+SCENARIOS: dict[str, Callable[[str, int], None]] = {
+    "keep_and_undo": keep_and_undo,
+    "drop": drop,
+    "foreign_writer": foreign_writer,
+}
+
+if __name__ == "__main__":
+    SCENARIOS[sys.argv[1]](sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,142 @@
+"""A keep or an undo that is killed at any call is finished afterwards: the change is there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from handrail.drafts.keep import keep, recover, undo
+from handrail.drafts.layout import DraftDirectory, remove_tree
+from tests.command import TIMEOUT
+from tests.drafts.scenarios import run_in_draft
+from tests.drafts.trees import describe
+from tests.sizes import spread
+
+PROJECT = Path(__file__).parents[2]
+_BEFORE = "mkdir -p d/e gone; echo 1 > a; echo 2 > d/b; echo 3 > d/e/c; echo 4 > gone/x; ln -s a link; touch same"
+_COMMAND = """
+echo more >> a; rm d/b; mkdir -p new/inner; echo 5 > new/inner/f; rm -rf gone; mkdir gone; echo 6 > gone/y
+chmod 700 d; touch -d @1000000000 same; rm link; ln -s d link; mv d/e/c d/moved; chmod 555 new
+"""
+
+
+class Scene:
+    """A workspace and a draft with changes, copied for each try."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.template = folder / "template"
+        self.template.mkdir()
+        subprocess.run(["bash", "-c", _BEFORE], cwd=self.template, check=True)
+        draft = DraftDirectory.create(str(folder / "first"), str(self.template))
+        try:
+            run_in_draft(draft, "bash", "-c", _COMMAND)
+        except subprocess.CalledProcessError:
+            pytest.skip("no overlay can be mounted here: the reason is in the output of this test")
+        self.upper = folder / "upper"
+        os.rename(draft.upper, self.upper)
+        remove_tree(draft.path)
+
+    def draft(self) -> DraftDirectory:
+        """A fresh copy of the workspace with an open draft that holds the changes."""
+        for name in ("workspace", "draft"):
+            if (self.folder / name).exists():
+                remove_tree(str(self.folder / name))
+        subprocess.run(["cp", "-a", self.template, self.folder / "workspace"], check=True)
+        draft = DraftDirectory.create(str(self.folder / "draft"), str(self.folder / "workspace"))
+        shutil.rmtree(draft.upper)
+        subprocess.run(["cp", "-a", "--preserve=all", self.upper, draft.upper], check=True)
+        return draft
+
+
+def is_counted(event: str, function: object) -> bool:
+    """Whether an event of the profiler is a call of the operating system, as far as Python makes it itself."""
+    return event == "c_call" and getattr(function, "__module__", None) in ("posix", "fcntl", "_io")
+
+
+def count_calls(work: Callable[[], object]) -> int:
+    count = 0
+
+    def profile(_frame: object, event: str, function: object) -> None:
+        nonlocal count
+        count += is_counted(event, function)
+
+    sys.setprofile(profile)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+_KILLED = """
+import os, signal, sys
+from handrail.drafts.keep import keep, undo
+from handrail.drafts.layout import DraftDirectory
+from tests.drafts.test_kills import is_counted
+
+draft, left = DraftDirectory.open(sys.argv[1]), int(sys.argv[3])
+
+def profile(frame, event, function):
+    global left
+    left -= is_counted(event, function)
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+work = {"keep": keep, "undo": undo}[sys.argv[2]]
+sys.setprofile(profile)
+work(draft)
+"""
+
+
+def kill_at(work: str, draft: DraftDirectory, call: int) -> None:
+    """Keep or undo a draft in a process that is killed before its call number ``call``."""
+    command = [sys.executable, "-c", _KILLED, draft.path, work, str(call)]
+    tried = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=TIMEOUT)
+    assert tried.returncode == -signal.SIGKILL, f"it was over before it was killed: {tried.stderr}"
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    return Scene(tmp_path_factory.mktemp("kills"))
+
+
+def test_a_killed_keep_is_finished_or_has_not_begun(scene: Scene) -> None:
+    draft = scene.draft()
+    before = describe(draft.info.workspace, times=True)
+    calls = count_calls(lambda: keep(draft))
+    after = describe(draft.info.workspace, times=True)
+    states = set[str]()
+    for call in spread(range(calls), 25):
+        tried = scene.draft()
+        kill_at("keep", tried, call)
+        state = tried.state
+        states.add(state)
+        recover(tried)
+        assert describe(tried.info.workspace, times=True) == (before if state == "open" else after), (call, state)
+    assert states >= {"open", "keeping"}
+
+
+def test_a_killed_undo_is_finished_or_has_not_begun(scene: Scene) -> None:
+    first = scene.draft()
+    keep(first)
+    calls = count_calls(lambda: undo(first))
+    states = set[str]()
+    for call in spread(range(calls), 15):
+        draft = scene.draft()
+        before = describe(draft.info.workspace, times=True)
+        keep(draft)
+        after = describe(draft.info.workspace, times=True)
+        kill_at("undo", draft, call)
+        state = draft.state
+        states.add(state)
+        recover(draft)
+        assert describe(draft.info.workspace, times=True) == (after if state == "kept" else before), (call, state)
+    assert states >= {"kept", "undoing"}

@@ -1,0 +1,93 @@
+"""Random programs in drafts: kept they look as inside, dropped they leave nothing, and no foreign write is lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from handrail.drafts.layout import remove_tree
+from tests.command import TIMEOUT
+from tests.drafts.scenarios import SCENARIOS
+from tests.sizes import pick
+
+PROJECT = Path(__file__).parents[2]
+NOBODY = 65534
+
+
+def run(python: str, user: int | None, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{PROJECT}/src:{PROJECT}", "PYTHONDONTWRITEBYTECODE": "1"}
+    how: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": ()}
+    return subprocess.run(
+        [python, *words], cwd=PROJECT, env=environment, capture_output=True, text=True, timeout=TIMEOUT, **how
+    )
+
+
+def find_python(user: int | None) -> str:
+    """A Python that this user may run; skips if there is none."""
+    reasons = []
+    for python in (sys.executable, "/usr/bin/python3"):
+        try:
+            tried = run(python, user, "-c", "import handrail.drafts.keep")
+        except OSError as error:
+            reasons.append(str(error))
+        else:
+            if not tried.returncode:
+                return python
+            reasons.append(tried.stderr.strip()[-200:])
+    pytest.skip(f"this user can run no Python that imports Handrail: {reasons}")
+
+
+@pytest.fixture(params=["this user", "an unprivileged user"])
+def user(request: pytest.FixtureRequest) -> int | None:
+    if request.param == "this user":
+        return None
+    if os.geteuid() != 0:
+        pytest.skip("only root can act as another user; this user is unprivileged already")
+    return NOBODY
+
+
+@pytest.fixture
+def folder(user: int | None) -> Iterator[str]:
+    path = tempfile.mkdtemp(prefix="handrail-drafts-")
+    if user is not None:
+        os.chown(path, user, user)
+    yield path
+    remove_tree(path)
+
+
+def require_overlays(python: str, folder: str, user: int | None) -> None:
+    """Skip, and say why, where the kernel does not let this user mount an overlay."""
+    probe = os.path.join(folder, "probe")
+    code = f"""
+import os
+from tests.drafts.scenarios import run_in_draft
+from handrail.drafts.layout import DraftDirectory
+os.makedirs({probe!r} + "/workspace")
+run_in_draft(DraftDirectory.create({probe!r} + "/draft", {probe!r} + "/workspace"), "true")
+"""
+    tried = run(python, user, "-c", code)
+    if tried.returncode:
+        pytest.skip(f"no overlay can be mounted here: {tried.stderr.strip().splitlines()[-1]}")
+    remove_tree(probe)
+
+
+@pytest.mark.parametrize("scenario", sorted(SCENARIOS))
+def test_random_programs(scenario: str, folder: str, user: int | None) -> None:
+    python = find_python(user)
+    require_overlays(python, folder, user)
+    first = int(os.environ.get("HANDRAIL_SEED", "0"))
+    for seed in range(first, first + pick(8, 1000)):
+        inner = os.path.join(folder, str(seed))
+        os.mkdir(inner)
+        if user is not None:
+            os.chown(inner, user, user)
+        tried = run(python, user, "-m", "tests.drafts.scenarios", scenario, inner, str(seed))
+        assert tried.returncode == 0, f"seed {seed}: {tried.stderr}"
+        remove_tree(inner)
