@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from handrail.cli.output import painted, write
+from handrail.cli.output import paint_diff, write
 
 if TYPE_CHECKING:
     from handrail.cli.output import Screen
@@ -28,14 +28,14 @@ class Report:
         self.say(f"  {'ok' if holds else 'WRONG'}: {claim}", "green" if holds else "bold red")
 
     def say(self, text: str, style: str = "") -> None:
-        write(self.screen.worded((text, style)))
+        write(self.screen.render((text, style)))
 
     def say_inline(self, text: str, style: str = "") -> None:
         """Write text without ending the line."""
-        write(self.screen.worded((text + "\n", style)).removesuffix("\n"))
+        write(self.screen.render((text + "\n", style)).removesuffix("\n"))
 
     def diff(self, text: str) -> None:
-        write(self.screen.worded(*painted(text)))
+        write(self.screen.render(*paint_diff(text)))
 
     def finish(self) -> bool:
         """Print the total; return whether every check passed."""

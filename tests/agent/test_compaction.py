@@ -196,10 +196,10 @@ def test_the_persons_last_words_survive_one_summary_after_another(stage: Setting
     def script(seen: Seen) -> Line:
         if _asks_for_notes(seen):
             return Line("Some notes.")
-        return Line("x" * 8_000, [("LS", {"path": "."})]) if len(at.saw(Compacted)) < 4 else Line("painted")
+        return Line("x" * 8_000, [("LS", {"path": "."})]) if len(at.saw(Compacted)) < 4 else Line("paint_diff")
 
     at = stage(script, window=8_000)
-    assert at.agent.run("Paint the shed GREEN").text == "painted"
+    assert at.agent.run("Paint the shed GREEN").text == "paint_diff"
     assert len([event for event in at.saw(Compacted) if "summarised" in event.how]) >= 3
     assert at.agent.history.turns[0].text.count("Paint the shed GREEN") == 1
 

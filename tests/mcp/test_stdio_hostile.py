@@ -77,9 +77,9 @@ def test_it_is_noticed_that_nobody_reads_any_more(made: Callable[[], tuple[int, 
     ours, theirs = made()  # some clients connect a server by pipes, others by sockets
     nothing, end = os.pipe()
     channel = Channel(nothing, theirs)
-    assert channel.heard()
+    assert channel.is_read()
     os.close(ours)
-    assert not channel.heard()
+    assert not channel.is_read()
     for fd in (theirs, nothing, end):
         os.close(fd)
 

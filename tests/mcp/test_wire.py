@@ -51,7 +51,7 @@ def test_a_definition_says_what_the_spec_says() -> None:
     ],
 )
 def test_a_title_is_the_name_for_people(name: str, title: str) -> None:
-    assert mcp.titled(name) == title
+    assert mcp.make_title(name) == title
 
 
 @pytest.mark.parametrize("dialect", dialects.names())
@@ -149,7 +149,7 @@ def test_frames_are_read_across_chunks_and_a_long_one_is_dropped() -> None:
     os.write(feed, b"unfinished")
     os.close(feed)
     assert list(channel.frames()) == [b"one", b"two", None, b"three", b"0123456789", None, b"end", b"unfinished"]
-    assert channel.heard() is True
+    assert channel.is_read() is True
 
 
 def test_a_channel_that_nobody_reads_says_so_and_ends() -> None:
@@ -159,7 +159,7 @@ def test_a_channel_that_nobody_reads_says_so_and_ends() -> None:
     drain, sink = os.pipe()
     channel = Channel(source, sink)
     os.close(drain)
-    assert channel.heard() is False
+    assert channel.is_read() is False
     channel.send({"a": 1})
     assert list(channel.frames()) == []  # although the other end of stdin is open
     os.close(feed)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from handrail.model import Answer, Question
-from handrail.pipeline.approve import nobody
+from handrail.pipeline.approve import refuse_unasked
 
 if TYPE_CHECKING:
     from handrail.approval.unix_socket import JsonSocket
@@ -71,7 +71,7 @@ class Approvers:
         if answer is None and question.cancel and question.cancel.is_set():
             return Answer(False, "the call was cancelled")
         if answer is None:
-            raise nobody(question.verdict, ATTACH)
+            raise refuse_unasked(question.verdict, ATTACH)
         return answer
 
 

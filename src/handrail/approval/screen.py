@@ -30,7 +30,7 @@ class Screen:
         capable = os.environ.get("TERM", "") not in ("dumb", "unknown") and not os.environ.get("NO_COLOR")
         self._coloured = capable and on_terminal(stream)
 
-    def worded(self, *parts: tuple[str, str]) -> str:
+    def render(self, *parts: tuple[str, str]) -> str:
         """One line, or several, of pairs of text and style; a style is one of the names above, or some of them."""
         text = "".join(self._paint(safe(piece), style) for piece, style in parts)
         return text if text.endswith("\n") else text + "\n"
@@ -43,7 +43,7 @@ class Screen:
         return "\n".join(f"{begin}{line}\x1b[0m" if line else "" for line in text.split("\n"))
 
 
-def painted(diff: str) -> list[tuple[str, str]]:
+def paint_diff(diff: str) -> list[tuple[str, str]]:
     """A unified diff in colours, safe for a terminal."""
     pieces: list[tuple[str, str]] = []
     rows = diff.removesuffix("\n").split("\n")

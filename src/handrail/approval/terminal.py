@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from handrail.approval.screen import Screen, painted
+from handrail.approval.screen import Screen, paint_diff
 from handrail.approval.tty import Tty
 from handrail.model import Access, Answer, Question
 from handrail.text.display import escape, escape_lines
@@ -40,10 +40,10 @@ class Display:
         self._screen = screen
 
     def print(self, text: str, style: str = "") -> None:
-        self._write(self._screen.worded((text, style)))
+        self._write(self._screen.render((text, style)))
 
     def print_diff(self, text: str) -> None:
-        self._write(self._screen.worded(*painted(text)))
+        self._write(self._screen.render(*paint_diff(text)))
 
     def show(self, question: Question, whole: bool = False) -> None:
         verdict = question.verdict

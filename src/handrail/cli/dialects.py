@@ -66,7 +66,7 @@ def _list(as_json: bool) -> int:
         head += f" (all {len(one['tools'])}: {one['tokens_of_all']})" if more else ""
         names = " ".join(("" if name in one["core"] else "+") + name for name in one["tools"])
         rows = f"  {one['about']}\n  {names}\n"
-        write(screen.worded((head, "bold")) + screen.worded((rows, "")) if screen else f"{head}\n{rows}")
+        write(screen.render((head, "bold")) + screen.render((rows, "")) if screen else f"{head}\n{rows}")
     return 0
 
 

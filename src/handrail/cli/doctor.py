@@ -80,8 +80,8 @@ def _show(checks: list[Check], healthy: bool) -> None:
         write("".join(f"{word}{rest}\n" for word, rest, _ in rows) + end + "\n")
         return
     screen = Screen(sys.stdout)
-    write("".join(screen.worded((word, style), (rest, "")) for word, rest, style in rows))
-    write(screen.worded((end, "bold green" if healthy else "bold red")))
+    write("".join(screen.render((word, style), (rest, "")) for word, rest, style in rows))
+    write(screen.render((end, "bold green" if healthy else "bold red")))
 
 
 def _as_json(check: Check) -> dict[str, object]:

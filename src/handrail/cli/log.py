@@ -73,10 +73,10 @@ def open_reader(options: argparse.Namespace) -> JournalReader:
     try:
         return JournalReader(journal_path(options))
     except JournalFailed as error:
-        raise said(error) from None
+        raise journal_error(error) from None
 
 
-def said(error: Any) -> Stop:
+def journal_error(error: Any) -> Stop:
     """A failure of the journal, in words."""
     return Stop(f"the journal {escape(error.facts['journal'])}: {error.facts['why']}")
 
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             return _verify(reader, options.json) if options.what else _log(reader, options)
         except JournalFailed as error:
-            raise said(error) from None
+            raise journal_error(error) from None
 
 
 def _verify(reader: JournalReader, as_json: bool) -> int:
@@ -101,10 +101,10 @@ def _verify(reader: JournalReader, as_json: bool) -> int:
         write(as_line(asdict(broken) if broken else {"seq": None, "why": None}) + "\n")
     elif broken:
         where = f"call {broken.seq}: " if broken.seq else ""
-        write(Screen(sys.stdout).worded(("broken  ", "bold red"), (f"{where}{broken.why}", "")))
+        write(Screen(sys.stdout).render(("broken  ", "bold red"), (f"{where}{broken.why}", "")))
     else:
         count = reader.newest()
-        write(Screen(sys.stdout).worded(("whole   ", "green"), (f"{count} entries, every hash matches", "")))
+        write(Screen(sys.stdout).render(("whole   ", "green"), (f"{count} entries, every hash matches", "")))
     return 1 if broken else 0
 
 
@@ -128,7 +128,7 @@ def _show_row(row: CallRow, reader: JournalReader, screen: Screen, as_json: bool
         return write(as_line(plain(row, reader)) + "\n")
     code = f" {row.error}" if row.error else ""
     return write(
-        screen.worded(
+        screen.render(
             (f"{row.seq:>6}  ", "bold"),
             (f"{when(row.time)}  {row.session[:8]:8}  ", "dim"),
             (f"{row.status + code:24} ", STYLES.get(row.status, "")),

@@ -9,7 +9,7 @@ from typing import Any
 
 from handrail.approval.screen import Screen as Screen
 from handrail.approval.screen import on_terminal as on_terminal
-from handrail.approval.screen import painted as painted
+from handrail.approval.screen import paint_diff as paint_diff
 from handrail.approval.screen import safe as safe
 from handrail.cli.minimal import Stop as Stop
 from handrail.cli.minimal import UsageError as UsageError
@@ -44,7 +44,7 @@ def show_diff(diff: str) -> None:
     """A diff for the person, on stderr: in colours on a terminal, as it is elsewhere."""
     if not diff or sys.stderr is None:
         return
-    text = Screen(sys.stderr).worded(*painted(diff)) if on_terminal(sys.stderr) else diff
+    text = Screen(sys.stderr).render(*paint_diff(diff)) if on_terminal(sys.stderr) else diff
     with contextlib.suppress(OSError):
         sys.stderr.buffer.write(text.encode("utf-8"))
         sys.stderr.buffer.flush()

@@ -8,8 +8,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser
-from handrail.cli.log import STYLES, add_journal, open_reader, plain, said, when
-from handrail.cli.output import Screen, UsageError, as_document, painted, write
+from handrail.cli.log import STYLES, add_journal, journal_error, open_reader, plain, when
+from handrail.cli.output import Screen, UsageError, as_document, paint_diff, write
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
                 raise UsageError(f"unknown call {escape(options.call)}; `handrail log` lists them")
             write(as_document(plain(row, reader)) if options.json else _render_call(row, reader))
         except JournalFailed as error:
-            raise said(error) from None
+            raise journal_error(error) from None
     return 0
 
 
@@ -54,9 +54,9 @@ def _render_call(row: CallRow, reader: JournalReader) -> str:
     took = f", {row.duration:.1f} ms" if row.duration is not None else ""
     ended = f", exit code {row.exit_code}" if row.exit_code is not None else ""
     parts = [
-        screen.worded((f"{row.seq}  {row.tool}  ", "bold"), (row.status + code, STYLES.get(row.status, ""))),
-        screen.worded((f"at {when(row.time)}, session {row.session or '-'}, {row.dialect or '-'}{took}{ended}", "dim")),
-        screen.worded((f"in {escape(row.workspace) or '-'}", "dim")),
+        screen.render((f"{row.seq}  {row.tool}  ", "bold"), (row.status + code, STYLES.get(row.status, ""))),
+        screen.render((f"at {when(row.time)}, session {row.session or '-'}, {row.dialect or '-'}{took}{ended}", "dim")),
+        screen.render((f"in {escape(row.workspace) or '-'}", "dim")),
         _section(screen, "arguments", json.dumps(row.arguments, indent=2, ensure_ascii=False)),
     ]
     accesses = "\n".join(f"{action} {escape(target)}" for action, target, *_ in row.accesses)
@@ -67,14 +67,14 @@ def _render_call(row: CallRow, reader: JournalReader) -> str:
     files = reader.files(row.seq)
     parts.append(_section(screen, "files", "\n".join(map(_file, files))))
     if row.diff:
-        parts.append(screen.worded(("\ndiff\n", "bold")) + screen.worded(*painted(row.diff)))
+        parts.append(screen.render(("\ndiff\n", "bold")) + screen.render(*paint_diff(row.diff)))
     parts.append(_section(screen, "answer", row.output or ""))
     parts.append(_section(screen, "traceback", row.traceback or ""))
     return "".join(parts)
 
 
 def _section(screen: Screen, title: str, text: str) -> str:
-    return screen.worded((f"\n{title}\n", "bold")) + screen.worded((text, "")) if text else ""
+    return screen.render((f"\n{title}\n", "bold")) + screen.render((text, "")) if text else ""
 
 
 def _file(row: FileRow) -> str:

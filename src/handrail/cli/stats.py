@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser
-from handrail.cli.log import add_journal, open_reader, said
+from handrail.cli.log import add_journal, journal_error, open_reader
 from handrail.cli.output import Screen, as_document, write
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
             tools, codes = reader.stats(session=options.session)
             use = reader.use()
         except JournalFailed as error:
-            raise said(error) from None
+            raise journal_error(error) from None
         size = os.path.getsize(reader.path)
     if options.json:
         listed = [{**asdict(one), "tokens_in": one.chars_in // 4, "tokens_out": one.chars_out // 4} for one in tools]
@@ -56,20 +56,20 @@ def run(options: argparse.Namespace) -> int:
 def _table(tools: list[ToolStats], codes: dict[str, int], use: StorageUse, size: int) -> str:
     screen = Screen(sys.stdout)
     head = ("tool", "calls", "failed", "refused", "bytes out", "tokens in", "tokens out", "mean ms")
-    parts = [screen.worded((f"{head[0]:16}" + "".join(f"{name:>12}" for name in head[1:]), "bold"))]
+    parts = [screen.render((f"{head[0]:16}" + "".join(f"{name:>12}" for name in head[1:]), "bold"))]
     for one in tools:
         figures = (one.calls, one.failures, one.refusals, one.bytes_out, one.chars_in // 4, one.chars_out // 4)
         mean = one.milliseconds / one.calls
         row = "".join(f"{figure:>12}" for figure in figures)
-        parts.append(screen.worded((f"{one.tool:16}", "cyan"), (f"{row}{mean:>12.1f}", "")))
+        parts.append(screen.render((f"{one.tool:16}", "cyan"), (f"{row}{mean:>12.1f}", "")))
     names = ("calls", "failures", "refusals", "bytes_out", "chars_in", "chars_out")
     totals = [sum(getattr(one, name) for one in tools) // (4 if name.startswith("chars") else 1) for name in names]
-    parts.append(screen.worded((f"{'all':16}" + "".join(f"{figure:>12}" for figure in totals), "bold")))
+    parts.append(screen.render((f"{'all':16}" + "".join(f"{figure:>12}" for figure in totals), "bold")))
     if codes:
-        parts.append(screen.worded(("\nfailures and refusals by code", "bold")))
-        parts += [screen.worded((f"{count:>6}  ", ""), (code, "red")) for code, count in codes.items()]
+        parts.append(screen.render(("\nfailures and refusals by code", "bold")))
+        parts += [screen.render((f"{count:>6}  ", ""), (code, "red")) for code, count in codes.items()]
     parts.append(
-        screen.worded(
+        screen.render(
             ("\njournal ", "bold"),
             (f"{size:,} bytes, of which {use.stored:,} keep {use.count} old contents of {use.size:,} bytes", ""),
         )

@@ -39,9 +39,9 @@ def _json(spec: Spec) -> dict[str, Any]:
 
 
 def _mcp(spec: Spec) -> dict[str, Any]:
-    from handrail.wire.mcp import hinted
+    from handrail.wire.mcp import convert_hints
 
-    hints = hinted(asdict(spec.hints))
+    hints = convert_hints(asdict(spec.hints))
     return {"name": spec.name, "description": spec.description, "inputSchema": spec.schema, "annotations": hints}
 
 
@@ -80,8 +80,8 @@ def run(options: argparse.Namespace) -> int:
     lines = [(f"{name:<{wide}}", f"  {tokens:>5} tokens  {sentence}") for name, tokens, sentence in rows]
     if on_terminal(sys.stdout):
         screen = Screen(sys.stdout)
-        write(screen.worded((head, "bold")))
-        write("".join(screen.worded((name, "green"), (rest, "")) for name, rest in lines))
+        write(screen.render((head, "bold")))
+        write("".join(screen.render((name, "green"), (rest, "")) for name, rest in lines))
     else:
         write("".join([head, "\n", *(f"{name}{rest}\n" for name, rest in lines)]))
     return 0

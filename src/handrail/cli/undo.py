@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser, add_workspace, open_config, require_directory
-from handrail.cli.log import add_journal, journal_path, said
+from handrail.cli.log import add_journal, journal_error, journal_path
 from handrail.cli.output import Screen, Stop, UsageError, as_document, write
 from handrail.text.display import escape
 
@@ -91,7 +91,7 @@ def _undone(options: argparse.Namespace) -> UndoReport:
     except CannotUndo as error:
         raise Stop(f"{escape(error.journal)}: {escape(str(error))}") from None
     except JournalFailed as error:
-        raise said(error) from None
+        raise journal_error(error) from None
     except ToolError as error:
         raise Stop(f"nothing was undone: {escape(str(error))}") from None
     finally:
@@ -103,21 +103,21 @@ def _render_report(report: UndoReport, dry: bool) -> str:
     screen = Screen(sys.stdout)
     verb = "would be " if dry else ""
     words = {"changed": "set back", "created": "brought back", "deleted": "removed again", "mode": "mode restored"}
-    parts = [screen.worded((f"{verb}{words[one.how]:15} ", "green"), (escape(one.path), "")) for one in report.restored]
+    parts = [screen.render((f"{verb}{words[one.how]:15} ", "green"), (escape(one.path), "")) for one in report.restored]
     parts += [
-        screen.worded(("left alone      ", "yellow"), (f"{escape(one.path)}: {one.why}", ""))
+        screen.render(("left alone      ", "yellow"), (f"{escape(one.path)}: {one.why}", ""))
         for one in report.conflicts
     ]
     parts += [
-        screen.worded(("not kept        ", "red"), (f"{escape(path)}: its old contents are not in the journal", ""))
+        screen.render(("not kept        ", "red"), (f"{escape(path)}: its old contents are not in the journal", ""))
         for path in report.missing
     ]
     parts += [
-        screen.worded(("not known       ", "yellow"), (f"other effects of `{escape(command)}` are not undone", ""))
+        screen.render(("not known       ", "yellow"), (f"other effects of `{escape(command)}` are not undone", ""))
         for command in report.unknown
     ]
     if not parts:
-        parts.append(screen.worded(("nothing to do: everything is already as before", "")))
+        parts.append(screen.render(("nothing to do: everything is already as before", "")))
     if report.warning:
-        parts.append(screen.worded((f"the undo could not be recorded: {report.warning}", "red")))
+        parts.append(screen.render((f"the undo could not be recorded: {report.warning}", "red")))
     return "".join(parts)

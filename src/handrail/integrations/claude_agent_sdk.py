@@ -44,7 +44,7 @@ def allowed_tools(session: AnySession, name: str = "handrail") -> list[str]:
 
 
 def _tool(spec: Spec, most_chars: int) -> Tool:
-    hints = mcp.hinted(asdict(spec.hints))
+    hints = mcp.convert_hints(asdict(spec.hints))
     # Offered from the start, and answers come whole: what is too long the session has cut already.
     meta = {**mcp.ALWAYS_LOAD, "anthropic/maxResultSizeChars": most_chars}
     shape = {"name": spec.name, "description": spec.description, "inputSchema": dict(spec.schema)}

@@ -33,12 +33,12 @@ def run_config(session: AnySession, **options: Any) -> RunConfig:
     """For `Runner.run(run_config=...)`: a tool that does not exist is answered, and does not end the run."""
     ours = async_session(session)
 
-    async def said(error: ToolErrorFormatterArgs[Any]) -> str | None:
+    async def format_error(error: ToolErrorFormatterArgs[Any]) -> str | None:
         if error.kind != "tool_not_found":
             return None
         return (await ours.call(error.tool_name, id=error.call_id)).text
 
-    return RunConfig(tool_not_found_behavior="return_error_to_model", tool_error_formatter=said, **options)
+    return RunConfig(tool_not_found_behavior="return_error_to_model", tool_error_formatter=format_error, **options)
 
 
 def _output(result: Result) -> str | list[ToolOutputText | ToolOutputImage]:

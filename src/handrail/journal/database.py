@@ -97,7 +97,7 @@ class Database:
         """Whether it came through a fork, and so belongs to the parent."""
         return self._pid != os.getpid()
 
-    def ours(self) -> bool:
+    def is_current(self) -> bool:
         """Whether it was opened by this process, and its file still lies at the path."""
         if self.inherited():
             return False

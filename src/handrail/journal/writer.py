@@ -58,7 +58,7 @@ class Writer:
 
     def _open_database(self) -> Database:
         """Open the database, again after a fork or if another file is at its path."""
-        if self._open and not self._open.ours():
+        if self._open and not self._open.is_current():
             if self._open.inherited():
                 self._inherited.append(self._open)
             self._drop()

@@ -112,7 +112,7 @@ def meta_of(params: Mapping[str, Any]) -> Mapping[str, Any]:
     return meta if isinstance(meta, dict) else {}
 
 
-def enveloped(params: Mapping[str, Any]) -> bool:
+def has_envelope(params: Mapping[str, Any]) -> bool:
     """Whether a request belongs to the era without a handshake. The version alone tells, as nothing older sends it."""
     return VERSION_KEY in meta_of(params)
 

@@ -83,7 +83,7 @@ class Approvals:
         if verdict.decision == "allow":
             return None
         if self._approve is None:
-            raise nobody(verdict)
+            raise refuse_unasked(verdict)
         shown = self._compute_proposed(judged)
         if rewritten:
             answer = Answer(True, lasting=rewritten.lasting)
@@ -177,7 +177,7 @@ def resolve_answer(answer: bool | Answer | Awaitable[bool | Answer]) -> Answer:
     raise ValueError(f"approve must return True, False or an Answer, not {repr(answer)[:80]}")
 
 
-def nobody(verdict: Verdict, attach: str = "") -> NeedsApproval:
+def refuse_unasked(verdict: Verdict, attach: str = "") -> NeedsApproval:
     """Build the error for a call that needs approval; ``attach``: the command that attaches a terminal."""
     return NeedsApproval(**_facts(verdict), attach=attach)
 

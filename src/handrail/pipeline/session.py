@@ -248,7 +248,7 @@ class Session:
 
     def _receive(self, arguments: Mapping[str, Any] | str | None, progress: Progress) -> Received:
         received = progress.received
-        given = self._services.redaction.given(read_arguments(arguments))
+        given = self._services.redaction.hide_arguments(read_arguments(arguments))
         received = progress.reach(replace(received, call=replace(received.call, arguments=given)))
         self._services.events.report_start(received.call, received.on_event)
         return received
@@ -261,7 +261,9 @@ class Session:
             approved = progress.reach(services.approvals.approve(judged))
             consent = approved.consent
             if consent and consent.answer.arguments is not None:
-                rewritten = replace(received.call, arguments=services.redaction.given(consent.answer.arguments))
+                rewritten = replace(
+                    received.call, arguments=services.redaction.hide_arguments(consent.answer.arguments)
+                )
                 received = progress.reach(replace(received, call=rewritten, rewritten=consent.answer))
                 continue
             if received.cancel and received.cancel.is_set():  # perhaps while the person was thinking
@@ -320,7 +322,7 @@ class Session:
         from handrail.policy.own_files import OwnFiles
 
         roots = [root.path for root in self.workspace.roots if not root.alias]
-        return OwnFiles.found(self._state, self._artefacts.directory, roots, os.environ)
+        return OwnFiles.locate(self._state, self._artefacts.directory, roots, os.environ)
 
     def _judge_own_files(self, accesses: Sequence[Access]) -> Verdict | None:
         return self._own_files.judge(accesses, lambda: self.terminal().hides_own)

@@ -67,7 +67,7 @@ class OwnFiles:
     """Whether some of the state lies inside the workspace, where the file tools could open it."""
 
     @classmethod
-    def found(cls, state: str, kept: str, roots: Sequence[str], environ: Mapping[str, str]) -> OwnFiles:
+    def locate(cls, state: str, kept: str, roots: Sequence[str], environ: Mapping[str, str]) -> OwnFiles:
         """The places of this user, for a session on ``roots``."""
         given = [os.path.dirname(user_file(environ))]
         if config := environ.get("HANDRAIL_CONFIG"):

@@ -103,7 +103,7 @@ class Redaction:
             return {self._key_of(key, self.hidden): self.hidden(item, depth + 1) for key, item in value.items()}
         return [self.hidden(item, depth + 1) for item in value] if isinstance(value, list | tuple) else value
 
-    def given(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    def hide_arguments(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments of a call as they may be shown and written down, whoever wrote a secret into them."""
         known: Mapping[str, Any] = self.hidden(self.restore(arguments))
         return known

@@ -82,7 +82,7 @@ class Args(Arguments):
     @cached_property
     def patch(self) -> PatchCall | None:
         """The patch that this command is; None if it is any other command. Looked for once a call."""
-        return None if self.background else patch_call.found(self.command)
+        return None if self.background else patch_call.find_patch(self.command)
 
     @cached_property
     def effects(self) -> Effects:

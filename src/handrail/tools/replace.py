@@ -223,7 +223,7 @@ class _Hunt:
     def slow(self) -> SearchTimedOut:
         return SearchTimedOut(seconds=self._limits.seconds, pattern=occurrences.shorten(self._args.pattern, 80))
 
-    def chosen(self) -> list[Place]:
+    def choose(self) -> list[Place]:
         """The places that are meant; raises if they are not those that were announced."""
         args, places = self._args, self.places
         if args.only is not None:
@@ -263,7 +263,7 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     if args.expected is None and args.only is None:
         raise NotCounted()
     hunt = _search_files(args, ctx)
-    paths = {place.path: hunt.real[place.path] for place in hunt.chosen()}
+    paths = {place.path: hunt.real[place.path] for place in hunt.choose()}
     args.__dict__["_sought"] = _Sought(paths, hunt.receipt)
     return [Access("write", path) for path in paths]
 
@@ -320,7 +320,7 @@ def _files(args: Args, tree: SearchTree, hunt: _Hunt) -> Iterator[str]:
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     if args.dry_run:
         hunt = _search_files(args, ctx)
-        return _outcome("found", args, hunt, hunt.chosen(), ctx.limits)
+        return _outcome("found", args, hunt, hunt.choose(), ctx.limits)
     assert args._sought is not None, "seek comes first"
     paths, receipt = args._sought
     hunt = _Hunt(args, ctx.limits)
@@ -333,7 +333,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         if one.stored.path.real == real and hunt.look(path, one.stored, one.document.text):
             loaded[path] = one
     hunt.receipt = receipt
-    chosen = hunt.chosen()
+    chosen = hunt.choose()
     rows = {
         path: _stage_file(ctx, path, loaded[path], [place.found for place in places])
         for path, places in groupby(chosen, key=lambda place: place.path)

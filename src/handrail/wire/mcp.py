@@ -27,27 +27,27 @@ ADDED = ("wait_for_previous",)
 """Arguments that some clients add to every call for their own use."""
 
 
-def ours(arguments: Mapping[str, Any] | None) -> dict[str, Any]:
+def drop_client_arguments(arguments: Mapping[str, Any] | None) -> dict[str, Any]:
     """Drop the arguments that the client has added for itself."""
     return {name: value for name, value in (arguments or {}).items() if name not in ADDED}
 
 
 def definition(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool as `tools/list` reports it."""
-    title = titled(spec["name"])
+    title = make_title(spec["name"])
     made = {
         "name": spec["name"],
         "title": title,
         "description": spec["description"],
         "inputSchema": spec["inputSchema"],
-        "annotations": {"title": title, **hinted(spec["hints"])},
+        "annotations": {"title": title, **convert_hints(spec["hints"])},
     }
     if spec["core"]:
         made["_meta"] = ALWAYS_LOAD
     return made
 
 
-def hinted(hints: Mapping[str, bool]) -> dict[str, bool]:
+def convert_hints(hints: Mapping[str, bool]) -> dict[str, bool]:
     """Return the hints of a tool under MCP's names."""
     return {
         "readOnlyHint": hints["read_only"],
@@ -57,7 +57,7 @@ def hinted(hints: Mapping[str, bool]) -> dict[str, bool]:
     }
 
 
-def titled(name: str) -> str:
+def make_title(name: str) -> str:
     """A tool's name for people: `MultiEdit` and `multi_edit` are both "Multi edit", `LS` stays."""
     words: list[str] = []
     for part in name.replace("-", "_").split("_"):

@@ -32,12 +32,12 @@ class Leave(BaseException):
 def ended_in_order(stop: Callable[[], None]) -> Iterator[None]:
     """On SIGHUP and SIGTERM, end running commands before the program ends."""
 
-    def told(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature is fixed
+    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature is fixed
         stop()
         raise Leave(128 + number)
 
     signals = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
-    before = {number: signal.signal(number, told) for number in signals}
+    before = {number: signal.signal(number, end) for number in signals}
     try:
         yield
     finally:

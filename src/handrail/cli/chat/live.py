@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from handrail.agent.messages import CallFinished, CallStarted, Event, ModelReplied, Retrying, TextDelta
 from handrail.cli.chat.blocks import Blocks
 from handrail.cli.chat.summary import MARKS, about, event_lines, outcome
-from handrail.cli.output import painted, safe
+from handrail.cli.output import paint_diff, safe
 from handrail.text.display import replace_surrogates
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class LiveScreen:
     def diff(self, text: str) -> None:
         from rich.text import Text
 
-        self._print(Text.assemble(*painted(replace_surrogates(text))))
+        self._print(Text.assemble(*paint_diff(replace_surrogates(text))))
 
     def _print(self, what: RenderableType, *, fitted: bool = False) -> None:
         console, written = self._console()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from handrail.cli.chat.early import early_prompt
 from handrail.cli.chat.interrupts import Leave, ended_in_order
 from handrail.cli.chat.opening import Work
-from handrail.cli.chat.screen import lively, open_screen
+from handrail.cli.chat.screen import is_interactive, open_screen
 from handrail.cli.chat.slash import COMMANDS, Slash, is_command
 from handrail.cli.output import UsageError, on_terminal
 from handrail.errors.extras import MissingExtra, needs
@@ -89,7 +89,7 @@ def named(text: str, workspace: str) -> list[str]:
 
 def _asker(work: Work, slash: Slash) -> Ask:
     """Where messages come from: the line editor on a terminal, else the lines of stdin."""
-    if not lively() or not on_terminal(sys.stdin):
+    if not is_interactive() or not on_terminal(sys.stdin):
         return _line
     plan = work.plan
     mode = f"{escape(plan.model)} · {escape(plan.workspace)} · {plan.mode} · /help"

@@ -96,14 +96,14 @@ class PlainScreen:
             self._line = ""
 
 
-def lively(environ: Mapping[str, str] = os.environ) -> bool:
+def is_interactive(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether a person watches a terminal that can do more than print lines."""
     return on_terminal(sys.stdout) and environ.get("TERM", "dumb") not in ("dumb", "unknown", "")
 
 
 def open_screen() -> RunScreen:
     """The screen for where stdout goes."""
-    if not lively():
+    if not is_interactive():
         return PlainScreen()
     try:
         with needs("agent"):

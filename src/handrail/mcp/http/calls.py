@@ -160,7 +160,7 @@ class HttpCall:
 
     def _run_call(self, session: Session) -> dict[str, Any]:
         self.session = session
-        result = session.call(self.params.name, mcp.ours(self.params.arguments), cancel=self.cancel)
+        result = session.call(self.params.name, mcp.drop_client_arguments(self.params.arguments), cancel=self.cancel)
         return mcp.call_result(result, self.service.structured)
 
     def answer(self, question: Question) -> Answer:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from handrail.mcp.install import json_file, toml_file
-from handrail.mcp.install.files import ClientFile, Records, undoing
+from handrail.mcp.install.files import ClientFile, Records, undo_text
 from handrail.mcp.install.json_file import Broken
 from handrail.text.display import escape
 from handrail.text.document import Splice
@@ -107,7 +107,7 @@ class ServerEntry:
         with ClientFile(self.path) as config, Records() as records:
             known = records.get(config.real)
             text = config.text
-            base = undoing(text, known) if known else None
+            base = undo_text(text, known) if known else None
             start = text if base is None else base  # an older entry of ours is replaced
             keys, entry = self._layout(start)
             self._require_ours(start, keys)
@@ -134,7 +134,7 @@ class ServerEntry:
         with ClientFile(self.path) as config, Records() as records:
             known = records.get(config.real)
             text = config.text
-            new = undoing(text, known) if known else None
+            new = undo_text(text, known) if known else None
             created = bool(known and known["created"])
             if new is None:
                 keys, _ = self._layout(text)

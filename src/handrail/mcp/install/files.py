@@ -125,7 +125,7 @@ class Records:
         os.replace(temporary, self._path)
 
 
-def undoing(text: str, record: Mapping[str, Any]) -> str | None:
+def undo_text(text: str, record: Mapping[str, Any]) -> str | None:
     """The text as it was before an installation; None if it has changed since."""
     if hash_bytes(text.encode("utf-8")) != record.get("after"):
         return None

@@ -1,6 +1,6 @@
 """One entry into a JSON file, or out of it, and every other byte stays: comments, commas and spaces too.
 
-Reads JSON with comments and trailing commas, as editors and several agents write it. Nothing is dumped anew: where the
+Reads JSON with comments and trailing commas, as editors and several agents write it. Nothing is dump anew: where the
 members begin and end is found, and text is put in between or taken out.
 """
 
@@ -49,13 +49,13 @@ def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> list[Splice
     if root is None:
         whole = _nest(keys, value)
         at = len(text) if text.startswith("\ufeff") else 0
-        return [Splice(at, at, style.dumped(whole, "") + style.newline)]
+        return [Splice(at, at, style.dump(whole, "") + style.newline)]
     there = find(root, keys)
     if there:
         if there.value == value:
             return []
         own = style.indent_at(text, there.start)
-        return [Splice(there.at, there.end, style.dumped(value, own))]
+        return [Splice(there.at, there.end, style.dump(value, own))]
     node = root
     for depth, key in enumerate(keys):
         if not isinstance(node.value, dict):
@@ -117,7 +117,7 @@ class _Style:
         line = text[text.rfind("\n", 0, at) + 1 : at]
         return line[: len(line) - len(line.lstrip(" \t"))]
 
-    def dumped(self, value: Any, indent: str) -> str:
+    def dump(self, value: Any, indent: str) -> str:
         if not self.lines:
             return json.dumps(value, ensure_ascii=False)
         made = json.dumps(value, ensure_ascii=False, indent=self.unit)
@@ -131,8 +131,8 @@ def _add_member(text: str, holder: JsonItem, style: _Style, key: str, value: Map
         inner = text[holder.at + 1 : holder.end - 1]
         at = holder.at + 1 + len(inner.rstrip())
         if not style.lines:
-            return [Splice(holder.at + 1, holder.at + 1, name + style.dumped(value, ""))]
-        made = style.newline + outer + style.unit + name + style.dumped(value, outer + style.unit)
+            return [Splice(holder.at + 1, holder.at + 1, name + style.dump(value, ""))]
+        made = style.newline + outer + style.unit + name + style.dump(value, outer + style.unit)
         closed = "" if "\n" in inner[len(inner.rstrip()) :] else style.newline + outer
         return [Splice(at, at, made + closed)]
     last = holder.inside[-1]
@@ -141,12 +141,12 @@ def _add_member(text: str, holder: JsonItem, style: _Style, key: str, value: Map
     trailing = "," if last.comma >= 0 else ""
     if "\n" not in text[holder.at : last.start]:
         one_line = _Style(style.newline, style.unit, lines=False)
-        made = f"{trailing and ' '}{name}{one_line.dumped(value, '')}{trailing}"
+        made = f"{trailing and ' '}{name}{one_line.dump(value, '')}{trailing}"
         return [Splice(behind, behind, made if trailing else ", " + made)]
     rest = _REST_OF_LINE.match(text, behind)  # a comment on the last member's line stays with it
     at = rest.end() if rest else behind
     indent = style.indent_at(text, last.start)
-    made = style.newline + indent + name + style.dumped(value, indent) + trailing
+    made = style.newline + indent + name + style.dump(value, indent) + trailing
     if at == behind:
         return [Splice(behind, behind, ("" if trailing else ",") + made)]
     return [*comma, Splice(at, at, made)]

@@ -62,7 +62,7 @@ class Channel:
             except BlockingIOError:  # it is full, and will wake
                 return
 
-    def woken(self) -> bool:
+    def is_woken(self) -> bool:
         """Whether the end was asked for with `wake`: by a signal, or because nobody reads the answers."""
         if self._woken < 0:
             return self._broken
@@ -93,7 +93,7 @@ class Channel:
                 held += chunk[start:]
                 if len(held) > self._most:
                     dropping, held = True, bytearray()
-        if self.woken():
+        if self.is_woken():
             return
         if dropping:
             yield None
@@ -114,7 +114,7 @@ class Channel:
         if self._broken:
             self.wake()
 
-    def heard(self) -> bool:
+    def is_read(self) -> bool:
         """Tell whether the client still reads: a script that has closed its end of the pipe waits for results."""
         if self._broken or not _WAKES:
             return False

@@ -11,7 +11,7 @@ from typing import Any
 
 from handrail.mcp.protocol import BUSY, INVALID_REQUEST, ClientInfo, Fault, meta_of
 from handrail.mcp.sessions import conversation
-from handrail.wire.mcp import ours, still_running
+from handrail.wire.mcp import drop_client_arguments, still_running
 
 _TICK = 1.0
 _SLICE = 0.1
@@ -38,7 +38,7 @@ class RunningCall:
         self.params = params
         self.client = client
         self.tool: str = params["name"]
-        self.arguments: Mapping[str, Any] = ours(params.get("arguments"))
+        self.arguments: Mapping[str, Any] = drop_client_arguments(params.get("arguments"))
         token = meta.get("progressToken")
         self.token: int | str | None = token if type(token) in (int, str) else None
         self.thread = conversation(meta)

@@ -99,7 +99,7 @@ class Server:
         if method == "initialize":
             self._client = protocol.client_from_handshake(params)
             return {"protocolVersion": self._client.version, **self._introduction(), "serverInfo": _SERVER}
-        client = protocol.client_of(params) if protocol.enveloped(params) else self._client
+        client = protocol.client_of(params) if protocol.has_envelope(params) else self._client
         if method == "ping" and not (client and client.enveloped):
             return {}
         if method not in ("server/discover", "tools/list", "tools/call"):

@@ -77,13 +77,13 @@ class CallService:
         The end of the input cancels nothing: a script sends its calls down a pipe and then reads the answers, however
         long they take. A signal, or a client that reads no more, cancels what is left.
         """
-        if not self._channel.woken():
+        if not self._channel.is_woken():
             self._refuse_questions()
             self._calls.wait(self._is_listening)
             while self._early.is_alive() and self._is_listening():
                 self._early.join(0.1)
         deadline = time.monotonic() + _GRACE
-        self._calls.cancel_all(self._channel.heard())
+        self._calls.cancel_all(self._channel.is_read())
         ended = self._pool.close(_GRACE)
         if self._early.is_alive():
             self._early.join(max(0.1, deadline - time.monotonic()))
@@ -91,7 +91,7 @@ class CallService:
         return ended and not self._early.is_alive()
 
     def _is_listening(self) -> bool:
-        return self._channel.heard() and not self._channel.woken()
+        return self._channel.is_read() and not self._channel.is_woken()
 
     def _refuse_questions(self) -> None:
         """No more answers of the client can come: stop waiting for them."""

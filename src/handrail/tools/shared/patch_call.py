@@ -22,7 +22,7 @@ from handrail.tools.tool import Context, Loaded, Outcome, Staged
 T = TypeVar("T")
 
 
-def found(command: str) -> PatchCall | None:
+def find_patch(command: str) -> PatchCall | None:
     """The patch that a command is; None if it is any other command."""
     return as_patch(["bash", "-c", command])
 
