@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src" / "handrail"
 PYTHON_FILES = sorted(SRC.rglob("*.py"))
 HEAVY = {"mcp", "openai", "anthropic", "starlette", "PIL", "pypdfium2", "nbformat", "rich"}
-ALWAYS_TOLD = {"tool", "verb", "path"}  # facts that the corridor adds to every failure
+ALWAYS_KNOWN = {"tool", "verb", "path"}  # facts that the pipeline adds to every failure
 
 
 def modules_after(code: str) -> set[str]:
@@ -38,13 +39,7 @@ def modules_after(code: str) -> set[str]:
     return {name.split(".")[0] for name in json.loads(run.stdout.splitlines()[-1])}
 
 
-def kinds(of: type[errors.ToolError] = errors.ToolError) -> Iterator[type[errors.ToolError]]:
-    for kind in of.__subclasses__():
-        yield kind
-        yield from kinds(kind)
-
-
-CODES = {kind.__name__: kind.code for kind in kinds() if "code" in vars(kind)}
+CODES = {kind.__name__: kind.code for kind in errors.all_failures()}
 
 
 def needed(template: str) -> set[str]:
@@ -66,12 +61,6 @@ def every_call() -> list[tuple[str, Path, ast.Call]]:
 
 def calls(name: str) -> Iterator[tuple[Path, ast.Call]]:
     return ((path, call) for called, path, call in every_call() if called == name)
-
-
-def given(call: ast.Call) -> set[str] | None:
-    """The names of a call's keyword arguments; None if some are unpacked and so not to be read off."""
-    names = {keyword.arg for keyword in call.keywords}
-    return None if None in names else {name for name in names if name}
 
 
 def test_each_package_imports_only_packages_below_it() -> None:
@@ -187,9 +176,15 @@ def test_importing_the_house_prints_nothing_and_creates_nothing(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
+def is_failure(value: object) -> TypeGuard[type[errors.ToolError]]:
+    return isinstance(value, type) and issubclass(value, errors.ToolError)
+
+
 def test_every_failure_has_a_code_of_its_own() -> None:
-    leaves = [kind for kind in kinds() if not kind.__subclasses__()]
-    assert all("code" in vars(kind) for kind in leaves)
+    leaves = [
+        kind for kind in map(errors.__dict__.get, errors.__all__) if is_failure(kind) and not kind.__subclasses__()
+    ]
+    assert leaves and all("code" in vars(kind) for kind in leaves)
     codes = [kind.code for kind in leaves]
     assert len(codes) == len(set(codes))
 
@@ -224,20 +219,58 @@ def test_every_template_of_a_dialect_is_well_formed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", dialects.names())
-def test_every_error_template_can_be_filled_wherever_the_error_is_raised(name: str) -> None:
+def test_every_error_template_can_be_filled_with_the_facts_that_its_failure_requires(name: str) -> None:
+    """A fact outside of `[[...]]` has no default, so that mypy checks it wherever the failure is raised."""
     messages = dialects.load(name).templates.messages
-    missing = []
-    for kind, code in CODES.items():
-        for path, call in calls(kind):
-            facts = given(call)
-            if facts is None:
-                continue
-            if "text" in path.parts:  # the pure room knows no file; who calls it adds which file it was
-                facts = facts | {"size"}
-            lacking = needed(messages[f"errors.{code}"]) - facts - ALWAYS_TOLD
-            if lacking:
-                missing.append(f"{path.name}:{call.lineno} {kind} does not say {sorted(lacking)}")
-    assert missing == []
+    for kind in errors.all_failures():
+        required = {fact for fact in kind.names() if not hasattr(kind, fact)}
+        assert needed(messages[f"errors.{kind.code}"]) <= required | ALWAYS_KNOWN, kind.code
+
+
+@pytest.mark.slow
+def test_a_failure_is_raised_with_the_facts_that_it_declares(tmp_path: Path) -> None:
+    snippets = {
+        'NotFound(path="a")': "",
+        "NotFound()": 'Missing named argument "path"',
+        'NotFound(pth="a")': 'Unexpected keyword argument "pth"',
+        "NotFound(path=3)": "incompatible type",
+        'NotFound(path="a").nearest.lower()': "has no attribute",
+        'JournalFailed(journal="j", why="w").why.lower()': "",
+    }
+    lines = ["from handrail.errors import JournalFailed, NotFound", *snippets]
+    (tmp_path / "raises.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), "--no-error-summary"]
+    run = subprocess.run(
+        [*command, str(tmp_path / "raises.py")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=TIMEOUT,
+    )
+    reported = dict(re.findall(r"raises\.py:(\d+): error: (.*)", run.stdout))
+    for number, (snippet, wanted) in enumerate(snippets.items(), start=2):
+        text = reported.get(str(number), "")
+        assert wanted in text and bool(wanted) == bool(text), (snippet, run.stdout + run.stderr)
+
+
+def test_the_facts_of_a_failure_are_its_attributes() -> None:
+    error = errors.NotFound(path="a")
+    assert (error.facts, error.nearest, error.wrap) == ({"path": "a"}, (), None)
+    error.path = "b"
+    error.facts["nearest"] = ["c"]
+    assert (error.facts, error.nearest, str(error)) == (
+        {"path": "b", "nearest": ["c"]},
+        ["c"],
+        "not_found: path='b', nearest=['c']",
+    )
+    assert errors.NotFound.names() == {"tool", "verb", "path", "nearest", "why"}
+
+
+def test_no_module_parses_the_source_of_the_package() -> None:
+    parsing = re.compile(r"^\s*(?:import|from) ast\b|getsource", re.MULTILINE)
+    assert [p.name for p in PYTHON_FILES if parsing.search(p.read_text(encoding="utf-8"))] == []
+    assert parsing.search("    import ast\n")
 
 
 @pytest.mark.parametrize("name", dialects.names())

@@ -98,7 +98,7 @@ class Workspace:
             try:
                 return replace(self.resolve(spelled), named=named)
             except ToolError as error:
-                error.facts["path"] = named
+                error.path = named
                 raise
         relative = not named.startswith("/")
         home = self._open_root(self.roots[0], check=True)[1] if relative else ""

@@ -133,6 +133,29 @@ nope = "x"
         assert wrong in text and mend in text
 
 
+@pytest.mark.parametrize(
+    ("messages", "fact"),
+    [
+        ('[errors]\nnot_found = "{exit_code}"\n', "exit_code"),  # of a command
+        ('[errors]\nnot_found = "{total}"\n', "total"),  # of another failure
+        ('[read.errors]\nnot_found = "{error} {total}"\n', "total"),
+        ('[errors]\nnot_found = "{error}"\n', "error"),  # only around the sentence itself
+        ('[read]\npage = "{rows}[[{cut}]]"\n', "cut"),  # of an adapter that this dialect does not have
+        ('[read]\ncut_line = "{rows}"\n', "rows"),  # of the page and not of a line
+        ('[read]\npage = "{rows}[[{total_lines}]]"\n', "total_lines"),  # data is for summaries
+        ('[notes]\nmore_lines = "{column}"\n', "column"),
+    ],
+)
+def test_a_message_may_name_only_the_facts_that_its_class_declares(found: Made, messages: str, fact: str) -> None:
+    ((file, line, text),) = found(messages=messages)
+    assert (file, line) == ("messages.toml", 2) and f"unknown fact {{{fact}}}" in text
+
+
+def test_a_message_may_name_the_facts_of_an_inherited_adapter(found: Made) -> None:
+    messages = '[read]\npage = "{rows}[[{cut}]]"\nsummary = "[[{total_lines} of ]]{path}"\n'
+    assert found('extends = "claw"\n', messages) == []
+
+
 def test_one_passage_inside_another_is_a_mistake(found: Made) -> None:
     ((_, line, text),) = found(messages='[errors]\nnot_found = "[[!nearest?no [[{path}]] here]]"\n')
     assert line == 2 and "inside another" in text

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Session, dialects
+from handrail import tools as handrail_tools
 from handrail.dialects import DialectError
 from handrail.dialects.check import check
 from tests.command import handrail
@@ -69,6 +70,7 @@ def greet_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (info / "entry_points.txt").write_text("[handrail.tools]\ngreet = greet_tool:TOOL\n", encoding="utf-8")
     monkeypatch.syspath_prepend(str(package))
     monkeypatch.delitem(sys.modules, "greet_tool", raising=False)
+    handrail_tools.load.cache_clear()
     return package
 
 
@@ -116,6 +118,19 @@ def test_a_tool_of_another_package_is_added_in_three_lines(
     assert session.specs()[-1].description == "Greets a person."
     done = handrail("dialects", "check", path, cwd=tmp_path, variables={"PYTHONPATH": str(greet_package)})
     assert (done.returncode, done.stderr) == (0, b"") and b"12 tools" in done.stdout
+
+
+def test_a_message_of_a_registered_tool_may_name_the_facts_that_it_declares(
+    tmp_path: Path, greet_package: Path
+) -> None:
+    tools = '[tools.Greet]\nid = "greet"\n'
+    (problem,) = check(Path(write(tmp_path / "mine", tools, messages__toml='[greet]\ndone = "Hello {nam}!"\n')))
+    assert problem.line == 2 and "did you mean name?" in problem.text
+    text = (greet_package / "greet_tool.py").read_text(encoding="utf-8").replace("facts=Facts, ", "")
+    (greet_package / "greet_tool.py").write_text(text, encoding="utf-8")
+    sys.modules.pop("greet_tool", None)
+    handrail_tools.load.cache_clear()
+    assert check(Path(write(tmp_path / "undeclared", tools, messages__toml='[greet]\ndone = "Hello {nam}!"\n'))) == []
 
 
 def test_a_registered_tool_that_cannot_be_loaded_is_reported(tmp_path: Path, greet_package: Path) -> None:

@@ -117,7 +117,7 @@ def test_a_span_that_parts_a_letter_from_its_accent_is_refused_where_the_bytes_a
 def test_a_character_that_the_encoding_cannot_hold_is_named(name: str, char: str) -> None:
     with pytest.raises(CannotEncode) as caught:
         Codec(name).encode(f"one\r\ntwo {char} x")
-    assert caught.value.facts == {"encoding": name, "char": char, "code": f"U+{ord(char):04X}", "line": 2}
+    assert caught.value.facts == {"encoding": name, "char": char, "codepoint": f"U+{ord(char):04X}", "line": 2}
 
 
 @settings(deadline=None)

@@ -78,7 +78,7 @@ def open_reader(options: argparse.Namespace) -> JournalReader:
 
 def journal_error(error: Any) -> Stop:
     """A failure of the journal, in words."""
-    return Stop(f"the journal {escape(error.facts['journal'])}: {error.facts['why']}")
+    return Stop(f"the journal {escape(error.journal)}: {error.why}")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
@@ -11,7 +12,7 @@ from typing import Any
 
 from handrail import dialects, tools
 from handrail.dialects import DialectError, Rules, template_facts
-from handrail.dialects.check_tool import Problem, Reporter, ToolCheck, list_names, suggest
+from handrail.dialects.check_tool import CANNOT_LOAD, Problem, Reporter, ToolCheck, list_names, load_tool, suggest
 from handrail.dialects.folder import (
     FolderPlace,
     find_adapter_problem,
@@ -23,6 +24,7 @@ from handrail.dialects.folder import (
 from handrail.dialects.renderers import RENDERERS
 from handrail.dialects.templates import facts_in
 from handrail.text.toml_lines import Key, lines_of
+from handrail.tools.tool import AnyTool
 
 KEYS = (
     "about",
@@ -41,6 +43,8 @@ KEYS = (
 )
 """The keys at the top of `tools.toml`."""
 _TABLES = ("codes", "data", "limits", "rules", "said_add", "tools")
+ANY: Collection[str] = ("any fact",)
+"""Stands for the facts of a tool that does not declare them."""
 _NO_TOOL = ("README.md", "prompt.md", "specs.json")
 
 
@@ -65,8 +69,8 @@ class _FolderCheck:
         self.place, self.folder = place, place.path
         self.problems: list[Problem] = []
         self._native = dialects.load("native").templates.messages
-        self._outside: set[str] = set()
-        """Ids of the tools that come from other packages."""
+        self._tools: dict[str, list[AnyTool]] = {}
+        """The tools whose messages the dialect may have, with its adapters, by id."""
 
     def check(self) -> None:
         own, lines = self._read("tools.toml")
@@ -80,11 +84,10 @@ class _FolderCheck:
         if not isinstance(entries, dict) or not entries:
             report.add((), "a dialect needs tools: write [tools.NAME] with id = one of " + list_names(tools.ids()))
             return
-        ids = {str(entry.get("id")) for entry in entries.values() if isinstance(entry, dict)}
-        self._outside = {one for one in ids if one not in tools.ids() and tools.outside(one)}
         self._find_adapters(own, adapters, report)
         for name in own.get("tools", {}):
             ToolCheck(name, entries[name], report, adapters.get(name)).check()
+        self._load_tools(entries, adapters)
         self._check_shared(own, entries, report)
         for path in sorted(self.folder.iterdir()):
             if path.suffix in (".md", ".json") and path.stem not in entries and path.name not in _NO_TOOL:
@@ -117,6 +120,16 @@ class _FolderCheck:
                     report.add(("tools", name, "adapter"), problem)
                 else:
                     adapters[name] = self.folder / file
+
+    def _load_tools(self, entries: Mapping[str, Any], adapters: Mapping[str, Path]) -> None:
+        """Load the tools of Handrail and those of the dialect; those that cannot be loaded are reported already."""
+        self._tools = {one: [tools.load(one)] for one in tools.ids()}
+        for name, entry in entries.items():
+            one = str(entry.get("id")) if isinstance(entry, dict) else ""
+            if name not in adapters and (one in self._tools or not tools.outside(one)):
+                continue
+            with contextlib.suppress(*CANNOT_LOAD):
+                self._tools.setdefault(one, []).append(load_tool(one, adapters.get(name)))
 
     def _read(self, name: str, *, optional: bool = False) -> tuple[dict[str, Any] | None, Mapping[Key, int]]:
         path = self.folder / name
@@ -173,7 +186,7 @@ class _FolderCheck:
         lists: dict[str, tuple[str, Collection[str]]] = {
             "core": ("tool", entries),
             "quiet_notes": ("note", notes),
-            "codes": ("failure", template_facts.codes()),
+            "codes": ("failure", template_facts.failures()),
             "limits": ("limit", limits),
         }
         for key, (what, known) in lists.items():
@@ -189,7 +202,7 @@ class _FolderCheck:
             if facts is None:
                 known = [
                     *self._native,
-                    *(f"{tool}.errors.{way[-1]}" for tool in tools.ids() if way[-1] in template_facts.codes()),
+                    *(f"{tool}.errors.{way[-1]}" for tool in tools.ids() if way[-1] in template_facts.failures()),
                 ]
                 report.add(way, f"unknown message {key}: {suggest(key, known)}")
                 continue
@@ -201,27 +214,25 @@ class _FolderCheck:
             except ValueError as error:
                 report.add(way, f"{key}: {error}")
                 continue
-            for fact in sorted({fact for fact, _ in named}.difference(facts)) if way[0] not in self._outside else ():
+            for fact in sorted({fact for fact, _ in named}.difference(facts)) if facts is not ANY else ():
                 report.add(way, f"{key}: unknown fact {{{fact}}}: {suggest(fact, facts)}")
             for fact, form in named:
                 if not _is_format(form):
                     report.add(way, f"{key}: {{{fact}:{form}}} is not a format; use {{{fact}:n line}} or {{{fact}:g}}")
 
     def _facts(self, key: str) -> Collection[str] | None:
-        """The facts that a message may name; None if there is no such message."""
-        native = self._native.get(key)
-        own = {fact for fact, _ in facts_in(native)} if native is not None else set()
+        """The facts that a message may name, `ANY` if they are not declared; None if there is no such message."""
         tool, _, rest = key.partition(".")
         code = rest.removeprefix("errors.")
-        if tool in self._outside and not rest.startswith("errors."):
-            return own  # only the package that brings the tool knows its messages
-        if tool == "errors":
-            return own | template_facts.of_error(rest) if rest in template_facts.codes() else None
-        if rest.startswith("errors.") and (tool in tools.ids() or tool in self._outside):
-            return template_facts.of_error(code) | {"error"} if code in template_facts.codes() else None
-        if native is None and not (tool in tools.ids() and rest == "summary"):
+        if tool == "errors" or (code != rest and tool in self._tools):
+            failure = template_facts.failures().get(code)
+            return None if failure is None else failure.names() | ({"error"} if tool != "errors" else set())
+        if tool in self._tools and (tool not in tools.ids() or rest == "summary" or key in self._native):
+            declared = [template_facts.of_template(one, rest) for one in self._tools[tool]]
+            return ANY if None in declared else frozenset().union(*(facts for facts in declared if facts))
+        if key not in self._native:
             return None
-        return own | (template_facts.of_note(rest) if tool == "notes" else template_facts.of_tool(tool))
+        return template_facts.of_note(rest) if tool == "notes" else {fact for fact, _ in facts_in(self._native[key])}
 
 
 def _flatten(table: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -98,9 +98,9 @@ class ToolCheck:
                 if theirs not in theirs_known:
                     way: Key = (key, theirs) if isinstance(entry[key], dict) else (key, number)
                     self._add(way, f"{name} has no parameter {theirs}: {suggest(str(theirs), theirs_known)}")
+        data = template_facts.of_data(tool)
         for theirs, inner in entry.get("data", {}).items():
-            if inner not in template_facts.of_tool(entry["id"]) and entry["id"] in tools.ids():
-                data = template_facts.of_tool(entry["id"])
+            if data is not None and inner not in data:
                 self._add(("data", theirs), f"{entry['id']} has no data {inner}: {suggest(str(inner), data)}")
         self._check_limits(tool.limits, entry.get("limits", {}))
         self._check_schema({*theirs_known, *entry.get("unused", ()), *entry.get("spread", ())})

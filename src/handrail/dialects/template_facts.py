@@ -1,99 +1,28 @@
 """The facts that a template of a dialect may name, for `handrail dialects check`.
 
-Notes declare their facts. Those of tools and errors are read from the source, generously: every name that a file passes
-on anywhere counts for the templates that it fills.
+Failures, notes and tools declare their facts as typed fields; nothing is guessed.
 """
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
+from types import UnionType
+from typing import get_args
 
-from handrail import tools
+from handrail.dialects.templates import fact_names
+from handrail.errors import ToolError, all_failures
 from handrail.tools.notes import all_notes
+from handrail.tools.tool import AnyTool
 
-_PACKAGE = Path(__file__).parent.parent
-_ALWAYS = frozenset({"tool", "verb", "path"})
-"""Told of every failure."""
-_OUTCOME = frozenset({"notes", "path", "diff", "applied", "mtime_ms", "content", "ok", "error"})
-"""Told of every answer, whatever the tool; `error` where a failure is wrapped in a sentence of the tool."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """The names that a source file mentions, and the facts that it fills in."""
-
-    mentions: frozenset[str]
-    told: frozenset[str]
-    imports: frozenset[str]
-    codes: Mapping[str, str]
-    """The failures that it defines: code and class."""
-
-
-def _names(tree: ast.AST) -> Iterator[str]:
-    """Everything that can become a fact: keys of tables, keyword arguments, fields."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Dict):
-            yield from (key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str))
-        elif isinstance(node, ast.keyword) and node.arg:
-            yield node.arg
-        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-            yield str(node.slice.value)
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id
-
-
-def _source(path: Path) -> _Source:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    mentions, imports, codes = set[str](), set[str](), dict[str, str]()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            mentions.add(node.id)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            mentions.add(node.value)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            imports |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.ClassDef):
-            codes |= dict.fromkeys(_code(node), node.name)
-    return _Source(frozenset(mentions), frozenset(_names(tree)), frozenset(imports), codes)
-
-
-def _code(kind: ast.ClassDef) -> Iterator[str]:
-    for node in kind.body:
-        if (
-            isinstance(node, ast.Assign)
-            and ast.unparse(node.targets[0]) == "code"
-            and isinstance(node.value, ast.Constant)
-        ):
-            yield str(node.value.value)
+PIPELINE_DATA = frozenset({"diff", "applied", "mtime_ms", "content", "ok", "path"})
+"""Data that the pipeline and the renderers add to that of the tool."""
 
 
 @cache
-def _sources() -> Mapping[str, _Source]:
-    """Every file below the interfaces, by its module."""
-    found = {}
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        parts = path.relative_to(_PACKAGE).with_suffix("").parts
-        if parts[0] not in ("cli", "mcp", "integrations", "agent", "web"):
-            found[".".join(("handrail", *parts))] = _source(path)
-    return found
-
-
-@cache
-def codes() -> Mapping[str, str]:
-    """Every failure: its code, and the name of its class."""
-    return {code: name for source in _sources().values() for code, name in source.codes.items()}
-
-
-@cache
-def of_error(code: str) -> frozenset[str]:
-    """Return the facts of a failure with this code."""
-    name = codes()[code]
-    told = [source.told for source in _sources().values() if name in source.mentions]
-    return frozenset(_ALWAYS.union(*told))
+def failures() -> Mapping[str, type[ToolError]]:
+    """Every failure by its code."""
+    return {kind.code: kind for kind in all_failures()}
 
 
 @cache
@@ -102,19 +31,24 @@ def of_note(code: str) -> frozenset[str]:
     return next((note.names() for note in all_notes() if note.code == code), frozenset())
 
 
-@cache
-def of_tool(tool_id: str) -> frozenset[str]:
-    """Return the facts in the results of a tool, from its file and the files it uses."""
-    if tool_id not in tools.ids():  # of another package
-        return frozenset()
-    sources = _sources()
-    waiting, seen = [f"handrail.tools.{tool_id}"], set[str]()
-    while waiting:
-        module = waiting.pop()
-        if module in seen or module not in sources:
-            continue
-        seen.add(module)
-        waiting += [
-            other for other in sources[module].imports if other.startswith(("handrail.tools.", "handrail.search"))
-        ]
-    return frozenset(_OUTCOME.union(*(sources[module].told for module in seen)))
+def of_data(tool: AnyTool) -> frozenset[str] | None:
+    """The data that a tool declares, with that of the pipeline; None if it declares none."""
+    if tool.data is None:
+        return None
+    return PIPELINE_DATA.union(*(vars(kind).get("__annotations__", ()) for kind in _bases(tool.data)))
+
+
+def of_template(tool: AnyTool, name: str) -> frozenset[str] | None:
+    """The facts that a template of a tool may use; None if the tool declares none."""
+    if tool.facts is None:
+        return None
+    if name in tool.rows:
+        return fact_names(tool.rows[name])
+    kinds = get_args(tool.facts) if isinstance(tool.facts, UnionType) else (tool.facts,)
+    facts = frozenset({"notes", *tool.rendered}).union(*map(fact_names, kinds))
+    return facts | (of_data(tool) or PIPELINE_DATA) if name == "summary" else facts
+
+
+def _bases(kind: type) -> tuple[type, ...]:
+    """A `TypedDict` and those that it extends."""
+    return (kind, *(base for above in getattr(kind, "__orig_bases__", ()) for base in _bases(above)))

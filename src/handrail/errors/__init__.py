@@ -24,7 +24,8 @@
       |                                     journal_failed  missing_extra
       `- Bug          ours:                 internal_error
 
-An exception carries facts, never a sentence: `dialects/*/messages.toml` has a sentence for each code.
+An exception carries facts, never a sentence: `dialects/*/messages.toml` has a sentence for each code. A class declares
+its facts as annotated fields: mypy checks the places that raise it, and `handrail dialects check` the sentences.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from handrail.errors.calls import (
     ToolError,
     ToolFailed,
     UnknownTool,
+    all_failures,
 )
 from handrail.errors.changes import (
     AmbiguousHunk,
@@ -89,6 +91,7 @@ from handrail.errors.files import (
     HardLinked,
     IoError,
     IsDirectory,
+    JournalFailed,
     MachineError,
     MissingExtra,
     NoOutline,
@@ -164,6 +167,7 @@ __all__ = [
     "InsideWord",
     "IoError",
     "IsDirectory",
+    "JournalFailed",
     "MachineError",
     "ManyLoose",
     "ManyMatches",
@@ -216,5 +220,6 @@ __all__ = [
     "UnknownType",
     "UnsureIndent",
     "WouldOverwrite",
+    "all_failures",
     "from_os",
 ]

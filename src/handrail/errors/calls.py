@@ -2,19 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, dataclass_transform
 
 
-class ToolError(Exception):
-    """A call failed; ``facts`` say why."""
+@dataclass_transform(kw_only_default=True)
+class _Facts(Exception):
+    """An exception whose annotated fields are its facts."""
 
     code: ClassVar[str] = "internal_error"
 
     def __init__(self, **facts: Any) -> None:
         super().__init__(self.code, facts)
-        self.facts: dict[str, Any] = facts
-        self.wrap: str | None = None
-        """The message around this one, for a failure inside a larger call."""
+        self.__dict__.update(facts)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The facts that are known, by name. Callers that know more of the failure add to them."""
+        return self.__dict__
+
+    @classmethod
+    def names(cls) -> frozenset[str]:
+        """The facts that this failure declares."""
+        declared = {name for kind in cls.__mro__ for name in vars(kind).get("__annotations__", ())}
+        return frozenset(declared - {"code", "wrap"})
+
+
+class ToolError(_Facts):
+    """A call failed. The annotated fields of a class are its facts, given as keyword arguments and read as attributes.
+
+    A field with a default may be left out. The template `errors.CODE` of a dialect may use every field.
+    """
+
+    tool: str = ""
+    """The tool as the model calls it."""
+    verb: str = ""
+    """Our id of the tool."""
+    path: str | None = None
+    wrap: str | None = None
+    """The message around this one, for a failure inside a larger call."""
 
     def __str__(self) -> str:
         return f"{self.code}: " + ", ".join(f"{name}={value!r}" for name, value in self.facts.items())
@@ -26,14 +52,18 @@ class CallError(ToolError):
 
 class BadJson(CallError):
     code = "bad_json"
+    why: str
 
 
 class UnknownTool(CallError):
     code = "unknown_tool"
+    tool: str
+    known: Sequence[str]
 
 
 class BadArguments(CallError):
     code = "bad_arguments"
+    problems: str
 
 
 class SessionOver(CallError):
@@ -52,12 +82,15 @@ class ToolFailed(CallError):
     """A function of the host's own raised an exception; ``why`` is its message."""
 
     code = "tool_failed"
+    why: str
 
 
 class CallbackFailed(CallError):
     """A callback of the host raised an exception; ``callback`` is its name, ``why`` the message."""
 
     code = "callback_failed"
+    callback: str
+    why: str
 
 
 class Refusal(ToolError):
@@ -66,27 +99,50 @@ class Refusal(ToolError):
 
 class OutsideWorkspace(Refusal):
     code = "outside_workspace"
+    roots: Sequence[str]
+    link: bool
 
 
 class ReadOnlyRoot(Refusal):
     code = "read_only_root"
+    root: str
 
 
 class Denied(Refusal):
     code = "denied"
+    rule: str
+    why: str
+    source: str
+    allow: str
 
 
 class NeedsApproval(Refusal):
     code = "needs_approval"
+    rule: str
+    why: str
+    source: str
+    allow: str
+    attach: str
 
 
 class Dangerous(Refusal):
     """A command that no policy allows."""
 
     code = "dangerous"
+    part: str
+    why: str
 
 
 class Bug(ToolError):
     """A fault of this program."""
 
     code = "internal_error"
+    what: str
+
+
+def all_failures(base: type[ToolError] = ToolError) -> Iterator[type[ToolError]]:
+    """Every class with an error code of its own."""
+    for kind in base.__subclasses__():
+        if "code" in vars(kind):
+            yield kind
+        yield from all_failures(kind)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from handrail.errors.calls import ToolError
 
 
@@ -11,34 +13,63 @@ class EditError(ToolError):
 
 class NoMatch(EditError):
     code = "no_match"
+    old: str
+    longer: bool
+    near: int | None = None
+    others: Sequence[int] = ()
+    line: int | None = None
+    theirs: str | None = None
+    ours: str | None = None
+    unmatched: bool = False
+    one: bool = False
+    all: bool = False
 
 
 class ManyMatches(EditError):
     code = "many_matches"
+    old: str
+    count: int
+    lines: Sequence[int]
 
 
 class TooManyPlaces(EditError):
     code = "too_many_places"
+    old: str
+    count: int
+    most: int
 
 
 class NothingToChange(EditError):
     code = "no_change"
+    old: str = ""
 
 
 class ManyLoose(EditError):
     code = "many_loose"
+    count: int
+    lines: Sequence[int]
+    old: str = ""
 
 
 class Placeholder(EditError):
     code = "placeholder"
+    line: str
 
 
 class UnsureIndent(EditError):
     code = "unsure_indent"
+    line: int
+    old: str = ""
+    indent: bool = False
+    cut: bool = False
+    readings: Sequence[str] = ()
 
 
 class InsideWord(EditError):
     code = "inside_word"
+    old: str
+    line: int
+    word: str
 
 
 class EmptyOld(EditError):
@@ -47,14 +78,29 @@ class EmptyOld(EditError):
 
 class CannotEncode(EditError):
     code = "cannot_encode"
+    encoding: str
+    char: str
+    codepoint: str
+    line: int
 
 
 class BadNotebook(EditError):
     code = "bad_notebook"
+    broken: str | None = None
+    major: int | None = None
+    other: bool = False
+    cell: str | None = None
+    fault: str | None = None
 
 
 class NoSuchCell(EditError):
     code = "no_such_cell"
+    cell: str
+    many: int
+    lost: bool
+    empty: bool
+    cells: Sequence[str]
+    more: int
 
 
 class PatchError(ToolError):
@@ -63,22 +109,50 @@ class PatchError(ToolError):
 
 class BadPatch(PatchError):
     code = "bad_patch"
+    line: int
+    why: str
 
 
 class BadHunk(PatchError):
     code = "bad_hunk"
+    number: int
+    old: str = ""
+    missing: bool = False
+    near: int | None = None
+    wanted: str | None = None
+    found: str | None = None
+    other: int | None = None
+    at: int | None = None
+    elsewhere: int | None = None
+    not_last: bool = False
+    above: bool = False
+    bare: bool = False
+    endings: bool = False
+    header: str | None = None
+    placeholder: str | None = None
+    unsure: bool = False
+    same: bool = False
+    rest: bool = False
 
 
 class AmbiguousHunk(PatchError):
     code = "ambiguous_hunk"
+    number: int
+    count: int
+    lines: Sequence[int]
 
 
 class SameFile(PatchError):
     code = "same_file"
+    path: str
+    other: str
 
 
 class WouldOverwrite(PatchError):
     code = "would_overwrite"
+    path: str
+    kind: str | None = None
+    inside: str | None = None
 
 
 class ReplaceError(ToolError):
@@ -93,21 +167,38 @@ class NotCounted(ReplaceError):
 
 class OtherCount(ReplaceError):
     code = "other_count"
+    found: int
+    expected: int
+    files: int
+    searched: int
+    binary: int = 0
+    hidden: int = 0
+    ignored: int = 0
+    large: int = 0
+    unreadable: int = 0
 
 
 class UnknownOccurrence(ReplaceError):
     """No occurrence has this id, or no longer."""
 
     code = "unknown_occurrence"
+    ids: Sequence[str]
+    more: int | None
 
 
 class TooManyOccurrences(ReplaceError):
     code = "too_many_occurrences"
+    most: int
+    what: str
 
 
 class EmptyMatch(ReplaceError):
     code = "empty_match"
+    line: int
 
 
 class BadReplacement(ReplaceError):
     code = "bad_replacement"
+    replacement: str
+    why: str
+    position: int | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from typing import Any
 
 from handrail.errors.calls import ToolError
@@ -14,50 +15,77 @@ class PathError(ToolError):
 
 class BadPath(PathError):
     code = "bad_path"
+    path: str
+    why: str
+    blank: bool = False
 
 
 class TildePath(PathError):
     code = "tilde_path"
+    path: str
 
 
 class RootMissing(PathError):
     code = "root_missing"
+    root: str
 
 
 class NotFound(PathError):
     code = "not_found"
+    path: str
+    nearest: Sequence[str] = ()
+    why: str | None = None
 
 
 class IsDirectory(PathError):
     code = "is_directory"
+    path: str
 
 
 class NotDirectory(PathError):
     code = "not_directory"
+    path: str
 
 
 class NotRegular(PathError):
     code = "not_regular"
+    path: str
+    kind: str
 
 
 class BinaryFile(PathError):
     code = "binary_file"
+    why: str
+    size: int
+    modified: bool = False
 
 
 class HardLinked(PathError):
     code = "hard_linked"
+    path: str
+    links: int
 
 
 class AlreadyExists(PathError):
     code = "already_exists"
+    path: str
 
 
 class FileTooLarge(PathError):
     code = "file_too_large"
+    size: int
+    modified: bool
+    kilobytes: float
+    most: int
 
 
 class TooLargeToChange(PathError):
     code = "too_large_to_change"
+    path: str
+    size: int
+    most: int
+    entries: int | None = None
+    most_entries: int | None = None
 
 
 class ReadError(ToolError):
@@ -66,38 +94,83 @@ class ReadError(ToolError):
 
 class PastEnd(ReadError):
     code = "past_end"
+    path: str
+    offset: int
+    total: int
+    size: int | None = None
+    modified: bool = False
 
 
 class PastColumn(ReadError):
     code = "past_column"
+    line: int
+    column: int
+    size: int
+    modified: bool
 
 
 class PageTooLarge(ReadError):
     code = "page_too_large"
+    chars: int
+    most: int
+    size: int
+    modified: bool
 
 
 class TimedOut(ReadError):
     code = "timed_out"
+    path: str
+    seconds: float
+    lines: int
+    bytes: int
 
 
 class BadImage(ReadError):
     code = "bad_image"
+    size: int | None = None
+    most_bytes: int | None = None
+    seconds: float | None = None
+    crashed: bool = False
+    empty: bool = False
+    unknown: bool = False
+    pixels: str | None = None
+    most_pixels: int | None = None
+    broken: str | None = None
+    shortest: int | None = None
+    most_encoded: int | None = None
 
 
 class BadPdf(ReadError):
     code = "bad_pdf"
+    page: int | None = None
+    size: int | None = None
+    most_bytes: int | None = None
+    seconds: float | None = None
+    crashed: bool = False
+    broken: str | None = None
+    password: bool = False
 
 
 class BadPages(ReadError):
     """The PDF has no such pages."""
 
     code = "bad_pages"
+    pages: str
+    malformed: bool = False
+    zero: bool = False
+    swapped: str | None = None
+    count: int | None = None
+    most: int | None = None
+    part: str | None = None
+    total: int | None = None
 
 
 class NoOutline(ReadError):
     """The symbols of this file cannot be listed."""
 
     code = "no_outline"
+    path: str
+    why: str
 
 
 class StaleRead(ToolError):
@@ -106,10 +179,17 @@ class StaleRead(ToolError):
 
 class NotSeen(StaleRead):
     code = "not_seen"
+    path: str
 
 
 class ChangedSince(StaleRead):
     code = "changed_since"
+    path: str
+    moved: str = ""
+    moment: str = ""
+    unmatched: bool = False
+    one: bool = False
+    all: bool = False
 
 
 class MachineError(ToolError):
@@ -118,28 +198,50 @@ class MachineError(ToolError):
 
 class PermissionDenied(MachineError):
     code = "permission_denied"
+    why: str
 
 
 class DiskFull(MachineError):
     code = "disk_full"
+    why: str
 
 
 class ReadOnlyDisk(MachineError):
     code = "read_only_disk"
+    why: str
 
 
 class IoError(MachineError):
     code = "io_error"
+    why: str
 
 
 class Busy(MachineError):
     code = "busy"
+    why: str
+    seconds: float | None = None
+
+
+class JournalFailed(MachineError):
+    """The journal cannot be written, and nothing may be changed without it; `journal` is its path."""
+
+    code = "journal_failed"
+    journal: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"the journal {self.journal} cannot be used: {self.why}"
 
 
 class MissingExtra(MachineError, ImportError):
     """An optional package is not installed, or is not a version that works."""
 
     code = "missing_extra"
+    extra: str
+    use: str
+    problem: str
+    install: str
+    instead: str | None = None
 
     def __str__(self) -> str:
         return "the extra {extra} is needed for {use} ({problem}): {install}".format(**self.facts)

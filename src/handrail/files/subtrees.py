@@ -89,8 +89,13 @@ class _SubtreeScan:
         for entry in self.at(directory, name):
             found.append(entry)
             if len(found) > MOST_ENTRIES:
-                facts = {"entries": len(found), "most_entries": MOST_ENTRIES}
-                raise TooLargeToChange(path=self.named, size=self.size, most=self.most_bytes, **facts)
+                raise TooLargeToChange(
+                    path=self.named,
+                    size=self.size,
+                    most=self.most_bytes,
+                    entries=len(found),
+                    most_entries=MOST_ENTRIES,
+                )
         return tuple(found)
 
 

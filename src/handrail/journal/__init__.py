@@ -11,18 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from handrail.errors import MachineError
+from handrail.errors import JournalFailed as JournalFailed
 from handrail.files.changes import Change, SubtreeEntry
 from handrail.model import Access, Call, Result, Verdict
-
-
-class JournalFailed(MachineError):
-    """The journal cannot be written, and nothing may be changed without it; `journal` is its path."""
-
-    code = "journal_failed"
-
-    def __str__(self) -> str:
-        return f"the journal {self.facts['journal']} cannot be used: {self.facts['why']}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def undo(
             try:
                 return _Undo(journal, reader, hands, rows).run(dry_run)
             except ChangedSince as error:  # a program that knows nothing of our locks; look again
-                if error.facts.get("moment") != "commit" or attempt == _ATTEMPTS - 1:
+                if error.moment != "commit" or attempt == _ATTEMPTS - 1:
                     raise
     raise AssertionError("unreachable")
 
@@ -125,7 +125,7 @@ def _open_reader(journal: SqliteJournal) -> JournalReader:
         return JournalReader(journal.path)
     except JournalFailed as error:
         # Where no file could be made, the reader only sees that there is none: the writer knows the reason.
-        why = journal.failure or error.facts["why"]
+        why = journal.failure or error.why
         raise CannotUndo(f"the journal cannot be opened: {why}", journal.path) from None
 
 

@@ -178,7 +178,8 @@ class ToolContext:
             text = decode_document(stored.raw, self._settings.legacy_encoding)
         except BinaryFile as error:
             if not whole:
-                raise BinaryFile(path=named, size=len(stored.raw), **error.facts) from None
+                error.path = named
+                raise
             text = Document(b"", UTF8)  # overwritten knowingly: it was looked at, and nothing of it is kept
         return Loaded(stored, text, moved)
 
@@ -285,5 +286,7 @@ class ToolContext:
 
 def _apply_splices(text: Document, splices: Sequence[Splice]) -> bytes:
     if text.codec.unit == 1 and any("\0" in splice.new for splice in splices):
-        raise CannotEncode(encoding="text", char="NUL", code="U+0000", line=1)  # the file would be binary afterwards
+        raise CannotEncode(
+            encoding="text", char="NUL", codepoint="U+0000", line=1
+        )  # the file would be binary afterwards
     return text.splice(splices)

@@ -44,7 +44,7 @@ def run_and_commit(approved: Approved, services: Services, progress: Progress) -
         try:
             return _attempt(approved, services, progress, lock_first)
         except ChangedSince as error:
-            if error.facts.get("moment") != "commit" or attempt == attempts - 1:
+            if error.moment != "commit" or attempt == attempts - 1:
                 raise
     raise AssertionError("unreachable")
 

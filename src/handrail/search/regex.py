@@ -29,11 +29,12 @@ _AROUND = 40
 
 def bad_pattern(pattern: str, why: str, position: int | None = None) -> BadPattern:
     """The error for a pattern that cannot be used, with the place if it is known."""
-    facts: dict[str, object] = {}
+    line = caret = None
     if position and "\n" not in pattern and "\0" not in pattern:
         first = max(0, position - 1 - _AROUND)
-        facts = {"line": pattern[first : position + _AROUND], "caret": " " * (position - 1 - first) + "^"}
-    return BadPattern(pattern=pattern[:200], position=position, why=why, newline=why == LINE_BREAK, **facts)
+        line, caret = pattern[first : position + _AROUND], " " * (position - 1 - first) + "^"
+    newline = why == LINE_BREAK
+    return BadPattern(pattern=pattern[:200], position=position, why=why, newline=newline, line=line, caret=caret)
 
 
 class TranslatedPattern(NamedTuple):

@@ -147,7 +147,7 @@ class Codec:
 
     def _cannot_encode(self, text: str, at: int) -> CannotEncode:
         line = lines.count_ends(text[:at]) + 1
-        return CannotEncode(encoding=self.label, char=text[at], code=f"U+{ord(text[at]):04X}", line=line)
+        return CannotEncode(encoding=self.label, char=text[at], codepoint=f"U+{ord(text[at]):04X}", line=line)
 
     def offsets(self, raw: bytes, text: str, positions: Sequence[int]) -> list[int]:
         """The byte offset in ``raw`` of each character position of ``text``; ``positions`` must be ascending."""
@@ -206,9 +206,9 @@ def detect_encoding(raw: bytes, legacy: str | None = None, whole: bool = True) -
     if found and found.unit > 1:
         if _is_valid(raw[len(found.bom) :], found.name, whole, "surrogatepass"):
             return found
-        raise BinaryFile(why=f"it starts with a {found.name} mark, but is not {found.name}")
+        raise BinaryFile(why=f"it starts with a {found.name} mark, but is not {found.name}", size=len(raw))
     if b"\0" in raw[:SNIFFED]:
-        raise BinaryFile(why="it contains NUL bytes")
+        raise BinaryFile(why="it contains NUL bytes", size=len(raw))
     if found:
         return found if _is_valid(raw, "utf-8", whole) else Codec("utf-8", bom=found.bom, stray=True)
     if raw.isascii() or _is_valid(raw, "utf-8", whole):

@@ -37,6 +37,7 @@ class JobState:
     job: str
     command: str
     running: bool
+    ended: bool
     exit_code: int | None
     signal: str | None
     timed_out: bool
@@ -97,6 +98,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     state, view = _state(job, terminal.called(job.run.order.log)), reading.view
     facts = OutputFacts(
         **_data(state),
+        ended=state.ended,
         head=view.head.rstrip("\n") or None,
         tail=view.tail.rstrip("\n") or None,
         left_lines=view.omitted_lines if view.truncated else None,
@@ -113,6 +115,7 @@ def _state(job: Job, log: str) -> JobState:
         job=job.id,
         command=job.run.order.command,
         running=job.running,
+        ended=not job.running,
         exit_code=ended.exit_code if ended else None,
         signal=ended.signal or None if ended else None,
         timed_out=ended.timed_out if ended else False,
@@ -135,15 +138,14 @@ def _data(state: JobState) -> JobData:
 def render(outcome: Outcome[Facts], templates: Templates) -> str:
     facts = outcome.facts
     if isinstance(facts, OutputFacts):
-        return templates.fill(f"bash_output.{outcome.kind}", facts, **_describe_ending(facts))
-    rows = [templates.fill("bash_output.job", job, **_describe_ending(job)) for job in facts.jobs]
+        return templates.fill(f"bash_output.{outcome.kind}", facts, exit_code=_format_code(facts))
+    rows = [templates.fill("bash_output.job", job, exit_code=_format_code(job)) for job in facts.jobs]
     return templates.fill(f"bash_output.{outcome.kind}", facts, rows="\n".join(rows))
 
 
-def _describe_ending(state: JobState) -> dict[str, object]:
-    """How the job ended. The exit code becomes text, because a 0 would count as absent in a template."""
-    code = state.exit_code
-    return {"ended": not state.running, "exit_code": None if code is None else str(code)}
+def _format_code(state: JobState) -> str | None:
+    """The exit code as text, because a 0 would count as absent in a template."""
+    return None if state.exit_code is None else str(state.exit_code)
 
 
 TOOL = Tool(
@@ -155,6 +157,6 @@ TOOL = Tool(
     run=run,
     render=render,
     hints=Hints(read_only=True),
-    rendered=("ended", "rows"),
+    rendered=("rows",),
     rows={"job": JobState},
 )

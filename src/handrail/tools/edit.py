@@ -101,10 +101,11 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
             loaded.document.text, args.old_string, args.new_string, every, ctx.limits.matching, args.file_path
         )
     except NoMatch as error:
-        unmatched = {"unmatched": True, "one": not every, "all": every}
         if loaded.moved is not None:
-            raise ChangedSince(path=args.file_path, moved=loaded.moved, **unmatched) from None
-        error.facts |= unmatched
+            raise ChangedSince(
+                path=args.file_path, moved=loaded.moved, unmatched=True, one=not every, all=every
+            ) from None
+        error.unmatched, error.one, error.all = True, not every, every
         raise
     if args.expected not in (None, planned.places):
         raise OtherCount(path=args.file_path, found=planned.places, expected=args.expected, files=1, searched=1)

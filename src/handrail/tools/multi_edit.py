@@ -95,7 +95,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
             if isinstance(error, NoMatch) and loaded and loaded.moved is not None:
                 error = ChangedSince(path=args.file_path, moved=loaded.moved)
             error.wrap = "multi_edit.failed"
-            error.facts |= {"number": number, "edits": len(edits)}
+            error.facts.update(number=number, edits=len(edits))
             raise error from None
     hunks = ctx.stage(args.file_path, loaded, edited.splices()).hunks
     facts = Facts(

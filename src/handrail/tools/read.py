@@ -126,7 +126,8 @@ def open_text(file: TextFile, ctx: Context[object], about: FileFacts, *, only_ut
         file.open(only_utf8)
     except BinaryFile as error:
         ctx.saw(file)  # there is no more to see of it, so that it may be overwritten knowingly
-        raise BinaryFile(**{**error.facts, **asdict(about)}) from None
+        error.facts.update(asdict(about))
+        raise
 
 
 def is_empty(file: TextFile) -> bool:

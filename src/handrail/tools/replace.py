@@ -199,7 +199,7 @@ class _Hunt:
         except TimeoutError:
             raise self.slow() from None
         except EmptyMatch as error:
-            error.facts["path"] = path
+            error.path = path
             raise
         if len(self.places) == before:
             return False
@@ -298,7 +298,7 @@ def _files(args: Args, tree: SearchTree, hunt: _Hunt) -> Iterator[str]:
     try:
         glob, out = compile_filter(args.glob) if args.glob else (None, False)
     except BadGlob as error:
-        raise BadGlobPattern(pattern=args.glob, why=str(error)) from None
+        raise BadGlobPattern(pattern=args.glob or "", why=str(error)) from None
     if tree.is_file:
         if glob is None or glob.match(os.path.basename(tree.path.real)) != out:
             yield ""
@@ -351,7 +351,7 @@ def _stage_file(ctx: Context[Limits], path: str, loaded: Loaded, found: Sequence
     try:
         hunks = ctx.stage(path, loaded, splices).hunks
     except CannotEncode as error:
-        error.facts["path"] = path
+        error.path = path
         raise
     rows: list[tuple[int, str]] = []
     for hunk in hunks:

@@ -66,7 +66,7 @@ def _split_at_feeds(file: TextFile, first: int, most: int, room: int) -> tuple[l
     try:
         page = file.page(first, most, room + 1, 2 * room)
     except PastEnd as error:
-        return [""] if first == error.facts["total"] + 1 and file.ended else [], False
+        return [""] if first == error.total + 1 and file.ended else [], False
     texts = [row.text for row in page.rows]
     if page.more or not file.ended:
         return texts, page.more

@@ -34,7 +34,7 @@ from handrail.text.matching.literal import (
     plan_literal,
 )
 from handrail.text.matching.loose import LooseSearch
-from handrail.text.matching.nearest import find_nearest
+from handrail.text.matching.nearest import NearestFacts, find_nearest
 from handrail.text.matching.omission import refuse_omissions
 from handrail.text.matching.places import BlankEdges, EditPlan, FileLines, LineMatch, find_level, split_rows
 from handrail.text.splice import keep_endings, minimize
@@ -60,14 +60,15 @@ def plan_edit(
         try:
             plan = LooseSearch(file, replace_all, prose).run(old, new)
         except (ManyLoose, UnsureIndent) as error:
-            error.facts = {"old": old, **error.facts}
+            error.facts.setdefault("old", old)
             raise
         if match and (plan is None or plan.places < len(match.spans)):
             line = lines.count_ends(text, 0, match.spans[0][0]) + 1
             raise UnsureIndent(old=old, line=line, indent=True, cut=True)
     if plan is None:
         longer = lines.to_feeds(old.strip()).count("\n") > lines.count_ends(text)
-        raise NoMatch(old=old, longer=longer, **(find_nearest(file.bodies, file.keys, old) if file else {}))
+        nearest: NearestFacts = find_nearest(file.bodies, file.keys, old) if file else {}
+        raise NoMatch(old=old, longer=longer, **nearest)
     if not plan.splices:
         raise NothingToChange(old=old)
     return plan

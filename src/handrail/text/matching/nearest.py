@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TypedDict
 
 from rapidfuzz import fuzz, process
 
@@ -20,7 +21,17 @@ _WIDTH = 160
 _ALIKE = 70
 
 
-def find_nearest(bodies: Sequence[str], keys: Sequence[str], old: str) -> dict[str, object]:
+class NearestFacts(TypedDict, total=False):
+    """The facts of `NoMatch` about the nearest place."""
+
+    near: int
+    others: Sequence[int]
+    line: int
+    theirs: str
+    ours: str
+
+
+def find_nearest(bodies: Sequence[str], keys: Sequence[str], old: str) -> NearestFacts:
     """Facts for `NoMatch`: the place most like ``old``, the first line that differs there, and other such places.
 
     ``keys`` are the squeezed ``bodies``. Empty if nothing is alike.
@@ -32,10 +43,10 @@ def find_nearest(bodies: Sequence[str], keys: Sequence[str], old: str) -> dict[s
         return {}
     at = starts[0]
     odd = next((k for k, key in enumerate(wanted) if not 0 <= at + k < len(keys) or keys[at + k] != key), 0)
-    facts: dict[str, object] = {"near": max(0, at) + 1, "others": [max(0, start) + 1 for start in starts[1:]]}
+    facts = NearestFacts(near=max(0, at) + 1, others=[max(0, start) + 1 for start in starts[1:]])
     if 0 <= at + odd < len(bodies):
         theirs, ours = show_difference(rows[odd], bodies[at + odd])
-        facts |= {"line": at + odd + 1, "theirs": theirs, "ours": ours}
+        facts.update({"line": at + odd + 1, "theirs": theirs, "ours": ours})
     return facts
 
 

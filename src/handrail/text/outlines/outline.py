@@ -65,7 +65,7 @@ def list_symbols(text: str, name: str, start: int = 1, most: int = MOST) -> list
             with needs("outline"):
                 found = (Symbol(*symbol) for symbol in symbols(text, ending, start, most + 1))
         except MissingExtra as error:
-            error.facts.update(path=name, instead="Or use Grep instead.")
+            error.path, error.instead = name, "Or use Grep instead."
             raise
     else:
         raise NoOutline(path=name, why="the language of a file with this name is unknown. Use Grep instead.")

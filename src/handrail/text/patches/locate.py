@@ -311,7 +311,7 @@ class _File:
             refuse_omissions(self.text, "\n".join(hunk.old), added)
             rows = _take_signed(hunk) if fit.level == "exact" else self._merge(hunk, at)
         except Placeholder as error:
-            raise BadHunk(number=number, placeholder=error.facts["line"]) from None
+            raise BadHunk(number=number, placeholder=error.line) from None
         except Unsure:
             raise BadHunk(number=number, unsure=True, at=at + 1, old="\n".join(hunk.old)) from None
         found, next_line, new = [], at, list[str]()

@@ -170,7 +170,7 @@ def _read_notebook(
     rows = list(view.rows(book))
     start = max(0, (offset or 1) - 1) if (offset or 0) >= 0 else max(0, len(rows) + (offset or 0))
     if start and start >= len(rows):
-        raise PastEnd(path=about.path, offset=offset, total=len(rows))
+        raise PastEnd(path=about.path, offset=offset or 1, total=len(rows))
     page = rows[start : start + most]
     ctx.saw(file)
     left = len(rows) - start - len(page)
@@ -211,7 +211,8 @@ def read_outline(
     try:
         text = detect_encoding(raw).decode(raw)
     except BinaryFile as error:
-        raise BinaryFile(**asdict(about), **error.facts) from None
+        error.facts.update(asdict(about))
+        raise
     if needs_grammar(name):
         from handrail.media.outlines import list_symbols_apart as list_symbols  # the same, in a process of its own
     total = lines.count(text)
