@@ -170,10 +170,10 @@ def lease(fd: int, alone: bool = False) -> bool | None:
 
 def _is_remote(fd: int) -> bool:
     """Whether a file lies on a network file system: these refuse leases in the words of "somebody writes"."""
-    found = ctypes.create_string_buffer(256)
-    if _libc.fstatfs(fd, found) != 0:
+    buffer = ctypes.create_string_buffer(256)
+    if _libc.fstatfs(fd, buffer) != 0:
         return False
-    kind = int.from_bytes(found.raw[: ctypes.sizeof(ctypes.c_long)], sys.byteorder) & 0xFFFFFFFF
+    kind = int.from_bytes(buffer.raw[: ctypes.sizeof(ctypes.c_long)], sys.byteorder) & 0xFFFFFFFF
     return kind in _REMOTE
 
 

@@ -96,9 +96,9 @@ class Tracker:
         if len(self._paths) > _FILES:
             self._drop(next(iter(self._paths)))
         for older in self._paths if self._held > _BUDGET else ():
-            found = self._paths[older]
-            self._held -= len(found.raw or b"")
-            self._paths[older] = SeenFile(found.version, found.ranges)
+            entry = self._paths[older]
+            self._held -= len(entry.raw or b"")
+            self._paths[older] = SeenFile(entry.version, entry.ranges)
             if self._held <= _BUDGET:
                 break
 
@@ -119,13 +119,13 @@ def stamp_of(path: str) -> tuple[int, ...] | None:
 
 
 def _merge_ranges(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    found: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], last))
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], last))
         else:
-            found.append((first, last))
-    return tuple(found)
+            merged.append((first, last))
+    return tuple(merged)
 
 
 def _shift_ranges(ranges: Sequence[tuple[int, int]], hunks: Sequence[Hunk]) -> tuple[tuple[int, int], ...]:

@@ -105,20 +105,20 @@ class Workspace:
         if home and named.startswith("~") and not os.path.lexists(os.path.join(home, named.split("/", 1)[0])):
             raise TildePath(path=named)
         alone = relative and not self._several
-        found = self._resolve_plain(named) if alone else None
-        if found is None:  # it may lie below any of the roots
+        resolved = self._resolve_plain(named) if alone else None
+        if resolved is None:  # it may lie below any of the roots
             for root in self.roots:
                 with contextlib.suppress(ToolError):
                     self._open_root(root, check=True)
-            found = self._resolve_plain(named) if not alone else None
-            found = found or self._as_shown(named) or self._through_links(named, os.path.join(home, named))
+            resolved = self._resolve_plain(named) if not alone else None
+            resolved = resolved or self._as_shown(named) or self._through_links(named, os.path.join(home, named))
         if named.endswith("/"):
-            standing = self.stat(found)
+            standing = self.stat(resolved)
             if standing is None:
-                raise NotFound(path=named, nearest=self.nearest(found))
+                raise NotFound(path=named, nearest=self.nearest(resolved))
             if not stat.S_ISDIR(standing.st_mode):
                 raise BadPath(path=named, why="it ends with a slash, but is not a directory")
-        return found
+        return resolved
 
     def expand_alias(self, named: str) -> str:
         """Replace the alias of a root at the beginning of a path by the path of the root."""
@@ -163,15 +163,15 @@ class Workspace:
         if other == named or "\0" in other:
             return None
         try:
-            found = self._resolve_plain(other)
+            resolved = self._resolve_plain(other)
         except UnicodeEncodeError:  # escapes that no name of a file is shown with
             return None
-        return replace(found, named=named) if found else None
+        return replace(resolved, named=named) if resolved else None
 
     def _through_links(self, named: str, path: str) -> WorkPath:
         real = os.path.realpath(path)
-        found = self._root_above(real)
-        if found is None:
+        above = self._root_above(real)
+        if above is None:
             for root in self.roots:
                 below = os.path.normpath(path) + "/"
                 if not os.path.isdir(root.path) and below.startswith(root.path + "/"):
@@ -179,7 +179,7 @@ class Workspace:
             lexical = self._root_above(os.path.normpath(path))
             link = lexical is not None and os.path.normpath(path) != real
             raise OutsideWorkspace(path=named, roots=[root.path for root in self.roots if not root.alias], link=link)
-        root, real_root = found
+        root, real_root = above
         return WorkPath(named, real, os.path.relpath(real, real_root), root)
 
     def _root_above(self, path: str) -> tuple[Root, str] | None:
@@ -211,8 +211,8 @@ class Workspace:
                 raise BadPath(path=root.path, why="it is not a directory") from None
             except OSError as error:
                 raise from_os(error, path=root.path) from None
-            found = os.fstat(fd)
-            self._standing[fd] = (found.st_dev, found.st_ino)
+            status = os.fstat(fd)
+            self._standing[fd] = (status.st_dev, status.st_ino)
             self._fds[root] = (fd, real)
             return fd, real
 
@@ -270,17 +270,17 @@ class Workspace:
         if path.inner == ".":
             raise IsDirectory(path=path.named)
         above, _, name = path.inner.rpartition("/")
-        made: list[tuple[int, str]] = []
-        fd = self._make(path, above, made, durable) if create else self._open_listed(path, above)
+        created: list[tuple[int, str]] = []
+        fd = self._make(path, above, created, durable) if create else self._open_listed(path, above)
         try:
             yield fd, name
         except BaseException:
-            for directory, child in reversed(made):  # what we made for nothing goes again, if it is still empty
+            for directory, child in reversed(created):  # what we made for nothing goes again, if it is still empty
                 with contextlib.suppress(OSError):
                     os.rmdir(child, dir_fd=directory)
             raise
         finally:
-            for directory in (fd, *(above for above, _ in made)):
+            for directory in (fd, *(above for above, _ in created)):
                 with contextlib.suppress(OSError):  # only looked through: a failing close takes nothing back
                     os.close(directory)
 
@@ -294,7 +294,7 @@ class Workspace:
         except PermissionDenied:
             return self._open(place, system_calls.DIRECTORY)
 
-    def _make(self, path: WorkPath, inner: str, made: list[tuple[int, str]], durable: bool) -> int:
+    def _make(self, path: WorkPath, inner: str, created: list[tuple[int, str]], durable: bool) -> int:
         here = self._open_listed(path, ".")
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
@@ -304,7 +304,7 @@ class Workspace:
                 except FileNotFoundError:
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(part, dir_fd=here)
-                        made.append((os.dup(here), part))
+                        created.append((os.dup(here), part))
                         if durable:
                             system_calls.sync_directory(here)
                     deeper = os.open(part, flags, dir_fd=here)
@@ -312,7 +312,7 @@ class Workspace:
                 here = deeper
         except OSError as error:
             os.close(here)
-            for directory, child in reversed(made):
+            for directory, child in reversed(created):
                 with contextlib.suppress(OSError):
                     os.rmdir(child, dir_fd=directory)
                 os.close(directory)
@@ -358,23 +358,23 @@ def _release(fds: dict[Root, tuple[int, str]], gone: list[int]) -> None:
 
 def _identity(path: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
-def _require_regular(path: WorkPath, found: os.stat_result) -> None:
-    if stat.S_ISDIR(found.st_mode):
+def _require_regular(path: WorkPath, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
         raise IsDirectory(path=path.named)
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         kinds = {
             stat.S_IFIFO: "a named pipe",
             stat.S_IFSOCK: "a socket",
             stat.S_IFCHR: "a device",
             stat.S_IFBLK: "a device",
         }
-        raise NotRegular(path=path.named, kind=kinds.get(stat.S_IFMT(found.st_mode), "not a file"))
+        raise NotRegular(path=path.named, kind=kinds.get(stat.S_IFMT(status.st_mode), "not a file"))
 
 
 def itself(path: str) -> str:

@@ -47,13 +47,13 @@ class Story:
         model: Model,
         dialect: str,
         server: ScriptedServer | None,
-        asked: Approve | None = None,
+        approve: Approve | None = None,
     ) -> None:
         self._project = folder / "project"
         self._project.mkdir()
         for name, contents in FILES.items():
             (self._project / name).write_bytes(contents)
-        self._report, self._server, self._asked = report, server, asked
+        self._report, self._server, self._asked = report, server, approve
         self._display = Display(write, report.screen)
         self._speaking = False
         self._answers: list[Answer] = []
@@ -99,9 +99,9 @@ class Story:
         check = self._report.check
         closing = self._task(1, DONE)
         if self._as_proposed("README.md", README):
-            made = self._bytes("README.md")
-            wanted = README.replace(b"TODO", b"DONE")
-            check("README.md says DONE three times and TODO never; every other byte is as it was", made == wanted)
+            actual = self._bytes("README.md")
+            expected = README.replace(b"TODO", b"DONE")
+            check("README.md says DONE three times and TODO never; every other byte is as it was", actual == expected)
         if self._server:
             requests = self._server.requests
             real = {(seen.path, seen.body.get("stream")) for seen in requests} == {("/chat/completions", True)}

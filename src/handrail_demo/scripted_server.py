@@ -132,19 +132,19 @@ class ScriptedServer:
 
 def _results(body: Mapping[str, Any]) -> list[str]:
     """The results of calls since the model's last words, in any of the three protocols."""
-    found: list[str] = []
+    texts: list[str] = []
     items = body.get("messages", body.get("input", []))
     for item in reversed(items if isinstance(items, list) else []):
         if item.get("role") == "tool":
-            found.append(str(item["content"]))
+            texts.append(str(item["content"]))
         elif item.get("type") == "function_call_output":
-            found.append(_text(item["output"]))
+            texts.append(_text(item["output"]))
         elif item.get("role") == "user" and isinstance(item.get("content"), list):
             results = [part for part in item["content"] if part.get("type") == "tool_result"]
-            found += [_text(part["content"]) for part in reversed(results)]
+            texts += [_text(part["content"]) for part in reversed(results)]
         elif item.get("role") == "assistant" or item.get("type") == "function_call":
             break
-    return found[::-1]
+    return texts[::-1]
 
 
 def _text(content: Any) -> str:
@@ -179,8 +179,8 @@ def _calls(seen: Seen, line: Line) -> list[tuple[str, str, str]]:
 
 
 def _tokens(seen: Seen, line: Line) -> tuple[int, int]:
-    given = len(json.dumps(seen.body)) // 4 if line.tokens is None else line.tokens
-    return given, 1 + len(line.text) // 4
+    tokens_in = len(json.dumps(seen.body)) // 4 if line.tokens is None else line.tokens
+    return tokens_in, 1 + len(line.text) // 4
 
 
 def _data(value: Mapping[str, Any], event: str = "") -> str:
@@ -202,8 +202,8 @@ def _chat(seen: Seen, line: Line) -> Iterator[str]:
         for word in _words(arguments):
             yield chunk({"tool_calls": [{"index": index, "function": {"arguments": word}}]})
     yield chunk({}, "tool_calls" if line.uses else "stop")
-    given, said = _tokens(seen, line)
-    usage = {"prompt_tokens": given, "completion_tokens": said, "total_tokens": given + said}
+    tokens_in, tokens_out = _tokens(seen, line)
+    usage = {"prompt_tokens": tokens_in, "completion_tokens": tokens_out, "total_tokens": tokens_in + tokens_out}
     yield _data({**head, "choices": [], "usage": usage})
     yield "data: [DONE]\n\n"
 
@@ -215,7 +215,7 @@ def _responses(seen: Seen, line: Line) -> Iterator[str]:
     def event(kind: str, **value: Any) -> str:
         return _data({"type": kind, "sequence_number": next(number), **value}, kind)
 
-    given, said = _tokens(seen, line)
+    tokens_in, tokens_out = _tokens(seen, line)
     response: dict[str, Any] = {
         "id": f"resp_{seen.number}",
         "object": "response",
@@ -245,18 +245,18 @@ def _responses(seen: Seen, line: Line) -> Iterator[str]:
         output.append({**call, **({"namespace": space} if space else {}), "status": "completed"})
         yield event("response.output_item.done", output_index=len(output) - 1, item=output[-1])
     details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
-    usage = {"input_tokens": given, "output_tokens": said, "total_tokens": given + said, **details}
+    usage = {"input_tokens": tokens_in, "output_tokens": tokens_out, "total_tokens": tokens_in + tokens_out, **details}
     yield event("response.completed", response={**response, "status": "completed", "output": output, "usage": usage})
 
 
 def _messages(seen: Seen, line: Line) -> Iterator[str]:
-    given, said = _tokens(seen, line)
+    tokens_in, tokens_out = _tokens(seen, line)
 
     def event(kind: str, **value: Any) -> str:
         return _data({"type": kind, **value}, kind)
 
     message = {"id": f"msg_{seen.number}", "type": "message", "role": "assistant", "model": "scripted", "content": []}
-    usage = {"input_tokens": given, "output_tokens": 1}
+    usage = {"input_tokens": tokens_in, "output_tokens": 1}
     yield event("message_start", message={**message, "stop_reason": None, "stop_sequence": None, "usage": usage})
     index = 0
     if line.text:
@@ -274,5 +274,5 @@ def _messages(seen: Seen, line: Line) -> Iterator[str]:
         index += 1
     reason = "tool_use" if line.uses else "end_turn"
     delta = {"stop_reason": reason, "stop_sequence": None}
-    yield event("message_delta", delta=delta, usage={"output_tokens": said})
+    yield event("message_delta", delta=delta, usage={"output_tokens": tokens_out})
     yield event("message_stop")

@@ -81,9 +81,9 @@ class _Steps:
         self._check("the line is changed", result.status == "ok")
         start = before.find(old.encode("cp1252"))
         end = start + len(old.encode("cp1252"))
-        kept = after[:start] == before[:start] and after[end:] == before[end:]
+        identical = after[:start] == before[:start] and after[end:] == before[end:]
         proof = f"outside the line, {start} bytes before it and {len(before) - end} after it are identical"
-        self._check(proof, kept and after[start:end] == new.encode("cp1252"))
+        self._check(proof, identical and after[start:end] == new.encode("cp1252"))
         ends = after.count(b"\r\n")
         self._check(f"all {ends} line ends are still CRLF", ends == after.count(b"\n") == before.count(b"\r\n") == 5)
 
@@ -128,10 +128,10 @@ class _Steps:
 
         with ThreadPoolExecutor(_THREADS) as pool:
             results = list(pool.map(edit, range(_THREADS)))
-        made = sum(result.status in ("ok", "partial") for result in results)
-        self._check(f"{made} edits were reported as done", made == _THREADS)
-        wanted = b"".join(b"line %02d: done\n" % number for number in range(_THREADS))
-        self._check(f"{file.read_bytes().count(b'done')} are in the file", file.read_bytes() == wanted)
+        done = sum(result.status in ("ok", "partial") for result in results)
+        self._check(f"{done} edits were reported as done", done == _THREADS)
+        expected = b"".join(b"line %02d: done\n" % number for number in range(_THREADS))
+        self._check(f"{file.read_bytes().count(b'done')} are in the file", file.read_bytes() == expected)
 
     # Output.
 

@@ -109,18 +109,18 @@ def _add_question(turns: Sequence[Turn], room: int) -> list[Turn]:
 
 def _plain_notes(turns: Sequence[Turn]) -> str:
     """Write notes without the model: the user's last message and the latest calls."""
-    said = [turn.text[:_WORDS] for turn in turns if turn.role == "user"]
+    messages = [turn.text[:_WORDS] for turn in turns if turn.role == "user"]
     calls = [f"- {result.name}: {'made' if result.ok else 'failed'}" for turn in turns for result in turn.results]
-    asked = "\n\n".join(dict.fromkeys([*said[:1], *said[-3:]]))
-    return f"(The model wrote no notes.) The person said:\n\n{asked}\n\nThe last calls were:\n" + "\n".join(calls[-30:])
+    words = "\n\n".join(dict.fromkeys([*messages[:1], *messages[-3:]]))
+    return f"(The model wrote no notes.) The person said:\n\n{words}\n\nThe last calls were:\n" + "\n".join(calls[-30:])
 
 
 def _last_words(turns: Sequence[Turn]) -> str:
     """Return the user's last message, perhaps from earlier notes."""
-    said = next((turn.text for turn in reversed(turns) if turn.role == "user"), "")
-    if said.startswith(_RESUMED.partition("{")[0]):
-        said = said.rpartition(_LAST_WORDS)[2] if _LAST_WORDS in said else ""
-    return said[:_WORDS]
+    message = next((turn.text for turn in reversed(turns) if turn.role == "user"), "")
+    if message.startswith(_RESUMED.partition("{")[0]):
+        message = message.rpartition(_LAST_WORDS)[2] if _LAST_WORDS in message else ""
+    return message[:_WORDS]
 
 
 def _tail(turns: Sequence[Turn], room: int) -> int:
@@ -140,10 +140,10 @@ def _tail(turns: Sequence[Turn], room: int) -> int:
 
 def _keep_latest(turns: Sequence[Turn]) -> list[Turn]:
     """The latest turns, behind the notes: if a model's reply comes first, nothing is missing between."""
-    found = list(turns)
-    if found and found[0].role == "user":
-        return [Turn("assistant", "Understood. I continue from these notes."), *found]
-    return found
+    latest = list(turns)
+    if latest and latest[0].role == "user":
+        return [Turn("assistant", "Understood. I continue from these notes."), *latest]
+    return latest
 
 
 def _prune(turn: Turn) -> Turn:

@@ -78,19 +78,19 @@ INTERRUPTED = "The program ended during this call: it may have run or not. Check
 
 def complete_turns(turns: Sequence[Turn]) -> list[Turn]:
     """Return the turns with a result right after every call, and without results that have no call."""
-    found: list[Turn] = []
+    complete: list[Turn] = []
     for turn in turns:
-        calls = found[-1].calls if found else ()
+        calls = complete[-1].calls if complete else ()
         if turn.role == "tools":
             if calls:
-                found.append(turn if _fits(turn, calls) else Turn("tools", results=_results(calls, turn.results)))
+                complete.append(turn if _fits(turn, calls) else Turn("tools", results=_results(calls, turn.results)))
             continue
         if calls:
-            found.append(Turn("tools", results=_results(calls)))
-        found.append(turn)
-    if found and found[-1].calls:
-        found.append(Turn("tools", results=_results(found[-1].calls)))
-    return found
+            complete.append(Turn("tools", results=_results(calls)))
+        complete.append(turn)
+    if complete and complete[-1].calls:
+        complete.append(Turn("tools", results=_results(complete[-1].calls)))
+    return complete
 
 
 def _fits(turn: Turn, calls: Sequence[ToolCall]) -> bool:

@@ -79,34 +79,34 @@ class Store:
         """A conversation that begins now."""
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         name = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
-        made = StoredConversation(os.path.join(self._folder, f"{name}.jsonl"))
-        made._write({"workspace": workspace, "model": model, "dialect": dialect, "when": time.time()})
-        return made
+        conversation = StoredConversation(os.path.join(self._folder, f"{name}.jsonl"))
+        conversation._write({"workspace": workspace, "model": model, "dialect": dialect, "when": time.time()})
+        return conversation
 
     def load(self, id: str) -> tuple[StoredConversation, Kept, list[Turn]]:
         """Open a conversation to continue it; raises `NoConversation`."""
-        found = [name for name in self._names() if name.startswith(id)]
-        if len(found) != 1 or os.sep in id:
-            what = "there is no conversation" if not found else f"{len(found)} conversations begin with"
+        names = [name for name in self._names() if name.startswith(id)]
+        if len(names) != 1 or os.sep in id:
+            what = "there is no conversation" if not names else f"{len(names)} conversations begin with"
             raise NoConversation(f"{what} {id}")
-        path = os.path.join(self._folder, f"{found[0]}.jsonl")
+        path = os.path.join(self._folder, f"{names[0]}.jsonl")
         try:
             conversation = StoredConversation(path)
         except OSError as error:
             raise NoConversation(f"{path} cannot be opened: {error.strerror}") from None
         try:
-            kept, turns = _read(path)
+            stored, turns = _read(path)
             _cut(path)
         except BaseException:
             conversation.close()
             raise
-        return conversation, kept, turns
+        return conversation, stored, turns
 
     def last(self, workspace: str) -> str:
         """The newest conversation in a workspace; raises `NoConversation`."""
-        for kept in self.all():
-            if kept.workspace == workspace and kept.first:
-                return kept.id
+        for stored in self.all():
+            if stored.workspace == workspace and stored.first:
+                return stored.id
         raise NoConversation(f"there is no conversation in {workspace} yet")
 
     def all(self) -> Iterator[Kept]:

@@ -124,10 +124,10 @@ def _wants_workspace(hello: dict[str, Any], workspace: str) -> bool:
 
     if hello.get("handrail") != VERSION:
         return False
-    wanted = hello.get("workspace")
-    if wanted is None:
+    attached = hello.get("workspace")
+    if attached is None:
         return True
-    return isinstance(wanted, str) and (workspace == wanted or workspace.startswith(wanted.rstrip("/") + "/"))
+    return isinstance(attached, str) and (workspace == attached or workspace.startswith(attached.rstrip("/") + "/"))
 
 
 def first_answer(attached: list[JsonSocket], question: Question, cancel: threading.Event | None) -> Answer | None:

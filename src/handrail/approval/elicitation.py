@@ -126,8 +126,8 @@ def read_reply(reply: Any) -> Answer:
     reply = reply if isinstance(reply, Mapping) else {}
     content = reply.get("content")
     content = content if isinstance(content, Mapping) else {}
-    given = content.get("reason")
-    reason = given.strip() if isinstance(given, str) else ""
+    text = content.get("reason")
+    reason = text.strip() if isinstance(text, str) else ""
     if reply.get("action") != "accept":
         return Answer(False, reason or ("the question was closed" if reply.get("action") == "cancel" else ""))
     match content.get("decision"):

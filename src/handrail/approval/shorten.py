@@ -54,9 +54,9 @@ class _Shortening:
         files = self._files(question.files)
         return replace(short, files=files, shortened=tuple(self._shortened))
 
-    def _take(self, wanted: int, most: int) -> int:
+    def _take(self, chars: int, most: int) -> int:
         """As many of the wanted characters as there is room for."""
-        taken = max(0, min(wanted, most, self._left))
+        taken = max(0, min(chars, most, self._left))
         self._left -= taken
         return taken
 

@@ -110,19 +110,19 @@ class TerminalAsker:
 
     def _choose_hunks(self, question: Question) -> dict[str, list[int]]:
         """Hunk by hunk: y, n, or d for no more of this file."""
-        wanted: dict[str, list[int]] = {}
+        hunks: dict[str, list[int]] = {}
         for file in question.files:
             if not file.selectable:
                 continue
-            wanted[file.path] = []
+            hunks[file.path] = []
             for number, hunk in enumerate(file.hunks):
                 self._display.print_diff(replace(file, hunks=(hunk,)).diff)
                 key = self._tty.key(f"hunk {number + 1} of {len(file.hunks)}: [y]es [n]o [d]one ")
                 if key == "d":
                     break
                 if key == "y":
-                    wanted[file.path].append(number)
-        return wanted
+                    hunks[file.path].append(number)
+        return hunks
 
     def _edit(self, question: Question) -> Answer | None:
         if question.command is not None:

@@ -187,10 +187,10 @@ def directory(state: str) -> str:
 def is_private(place: str) -> bool:
     """Whether a directory is this user's, and nobody else can go into it."""
     try:
-        found = os.lstat(place)
+        status = os.lstat(place)
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
 
 
 def listen(state: str) -> tuple[socket.socket, str]:

@@ -40,9 +40,9 @@ _STOPS = {"done": "end_turn", "failed": "end_turn", "steps": "max_turn_requests"
 
 
 def parser() -> argparse.ArgumentParser:
-    made = CommandParser("acp", _ABOUT, _EXAMPLES)
-    add_options(made)
-    return made
+    parser = CommandParser("acp", _ABOUT, _EXAMPLES)
+    add_options(parser)
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:
@@ -108,8 +108,8 @@ class Driver:
             return _make_call(conversation.call(tool, arguments, id=id), loop, tool, cancel)
 
         model = open_model(plan.model, os.environ, plan.api, plan.window)
-        kept = Store(plan.state).new(session.origin.workspace, plan.model, plan.dialect)
-        history = History(system_prompt(session), keeper=kept)
+        conversation_file = Store(plan.state).new(session.origin.workspace, plan.model, plan.dialect)
+        history = History(system_prompt(session), keeper=conversation_file)
         return Agent(session, model, history, notice, AgentLimits(plan.steps, plan.tokens), call=call)
 
 

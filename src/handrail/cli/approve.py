@@ -56,11 +56,11 @@ class _Terminal(Tty):
 
 
 def parser() -> argparse.ArgumentParser:
-    made = CommandParser("approve", _ABOUT, _EXAMPLES)
+    parser = CommandParser("approve", _ABOUT, _EXAMPLES)
     about = "answer questions about this directory and everything below it (default: the current directory)"
-    made.add_argument("-w", "--workspace", metavar="DIR", default=".", help=about)
-    made.add_argument("--all", action="store_true", help="questions about all workspaces, not just DIR")
-    return made
+    parser.add_argument("-w", "--workspace", metavar="DIR", default=".", help=about)
+    parser.add_argument("--all", action="store_true", help="questions about all workspaces, not just DIR")
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:
@@ -127,11 +127,11 @@ class _Loop:
 
     def _give(self, incoming: IncomingQuestion, answer: Answer) -> None:
         try:
-            given = incoming.answer(answer)
+            accepted = incoming.answer(answer)
         except ValueError:
             self._display.print("The text is too long to send: the answer is no.", "red")
-            given = incoming.answer(Answer(False, "the user's text was too long"))
-        if given:
+            accepted = incoming.answer(Answer(False, "the user's text was too long"))
+        if accepted:
             word = "no" if not answer.yes else "yes" if answer.lasting == "once" else f"yes, {answer.lasting}"
             self._display.print(f"answered: {word}", "dim")
         else:

@@ -64,13 +64,13 @@ class Malformed(Exception):
 
 
 def parser() -> argparse.ArgumentParser:
-    made = CommandParser("batch", _ABOUT, _EXAMPLES)
-    made.add_argument("file", metavar="FILE", nargs="?", default="-", help="JSON lines; - or nothing is stdin")
-    add_workspace(made)
-    add_mode(made)
-    add_dialect(made)
-    made.add_argument("--ask", action="store_true", help="ask at the terminal for calls that need approval")
-    return made
+    parser = CommandParser("batch", _ABOUT, _EXAMPLES)
+    parser.add_argument("file", metavar="FILE", nargs="?", default="-", help="JSON lines; - or nothing is stdin")
+    add_workspace(parser)
+    add_mode(parser)
+    add_dialect(parser)
+    parser.add_argument("--ask", action="store_true", help="ask at the terminal for calls that need approval")
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:

@@ -50,22 +50,22 @@ exit codes: 0 done (or partly: a note tells how to continue), 1 the tool failed,
 
 
 def parser() -> argparse.ArgumentParser:
-    made = CommandParser("call", _ABOUT, _EXAMPLES)
-    made.add_argument("tool", metavar="TOOL", help="the tool's name in the dialect; `handrail tools` lists them")
-    made.add_argument(
+    parser = CommandParser("call", _ABOUT, _EXAMPLES)
+    parser.add_argument("tool", metavar="TOOL", help="the tool's name in the dialect; `handrail tools` lists them")
+    parser.add_argument(
         "words",
         metavar="ARGUMENT",
         nargs="*",
         default=[],
         help="key=value pairs (numbers and true/false are converted), one JSON object, or - for JSON on stdin",
     )
-    add_workspace(made)
-    add_mode(made)
-    add_dialect(made)
-    made.add_argument("--read-first", action="store_true", help="read the file first, so that it may be changed")
-    made.add_argument("--json", action="store_true", help="print the whole result as JSON")
-    made.add_argument("--diff", action="store_true", help="show what changed on stderr, as a unified diff")
-    return made
+    add_workspace(parser)
+    add_mode(parser)
+    add_dialect(parser)
+    parser.add_argument("--read-first", action="store_true", help="read the file first, so that it may be changed")
+    parser.add_argument("--json", action="store_true", help="print the whole result as JSON")
+    parser.add_argument("--diff", action="store_true", help="show what changed on stderr, as a unified diff")
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:
@@ -107,7 +107,7 @@ def _arguments(words: Sequence[str], dialect: Dialect, tool: str) -> Mapping[str
         return _json(_stdin(), "stdin")
     if len(words) == 1 and words[0].lstrip()[:1] in ("{", "[", '"'):
         return _json(os.fsencode(words[0]), "the argument")
-    found: dict[str, str] = {}
+    pairs: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if word == "-" or word.lstrip().startswith("{"):
@@ -115,10 +115,10 @@ def _arguments(words: Sequence[str], dialect: Dialect, tool: str) -> Mapping[str
         if not equals or not key:
             first = next(iter(dialect.spec(tool).schema["properties"]), "key")
             raise UsageError(f"{_brief(word)} is not of the form key=value; for example {first}={_brief(word)}")
-        if key in found:
+        if key in pairs:
             raise UsageError(f"{_brief(key)} is given twice; give it once")
-        found[key] = value
-    return found
+        pairs[key] = value
+    return pairs
 
 
 def _brief(word: str) -> str:

@@ -51,12 +51,12 @@ _NEXT = (
 
 
 def parser() -> argparse.ArgumentParser:
-    made = CommandParser("demo", _ABOUT, _EXAMPLES)
-    made.add_argument("--model", metavar="M", help="use this real model instead of the script")
-    made.add_argument("--api", choices=_APIS, help="the API of the model (default: by its name)")
-    made.add_argument("--ask", action="store_true", help="ask you at the terminal; otherwise the demo answers yes")
-    made.add_argument("--tools", action="store_true", help="show the tools alone, without a model")
-    return made
+    parser = CommandParser("demo", _ABOUT, _EXAMPLES)
+    parser.add_argument("--model", metavar="M", help="use this real model instead of the script")
+    parser.add_argument("--api", choices=_APIS, help="the API of the model (default: by its name)")
+    parser.add_argument("--ask", action="store_true", help="ask you at the terminal; otherwise the demo answers yes")
+    parser.add_argument("--tools", action="store_true", help="show the tools alone, without a model")
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:
@@ -78,15 +78,15 @@ def run(options: argparse.Namespace) -> int:
             from handrail_demo.script import script
 
             delay = _DELAY if on_terminal(sys.stdout) else 0.0
-            with _person(options) as asked:
-                play(Path(folder), report, script(delay), asked)
+            with _person(options) as approve:
+                play(Path(folder), report, script(delay), approve)
     if not report.finish():
         return 1
     _next(report, options.tools)
     return 0
 
 
-def play(folder: Path, report: Report, script: Script, asked: Approve | None = None) -> None:
+def play(folder: Path, report: Report, script: Script, approve: Approve | None = None) -> None:
     """Run the story with a scripted model."""
     try:
         with needs("agent"):
@@ -103,7 +103,7 @@ def play(folder: Path, report: Report, script: Script, asked: Approve | None = N
         model = ChatModel("scripted", {"OPENAI_BASE_URL": server.url}, 128_000, client)
         report.say("An agent at work on a temporary project.", "bold")
         report.say(_LABEL.format(server.url.removeprefix("http://")))
-        with Story(folder, report, model, "native", server, asked) as story:
+        with Story(folder, report, model, "native", server, approve) as story:
             story.run()
 
 
@@ -115,10 +115,10 @@ def _for_real(folder: Path, report: Report, options: argparse.Namespace) -> None
         model = open_model(options.model, os.environ, options.api)
     except ModelError as error:
         raise Stop(str(error)) from None
-    with _person(options) as asked:
+    with _person(options) as approve:
         report.say(f"An agent at work on a temporary project; the model is {options.model}.", "bold")
         report.say("The model decides how to do the tasks: only the outcome is checked.")
-        with Story(folder, report, model, family(options.model).dialect, None, asked) as story:
+        with Story(folder, report, model, family(options.model).dialect, None, approve) as story:
             story.run()
 
 

@@ -33,13 +33,13 @@ exit codes: 0 no problems, 1 the dialect has problems, 2 wrong usage"""
 
 
 def parser() -> argparse.ArgumentParser:
-    made = CommandParser("dialects", _ABOUT, _EXAMPLES)
-    made.add_argument(
+    parser = CommandParser("dialects", _ABOUT, _EXAMPLES)
+    parser.add_argument(
         "what", metavar="WHAT", nargs="?", choices=["list", "check"], default="list", help="list or check"
     )
-    made.add_argument("path", metavar="PATH", nargs="?", help="check: a dialect folder, or the name of a dialect")
-    made.add_argument("--json", action="store_true", help="print JSON")
-    return made
+    parser.add_argument("path", metavar="PATH", nargs="?", help="check: a dialect folder, or the name of a dialect")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,12 +55,12 @@ def run(options: argparse.Namespace) -> int:
 def _list(as_json: bool) -> int:
     from handrail import dialects
 
-    found = [about(open_dialect(name)) for name in dialects.names()]
+    dialect_rows = [about(open_dialect(name)) for name in dialects.names()]
     if as_json:
-        write(as_document(found))
+        write(as_document(dialect_rows))
         return 0
     screen = Screen(sys.stdout) if on_terminal(sys.stdout) else None
-    for one in found:
+    for one in dialect_rows:
         head = f"{one['name']}: {len(one['core'])} tools, about {one['tokens']} tokens"
         more = len(one["tools"]) - len(one["core"])
         head += f" (all {len(one['tools'])}: {one['tokens_of_all']})" if more else ""

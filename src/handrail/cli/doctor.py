@@ -51,10 +51,10 @@ class Check:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = CommandParser("doctor", _ABOUT, _EXAMPLES)
-    add_workspace(made, roots=False)
-    made.add_argument("--json", action="store_true", help="print the findings as JSON")
-    return made
+    parser = CommandParser("doctor", _ABOUT, _EXAMPLES)
+    add_workspace(parser, roots=False)
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:
@@ -145,8 +145,8 @@ def _extras() -> Iterator[Check]:
     for extra, use in USES.items():
         versions = {name: _version(name, module_of(name)) for name in known.get(extra, ())}
         missing = [name for name, version in versions.items() if version is None]
-        found = [f"{name} {version}".rstrip() for name, version in versions.items() if version is not None]
-        there = ", ".join(found) if len(found) <= _MOST_NAMED else f"all {len(found)} packages"
+        installed = [f"{name} {version}".rstrip() for name, version in versions.items() if version is not None]
+        there = ", ".join(installed) if len(installed) <= _MOST_NAMED else f"all {len(installed)} packages"
         parts = [f"for {use}", f"not installed: {', '.join(missing)}" if missing else there]
         if not versions:
             parts[1] = "unknown: Handrail runs from its source, without package metadata"
@@ -161,8 +161,8 @@ def _exchange(workspace: str) -> Check:
     try:
         with tempfile.TemporaryDirectory(prefix=".handrail-", dir=workspace) as folder:
             for file in ("a", "b"):
-                with open(os.path.join(folder, file), "w", encoding="ascii") as made:
-                    made.write(file)
+                with open(os.path.join(folder, file), "w", encoding="ascii") as file_object:
+                    file_object.write(file)
             directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 done = system_calls.exchange("a", "b", directory)
@@ -179,14 +179,14 @@ def _exchange(workspace: str) -> Check:
     return Check(name, False, weaker, "use ext4, xfs, btrfs, tmpfs or APFS where other programs write the same files")
 
 
-def _state(given: str | None) -> Check:
+def _state(configured: str | None) -> Check:
     """Take a lock where locks are kept, and let it go."""
     from handrail.errors import ToolError
     from handrail.files.locks import state_directory
 
     fix = "set HANDRAIL_STATE to a directory that you own on a local disk"
     try:
-        directory = state_directory(given)
+        directory = state_directory(configured)
         with tempfile.TemporaryFile(dir=directory) as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except ToolError as error:
@@ -223,10 +223,10 @@ def _ripgrep() -> Check:
 def _first_line(*words: str) -> str:
     """The first line that a program prints; empty if it does not run."""
     try:
-        asked = subprocess.run(words, capture_output=True, timeout=30, check=True)  # noqa: S603 - ours to run
+        process = subprocess.run(words, capture_output=True, timeout=30, check=True)  # noqa: S603 - ours to run
     except (OSError, subprocess.SubprocessError):
         return ""
-    return asked.stdout.decode("utf-8", "replace").partition("\n")[0]
+    return process.stdout.decode("utf-8", "replace").partition("\n")[0]
 
 
 def _sandbox() -> Iterator[Check]:

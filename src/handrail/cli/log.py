@@ -40,18 +40,20 @@ _PAUSE = 0.25
 
 
 def parser() -> argparse.ArgumentParser:
-    made = CommandParser("log", _ABOUT, _EXAMPLES)
-    made.add_argument("what", metavar="verify", nargs="?", help="check that the journal was not modified")
-    made.add_argument("--follow", action="store_true", help="keep running and show each call as it ends; Ctrl-C stops")
-    made.add_argument("--limit", metavar="N", type=int, default=20, help="the newest N calls (default 20; 0: all)")
-    made.add_argument("--session", metavar="S", default="", help="only the calls of this session")
-    made.add_argument("--json", action="store_true", help="one JSON object a line")
-    add_journal(made)
-    return made
+    parser = CommandParser("log", _ABOUT, _EXAMPLES)
+    parser.add_argument("what", metavar="verify", nargs="?", help="check that the journal was not modified")
+    parser.add_argument(
+        "--follow", action="store_true", help="keep running and show each call as it ends; Ctrl-C stops"
+    )
+    parser.add_argument("--limit", metavar="N", type=int, default=20, help="the newest N calls (default 20; 0: all)")
+    parser.add_argument("--session", metavar="S", default="", help="only the calls of this session")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    add_journal(parser)
+    return parser
 
 
-def add_journal(made: argparse.ArgumentParser) -> None:
-    made.add_argument(
+def add_journal(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
         "--journal", metavar="FILE", help="the journal (default: journal/journal.db in the user's state directory)"
     )
 

@@ -69,7 +69,7 @@ def main(words: Sequence[str]) -> int:
 
 def parse_quickly(words: Sequence[str]) -> Options | None:
     """The options of a command line without surprises; None if there is any doubt."""
-    options, given, rest = Options(), False, list(words)
+    options, has_workspace, rest = Options(), False, list(words)
     while rest:
         word = rest.pop(0)
         name, equals, value = word.partition("=")
@@ -85,10 +85,10 @@ def parse_quickly(words: Sequence[str]) -> Options | None:
                 getattr(options, field).append(value)
             else:
                 setattr(options, field, value)
-        elif word.startswith("-") or given:
+        elif word.startswith("-") or has_workspace:
             return None
         else:
-            options.workspace, given = word, True
+            options.workspace, has_workspace = word, True
     # Every other mode is checked where the modes are known.
     return options if options.mode == _DEFAULT_MODE or _is_mode(options.mode) else None
 
@@ -106,18 +106,20 @@ def _parse(words: Sequence[str]) -> Options:
 def parser() -> argparse.ArgumentParser:
     from handrail.cli.common import CommandParser, add_dialect, add_mode
 
-    made = CommandParser("mcp", _ABOUT, _EXAMPLES)
-    made.add_argument("workspace", metavar="ROOT", nargs="?", default=".", help="the project (default: this directory)")
-    add_dialect(made)
-    add_mode(made)
+    parser = CommandParser("mcp", _ABOUT, _EXAMPLES)
+    parser.add_argument(
+        "workspace", metavar="ROOT", nargs="?", default=".", help="the project (default: this directory)"
+    )
+    add_dialect(parser)
+    add_mode(parser)
     about = "the tools to offer, separated by commas, or `all` (default: the core of the dialect)"
-    made.add_argument("--tools", metavar="NAMES", default="", help=about)
-    made.add_argument("--root", metavar="DIR", action="append", default=[], help="another directory; repeatable")
+    parser.add_argument("--tools", metavar="NAMES", default="", help=about)
+    parser.add_argument("--root", metavar="DIR", action="append", default=[], help="another directory; repeatable")
     about = "another directory, read-only; repeatable"
-    made.add_argument("--read-root", metavar="DIR", action="append", default=[], help=about)
+    parser.add_argument("--read-root", metavar="DIR", action="append", default=[], help=about)
     about = "also send results as structuredContent; some clients then show the model only that"
-    made.add_argument("--structured", action="store_true", help=about)
-    return made
+    parser.add_argument("--structured", action="store_true", help=about)
+    return parser
 
 
 def run(options: Options) -> int:
@@ -130,9 +132,9 @@ def run(options: Options) -> int:
             from handrail.cli.common import require_directory
 
             require_directory(option, place)
-    wanted = [name.strip() for name in options.tools.split(",") if name.strip()]
+    names = [name.strip() for name in options.tools.split(",") if name.strip()]
     try:
-        specs = tool_list.specs(options.dialect, wanted)
+        specs = tool_list.specs(options.dialect, names)
     except tool_list.NoSuchOffer as error:
         from handrail.cli.output import UsageError
 

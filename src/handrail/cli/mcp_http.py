@@ -43,55 +43,55 @@ def main(words: Sequence[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     from handrail.policy.modes import MODES
 
-    made = CommandParser("mcp --http", _ABOUT, _EXAMPLES)
-    made.add_argument("workspace", metavar="ROOT", nargs="?", help="the project (default: this directory)")
-    made.add_argument(
+    parser = CommandParser("mcp --http", _ABOUT, _EXAMPLES)
+    parser.add_argument("workspace", metavar="ROOT", nargs="?", help="the project (default: this directory)")
+    parser.add_argument(
         "--http", metavar="HOST:PORT", required=True, help="the address to listen on; port 0 picks a free one"
     )
-    made.add_argument("--dialect", metavar="D", help="names, schemas and wording of the tools (default: native)")
-    made.add_argument(
+    parser.add_argument("--dialect", metavar="D", help="names, schemas and wording of the tools (default: native)")
+    parser.add_argument(
         "--mode", choices=MODES, help="the approval mode: what is allowed without asking (default: accept-edits)"
     )
-    made.add_argument("--tools", metavar="NAMES", help="the tools to offer, separated by commas, or `all`")
-    made.add_argument("--root", metavar="DIR", action="append", default=[], help="another directory; repeatable")
+    parser.add_argument("--tools", metavar="NAMES", help="the tools to offer, separated by commas, or `all`")
+    parser.add_argument("--root", metavar="DIR", action="append", default=[], help="another directory; repeatable")
     about = "another directory, read-only; repeatable"
-    made.add_argument("--read-root", metavar="DIR", action="append", default=[], help=about)
-    made.add_argument("--structured", action="store_true", help="also send results as structuredContent")
-    token = made.add_mutually_exclusive_group()
+    parser.add_argument("--read-root", metavar="DIR", action="append", default=[], help=about)
+    parser.add_argument("--structured", action="store_true", help="also send results as structuredContent")
+    token = parser.add_mutually_exclusive_group()
     token.add_argument("--token", metavar="T", help="the bearer token (visible in the process list during start-up)")
     token.add_argument("--token-file", metavar="F", help="a file with the token; by default one is created")
     token.add_argument(
         "--principals", metavar="FILE", help="a TOML file with several principals, each with token and root"
     )
-    made.add_argument(
+    parser.add_argument(
         "--allow-origin", metavar="O", action="append", default=[], help="an allowed Origin header; repeatable"
     )
-    made.add_argument(
+    parser.add_argument(
         "--allow-host", metavar="H", action="append", default=[], help="another allowed Host header; repeatable"
     )
-    made.add_argument("--allow-remote", action="store_true", help="allow an address that other machines can reach")
-    made.add_argument(
+    parser.add_argument("--allow-remote", action="store_true", help="allow an address that other machines can reach")
+    parser.add_argument(
         "--most-calls", metavar="N", type=int, default=64, help="most concurrent calls of one principal (default: 64)"
     )
-    return made
+    return parser
 
 
 def http_options(options: argparse.Namespace) -> HttpOptions:
     """Build the server options; raises `HttpError`."""
     host, port = _address(options.http)
-    said = []
+    messages = []
     if not _is_loopback(host):
         if not options.allow_remote:
             raise HttpError(
                 f"{escape(host)} can be reached from other machines; if you want that, add --allow-remote, "
                 "and put TLS in front of it"
             )
-        said.append("warning: other machines can reach this server, and the connection is not encrypted")
+        messages.append("warning: other machines can reach this server, and the connection is not encrypted")
     roots = [*(Root(one) for one in options.root), *(Root(one, writable=False) for one in options.read_root)]
     if options.principals and any([options.workspace, options.dialect, options.mode, options.tools, roots]):
         raise HttpError("with --principals, the file sets root, dialect, mode and tools; leave them out here")
     try:
-        known = principals.load(options.principals) if options.principals else _single_principal(options, said)
+        known = principals.load(options.principals) if options.principals else _single_principal(options, messages)
     except BadPrincipals as error:
         raise HttpError(str(error)) from None
     return HttpOptions(
@@ -103,17 +103,17 @@ def http_options(options: argparse.Namespace) -> HttpOptions:
         max(1, options.most_calls),
         None if options.principals else roots,
         options.structured,
-        said,
+        messages,
     )
 
 
-def _single_principal(options: argparse.Namespace, said: list[str]) -> Principals:
+def _single_principal(options: argparse.Namespace, messages: list[str]) -> Principals:
     """Build the single principal of the command line. Its token file is denied to its tools and commands."""
-    owner = _owner(options, said)
+    owner = _owner(options, messages)
     return Principals([owner], [os.path.realpath(options.token_file)] if options.token_file is not None else [])
 
 
-def _owner(options: argparse.Namespace, said: list[str]) -> Principal:
+def _owner(options: argparse.Namespace, messages: list[str]) -> Principal:
     for place in (options.workspace or ".", *options.root, *options.read_root):
         if not os.path.isdir(place):
             raise HttpError(f"{escape(place) or repr(place)} is not a directory")
@@ -123,8 +123,8 @@ def _owner(options: argparse.Namespace, said: list[str]) -> Principal:
     elif options.token_file is not None:
         digest = principals.from_file(options.token_file)
     else:
-        digest, path, made = principals.own_token()
-        said.append(f"token: {made} (stored in {escape(path)})" if made else f"the token is in {escape(path)}")
+        digest, path, token = principals.own_token()
+        messages.append(f"token: {token} (stored in {escape(path)})" if token else f"the token is in {escape(path)}")
     tools = tuple(name.strip() for name in (options.tools or "").split(",") if name.strip())
     root = os.path.realpath(options.workspace or ".")
     return Principal(OWNER, digest, root, options.mode or "accept-edits", options.dialect or "native", tools)
@@ -138,10 +138,10 @@ def run(options: argparse.Namespace) -> int:
             import uvicorn  # noqa: F401
     except MissingExtra as error:
         raise HttpError(str(error)) from None
-    asked = http_options(options)
-    for line in asked.said:
+    server_options = http_options(options)
+    for line in server_options.said:
         warn(f"handrail mcp: {line}")
-    return serve(asked, open_socket(asked))
+    return serve(server_options, open_socket(server_options))
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -101,7 +101,7 @@ def _command(options: argparse.Namespace, client: ClientKind) -> list[str]:
 
 def _executable() -> list[str]:
     """This program, in a form that works from any directory and with any PATH."""
-    if os.path.basename(sys.argv[0]) in (NAME, f"{NAME}.exe") and (found := shutil.which(sys.argv[0])):
-        return [os.path.abspath(found)]
+    if os.path.basename(sys.argv[0]) in (NAME, f"{NAME}.exe") and (program := shutil.which(sys.argv[0])):
+        return [os.path.abspath(program)]
     # -P: the client starts this inside a project, and a folder `handrail` there must not be taken for the program.
     return [sys.executable, "-P", "-m", NAME]

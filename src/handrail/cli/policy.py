@@ -43,24 +43,24 @@ exit codes: 0 allow or ask (or no problems), 1 rules that never take effect, 2 w
 
 
 def parser() -> argparse.ArgumentParser:
-    made = CommandParser("policy", _ABOUT, _EXAMPLES)
-    made.add_argument("what", metavar="WHAT", choices=["explain", "test", "trust"], help="explain, test or trust")
-    made.add_argument("words", metavar="ARGUMENT", nargs="*", default=[], help="explain: the tool, and its arguments")
-    add_workspace(made)
-    add_dialect(made)
-    made.add_argument("--mode", choices=MODES, default="ask", help="the approval mode (default: ask)")
-    made.add_argument("--json", action="store_true", help="explain: print the verdict as JSON")
-    made.add_argument(
+    parser = CommandParser("policy", _ABOUT, _EXAMPLES)
+    parser.add_argument("what", metavar="WHAT", choices=["explain", "test", "trust"], help="explain, test or trust")
+    parser.add_argument("words", metavar="ARGUMENT", nargs="*", default=[], help="explain: the tool, and its arguments")
+    add_workspace(parser)
+    add_dialect(parser)
+    parser.add_argument("--mode", choices=MODES, default="ask", help="the approval mode (default: ask)")
+    parser.add_argument("--json", action="store_true", help="explain: print the verdict as JSON")
+    parser.add_argument(
         "--sha256", metavar="HEX", help="trust: the SHA-256 of the file you reviewed, where nobody can be asked"
     )
-    return made
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:
     require_directory("-w", options.workspace)
-    wanted = {"explain": "TOOL and one JSON object", "test": "no arguments", "trust": "nothing more"}[options.what]
+    expected = {"explain": "TOOL and one JSON object", "test": "no arguments", "trust": "nothing more"}[options.what]
     if len(options.words) != (2 if options.what == "explain" else 0):
-        raise UsageError(f"policy {options.what} takes {wanted}; see `handrail policy --help`")
+        raise UsageError(f"policy {options.what} takes {expected}; see `handrail policy --help`")
     actions = {"explain": _explain, "test": _test, "trust": _trust}
     return actions[options.what](options)
 
@@ -100,8 +100,8 @@ def _explain(options: argparse.Namespace) -> int:
     if options.json:
         write(as_document(_as_json(verdict, each)))
     else:
-        said = _render_verdict(tool, verdict, each)
-        write(safe(said) if on_terminal(sys.stdout) else said)
+        rendered = _render_verdict(tool, verdict, each)
+        write(safe(rendered) if on_terminal(sys.stdout) else rendered)
     return _EXIT[verdict.decision]
 
 

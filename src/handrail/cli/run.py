@@ -32,11 +32,11 @@ CODES = {"done": 0, "failed": 1, "steps": 3, "tokens": 3, "cancelled": 130}
 
 
 def parser() -> argparse.ArgumentParser:
-    made = CommandParser("run", _ABOUT, _EXAMPLES)
-    made.add_argument("task", metavar="TASK", help="what to do; - reads it from stdin")
-    made.add_argument("--json", action="store_true", help="print only events, as JSON lines")
-    add_options(made)
-    return made
+    parser = CommandParser("run", _ABOUT, _EXAMPLES)
+    parser.add_argument("task", metavar="TASK", help="what to do; - reads it from stdin")
+    parser.add_argument("--json", action="store_true", help="print only events, as JSON lines")
+    add_options(parser)
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:

@@ -27,11 +27,11 @@ examples:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = CommandParser("show", _ABOUT, _EXAMPLES)
-    made.add_argument("call", metavar="CALL", help="the number of the call in `handrail log`, or its id")
-    made.add_argument("--json", action="store_true", help="print it as JSON")
-    add_journal(made)
-    return made
+    parser = CommandParser("show", _ABOUT, _EXAMPLES)
+    parser.add_argument("call", metavar="CALL", help="the number of the call in `handrail log`, or its id")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    add_journal(parser)
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:

@@ -28,11 +28,11 @@ examples:
 
 
 def parser() -> argparse.ArgumentParser:
-    made = CommandParser("stats", _ABOUT, _EXAMPLES)
-    made.add_argument("--session", metavar="S", default="", help="only the calls of this session")
-    made.add_argument("--json", action="store_true", help="print it as JSON")
-    add_journal(made)
-    return made
+    parser = CommandParser("stats", _ABOUT, _EXAMPLES)
+    parser.add_argument("--session", metavar="S", default="", help="only the calls of this session")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    add_journal(parser)
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:

@@ -54,14 +54,14 @@ _FORMATS: dict[str, Callable[[Spec], dict[str, Any]]] = {
 
 
 def parser() -> argparse.ArgumentParser:
-    made = CommandParser("tools", _ABOUT, _EXAMPLES)
-    add_dialect(made)
-    made.set_defaults(dialect=None)  # so that --tokens can tell whether one was asked for
-    made.add_argument(
+    parser = CommandParser("tools", _ABOUT, _EXAMPLES)
+    add_dialect(parser)
+    parser.set_defaults(dialect=None)  # so that --tokens can tell whether one was asked for
+    parser.add_argument(
         "--tokens", action="store_true", help="the size of each dialect in tokens, or with --dialect of each tool"
     )
-    made.add_argument("--format", choices=list(_FORMATS), help="print JSON in this format instead of a list")
-    return made
+    parser.add_argument("--format", choices=list(_FORMATS), help="print JSON in this format instead of a list")
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:
@@ -116,6 +116,6 @@ def weight(spec: Spec) -> int:
 def first_sentence(description: str) -> str:
     """The beginning of a description, on one line."""
     text = " ".join(description.split())
-    found = re.match(r".*?[.!?](?=\s|$)", text)
-    sentence = found[0] if found else text
+    match = re.match(r".*?[.!?](?=\s|$)", text)
+    sentence = match[0] if match else text
     return sentence if len(sentence) <= 120 else sentence[:117] + "..."

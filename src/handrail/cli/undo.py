@@ -35,15 +35,15 @@ exit codes: 0 everything was undone, 1 something could not be undone, 2 wrong us
 
 
 def parser() -> argparse.ArgumentParser:
-    made = CommandParser("undo", _ABOUT, _EXAMPLES)
-    made.add_argument("call", metavar="CALL", nargs="?", help="the number of the call in `handrail log`, or its id")
-    made.add_argument("--since", metavar="CALL", help="this call and all after it")
-    made.add_argument("--session", metavar="S", help="all calls of a session")
-    made.add_argument("--dry-run", action="store_true", help="only report what would be done")
-    made.add_argument("--json", action="store_true", help="print the report as JSON")
-    add_workspace(made)
-    add_journal(made)
-    return made
+    parser = CommandParser("undo", _ABOUT, _EXAMPLES)
+    parser.add_argument("call", metavar="CALL", nargs="?", help="the number of the call in `handrail log`, or its id")
+    parser.add_argument("--since", metavar="CALL", help="this call and all after it")
+    parser.add_argument("--session", metavar="S", help="all calls of a session")
+    parser.add_argument("--dry-run", action="store_true", help="only report what would be done")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    add_workspace(parser)
+    add_journal(parser)
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:
@@ -83,9 +83,9 @@ def _undone(options: argparse.Namespace) -> UndoReport:
     journal = SqliteJournal(
         journal_path(options), required=settings.journaling == "require", budget=settings.journal_bytes
     )
-    asked = {"call": options.call, "since": options.since, "session": options.session}
+    selection = {"call": options.call, "since": options.since, "session": options.session}
     try:
-        return undo(journal, hands, dry_run=options.dry_run, **asked)
+        return undo(journal, hands, dry_run=options.dry_run, **selection)
     except UnknownCall as error:
         raise UsageError(escape(str(error))) from None
     except CannotUndo as error:

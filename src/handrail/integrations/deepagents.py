@@ -129,13 +129,13 @@ class HandrailBackend(BackendProtocol):
     def grep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
-        asked: dict[str, Any] = {"pattern": pattern, "path": self._to_session_path(path or "/"), "glob": glob}
-        result = self._call("grep", **asked, head_limit=max_count)
+        arguments: dict[str, Any] = {"pattern": pattern, "path": self._to_session_path(path or "/"), "glob": glob}
+        result = self._call("grep", **arguments, head_limit=max_count)
         if not result.ok:
             return GrepResult(error=_strip_prefix(result))
-        found = result.data["matches"]
+        hits = result.data["matches"]
         matches = [
-            GrepMatch(path=self._to_framework_path(one["file"]), line=one["line"], text=one["text"]) for one in found
+            GrepMatch(path=self._to_framework_path(one["file"]), line=one["line"], text=one["text"]) for one in hits
         ]
         return GrepResult(matches=matches, truncated=result.data["truncated"] or result.status == "partial")
 
@@ -158,11 +158,11 @@ class HandrailBackend(BackendProtocol):
 
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         named = self._to_session_path(file_path)
-        asked = {"file_path": named, "old_string": old_string, "new_string": new_string, "replace_all": replace_all}
-        result = self._call("edit_file", **asked)
+        arguments = {"file_path": named, "old_string": old_string, "new_string": new_string, "replace_all": replace_all}
+        result = self._call("edit_file", **arguments)
         if result.error and result.error.code == "not_seen":
             self._call("read_file", file_path=named, limit=1)
-            result = self._call("edit_file", **asked)
+            result = self._call("edit_file", **arguments)
         return EditResult(path=file_path, occurrences=result.data["replaced"]) if result.ok else _fail_edit(result)
 
     def delete(self, file_path: str) -> DeleteResult:
@@ -241,8 +241,8 @@ class HandrailSandbox(HandrailBackend, SandboxBackendProtocol):
 
     async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """The same; a command whose task is cancelled is ended."""
-        asked = {"command": command, "timeout": timeout or None}
-        return self._response(await AsyncCalls(self._session).call("execute", asked))
+        arguments = {"command": command, "timeout": timeout or None}
+        return self._response(await AsyncCalls(self._session).call("execute", arguments))
 
     def _response(self, result: Result) -> ExecuteResponse:
         if not result.ok:

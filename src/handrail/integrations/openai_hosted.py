@@ -40,8 +40,8 @@ def tool_calls(call: ResponseOutputItem) -> Sequence[RequestedCall]:
     action = call.action
     if action.user:
         return []
-    given = ["env", *(f"{name}={value}" for name, value in action.env.items())] if action.env else []
-    arguments = {"command": [*given, *action.command], "timeout_ms": action.timeout_ms}
+    prefix = ["env", *(f"{name}={value}" for name, value in action.env.items())] if action.env else []
+    arguments = {"command": [*prefix, *action.command], "timeout_ms": action.timeout_ms}
     return [RequestedCall("shell", {**arguments, "workdir": action.working_directory}, call.call_id)]
 
 

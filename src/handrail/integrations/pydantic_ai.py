@@ -72,10 +72,10 @@ class _AsSent:
     def validate_json(self, input: str | bytes | bytearray, **_: Any) -> dict[str, Any]:
         text = input if isinstance(input, str) else input.decode("utf-8", "replace")
         try:
-            found = json.loads(text)
+            value = json.loads(text)
         except (ValueError, RecursionError):
             return _Text(text)
-        return found if isinstance(found, dict) else _Text(text)
+        return value if isinstance(value, dict) else _Text(text)
 
     def validate_python(self, input: Any, **_: Any) -> Any:
         return input

@@ -57,20 +57,20 @@ def show_pictures(step: ActionStep, agent: MultiStepAgent) -> None:
     for tool in agent.tools.values():
         if isinstance(tool, HandrailTool):
             drawn, tool.unseen = tool.unseen, []
-            found = [Image.open(io.BytesIO(base64.b64decode(picture["base64"]))) for picture in drawn]
-            step.observations_images = [*(step.observations_images or []), *found] or None
+            images = [Image.open(io.BytesIO(base64.b64decode(picture["base64"]))) for picture in drawn]
+            step.observations_images = [*(step.observations_images or []), *images] or None
 
 
 def inputs(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a JSON schema for smolagents: one type each, or a list, and `nullable` for optional arguments."""
     required = schema.get("required", ())
-    found: dict[str, Any] = {}
+    converted: dict[str, Any] = {}
     for name, about in schema["properties"].items():
         either = [part for part in about.get("anyOf", ()) if part.get("type") != "null"]
         kinds = [part.get("type", "any") for part in either or [about]]
         kinds = [kind if kind in _SIMPLE else "any" for kind in kinds]
         rest = {key: value for part in (about, *either) for key, value in part.items() if key != "anyOf"}
-        found[name] = {"description": name, **rest, "type": kinds[0] if len(set(kinds)) == 1 else kinds}
+        converted[name] = {"description": name, **rest, "type": kinds[0] if len(set(kinds)) == 1 else kinds}
         if name not in required:
-            found[name]["nullable"] = True
-    return found
+            converted[name]["nullable"] = True
+    return converted

@@ -70,8 +70,8 @@ class Anchor:
         fcntl.flock(self._fd, fcntl.LOCK_EX)
         try:
             raw = os.pread(self._fd, _LENGTH, 0)
-            found = _ANCHOR.fullmatch(raw)
-            if not found or int(found[1]) < to.n:
+            match = _ANCHOR.fullmatch(raw)
+            if not match or int(match[1]) < to.n:
                 os.pwrite(self._fd, f"{to.n:020d} {to.hash}\n".encode("ascii"), 0)
         finally:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
@@ -83,5 +83,5 @@ class Anchor:
 
 
 def _parse_entry(raw: bytes) -> ChainEntry:
-    found = _ANCHOR.fullmatch(raw)
-    return ChainEntry(int(found[1]), found[2].decode("ascii")) if found else ChainEntry(0, "unreadable")
+    match = _ANCHOR.fullmatch(raw)
+    return ChainEntry(int(match[1]), match[2].decode("ascii")) if match else ChainEntry(0, "unreadable")

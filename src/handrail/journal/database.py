@@ -45,8 +45,8 @@ class Database:
         except BaseException:
             self.connection.close()
             raise
-        found = os.stat(path)
-        self._file = (found.st_dev, found.st_ino)
+        status = os.stat(path)
+        self._file = (status.st_dev, status.st_ino)
 
     def _prepare(self) -> None:
         run = self.connection.execute
@@ -71,10 +71,10 @@ class Database:
         run(f"PRAGMA journal_size_limit = {_WAL_KEPT}")
 
     def _salt(self) -> bytes:
-        found = self.connection.execute("SELECT value FROM meta WHERE key = 'salt'").fetchone()
-        if not found or not isinstance(found[0], bytes):
+        row = self.connection.execute("SELECT value FROM meta WHERE key = 'salt'").fetchone()
+        if not row or not isinstance(row[0], bytes):
             raise sqlite3.DatabaseError("it is damaged: its salt is missing")
-        return found[0]
+        return row[0]
 
     def _note_loss(self, known: ChainEntry | None) -> None:
         """Write down, for good, that entries which the anchor knows are not there."""
@@ -102,10 +102,10 @@ class Database:
         if self.inherited():
             return False
         try:
-            found = os.stat(self.path)
+            status = os.stat(self.path)
         except FileNotFoundError:
             return False
-        return (found.st_dev, found.st_ino) == self._file
+        return (status.st_dev, status.st_ino) == self._file
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Head]:
@@ -151,10 +151,10 @@ class Database:
 class Head:
     """The end of the chain, inside a transaction."""
 
-    def __init__(self, opened: Database, n: int, seq: int, last: str, kept: int) -> None:
+    def __init__(self, opened: Database, n: int, seq: int, last: str, stored: int) -> None:
         self._opened = opened
         self.n, self.seq, self.hash = n, seq, last
-        self.kept = kept
+        self.kept = stored
         self.trimmed = False
 
     def next_call(self) -> int:

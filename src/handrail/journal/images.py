@@ -52,17 +52,19 @@ def pack(digest: str, raw: bytes) -> Packed:
     return Packed(digest, len(raw), small, True) if len(small) < len(raw) else Packed(digest, len(raw), raw, False)
 
 
-def missing(db: sqlite3.Connection, wanted: Iterable[str]) -> list[str]:
+def missing(db: sqlite3.Connection, hashes: Iterable[str]) -> list[str]:
     """Return the hashes that are not stored yet."""
     return [
-        digest for digest in wanted if db.execute("SELECT 1 FROM images WHERE hash = ?", (digest,)).fetchone() is None
+        digest for digest in hashes if db.execute("SELECT 1 FROM images WHERE hash = ?", (digest,)).fetchone() is None
     ]
 
 
-def keep(db: sqlite3.Connection, seq: int, wanted: Mapping[str, bytes], ready: Mapping[str, Packed], most: int) -> int:
+def keep(
+    db: sqlite3.Connection, seq: int, contents: Mapping[str, bytes], ready: Mapping[str, Packed], most: int
+) -> int:
     """Inside a transaction: store the images; return the added bytes. Images beyond ``most`` are skipped."""
     added = 0
-    for digest, raw in wanted.items():
+    for digest, raw in contents.items():
         if db.execute("UPDATE images SET used = ? WHERE hash = ?", (seq, digest)).rowcount:
             continue
         one = ready.get(digest) or pack(digest, raw)  # gone since we looked
@@ -91,7 +93,7 @@ def trim(db: sqlite3.Connection, over: int, seq: int) -> int:
 
 def load(db: sqlite3.Connection, digests: Iterable[str]) -> dict[str, bytes]:
     """Load the contents that are still stored and unchanged."""
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     for digest in digests:
         row = db.execute("SELECT packed, data FROM images WHERE hash = ?", (digest,)).fetchone()
         if row is None:
@@ -101,8 +103,8 @@ def load(db: sqlite3.Connection, digests: Iterable[str]) -> dict[str, bytes]:
         except (zlib.error, TypeError):
             continue
         if hash_bytes(raw) == digest:
-            found[digest] = raw
-    return found
+            contents[digest] = raw
+    return contents
 
 
 def storage_use(db: sqlite3.Connection) -> StorageUse:

@@ -157,8 +157,8 @@ class JournalReader:
             where, values = [*where, "workspace = ?"], [*values, os.fsencode(workspace)]
         query = f"{_CALLS} WHERE {' AND '.join(where)} ORDER BY seq DESC LIMIT ?"
         with self.errors():
-            found = self.db.execute(query, (*values, limit)).fetchall()
-        return [_call(row) for row in reversed(found)]
+            rows = self.db.execute(query, (*values, limit)).fetchall()
+        return [_call(row) for row in reversed(rows)]
 
     def each(self, *, limit: int = -1, session: str = "") -> Iterator[CallRow]:
         """The newest ``limit`` calls, the oldest first; a few are in memory at a time, however many there are."""
@@ -169,9 +169,9 @@ class JournalReader:
             seq, last = self.db.execute(newest, (*values, limit)).fetchone()
         while seq is not None and seq <= last:
             with self.errors():
-                found = self.db.execute(page, (seq, last, *values)).fetchall()
-            yield from map(_call, found)
-            seq = found[-1][0] + 1 if found else None
+                rows = self.db.execute(page, (seq, last, *values)).fetchall()
+            yield from map(_call, rows)
+            seq = rows[-1][0] + 1 if rows else None
 
     def changing(self, *, first: int = 0, session: str = "", workspace: str = "") -> Iterator[CallSummary]:
         """The calls from number ``first`` on that have changed files, or ran a command; the newest first."""
@@ -211,16 +211,16 @@ class JournalReader:
 
     def has_session(self, session: str) -> bool:
         with self.errors():
-            found = self.db.execute("SELECT 1 FROM calls WHERE session = ? LIMIT 1", (session,)).fetchone()
-        return found is not None
+            row = self.db.execute("SELECT 1 FROM calls WHERE session = ? LIMIT 1", (session,)).fetchone()
+        return row is not None
 
     def ended(self, since: int) -> tuple[list[CallRow], int]:
         """The calls that came to an end after entry ``since`` of the chain, and the newest entry."""
         query = "SELECT n, seq FROM chain WHERE n > ? AND stage GLOB '[ew]*' ORDER BY n"
         with self.errors():
-            found = self.db.execute(query, (since,)).fetchall()
-            rows = [self.db.execute(f"{_CALLS} WHERE seq = ?", (seq,)).fetchone() for _, seq in found]
-        return [_call(row) for row in rows if row], found[-1][0] if found else since
+            fetched = self.db.execute(query, (since,)).fetchall()
+            rows = [self.db.execute(f"{_CALLS} WHERE seq = ?", (seq,)).fetchone() for _, seq in fetched]
+        return [_call(row) for row in rows if row], fetched[-1][0] if fetched else since
 
     def newest(self) -> int:
         """The newest entry of the chain."""
@@ -252,8 +252,8 @@ class JournalReader:
         """The call after ``after`` that left ``path`` with these contents."""
         query = "SELECT max(seq) FROM files WHERE path = ? AND after = ? AND seq > ?"
         with self.errors():
-            found = self.db.execute(query, (os.fsencode(path), digest, after)).fetchone()[0]
-        return int(found) if found is not None else None
+            number = self.db.execute(query, (os.fsencode(path), digest, after)).fetchone()[0]
+        return int(number) if number is not None else None
 
     def images(self, digests: Sequence[str]) -> dict[str, bytes]:
         with self.errors():

@@ -105,21 +105,21 @@ def end_row(record: Record, now: int, mask: Mask) -> tuple[Any, ...]:
 
 def split_changes(changes: Sequence[Change | BeforeImage | MovedEntry]) -> list[Change | BeforeImage | MovedEntry]:
     """The changes one by one: each thing in a directory that is moved or removed is one of its own."""
-    found: list[Change | BeforeImage | MovedEntry] = []
+    parts: list[Change | BeforeImage | MovedEntry] = []
     for change in changes:
         if not isinstance(change, Change) or change.subtree is None:
-            found.append(change)
+            parts.append(change)
             continue
         source = change.moved_from.path.real if change.moved_from else None
         for entry in change.subtree.entries:
             below = f"/{entry.inner}" if entry.inner else ""
             if source is not None:
                 old = source + below
-                found.append(MovedEntry(change.path.real + below, entry, False, old, top=not below))
-                found.append(MovedEntry(old, entry, True))
+                parts.append(MovedEntry(change.path.real + below, entry, False, old, top=not below))
+                parts.append(MovedEntry(old, entry, True))
             else:
-                found.append(MovedEntry(change.path.real + below, entry, True))
-    return found
+                parts.append(MovedEntry(change.path.real + below, entry, True))
+    return parts
 
 
 def state(entry: SubtreeEntry) -> str:
@@ -134,9 +134,9 @@ def file_row(place: int, change: Change | BeforeImage | MovedEntry) -> tuple[Any
     if isinstance(change, MovedEntry):
         what, mode = state(change.entry), change.entry.mode
         source = os.fsencode(change.moved_from) if change.moved_from else None
-        made = _json(_list_missing(change.path) if change.top else [])
+        new_directories = _json(_list_missing(change.path) if change.top else [])
         states = (what, mode, ABSENT) if change.goes else (ABSENT, None, what)
-        return (place, os.fsencode(change.path), 0, *states, source, made)
+        return (place, os.fsencode(change.path), 0, *states, source, new_directories)
     if isinstance(change, BeforeImage):
         before = ABSENT if change.before is None else hash_bytes(change.before)
         return (place, os.fsencode(change.path), 1, before, change.mode, None, None, _json(_list_missing(change.path)))
@@ -156,32 +156,32 @@ def file_row(place: int, change: Change | BeforeImage | MovedEntry) -> tuple[Any
 
 
 def after_row(
-    change: Change | BeforeImage | MovedEntry, before: str, planned: str | None, made: bool
+    change: Change | BeforeImage | MovedEntry, before: str, planned: str | None, committed: bool
 ) -> tuple[str | None, int | None]:
     """Return hash and mode of a file after the call."""
     if isinstance(change, MovedEntry):
         if not change.sure:
             return _stat_path(change.path)
-        stands = made != change.goes
-        return (planned if made else before), (change.entry.mode if stands else None)
+        stands = committed != change.goes
+        return (planned if committed else before), (change.entry.mode if stands else None)
     if isinstance(change, BeforeImage):
         return _stat_path(change.path)
-    return (planned if made else before), mode_of(change.path.real)
+    return (planned if committed else before), mode_of(change.path.real)
 
 
 def replaced_contents(changes: Sequence[Change | BeforeImage | MovedEntry]) -> dict[str, bytes]:
     """All that is replaced, by hash."""
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     for change in changes:
         if isinstance(change, MovedEntry):
             if change.goes and change.entry.kind != "directory":
-                found[hash_bytes(change.entry.raw)] = change.entry.raw
+                contents[hash_bytes(change.entry.raw)] = change.entry.raw
         elif isinstance(change, BeforeImage):
             if change.before is not None:
-                found[hash_bytes(change.before)] = change.before
+                contents[hash_bytes(change.before)] = change.before
         elif change.before:
-            found[change.before.version.digest or hash_bytes(change.before.raw)] = change.before.raw
-    return found
+            contents[change.before.version.digest or hash_bytes(change.before.raw)] = change.before.raw
+    return contents
 
 
 def hashed_columns(db: sqlite3.Connection, seq: int, stage: str, row: Sequence[Any] | None = None) -> list[Any]:
@@ -202,10 +202,10 @@ def as_stored(row: Sequence[Any]) -> bool:
 
 def mode_of(path: str) -> int | None:
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return None
-    return stat.S_IMODE(found.st_mode) if stat.S_ISREG(found.st_mode) else None
+    return stat.S_IMODE(status.st_mode) if stat.S_ISREG(status.st_mode) else None
 
 
 def _touch(access: Access, mask: Mask, hide: Callable[[str], str]) -> list[str]:
@@ -227,26 +227,26 @@ def escape_surrogates(text: str) -> str:
 
 def _list_missing(real: str) -> list[str]:
     """The directories above that a new file will need, the deepest first."""
-    found: list[str] = []
+    missing: list[str] = []
     above = os.path.dirname(real)
     while above != "/" and not os.path.lexists(above):
-        found.append(above)
+        missing.append(above)
         above = os.path.dirname(above)
-    return found
+    return missing
 
 
 def _stat_path(path: str) -> tuple[str | None, int | None]:
     """Return hash and mode of the entry at a path, also for a directory or a link."""
     try:
-        found = os.lstat(path)
-        if stat.S_ISLNK(found.st_mode):
-            return LINK + hash_bytes(os.fsencode(os.readlink(path))), stat.S_IMODE(found.st_mode)
+        status = os.lstat(path)
+        if stat.S_ISLNK(status.st_mode):
+            return LINK + hash_bytes(os.fsencode(os.readlink(path))), stat.S_IMODE(status.st_mode)
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT, None
     except OSError:
         return None, None
-    mode = stat.S_IMODE(found.st_mode)
-    return (DIRECTORY, mode) if stat.S_ISDIR(found.st_mode) else (_hash_of(path), mode)
+    mode = stat.S_IMODE(status.st_mode)
+    return (DIRECTORY, mode) if stat.S_ISDIR(status.st_mode) else (_hash_of(path), mode)
 
 
 def _hash_of(path: str) -> str | None:

@@ -16,11 +16,11 @@ def choose(
 ) -> list[CallSummary]:
     """The calls that are meant, the latest first. Of several, those that only looked are left out."""
     if call is not None or since is not None:
-        wanted = call if call is not None else since
-        found = reader.brief(wanted or "")
-        if found is None:
-            raise UnknownCall(f"unknown call {wanted}; `handrail log` lists the calls")
-        first, place = found
+        number = call if call is not None else since
+        selected = reader.brief(number or "")
+        if selected is None:
+            raise UnknownCall(f"unknown call {number}; `handrail log` lists the calls")
+        first, place = selected
         return [first] if call is not None else list(reader.changing(first=first.seq, workspace=place))
     if session is not None:
         if not reader.has_session(session):

@@ -91,8 +91,8 @@ class SqliteJournal:
     def _begin(self, pending: PendingRecord, token: Token | None) -> Token:
         attempt = token.attempt + 1 if token and token.seq else 0
         changes = split_changes(pending.changes)
-        wanted = replaced_contents(changes)
-        ready = self._pack_missing(wanted)
+        contents = replaced_contents(changes)
+        ready = self._pack_missing(contents)
         big = {digest for digest, one in ready.items() if len(one.data) > self._most()}
         must = any(isinstance(one, Change) and one.keep for one in pending.changes)
         if must and (big or sum(len(one.data) for one in ready.values()) > self.budget):
@@ -104,7 +104,7 @@ class SqliteJournal:
                 seq = head.next_call()
                 db.insert("calls", _BEGUN, (seq, *begin_row(pending, self._clock(), db.mask)))
             db.add_files(seq, attempt, [file_row(n, change) for n, change in enumerate(changes)])
-            self._keep(db, head, seq, wanted, ready)
+            self._keep(db, head, seq, contents, ready)
             head.chain(seq, f"begin {attempt}")
         unkept = [_path(change) for change in changes if big and big & replaced_contents([change]).keys()]
         return Token(seq, attempt, tuple(changes), unkept=tuple(unkept))
@@ -122,7 +122,7 @@ class SqliteJournal:
 
     def _end(self, db: Database, record: Record, token: Token) -> None:
         end = end_row(record, self._clock(), db.mask)
-        made = bool(record.changes)
+        committed = bool(record.changes)
         with db.writing() as head:
             known = db.connection.execute(
                 "SELECT before, planned FROM files WHERE seq = ? AND attempt = ? ORDER BY place",
@@ -131,7 +131,7 @@ class SqliteJournal:
             for place, (change, was) in enumerate(zip(token.changes, known, strict=False)):
                 db.connection.execute(
                     "UPDATE files SET after = ?, after_mode = ? WHERE seq = ? AND attempt = ? AND place = ?",
-                    (*after_row(change, was[0], was[1], made), token.seq, token.attempt, place),
+                    (*after_row(change, was[0], was[1], committed), token.seq, token.attempt, place),
                 )
             db.connection.execute(f"UPDATE calls SET {_ENDED} WHERE seq = ?", (*end, token.seq))
             head.chain(token.seq, f"end {token.attempt}")
@@ -163,24 +163,24 @@ class SqliteJournal:
             self._keep(db, head, seq, replaced_contents(changes), ready)
             head.chain(seq, "whole 0")
 
-    def _pack_missing(self, wanted: Mapping[str, bytes]) -> dict[str, images.Packed]:
+    def _pack_missing(self, contents: Mapping[str, bytes]) -> dict[str, images.Packed]:
         """Compress the images that are not stored yet, before the database is locked, because it may take a while."""
-        if not wanted:
+        if not contents:
             return {}
         with self._database() as db:
-            missing = images.missing(db.connection, wanted)
-        return {digest: images.pack(digest, wanted[digest]) for digest in missing}
+            missing = images.missing(db.connection, contents)
+        return {digest: images.pack(digest, contents[digest]) for digest in missing}
 
     def _most(self) -> int:
         """No single image may take more."""
         return self.budget // 2
 
     def _keep(
-        self, db: Database, head: Head, seq: int, wanted: dict[str, bytes], ready: dict[str, images.Packed]
+        self, db: Database, head: Head, seq: int, contents: dict[str, bytes], ready: dict[str, images.Packed]
     ) -> None:
-        if not wanted:
+        if not contents:
             return
-        head.kept += images.keep(db.connection, seq, wanted, ready, self._most())
+        head.kept += images.keep(db.connection, seq, contents, ready, self._most())
         if head.kept > self.budget:
             head.trimmed = True
             head.kept -= images.trim(db.connection, head.kept - self.budget, seq)

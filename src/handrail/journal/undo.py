@@ -151,8 +151,8 @@ class _Undo:
 
     def run(self, dry: bool) -> UndoReport:
         files = [(row.seq, self.reader.files(row.seq)) for row in self.rows]
-        named = sorted({one.path for _, found in files for one in found})
-        rows = [one for _, found in files for one in found]
+        named = sorted({one.path for _, current in files for one in current})
+        rows = [one for _, current in files for one in current]
         self.links = {one.path for one in rows if LINK in f"{one.before} {one.after}"}
         with self.hands.locks.hold(named) as held:
             now = {path: self._look(path) for path in named}
@@ -164,14 +164,14 @@ class _Undo:
                 if now[path].digest != DIRECTORY:
                     self.conflicts.pop(path, None)
                     now[path] = State(ABSENT)
-            wanted = {path: state for path, state in plan.target.items() if path not in self.conflicts}
-            wanted = {path: state for path, state in wanted.items() if _differs(path, state, now[path], plan)}
-            needed = {p: s.digest.removeprefix(LINK) for p, s in wanted.items() if s.digest not in (ABSENT, DIRECTORY)}
+            targets = {path: state for path, state in plan.target.items() if path not in self.conflicts}
+            targets = {path: state for path, state in targets.items() if _differs(path, state, now[path], plan)}
+            needed = {p: s.digest.removeprefix(LINK) for p, s in targets.items() if s.digest not in (ABSENT, DIRECTORY)}
             images = self.reader.images(list(needed.values()))
             missing = [path for path, digest in needed.items() if digest not in images]
             for path in missing:
-                del wanted[path]
-            self._carry_out(wanted, now, plan, images, held, dry, [*self.conflicts, *missing])
+                del targets[path]
+            self._carry_out(targets, now, plan, images, held, dry, [*self.conflicts, *missing])
         conflicts = tuple(Conflict(path, why) for path, why in sorted(self.conflicts.items()))
         calls = tuple(row.seq for row in self.rows)
         unknown = tuple(command for row in self.rows for command in _list_unknown_effects(row, row.seq in plan.drifted))
@@ -184,17 +184,17 @@ class _Undo:
             if link:
                 self.paths[path] = link[0]
                 return link[1]
-            found = self.hands.workspace.resolve(path)
-            if found.real != path:
+            resolved = self.hands.workspace.resolve(path)
+            if resolved.real != path:
                 self.conflicts[path] = "a link now points to another place"
                 return State("link")
-            self.paths[path] = found
-            standing = self.hands.workspace.stat(found)
+            self.paths[path] = resolved
+            standing = self.hands.workspace.stat(resolved)
             if standing is None:
                 return State(ABSENT)
             if stat.S_ISDIR(standing.st_mode):
                 return State(DIRECTORY, stat.S_IMODE(standing.st_mode))
-            self.stored[path] = stored = load(self.hands.workspace, found, self.hands.most_bytes)
+            self.stored[path] = stored = load(self.hands.workspace, resolved, self.hands.most_bytes)
         except ToolError as error:
             self.conflicts[path] = str(error.facts.get("why") or error.code.replace("_", " "))
             return State("unreachable")
@@ -208,7 +208,7 @@ class _Undo:
 
     def _carry_out(
         self,
-        wanted: Mapping[str, State],
+        targets: Mapping[str, State],
         now: Mapping[str, State],
         plan: UndoPlan,
         images: Mapping[str, bytes],
@@ -217,14 +217,14 @@ class _Undo:
         left: Sequence[str],
     ) -> None:
         """Commit in three steps: remove obstacles; restore files; restore files whose name a removed directory had."""
-        clear = {path: State(ABSENT) for path in wanted if _in_the_way(path, wanted, now)}
-        late = [p for p, s in wanted.items() if now[p].digest == DIRECTORY and s.digest not in (ABSENT, DIRECTORY)]
+        clear = {path: State(ABSENT) for path in targets if _in_the_way(path, targets, now)}
+        late = [p for p, s in targets.items() if now[p].digest == DIRECTORY and s.digest not in (ABSENT, DIRECTORY)]
         then = {path: State(ABSENT) if path in clear else state for path, state in now.items()}
-        main = {p: State(ABSENT) if p in late else s for p, s in wanted.items() if s != then[p]}
+        main = {p: State(ABSENT) if p in late else s for p, s in targets.items() if s != then[p]}
         batches = [
             StateChanges(now, clear),
             StateChanges(then, main),
-            StateChanges(then, {path: wanted[path] for path in late}),
+            StateChanges(then, {path: targets[path] for path in late}),
         ]
         last = max((number for number, batch in enumerate(batches) if batch.wanted), default=0)
         for number, batch in enumerate(batches):
@@ -316,8 +316,8 @@ class _Undo:
 
     def _set_mode(self, path: str, mode: int) -> None:
         workspace = self.hands.workspace
-        found = workspace.stat(self.paths[path])
-        is_directory = found is not None and stat.S_ISDIR(found.st_mode)
+        status = workspace.stat(self.paths[path])
+        is_directory = status is not None and stat.S_ISDIR(status.st_mode)
         fd = (workspace.open_directory if is_directory else workspace.open_file)(self.paths[path])
         try:
             os.fchmod(fd, mode)
@@ -336,36 +336,36 @@ def _list_unknown_effects(row: CallSummary, drifted: bool) -> list[str]:
         return []
     if drifted or row.unsure:
         return [row.command]
-    found = effects(row.command)
-    return [] if not found.doubts and all(one.told for one in found.commands) else [row.command]
+    known = effects(row.command)
+    return [] if not known.doubts and all(one.told for one in known.commands) else [row.command]
 
 
-def _differs(path: str, wanted: State, now: State, plan: UndoPlan) -> bool:
+def _differs(path: str, target: State, now: State, plan: UndoPlan) -> bool:
     """Whether there is anything to do; a directory goes only if calls have made it (and if nothing is left in it)."""
-    return wanted != now and not (wanted.digest == ABSENT and now.digest == DIRECTORY and path not in plan.made)
+    return target != now and not (target.digest == ABSENT and now.digest == DIRECTORY and path not in plan.made)
 
 
-def _in_the_way(path: str, wanted: Mapping[str, State], now: Mapping[str, State]) -> bool:
+def _in_the_way(path: str, targets: Mapping[str, State], now: Mapping[str, State]) -> bool:
     """Whether the kinds differ: a file or a link instead of a directory, a link instead of a file, or the reverse."""
-    here, want = now[path], wanted[path]
+    here, want = now[path], targets[path]
     if here.digest in (ABSENT, DIRECTORY):
         return False
     if want.digest != ABSENT:
         return want.digest == DIRECTORY or want.is_link != here.is_link or (here.is_link and want != here)
-    return any(other.startswith(path + "/") and state.digest != ABSENT for other, state in wanted.items())
+    return any(other.startswith(path + "/") and state.digest != ABSENT for other, state in targets.items())
 
 
-def _needs_mode(wanted: State, now: State) -> bool:
+def _needs_mode(target: State, now: State) -> bool:
     """Whether the mode must be set by itself; a commit gives a file that is written its mode, if it can be read."""
-    if wanted.digest == ABSENT or wanted.mode in (None, now.mode):
+    if target.digest == ABSENT or target.mode in (None, now.mode):
         return False
-    return wanted.digest == now.digest or not (wanted.mode or 0) & stat.S_IRUSR
+    return target.digest == now.digest or not (target.mode or 0) & stat.S_IRUSR
 
 
-def _classify(wanted: State, now: State) -> How:
-    if wanted.digest == now.digest:
+def _classify(target: State, now: State) -> How:
+    if target.digest == now.digest:
         return "mode"
-    if wanted.digest == ABSENT:
+    if target.digest == ABSENT:
         return "deleted"
     return "created" if now.digest in (ABSENT, DIRECTORY) else "changed"
 

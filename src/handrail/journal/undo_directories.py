@@ -52,28 +52,28 @@ class DirectoryChanges:
         if above.real != os.path.dirname(path):
             return None
         inner = name if above.inner == "." else f"{above.inner}/{name}"
-        found = WorkPath(path, path, inner, above.root)
+        link = WorkPath(path, path, inner, above.root)
         try:
-            with self.workspace.parent(found) as (directory, last):
+            with self.workspace.parent(link) as (directory, last):
                 standing = os.stat(last, dir_fd=directory, follow_symlinks=False)
                 if not stat.S_ISLNK(standing.st_mode):
                     return None
                 self.targets[path] = os.fsencode(os.readlink(last, dir_fd=directory))
         except (ToolError, OSError):
             return None
-        return found, State(LINK + hash_bytes(self.targets[path]), stat.S_IMODE(standing.st_mode))
+        return link, State(LINK + hash_bytes(self.targets[path]), stat.S_IMODE(standing.st_mode))
 
     def pieces(self, batch: StateChanges, images: Mapping[str, bytes]) -> list[MovedEntry]:
         """Return their records: removed entries, then new ones."""
-        found: list[MovedEntry] = []
+        entries: list[MovedEntry] = []
         for path in batch.others():
-            now, wanted = batch.now[path], batch.wanted[path]
+            now, target = batch.now[path], batch.wanted[path]
             if now.digest == DIRECTORY or now.is_link:
-                found.append(MovedEntry(path, self._entry(now, self.targets.get(path, b"")), True, sure=False))
-            if not batch.stays(path) and (wanted.digest == DIRECTORY or wanted.is_link):
-                raw = images.get(wanted.digest.removeprefix(LINK), b"")
-                found.append(MovedEntry(path, self._entry(wanted, raw), False, sure=False))
-        return found
+                entries.append(MovedEntry(path, self._entry(now, self.targets.get(path, b"")), True, sure=False))
+            if not batch.stays(path) and (target.digest == DIRECTORY or target.is_link):
+                raw = images.get(target.digest.removeprefix(LINK), b"")
+                entries.append(MovedEntry(path, self._entry(target, raw), False, sure=False))
+        return entries
 
     def _entry(self, state: State, raw: bytes) -> SubtreeEntry:
         is_link = state.is_link
@@ -91,9 +91,9 @@ class DirectoryChanges:
         """Directories that go: the deepest first, and only those that are empty."""
         for path in sorted(paths, key=len, reverse=True):
             with contextlib.suppress(ToolError, OSError):  # not empty, or gone
-                found = self.workspace.resolve(path)
-                if found.real == path:
-                    with self.workspace.parent(found, durable=durable) as (directory, name):
+                resolved = self.workspace.resolve(path)
+                if resolved.real == path:
+                    with self.workspace.parent(resolved, durable=durable) as (directory, name):
                         os.rmdir(name, dir_fd=directory)
 
     def make(self, pieces: Iterable[MovedEntry], durable: bool) -> None:

@@ -103,9 +103,9 @@ def _take_back(row: FileRow, plan: UndoPlan) -> None:
     mode = state.mode
     if row.before == ABSENT:
         mode = None
-        made = {*row.made, row.path} if row.after == DIRECTORY else set(row.made)
-        plan.made |= made
-        for path in made & plan.target.keys():  # before this call there was none
+        created = {*row.made, row.path} if row.after == DIRECTORY else set(row.made)
+        plan.made |= created
+        for path in created & plan.target.keys():  # before this call there was none
             if plan.target[path].digest == DIRECTORY:
                 plan.target[path] = State(ABSENT)
     elif state.digest in (ABSENT, DIRECTORY) or (_other_mode(row) and mode == row.after_mode):

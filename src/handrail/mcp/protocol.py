@@ -133,12 +133,12 @@ def client_of(params: Mapping[str, Any]) -> ClientInfo:
 
 def client_from_handshake(params: Mapping[str, Any]) -> ClientInfo:
     """Who sends `initialize`; a version that is not supported is answered with the latest that is."""
-    asked, capabilities = params.get("protocolVersion"), params.get("capabilities", {})
-    if not isinstance(asked, str):
+    version, capabilities = params.get("protocolVersion"), params.get("capabilities", {})
+    if not isinstance(version, str):
         raise Fault(INVALID_PARAMS, "initialize needs protocolVersion, a string")
     if not isinstance(capabilities, dict):
         raise Fault(INVALID_PARAMS, "capabilities is not an object")
-    return ClientInfo(asked if asked in HANDSHAKE else HANDSHAKE[-1], capabilities)
+    return ClientInfo(version if version in HANDSHAKE else HANDSHAKE[-1], capabilities)
 
 
 def result_frame(id: int | str, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,8 +166,8 @@ def replace_half_characters(message: Mapping[str, Any]) -> dict[str, Any]:
         return dict(message)
     from handrail.text.display import replace_surrogates
 
-    made: dict[str, Any] = json.loads(replace_surrogates(json.dumps(message, ensure_ascii=False)))
-    return made
+    clean: dict[str, Any] = json.loads(replace_surrogates(json.dumps(message, ensure_ascii=False)))
+    return clean
 
 
 def _no_constant(name: str) -> float:

@@ -24,12 +24,12 @@ class CannotOpen(Exception):
 def conversation(meta: Mapping[str, Any]) -> str:
     """Which conversation a call belongs to, where the client says so in `_meta`; empty if it does not."""
     for name in ("threadId", "sessionId"):
-        if isinstance(given := meta.get(name), str) and given:
-            if len(given) > _LONGEST_NAME:
+        if isinstance(value := meta.get(name), str) and value:
+            if len(value) > _LONGEST_NAME:
                 import hashlib
 
-                given = hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()
-            return f"{name}:{given}"
+                value = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+            return f"{name}:{value}"
     return ""
 
 

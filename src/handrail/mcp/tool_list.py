@@ -27,17 +27,17 @@ class NoSuchOffer(ValueError):
     """The requested dialect or tool does not exist; the text lists the existing ones."""
 
 
-def specs(dialect: str, wanted: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The tools of a dialect that a client is offered: its core, or those that are ``wanted``; `all` means all."""
+def specs(dialect: str, requested: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The tools of a dialect that a client is offered: its core, or those that are ``requested``; `all` means all."""
     known = _read_built(dialect) or _loaded(dialect)
-    if not wanted:
+    if not requested:
         return [spec for spec in known if spec["core"]]
-    if "all" in wanted:
+    if "all" in requested:
         return known
     names = [spec["name"] for spec in known]
-    if missing := [name for name in wanted if name not in names]:
+    if missing := [name for name in requested if name not in names]:
         raise NoSuchOffer(f"the dialect {dialect} has no tool {missing[0]!r}; it has {', '.join(names)}")
-    return [spec for spec in known if spec["name"] in wanted]
+    return [spec for spec in known if spec["name"] in requested]
 
 
 def _read_built(dialect: str) -> list[dict[str, Any]] | None:

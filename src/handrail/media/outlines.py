@@ -27,6 +27,6 @@ def list_symbols_apart(text: str, name: str, start: int = 1, most: int = MOST) -
 
 def answers(fd: int, name: str, start: int, most: int) -> Iterator[tuple[dict[str, Any], bytes]]:
     """In the child process: the one frame for an outline."""
-    with os.fdopen(os.dup(fd), "rb") as given:
-        text = given.read().decode("utf-8")
+    with os.fdopen(os.dup(fd), "rb") as source:
+        text = source.read().decode("utf-8")
     yield {"symbols": list_symbols(text, name, start, most)}, b""

@@ -54,12 +54,12 @@ class PdfExcerpt:
 
 def page_range(named: str, most: int = 20) -> tuple[int, int | None]:
     """The pages that `3`, `1-5` or `10-` means: the first and the last, or None for all that one request may have."""
-    found = _RANGE.fullmatch(named)
+    match = _RANGE.fullmatch(named)
     pages = escape(named[:80])
-    if not found:
+    if not match:
         raise BadPages(pages=pages, malformed=True)
-    first = int(found[1])
-    last = int(found[3]) if found[3] else None if found[2] else first
+    first = int(match[1])
+    last = int(match[3]) if match[3] else None if match[2] else first
     if first < 1:
         raise BadPages(pages=pages, zero=True)
     if last is None:
@@ -82,26 +82,26 @@ def pages(fd: int, size: int, first: int, last: int | None, limits: MediaLimits 
     named = f"{first}-{last or ''}"
     if first < 1 or (last or first) < first or (last or first) - first >= limits.pages:
         page_range(named, limits.pages)  # says what is wrong with it
-    found = _ask("pages", fd, size, limits, first, last=last)
-    if not any(page.picture or page.text for page in found.pages):
-        problem = next((page.problem for page in found.pages if page.problem), "")
+    answer = _ask("pages", fd, size, limits, first, last=last)
+    if not any(page.picture or page.text for page in answer.pages):
+        problem = next((page.problem for page in answer.pages if page.problem), "")
         if problem:
             raise BadPdf(broken=problem, page=first)
-    return found
+    return answer
 
 
 def _ask(task: str, fd: int, size: int, limits: MediaLimits, first: int, **more: Any) -> PdfExcerpt:
     if size > limits.pdf_bytes:
         raise BadPdf(size=size, most_bytes=limits.pdf_bytes)
     frames, end = separate_process.ask(task, fd, size, limits, first=first, **more)
-    found = tuple(_page(frame) for frame in frames[1:])
-    if end and not found:
+    answered = tuple(_page(frame) for frame in frames[1:])
+    if end and not answered:
         # Before the count it is the document that is at fault, behind it the page.
         page = first if frames else None
         raise BadPdf(page=page, seconds=limits.seconds) if end == "late" else BadPdf(page=page, crashed=True)
     if not frames:
         raise BadPdf(page=None, crashed=True)
-    return PdfExcerpt(frames[0].head["total"], found, end)
+    return PdfExcerpt(frames[0].head["total"], answered, end)
 
 
 def _page(frame: separate_process.WorkerFrame) -> PdfPage:

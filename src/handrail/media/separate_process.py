@@ -53,11 +53,11 @@ def ask(task: str, source: int | bytes, size: int, limits: MediaLimits, **more: 
     """Have a task done on an open file, or on some bytes; raises the `ToolError` that it ended in."""
     if not sys.executable or getattr(sys, "frozen", False):
         raise IoError(why="there is no Python interpreter beside this program to decode it with")
-    given = {"name": task, "size": size, "limits": asdict(limits), "path": _search_path(), **more}
+    arguments = {"name": task, "size": size, "limits": asdict(limits), "path": _search_path(), **more}
     try:
         # -I and -S: nothing of the environment or of the directory that we are in gets into the child.
         child = subprocess.Popen(  # noqa: S603 - our own interpreter, and no shell
-            [sys.executable, "-I", "-S", "-c", _BOOT, json.dumps(given)],
+            [sys.executable, "-I", "-S", "-c", _BOOT, json.dumps(arguments)],
             stdin=subprocess.PIPE if isinstance(source, bytes) else source,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -68,19 +68,19 @@ def ask(task: str, source: int | bytes, size: int, limits: MediaLimits, **more: 
     with child:
         try:
             patience = limits.seconds * _BUSY
-            said, late = _listen(child, source if isinstance(source, bytes) else None, patience)
+            output, late = _listen(child, source if isinstance(source, bytes) else None, patience)
         finally:
             child.kill()  # does nothing to one that has ended; without it an interrupt would wait for the child
-    frames = list(_frames(said))
+    frames = list(_frames(output))
     if frames and "error" in frames[-1].head:
         raise _ERRORS[frames[-1].head["error"]](**frames[-1].head["facts"])
     late = late or child.returncode == -signal.SIGXCPU  # its time may also be up by the kernel's clock
     return WorkerAnswer(frames, "late" if late else "crashed" if child.returncode else "")
 
 
-def _listen(child: subprocess.Popen[bytes], given: bytes | None, seconds: float) -> tuple[bytes, bool]:
+def _listen(child: subprocess.Popen[bytes], data: bytes | None, seconds: float) -> tuple[bytes, bool]:
     try:
-        return child.communicate(given, timeout=seconds)[0], False
+        return child.communicate(data, timeout=seconds)[0], False
     except subprocess.TimeoutExpired:
         child.kill()
         return child.communicate()[0], True
@@ -92,16 +92,16 @@ def _search_path() -> list[str]:
     return [ours, *(place for place in sys.path if os.path.isabs(place) and place != ours)]
 
 
-def _frames(said: bytes) -> Iterator[WorkerFrame]:
+def _frames(output: bytes) -> Iterator[WorkerFrame]:
     """The whole frames of an answer; the last one may have been cut off."""
     at = 0
-    while at + _SIZES.size <= len(said):
-        head, raw = _SIZES.unpack_from(said, at)
+    while at + _SIZES.size <= len(output):
+        head, raw = _SIZES.unpack_from(output, at)
         start = at + _SIZES.size
         at = start + head + raw
-        if at > len(said):
+        if at > len(output):
             return
-        yield WorkerFrame(json.loads(said[start : start + head]), said[start + head : at])
+        yield WorkerFrame(json.loads(output[start : start + head]), output[start + head : at])
 
 
 def say(out: BinaryIO, head: dict[str, Any], raw: bytes = b"") -> None:

@@ -29,7 +29,7 @@ def find_ineffective_rules(files: Sequence[PolicyFile], root: str, home: str) ->
     locked = any(file.locked for file in files)
     rules = [rule for file in files for rule in file.rules]
     built_in = BuiltInPaths([root], home)
-    found: list[tuple[Rule, str]] = []
+    ineffective: list[tuple[Rule, str]] = []
     for number, rule in enumerate(rules):
         why = (
             _explain_empty(rule, root, home)
@@ -42,8 +42,8 @@ def find_ineffective_rules(files: Sequence[PolicyFile], root: str, home: str) ->
             if (above.tier != rule.tier or other < number) and covers(above, rule, root, home):
                 why = f"{above.source} decides first: {above.text}"
         if why:
-            found.append((rule, why))
-    return found
+            ineffective.append((rule, why))
+    return ineffective
 
 
 def covers(above: Rule, rule: Rule, root: str, home: str) -> bool:
@@ -53,8 +53,8 @@ def covers(above: Rule, rule: Rule, root: str, home: str) -> bool:
     if rule.actions <= frozenset(FILE_ACTIONS):
         if not above.paths or not rule.paths:
             return not above.paths
-        found = PathSet([above.paths], [root], home, deep=above.tier != "allow")
-        return all(found.find(path) for path in _samples(rule, root, home))
+        paths = PathSet([above.paths], [root], home, deep=above.tier != "allow")
+        return all(paths.find(path) for path in _samples(rule, root, home))
     if "run" in rule.actions:
         if above.place and above.place != rule.place:
             return False
@@ -68,8 +68,8 @@ def covers(above: Rule, rule: Rule, root: str, home: str) -> bool:
 def _explain_empty(rule: Rule, root: str, home: str) -> str:
     if not rule.paths:
         return ""
-    found = PathSet([rule.paths], [root], home, deep=rule.tier != "allow")
-    return "" if any(found.find(path) for path in _samples(rule, root, home)) else "no path can match it"
+    paths = PathSet([rule.paths], [root], home, deep=rule.tier != "allow")
+    return "" if any(paths.find(path) for path in _samples(rule, root, home)) else "no path can match it"
 
 
 def _explain_uncounted(rule: Rule, locked: bool) -> str:
@@ -97,11 +97,11 @@ def _built_in(rule: Rule, built_in: BuiltInPaths, root: str, home: str) -> str:
 
 def _samples(rule: Rule, root: str, home: str) -> list[str]:
     """Paths that the rule speaks of, as different as its wildcards allow."""
-    found: list[str] = []
+    samples: list[str] = []
     for pattern in rule.paths:
         if not pattern.except_:
-            found += [path for text in _expand_pattern(pattern, root, home) for path in _fill_wildcards(text)]
-    return found
+            samples += [path for text in _expand_pattern(pattern, root, home) for path in _fill_wildcards(text)]
+    return samples
 
 
 def _expand_pattern(pattern: PathPattern, root: str, home: str) -> list[str]:
@@ -115,7 +115,7 @@ def _expand_pattern(pattern: PathPattern, root: str, home: str) -> list[str]:
 
 
 def _fill_wildcards(text: str) -> list[str]:
-    found: list[str] = []
+    filled: list[str] = []
     for fill, depth in product(_FILLS, (0, 1, 2)):
         names: list[str] = []
         parts = [name for name in text.split("/") if name]
@@ -125,8 +125,8 @@ def _fill_wildcards(text: str) -> list[str]:
                 names += [fill] * (max(depth, 1) if last else depth)
             else:
                 names.append(_PIECE.sub(partial(_piece, fill=fill), name))
-        found.append("/" + "/".join(names))
-    return list(dict.fromkeys(found))
+        filled.append("/" + "/".join(names))
+    return list(dict.fromkeys(filled))
 
 
 def _piece(piece: re.Match[str], fill: str) -> str:

@@ -49,23 +49,23 @@ class CommandPattern:
         if not words or self.words[0] not in (words[0], run.base):
             return False
         places = {1}
-        for wanted in self.words[1:]:
-            places = {at + 1 for at in skip_options(words, places) if words[at] == wanted}
+        for expected in self.words[1:]:
+            places = {at + 1 for at in skip_options(words, places) if words[at] == expected}
         return bool(places) if self.open else len(words) in places
 
 
 def skip_options(words: list[str | None], places: set[int]) -> set[int]:
     """Return the possible positions of the next word: options are skipped, with or without a value."""
-    found: set[int] = set()
+    positions: set[int] = set()
     waiting = list(places)
     while waiting:
         at = waiting.pop()
-        if at >= len(words) or at in found:
+        if at >= len(words) or at in positions:
             continue
-        found.add(at)
+        positions.add(at)
         if (words[at] or "").startswith("-"):
             waiting += [at + 1, at + 2]
-    return found
+    return positions
 
 
 def parse_pattern(text: str) -> CommandPattern:

@@ -69,8 +69,8 @@ def load(
         ("user", approved_file(environ)),
         ("project", os.path.join(root, PROJECT)),
     ]
-    found = [_file(origin, path, root, state, owner) for origin, path in places]
-    return tuple(file for file in found if file)
+    files = [_file(origin, path, root, state, owner) for origin, path in places]
+    return tuple(file for file in files if file)
 
 
 def parse(text: str, path: str, origin: Origin, root: str = "/", *, trusted: bool = True) -> PolicyFile:
@@ -147,10 +147,10 @@ def _read(path: str, owner: int | None) -> bytes | None:
             f"{escape(path)}: cannot be read: {error.strerror}; no session is opened without its rules"
         ) from None
     with open(fd, "rb") as file:
-        found = os.fstat(fd)
-        if stat.S_IFMT(found.st_mode) not in (stat.S_IFREG, stat.S_IFCHR):  # /dev/null will do
+        status = os.fstat(fd)
+        if stat.S_IFMT(status.st_mode) not in (stat.S_IFREG, stat.S_IFCHR):  # /dev/null will do
             raise PolicyError(f"{escape(path)}: not a file; rules must be in a TOML file")
-        if owner is not None and (found.st_uid != owner or found.st_mode & 0o022):
+        if owner is not None and (status.st_uid != owner or status.st_mode & 0o022):
             hint = f"`chown root {escape(path)} && chmod 644 {escape(path)}`"
             raise PolicyError(f"{escape(path)}: users other than root can change it; {hint}")
         raw = file.read(_MOST_BYTES + 1)
@@ -194,7 +194,7 @@ class _RuleReader:
     def _permissions(self, table: Any) -> list[Rule]:
         if not isinstance(table, dict):
             raise self.wrong(("permissions",), "must be a table, [permissions], with the lists allow, ask and deny")
-        found: list[Rule] = []
+        rules: list[Rule] = []
         for tier in table:
             if tier not in ("allow", "ask", "deny"):
                 raise self.wrong(("permissions", tier), "unknown list; the lists are allow, ask and deny")
@@ -202,10 +202,10 @@ class _RuleReader:
                 key = ("permissions", tier, number)
                 if not isinstance(line, str):
                     raise self.wrong(key, 'must be texts such as "Read(.env)"')
-                found.append(
+                rules.append(
                     self._make_rule(key, lambda line=line, tier=tier: from_line(line, tier, project=self._project))
                 )
-        return found
+        return rules
 
     @property
     def _project(self) -> bool:

@@ -49,10 +49,10 @@ def mentioned_hosts(access: Access) -> Iterator[str]:
     if access.by_command:
         words = [word.fixed for run in script_of(access).runs for word in run.words]
         text = "\n".join([access.target, *(word for word in words if word)])
-        for number, found in enumerate(_MENTIONED.finditer(text)):
+        for number, match in enumerate(_MENTIONED.finditer(text)):
             if number >= _MOST_MENTIONED:
                 return
-            yield next(filter(None, found.groups())).strip("[]")
+            yield next(filter(None, match.groups())).strip("[]")
 
 
 def reached_hosts(access: Access) -> tuple[str, ...]:
@@ -63,14 +63,14 @@ def reached_hosts(access: Access) -> tuple[str, ...]:
     program = _PROGRAMS.get(words[0]) if words else None
     if not words or program is None:
         return ()
-    found: list[str] = []
+    hosts: list[str] = []
     rest = iter(words[1:])
     for word in rest:
         if address := _URL.fullmatch(word):
-            found.append(address[1].strip("[]"))
+            hosts.append(address[1].strip("[]"))
         elif word in program.with_value:
             if next(rest, None) is None:
                 return ()
         elif word not in program.alone and not (word[:1] == "-" and word[1:] and set(word[1:]) <= set(program.letters)):
             return ()
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(hosts))

@@ -74,13 +74,13 @@ class IgnoreFiles:
         """Return equivalent globs for the files of one root, where possible."""
         if len(self._roots) != 1:
             return []
-        found: list[str] = []
+        globs: list[str] = []
         for _, lines in _files(self._roots[0]):
             rows = [line.rstrip() for line in lines if line.strip() and not line.startswith("#")]
             if any(row.startswith("!") for row in rows):
                 return []
-            found += [row for row in rows if _SIMPLE.fullmatch(row)]
-        return found
+            globs += [row for row in rows if _SIMPLE.fullmatch(row)]
+        return globs
 
 
 def _files(directory: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -89,8 +89,8 @@ def _files(directory: str) -> list[tuple[str, tuple[str, ...]]]:
 
 def _lines(path: str) -> tuple[str, ...]:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError as error:
         return () if error.errno in _ABSENT else ("*",)
-    fits = stat.S_ISREG(found.st_mode) and found.st_size <= _MOST_BYTES and os.access(path, os.R_OK)
+    fits = stat.S_ISREG(status.st_mode) and status.st_size <= _MOST_BYTES and os.access(path, os.R_OK)
     return read_lines(path) if fits else ("*",)

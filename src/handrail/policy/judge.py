@@ -56,8 +56,8 @@ class _Rules:
             mine = [rule for rule in rules if action in rule.actions]
             with_paths = [rule for rule in mine if rule.paths]
             every = next((rule for rule in mine if not rule.paths), None)
-            found = PathSet([rule.paths for rule in with_paths], roots, home, deep=deep, fold=fold)
-            self._files[action] = with_paths, every, found or None
+            paths = PathSet([rule.paths for rule in with_paths], roots, home, deep=deep, fold=fold)
+            self._files[action] = with_paths, every, paths or None
         self._run = [rule for rule in rules if "run" in rule.actions]
         self._network = [rule for rule in rules if "network" in rule.actions]
         self._call = [rule for rule in rules if "call" in rule.actions]
@@ -81,16 +81,16 @@ class _Rules:
             )
         if every := next((rule for rule in self._network if not rule.host), None):
             return every
-        found = [
+        matching = [
             next((rule for rule in self._network if rule.speaks_of_host(one)), None) for one in reached_hosts(access)
         ]
-        if not found:  # only a rule that spells out this very command, as an answer for good writes it down
+        if not matching:  # only a rule that spells out this very command, as an answer for good writes it down
             return next((rule for rule in self._network if rule.host == escape_glob(access.target)), None)
-        return found[0] if all(found) else None
+        return matching[0] if all(matching) else None
 
     def file(self, action: Action, path: str) -> Rule | None:
-        rules, every, found = self._files[action]
-        if found and (numbers := found.find(path)):
+        rules, every, paths = self._files[action]
+        if paths and (numbers := paths.find(path)):
             return rules[numbers[0]]
         return every
 
@@ -147,16 +147,16 @@ class RulePolicy:
     def hides(self) -> Sequence[str]:
         """Return globs of files that may not be read, for a search; other files are judged when they are found."""
         root = self._roots[0] if len(self._roots) == 1 else None
-        found = self._ignored.hides()
+        ignored = self._ignored.hides()
         for rule in (*self._deny.all, *self._ask.all):
             if "read" in rule.actions:
-                found += globs_to_hide(rule.paths, root) if rule.paths else ["**"]
+                ignored += globs_to_hide(rule.paths, root) if rule.paths else ["**"]
         opened = {name for rule in self._opening.all for path in rule.paths for name in path.text.split("/")}
         for rule in built_in_rules():
             if "read" in rule.actions:
                 globs = globs_to_hide(rule.paths, root)
-                found += [glob for glob in globs if not any(Glob(glob, hidden=True).match(name) for name in opened)]
-        return tuple(dict.fromkeys(found))
+                ignored += [glob for glob in globs if not any(Glob(glob, hidden=True).match(name) for name in opened)]
+        return tuple(dict.fromkeys(ignored))
 
     def readable(self, path: str) -> bool:
         """Whether a search may show this real path: it is allowed to be read, and nobody needs to be asked."""
@@ -190,12 +190,14 @@ class RulePolicy:
 
     def verdict(self, access: Access) -> Verdict:
         """Judge one access."""
-        found = self._file(access) if access.action in FILE_ACTIONS else self._other(access)
-        if found.decision != "deny" and (access.glob or access.below):
-            found = stricter(found, self._judge_reached(access))
-        if self.mode == "deny-asks" and found.decision == "ask":
-            return Verdict("deny", found.rule, f"{found.why}; this mode does not ask", found.source, found.allow)
-        return found
+        verdict = self._file(access) if access.action in FILE_ACTIONS else self._other(access)
+        if verdict.decision != "deny" and (access.glob or access.below):
+            verdict = stricter(verdict, self._judge_reached(access))
+        if self.mode == "deny-asks" and verdict.decision == "ask":
+            return Verdict(
+                "deny", verdict.rule, f"{verdict.why}; this mode does not ask", verdict.source, verdict.allow
+            )
+        return verdict
 
     def _file(self, access: Access) -> Verdict:
         refused = self._find_refusal(access)
@@ -231,9 +233,9 @@ class RulePolicy:
                     worst, self._file(replace(access, target=self._shorten_path(path), path=one, glob=False))
                 )
             if access.below and access.action == "read":
-                found = self._reach.below(real, hidden=access.sees == "contents")
-                whole = whole and found.whole
-                worst = stricter(worst, self._holds(access, self._shorten_path(found.path)) if found.path else None)
+                matches = self._reach.below(real, hidden=access.sees == "contents")
+                whole = whole and matches.whole
+                worst = stricter(worst, self._holds(access, self._shorten_path(matches.path)) if matches.path else None)
             elif access.below:
                 looked, verdict = self._judge_below(access, real)
                 whole = whole and looked
@@ -255,10 +257,10 @@ class RulePolicy:
         if (not delete and not self._guarded_writes) or os.path.basename(directory) in FOREIGN:
             return True, None
         worst = None
-        for found in (self._removing if delete else self._writing).all_below(directory):
-            if not found.whole:
+        for path in (self._removing if delete else self._writing).all_below(directory):
+            if not path.whole:
                 return not delete, worst
-            one = Access(access.action, self._shorten_path(found.path), found.path)
+            one = Access(access.action, self._shorten_path(path.path), path.path)
             verdict = self._find_refusal(one) if delete else self._may_change(access, one)
             if verdict and (worst is None or STRICT[verdict.decision] > STRICT[worst.decision]):
                 worst = verdict
@@ -295,10 +297,10 @@ class RulePolicy:
 
         First files that a deny rule names in full, anywhere; then files in the workspace, the nearest first.
         """
-        found = self.denied_by_name()[:most]
+        paths = self.denied_by_name()[:most]
         for root in self._roots:
-            found += [one.path for one in islice(self._reach.all_below(root), most - len(found)) if one.path]
-        return found
+            paths += [one.path for one in islice(self._reach.all_below(root), most - len(paths)) if one.path]
+        return paths
 
     def protects(self, path: str) -> bool:
         """Whether a command may change this only if a person has approved it: it is protected, or a rule denies it."""
@@ -371,8 +373,8 @@ class RulePolicy:
         if self._defaults.fixed and self._defaults.tiers[what] == "deny":
             return self._by_mode(what, access)
         rule = self._ask.find(access) or (None if access.doubt else self._allow.find(access))
-        found = describe_rule(rule, access) if rule else self._by_mode(what, access)
-        return stricter(found, judge_unproven(access, self.mode, self._defaults.tiers, self._confined, self._masked))
+        verdict = describe_rule(rule, access) if rule else self._by_mode(what, access)
+        return stricter(verdict, judge_unproven(access, self.mode, self._defaults.tiers, self._confined, self._masked))
 
     def _destructive(self, access: Access) -> Verdict:
         """Judge a destructive command: allowed only by a rule with the exact command; asked if a user's rule asks."""

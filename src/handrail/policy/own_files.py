@@ -67,20 +67,20 @@ class OwnFiles:
     """Whether some of the state lies inside the workspace, where the file tools could open it."""
 
     @classmethod
-    def locate(cls, state: str, kept: str, roots: Sequence[str], environ: Mapping[str, str]) -> OwnFiles:
+    def locate(cls, state: str, artefacts: str, roots: Sequence[str], environ: Mapping[str, str]) -> OwnFiles:
         """The places of this user, for a session on ``roots``."""
-        given = [os.path.dirname(user_file(environ))]
+        configured = [os.path.dirname(user_file(environ))]
         if config := environ.get("HANDRAIL_CONFIG"):
-            given.append(os.path.abspath(config))
+            configured.append(os.path.abspath(config))
         real = [os.path.realpath(root) for root in roots]
         places = [os.path.realpath(state)]
         if any(is_within(places[0], root) for root in real):  # hiding all of it would hide the workspace
             places = [os.path.join(places[0], name) for name in _NAMES]
-        settings = [os.path.realpath(path) for path in given]
+        settings = [os.path.realpath(path) for path in configured]
         settings = [path for path in settings if not any(is_within(path, root) for root in real)]
-        spelled = dict.fromkeys(_list_spellings([*places, *settings, state, *given], environ))
+        spelled = dict.fromkeys(_list_spellings([*places, *settings, state, *configured], environ))
         within = any(is_within(root, place) for root in real for place in places)
-        return cls(tuple(places), tuple(settings), os.path.realpath(kept), tuple(spelled), within)
+        return cls(tuple(places), tuple(settings), os.path.realpath(artefacts), tuple(spelled), within)
 
     def shows(self, path: str) -> bool:
         """Whether a search may show a real path."""
@@ -93,8 +93,8 @@ class OwnFiles:
         """
         worst: Verdict | None = None
         for access in accesses:
-            said = self._command(access, hidden) if access.action == "run" else self._file(access, hidden)
-            worst = stricter(worst, said) if worst else said
+            verdict = self._command(access, hidden) if access.action == "run" else self._file(access, hidden)
+            worst = stricter(worst, verdict) if worst else verdict
             if worst and worst.decision == "deny":
                 break
         return worst
@@ -118,13 +118,13 @@ class OwnFiles:
         return None
 
     def _command(self, access: Access, hidden: Callable[[], bool]) -> Verdict | None:
-        said = _judge_own_command(script_of(access))
-        if said and said.decision == "deny":
-            return said
+        verdict = _judge_own_command(script_of(access))
+        if verdict and verdict.decision == "deny":
+            return verdict
         text = _SEPARATORS.sub("/", access.target.replace(self.kept, ""))
         if any(name in text for name in self.names) and not hidden():
             return Verdict("ask", _RULE, "it names a directory with Handrail's own files")
-        return said
+        return verdict
 
 
 def _list_spellings(paths: Sequence[str], environ: Mapping[str, str]) -> Iterator[str]:
@@ -151,13 +151,13 @@ def _judge_own_command(script: Script) -> Verdict | None:
         for at, word in enumerate(words):
             if word is None or not _MODULE.fullmatch(os.path.basename(_GLUED.sub("", word))):
                 continue
-            for wanted, why in (*_COMMANDS.items(), *_ASKED.items()):
+            for command, why in (*_COMMANDS.items(), *_ASKED.items()):
                 sure, possible = {at + 1}, {at + 1}
-                for name in wanted:
+                for name in command:
                     sure = {one + 1 for one in skip_options(words, sure) if words[one] == name}
                     possible = {one + 1 for one in skip_options(words, possible) if words[one] in (name, None)}
                 if possible:
-                    decision: Decision = "deny" if sure and wanted in _COMMANDS else "ask"
-                    made = Verdict(decision, f"handrail {' '.join(wanted)}", why)
-                    worst = stricter(worst, made) if worst else made
+                    decision: Decision = "deny" if sure and command in _COMMANDS else "ask"
+                    verdict = Verdict(decision, f"handrail {' '.join(command)}", why)
+                    worst = stricter(worst, verdict) if worst else verdict
     return worst

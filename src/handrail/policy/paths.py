@@ -140,25 +140,25 @@ class PathSet:
             path = path.lower()
         directory, _, name = path.rpartition("/")
         below = self._kept.get(directory) or self._below(directory)
-        found = below.covered | self._hits(below, name) if name else below.covered
-        return sorted(found) if found and path not in self._anew else []
+        hits = below.covered | self._hits(below, name) if name else below.covered
+        return sorted(hits) if hits and path not in self._anew else []
 
     def _below(self, directory: str) -> _PatternsBelow:
         """Return the rest of the patterns in a directory, starting at the nearest cached parent."""
         names: list[str] = []
-        parent, kept = directory, self._kept
-        while parent not in kept:
+        parent, cache = directory, self._kept
+        while parent not in cache:
             parent, _, name = parent.rpartition("/")
             names.append(name)
-        below, way = kept[parent], parent
-        if len(kept) + len(names) > _MOST_KEPT:  # begun anew, and not emptied: another thread may be reading it
-            kept = self._kept = {"": self._top}
+        below, way = cache[parent], parent
+        if len(cache) + len(names) > _MOST_KEPT:  # begun anew, and not emptied: another thread may be reading it
+            cache = self._kept = {"": self._top}
         for name in reversed(names):
             way = f"{way}/{name}" if way or directory.startswith("/") else name
             covered = below.covered | self._hits(below, name) if self._deep and name else below.covered
             left = ((entry, entry.glob.enter(places, name)) for entry, places in below.open)
             below = self._make_below(_NONE if way in self._anew else covered, tuple((e, p) for e, p in left if p))
-            kept[way] = below
+            cache[way] = below
         return below
 
     def _make_below(self, covered: frozenset[int], open_: tuple[tuple[_Entry, Places], ...]) -> _PatternsBelow:
@@ -187,12 +187,12 @@ def globs_to_hide(patterns: Sequence[PathPattern], root: str | None) -> list[str
 
     Other patterns are left out: a search judges its matches anyway.
     """
-    found: list[str] = []
+    globs: list[str] = []
     spared = [pattern.text for pattern in patterns if pattern.except_]
     for pattern in patterns:
         if not pattern.except_:
-            found += _globs_to_hide(pattern, root, spared)
-    return found
+            globs += _globs_to_hide(pattern, root, spared)
+    return globs
 
 
 def _globs_to_hide(pattern: PathPattern, root: str | None, spared: Sequence[str]) -> list[str]:
@@ -220,13 +220,13 @@ def _globs_to_hide(pattern: PathPattern, root: str | None, spared: Sequence[str]
 
 def _globs_except(prefix: str, words: Sequence[str]) -> list[str]:
     """Return globs for all names that start with ``prefix`` and do not continue like one of the words."""
-    found: list[str] = []
+    globs: list[str] = []
     if not "".join(words).isalnum():  # a sign would mean something else inside of brackets
         return []
     starts = sorted({word[:end] for word in words for end in range(len(word) + 1)})
     for start in starts:
         if start not in words:
-            found.append(prefix + start)
+            globs.append(prefix + start)
         nexts = sorted({word[len(start)] for word in words if word.startswith(start) and len(word) > len(start)})
-        found.append(f"{prefix}{start}[!{''.join(nexts)}]*" if nexts else f"{prefix}{start}?*")
-    return found
+        globs.append(f"{prefix}{start}[!{''.join(nexts)}]*" if nexts else f"{prefix}{start}?*")
+    return globs

@@ -149,14 +149,14 @@ def from_line(line: str, tier: str = "", *, project: bool = True) -> Rule:
     """
     call = line.strip()
     if not tier:
-        found = _LINE.fullmatch(line)
-        tier, call = (found[1], found[2]) if found else ("", call)
+        match = _LINE.fullmatch(line)
+        tier, call = (match[1], match[2]) if match else ("", call)
     if tier not in get_args(Decision):
         raise BadRule(f'"{escape(line)}" must start with allow, ask or deny, such as "deny Read(.env)"')
-    found = _TOOL.fullmatch(call)
-    if not found:
+    match = _TOOL.fullmatch(call)
+    if not match:
         raise BadRule(f'"{escape(call)}" is not of the form Tool(pattern): such as "Read(.env)"')
-    tool, inner = found[1], found[2]
+    tool, inner = match[1], match[2]
     if tool not in _TOOLS:
         near = get_close_matches(tool, _TOOLS, n=1)
         hint = f"did you mean {near[0]}?" if near else f"the names are {', '.join(_TOOLS)}"
@@ -198,11 +198,11 @@ def _claude_command(text: str) -> str:
 
 
 def _actions(table: Mapping[str, Any]) -> frozenset[Action]:
-    found = _texts(table, "action")
-    wrong = [action for action in found if action not in get_args(Action)]
-    if wrong or not found:
+    actions = _texts(table, "action")
+    wrong = [action for action in actions if action not in get_args(Action)]
+    if wrong or not actions:
         raise BadRule('must be "read", "write", "delete", "run", "network" or "call", or a list of them', "action")
-    return frozenset(cast("list[Action]", found))
+    return frozenset(cast("list[Action]", actions))
 
 
 def _fits(actions: frozenset[Action], paths: Sequence[PathPattern], command: str, host: str, tool: str) -> None:
@@ -266,16 +266,16 @@ def _texts(table: Mapping[str, Any], key: str) -> list[str]:
 
 def failing_example(rule: Rule, root: str, home: str) -> tuple[str, str] | None:
     """Return the first failing example of a rule: the problem, and its key."""
-    found = PathSet([rule.paths], [root], home, deep=rule.tier != "allow") if rule.paths else None
-    for key, wanted in (("match", True), ("not_match", False)):
+    paths = PathSet([rule.paths], [root], home, deep=rule.tier != "allow") if rule.paths else None
+    for key, expected in (("match", True), ("not_match", False)):
         for example in getattr(rule, key):
             spoken = (
-                found.find(_resolve_example(example, root, home)) != []
-                if found
+                paths.find(_resolve_example(example, root, home)) != []
+                if paths
                 else rule.speaks_of_command(parse_command(example), rule.place)
             )
-            if spoken != wanted:
-                return f"{escape(example)} is {'not ' if wanted else ''}matched; fix the rule or the example", key
+            if spoken != expected:
+                return f"{escape(example)} is {'not ' if expected else ''}matched; fix the rule or the example", key
     return None
 
 

@@ -60,8 +60,8 @@ class ShellPatterns:
             if known and known.stamp == stamp and known.settled:
                 return known
             settled = time.time_ns() - stamp > _TICK
-            with os.scandir(directory) as found:
-                entries = sorted((one.name, one.is_dir(follow_symlinks=False), one.is_symlink()) for one in found)
+            with os.scandir(directory) as scan:
+                entries = sorted((one.name, one.is_dir(follow_symlinks=False), one.is_symlink()) for one in scan)
         except OSError:
             return None
         files = tuple(name for name, is_folder, _ in entries if not is_folder)
@@ -69,8 +69,8 @@ class ShellPatterns:
         refused = tuple(name for name, _, is_link in entries if not self._shows(os.path.join(directory, name), is_link))
         if len(self._known) >= _MOST_KEPT:  # begun anew, and not emptied: another thread may be reading it
             self._known = {}
-        made = self._known[directory] = DirectoryEntries(stamp, settled, files, folders, refused)
-        return made
+        result = self._known[directory] = DirectoryEntries(stamp, settled, files, folders, refused)
+        return result
 
     def _shows(self, path: str, is_link: bool) -> bool:
         return self.readable(path) and not (is_link and not self.readable(os.path.realpath(path)))
@@ -85,34 +85,34 @@ class ShellPatterns:
         left, waiting = self.most, deque([directory])
         while waiting:
             here = waiting.popleft()
-            found = self.listing(here)
-            if found is None:
+            listing = self.listing(here)
+            if listing is None:
                 continue
-            left -= len(found.files) + len(found.folders)
-            for name in found.refused:
+            left -= len(listing.files) + len(listing.folders)
+            for name in listing.refused:
                 if hidden or not name.startswith("."):
                     yield PatternMatches(os.path.join(here, name))
             if left < 0:
                 yield PatternMatches(whole=False)
                 return
-            refused = set(found.refused)
+            refused = set(listing.refused)
             waiting.extend(
                 os.path.join(here, name)
-                for name in found.folders
+                for name in listing.folders
                 if name not in FOREIGN and name not in refused and (hidden or not name.startswith("."))
             )
 
     def matches(self, start: str, pattern: str) -> tuple[list[str], bool]:
         """Expand a shell pattern below a directory; also returns whether the result is complete."""
-        found, left = [start], self.most
+        paths, left = [start], self.most
         for part in [part for part in pattern.split("/") if part]:
             if not _MAGIC.search(part.replace("\\", "")) or _is_fixed(part):
                 name = re.sub(r"\\(.)", r"\1", part)
-                found = [os.path.normpath(os.path.join(place, name)) for place in found]
+                paths = [os.path.normpath(os.path.join(place, name)) for place in paths]
                 continue
             deeper: list[str] = []
-            wanted = _matcher(part)
-            for place in found:
+            matcher = _matcher(part)
+            for place in paths:
                 listing = self.listing(place)
                 if listing is None:
                     continue
@@ -123,10 +123,10 @@ class ShellPatterns:
                 deeper += [
                     os.path.join(place, name)
                     for name in names
-                    if wanted.match(name) and (part.startswith((".", "\\.")) or not name.startswith("."))
+                    if matcher.match(name) and (part.startswith((".", "\\.")) or not name.startswith("."))
                 ]
-            found = deeper
-        return [path for path in found if os.path.lexists(path)], True
+            paths = deeper
+        return [path for path in paths if os.path.lexists(path)], True
 
 
 def _is_fixed(part: str) -> bool:

@@ -30,7 +30,7 @@ def _decision(
         return "ask"
     if kind == "read":  # a secret may be read, unless it is hidden; a mode that runs everything says so in its page
         return "allow" if masked() or tiers["doubt"] == "allow" else "ask"
-    found = [tiers[kind], "ask"]  # what is protected is asked about in every mode
+    decisions = [tiers[kind], "ask"]  # what is protected is asked about in every mode
     if not confined():
-        found.append(tiers["outside"])
-    return cast("Decision", max(found, key=lambda tier: STRICT[tier]))
+        decisions.append(tiers["outside"])
+    return cast("Decision", max(decisions, key=lambda tier: STRICT[tier]))

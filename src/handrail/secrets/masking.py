@@ -114,17 +114,17 @@ class Mask:
             at = lower.find(word)
             while at >= 0:
                 end = at + len(word)
-                found = _VALUE.match(text, end)
-                group = found.lastindex if found else None
-                if found and group and (group <= 2 or _is_unquoted_secret(text, at, group, found[group])):
-                    spans.append(found.span(group))
+                match = _VALUE.match(text, end)
+                group = match.lastindex if match else None
+                if match and group and (group <= 2 or _is_unquoted_secret(text, at, group, match[group])):
+                    spans.append(match.span(group))
                 at = lower.find(word, end)
         unmasked = (span for span in spans if not text.startswith("[masked:", span[0]))
         return replace_spans(text, unmasked, self._placeholder)
 
-    def _hide(self, found: re.Match[str]) -> str:
-        start, end = (place - found.start() for place in found.span(1))
-        return found[0][:start] + self._placeholder(found[1]) + found[0][end:]
+    def _hide(self, match: re.Match[str]) -> str:
+        start, end = (place - match.start() for place in match.span(1))
+        return match[0][:start] + self._placeholder(match[1]) + match[0][end:]
 
     def _placeholder(self, secret: str) -> str:
         digest = hashlib.sha256(self._salt + secret.encode("utf-8", "surrogatepass")).hexdigest()

@@ -35,12 +35,12 @@ class Redaction:
     def __init__(self, values: Iterable[str] = (), patterns: Sequence[str] = (), key: bytes | None = None) -> None:
         every = set(values)
         lines = {line.strip() for value in every if "\n" in value for line in value.split("\n")}
-        found = {value for value in every if len(value) >= SHORTEST}
+        long_enough = {value for value in every if len(value) >= SHORTEST}
         # A value of several lines is shown line by line, with numbers between them.
-        found |= {line for line in lines if len(line) >= _SHORTEST_LINE}
+        long_enough |= {line for line in lines if len(line) >= _SHORTEST_LINE}
         self._patterns = [re.compile(pattern) for pattern in patterns]
-        if found:
-            self._patterns.insert(0, re.compile("|".join(map(re.escape, sorted(found, key=len, reverse=True)))))
+        if long_enough:
+            self._patterns.insert(0, re.compile("|".join(map(re.escape, sorted(long_enough, key=len, reverse=True)))))
         self._key = os.urandom(32) if key is None else key
         self._tags: dict[str, str] = {}
         self._lock = threading.Lock()
@@ -56,12 +56,12 @@ class Redaction:
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
         for pattern in self._patterns:
-            for found in pattern.finditer(text):
-                span = found.span(1) if pattern.groups and found[1] is not None else found.span()
+            for match in pattern.finditer(text):
+                span = match.span(1) if pattern.groups and match[1] is not None else match.span()
                 if span[0] < span[1]:
                     yield span
         if "⟦secret:" in text:
-            yield from (found.span() for found in _PLACEHOLDER.finditer(text))
+            yield from (match.span() for match in _PLACEHOLDER.finditer(text))
 
     def _placeholder(self, value: str) -> str:
         import hashlib  # slow to import, and only needed where something is hidden
@@ -87,9 +87,9 @@ class Redaction:
     def _key_of(self, key: Any, change: Callable[[Any], Any]) -> Any:
         return change(key) if isinstance(key, str) else key
 
-    def _restore_match(self, found: re.Match[str]) -> str:
+    def _restore_match(self, match: re.Match[str]) -> str:
         with self._lock:
-            return self._tags.get(found[1], found[0])
+            return self._tags.get(match[1], match[0])
 
     def hidden(self, value: Any, depth: int = 0) -> Any:
         """Plain JSON values without secrets."""
@@ -172,8 +172,8 @@ def _in_file(path: str) -> list[str]:
     except OSError as error:
         raise ValueError(f"redact_files: {path} cannot be read: {error.strerror}") from None
     rows = [row for row in text.split("\n") if row.strip() and not row.lstrip().startswith("#")]
-    found = [_ASSIGNED.fullmatch(row) for row in rows]
-    if not all(found):
+    assignments = [_ASSIGNED.fullmatch(row) for row in rows]
+    if not all(assignments):
         return [text.strip()]
-    values = [match[1].strip("\"'") for match in found if match]
+    values = [match[1].strip("\"'") for match in assignments if match]
     return [value for value in values if len(value) >= _SHORTEST_IN_FILE]

@@ -50,8 +50,8 @@ class Config:
 
 def config_path(environ: Mapping[str, str]) -> str:
     """Where the configuration is looked for."""
-    if given := environ.get("HANDRAIL_CONFIG"):
-        return given
+    if path := environ.get("HANDRAIL_CONFIG"):
+        return path
     base = environ.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(base):  # unset, or of no use: it would mean another place in every directory
         base = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
@@ -106,9 +106,9 @@ class _Checked:
         roots = table.get("roots", [])
         if not isinstance(roots, list) or not all(isinstance(root, dict) for root in roots):
             raise self.wrong("roots", "must be tables, [[roots]] with path and writable")
-        found = tuple(self._root(f"roots[{n}]", root) for n, root in enumerate(roots))
+        checked = tuple(self._root(f"roots[{n}]", root) for n, root in enumerate(roots))
         settings, agent = self._fields("settings", table, Settings), self._fields("agent", table, AgentSettings)
-        return Settings(**settings), found, AgentSettings(**agent)
+        return Settings(**settings), checked, AgentSettings(**agent)
 
     def _check_keys(self, above: str, table: Mapping[str, Any], known: list[str]) -> None:
         for key in table:
@@ -117,42 +117,42 @@ class _Checked:
                 hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(known)}"
                 raise self.wrong(above + key, f"unknown key; {hint}")
 
-    def _fields(self, name: str, above: Mapping[str, Any], wanted: type[Settings | AgentSettings]) -> dict[str, Any]:
+    def _fields(self, name: str, above: Mapping[str, Any], kind: type[Settings | AgentSettings]) -> dict[str, Any]:
         """A table whose keys are the fields of a class."""
         table = above.get(name, {})
         if not isinstance(table, dict):
             raise self.wrong(name, f"must be a table, [{name}], not {_kind(table)}")
-        self._check_keys(f"{name}.", table, [known.name for known in fields(wanted)])
-        hints = get_type_hints(wanted)
+        self._check_keys(f"{name}.", table, [known.name for known in fields(kind)])
+        hints = get_type_hints(kind)
         return {key: self._value(f"{name}.{key}", value, _strip_none(hints[key])) for key, value in table.items()}
 
-    def _value(self, key: str, value: Any, wanted: Any) -> Any:
-        if wanted is bool:
+    def _value(self, key: str, value: Any, hint: Any) -> Any:
+        if hint is bool:
             if not isinstance(value, bool):
                 raise self.wrong(key, f"must be true or false, not {_kind(value)}")
-        elif wanted in (int, float):
-            return self._number(key, value, wanted)
-        elif get_origin(wanted) is tuple:
+        elif hint in (int, float):
+            return self._number(key, value, hint)
+        elif get_origin(hint) is tuple:
             if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
                 raise self.wrong(key, f"must be a list of non-empty strings, not {_kind(value)}")
             return tuple(self._read_choice(key, item) for item in value)
-        elif wanted is str:
+        elif hint is str:
             if not isinstance(value, str) or not value:
                 raise self.wrong(key, f"must be a non-empty string, not {_kind(value)}")
             if key == "settings.legacy_encoding":
                 return self._encoding(key, value)
             return self._path_of(key, value) if key == "settings.state" else value
-        elif value not in get_args(wanted):
-            choices = ", ".join(f'"{choice}"' for choice in get_args(wanted))
+        elif value not in get_args(hint):
+            choices = ", ".join(f'"{choice}"' for choice in get_args(hint))
             raise self.wrong(key, f"must be one of {choices}, not {_kind(value)}")
         return value
 
-    def _number(self, key: str, value: Any, wanted: type[int] | type[float]) -> int | float:
-        fits = isinstance(value, int) or (wanted is float and isinstance(value, float))
+    def _number(self, key: str, value: Any, kind: type[int] | type[float]) -> int | float:
+        fits = isinstance(value, int) or (kind is float and isinstance(value, float))
         if isinstance(value, bool) or not fits or not 0 <= value <= _MOST_NUMBER:
-            sort = "a whole number" if wanted is int else "a number"
+            sort = "a whole number" if kind is int else "a number"
             raise self.wrong(key, f"must be {sort} from 0 to {_MOST_NUMBER}, not {_kind(value)}")
-        return wanted(value)
+        return kind(value)
 
     def _encoding(self, key: str, value: str) -> str:
         try:

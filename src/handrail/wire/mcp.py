@@ -35,7 +35,7 @@ def drop_client_arguments(arguments: Mapping[str, Any] | None) -> dict[str, Any]
 def definition(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool as `tools/list` reports it."""
     title = make_title(spec["name"])
-    made = {
+    result = {
         "name": spec["name"],
         "title": title,
         "description": spec["description"],
@@ -43,8 +43,8 @@ def definition(spec: Mapping[str, Any]) -> dict[str, Any]:
         "annotations": {"title": title, **convert_hints(spec["hints"])},
     }
     if spec["core"]:
-        made["_meta"] = ALWAYS_LOAD
-    return made
+        result["_meta"] = ALWAYS_LOAD
+    return result
 
 
 def convert_hints(hints: Mapping[str, bool]) -> dict[str, bool]:
@@ -67,19 +67,19 @@ def make_title(name: str) -> str:
                 words.append(part[start:at])
                 start = at
         words.append(part[start:])
-    kept = [word if word.isupper() and len(word) > 1 else word.lower() for word in words if word]
-    text = " ".join(kept)
+    parts = [word if word.isupper() and len(word) > 1 else word.lower() for word in words if word]
+    text = " ".join(parts)
     return text[:1].upper() + text[1:]
 
 
 def call_result(result: Result, structured: bool = False) -> dict[str, Any]:
     """Return a result as the result of `tools/call`."""
     facts = machine(result)
-    made: dict[str, Any] = {"content": content(result.blocks, result.text), "isError": not result.ok}
+    response: dict[str, Any] = {"content": content(result.blocks, result.text), "isError": not result.ok}
     if structured:
-        made["structuredContent"] = facts
-    made["_meta"] = {RESULT_KEY: facts}
-    return made
+        response["structuredContent"] = facts
+    response["_meta"] = {RESULT_KEY: facts}
+    return response
 
 
 def still_running(tool: str, seconds: float) -> str:
@@ -106,14 +106,14 @@ def machine(result: Result) -> dict[str, Any]:
 
 def content(blocks: Iterable[Mapping[str, Any]], text: str) -> list[dict[str, Any]]:
     """Return the blocks in MCP's shape. An image always has a text beside it; there is at least one block."""
-    made: list[dict[str, Any]] = []
+    converted: list[dict[str, Any]] = []
     for block in blocks:
         if block["type"] == "image":
-            made.append({"type": "image", "data": block["base64"], "mimeType": block["mime_type"]})
+            converted.append({"type": "image", "data": block["base64"], "mimeType": block["mime_type"]})
         else:
-            made.append({"type": "text", "text": block["text"]})
-    if not any(block["type"] == "text" and block["text"].strip() for block in made):
-        images = sum(block["type"] == "image" for block in made)
-        said = text or ("(an image)" if images == 1 else f"({images} images)" if images else "")
-        made = [{"type": "text", "text": said}, *(block for block in made if block["type"] == "image")]
-    return made
+            converted.append({"type": "text", "text": block["text"]})
+    if not any(block["type"] == "text" and block["text"].strip() for block in converted):
+        images = sum(block["type"] == "image" for block in converted)
+        summary = text or ("(an image)" if images == 1 else f"({images} images)" if images else "")
+        converted = [{"type": "text", "text": summary}, *(block for block in converted if block["type"] == "image")]
+    return converted

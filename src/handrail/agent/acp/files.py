@@ -113,8 +113,8 @@ class EditorWorkspace(Workspace):
 
     def _find_unsaved(self, path: WorkPath, fd: int) -> tuple[str, bytes] | None:
         """The text of a buffer that differs from the file, and the bytes that the file would have with it."""
-        asked = self._editor.reads and not path.root.alias  # what is kept for the model is nothing that editors open
-        raw = read_all(fd, _MOST_BYTES) if asked else None
+        readable = self._editor.reads and not path.root.alias  # what is kept for the model is nothing that editors open
+        raw = read_all(fd, _MOST_BYTES) if readable else None
         text = self._editor.text(_editor_path(path)) if raw is not None else None
         if raw is None or text is None:
             return None
@@ -124,10 +124,10 @@ class EditorWorkspace(Workspace):
             return None
         if _lines(saved.text) == _lines(text.removeprefix("\ufeff")):
             return None
-        wanted = text.removeprefix("\ufeff") if saved.codec.bom else text
-        if "\r" not in wanted:
-            wanted = keep_endings(saved.text, 0, len(saved.text), wanted)
-        change = minimize(saved.text, 0, len(saved.text), wanted)
+        text_to_write = text.removeprefix("\ufeff") if saved.codec.bom else text
+        if "\r" not in text_to_write:
+            text_to_write = keep_endings(saved.text, 0, len(saved.text), text_to_write)
+        change = minimize(saved.text, 0, len(saved.text), text_to_write)
         try:
             return text, saved.splice([change] if change else [])
         except CannotEncode:  # the editor has to choose another encoding when it saves this

@@ -121,5 +121,5 @@ def open_model(model: str, environ: Mapping[str, str], api: Api | None = None, w
     if spoken not in APIS:
         raise ValueError(f"api must be {', '.join(map(repr, APIS[:-1]))} or {APIS[-1]!r}, not {repr(spoken)[:80]}")
     window = window or family(model).window
-    made: Model = import_module(f"handrail.agent.providers.{spoken}").open_model(model, environ, window)
-    return made
+    opened: Model = import_module(f"handrail.agent.providers.{spoken}").open_model(model, environ, window)
+    return opened

@@ -31,8 +31,8 @@ def open_model(model: str, environ: Mapping[str, str], window: int) -> MessagesM
             from anthropic import Anthropic
     except MissingExtra as error:
         raise ModelError(str(error), "missing") from None
-    made = Anthropic(api_key=key or (None if token else "none"), auth_token=token, base_url=base, max_retries=0)
-    return MessagesModel(model, environ, window, made)
+    client = Anthropic(api_key=key or (None if token else "none"), auth_token=token, base_url=base, max_retries=0)
+    return MessagesModel(model, environ, window, client)
 
 
 class MessagesModel:
@@ -43,7 +43,7 @@ class MessagesModel:
         self._environ, self._client = environ, client
 
     def reply(self, request: Request) -> Reply:
-        asked: dict[str, Any] = {
+        request_body: dict[str, Any] = {
             "model": self.name,
             "max_tokens": _MOST_OUTPUT,
             "system": [{"type": "text", "text": request.system, "cache_control": _CACHED}],
@@ -52,12 +52,12 @@ class MessagesModel:
             "tools": [tool(spec) for spec in request.session.specs()],
         }
         if not request.tools:
-            asked["tool_choice"] = {"type": "none"}
+            request_body["tool_choice"] = {"type": "none"}
         import anthropic
 
         where = self._environ.get("ANTHROPIC_BASE_URL") or "the Anthropic API"
         failures = translate_errors(anthropic, self.name, where, self._environ)
-        with failures, self._client.messages.create(**asked, stream=True) as stream:
+        with failures, self._client.messages.create(**request_body, stream=True) as stream:
             return _collect_reply(stream, request, self.name)
         raise AssertionError("unreachable")
 
@@ -66,7 +66,7 @@ def _collect_reply(stream: Any, request: Request, name: str) -> Reply:
     """The reply put together here, and not by the SDK, which completes broken JSON: a cut file would be written."""
     blocks: dict[int, dict[str, Any]] = {}
     written: dict[int, str] = {}
-    tokens_in, cached, said, reason = 0, 0, 0, ""
+    tokens_in, cached, tokens_out, reason = 0, 0, 0, ""
     for event in request.pieces(stream):
         if event.type == "message_start":
             counted = event.message.usage
@@ -82,12 +82,12 @@ def _collect_reply(stream: Any, request: Request, name: str) -> Reply:
                 request.say(event.delta.text)
         elif event.type == "message_delta":
             reason = event.delta.stop_reason or reason
-            said = count(event.usage.output_tokens)
+            tokens_out = count(event.usage.output_tokens)
     if not reason:
         raise cut_off_error(name)
     order = sorted(blocks)
     turn = _turn([blocks[at] for at in order], [written.get(at, "") for at in order], request.turns)
-    return Reply(turn, Usage(tokens_in, said, cached), cut=reason == "max_tokens")
+    return Reply(turn, Usage(tokens_in, tokens_out, cached), cut=reason == "max_tokens")
 
 
 def _grow(block: dict[str, Any], delta: Any) -> None:
@@ -99,11 +99,11 @@ def _grow(block: dict[str, Any], delta: Any) -> None:
 
 
 def _turn(blocks: list[dict[str, Any]], written: Sequence[str], turns: Sequence[Turn]) -> Turn:
-    asked = [(block, text) for block, text in zip(blocks, written, strict=True) if block["type"] == "tool_use"]
+    tool_uses = [(block, text) for block, text in zip(blocks, written, strict=True) if block["type"] == "tool_use"]
     calls = with_unique_ids(
-        [ToolCall(block["id"], block["name"], text or json.dumps(block["input"])) for block, text in asked], turns
+        [ToolCall(block["id"], block["name"], text or json.dumps(block["input"])) for block, text in tool_uses], turns
     )
-    for (block, _), call in zip(asked, calls, strict=True):
+    for (block, _), call in zip(tool_uses, calls, strict=True):
         block.update(id=call.id, name=api_name(call), input=api_arguments(call))
     text = "".join(block["text"] for block in blocks if block["type"] == "text")
     return Turn("assistant", text, calls, raw={"api": _API, "content": blocks})
@@ -128,11 +128,11 @@ def _content(turn: Turn) -> list[dict[str, Any]]:
         return [_result(result) for result in turn.results]
     if turn.raw and turn.raw["api"] == _API:
         return [dict(block) for block in turn.raw["content"] if block["type"] != "text" or block["text"].strip()]
-    said = [{"type": "text", "text": turn.text}] if turn.text.strip() else []
+    text_blocks = [{"type": "text", "text": turn.text}] if turn.text.strip() else []
     calls = [
         {"type": "tool_use", "id": call.id, "name": api_name(call), "input": api_arguments(call)} for call in turn.calls
     ]
-    return [*said, *calls]
+    return [*text_blocks, *calls]
 
 
 def _result(result: ToolResult) -> dict[str, Any]:

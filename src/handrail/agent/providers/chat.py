@@ -30,11 +30,11 @@ class ChatModel:
     def reply(self, request: Request) -> Reply:
         messages: list[Any] = [{"role": "system", "content": request.system}]
         messages += [message for turn in request.turns for message in _messages(turn)]
-        asked: dict[str, Any] = {"model": self.name, "messages": messages, "stream": True}
-        asked["stream_options"] = {"include_usage": True}
+        request_body: dict[str, Any] = {"model": self.name, "messages": messages, "stream": True}
+        request_body["stream_options"] = {"include_usage": True}
         if request.tools:
-            asked["tools"] = [chat_tool(spec) for spec in request.session.specs()]
-        with failures(self.name, self._environ), self._client.chat.completions.create(**asked) as stream:
+            request_body["tools"] = [chat_tool(spec) for spec in request.session.specs()]
+        with failures(self.name, self._environ), self._client.chat.completions.create(**request_body) as stream:
             return _collect_reply(stream, request, self.name)
         raise AssertionError("unreachable")
 
@@ -94,11 +94,11 @@ def _place(call: Any, parts: Mapping[int, Sequence[str]]) -> int:
 
 def _messages(turn: Turn) -> list[dict[str, Any]]:
     if turn.role == "tools":
-        said: list[dict[str, Any]] = [
+        messages: list[dict[str, Any]] = [
             {"role": "tool", "tool_call_id": result.id, "content": result.text or "(nothing)"}
             for result in turn.results
         ]
-        return said + [chat_image_message(result.id, result.blocks) for result in turn.results if result.blocks]
+        return messages + [chat_image_message(result.id, result.blocks) for result in turn.results if result.blocks]
     message: dict[str, Any] = {"role": turn.role, "content": turn.text or None}
     if turn.calls:
         message["tool_calls"] = [

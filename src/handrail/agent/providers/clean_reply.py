@@ -17,14 +17,14 @@ _LONGEST_NAME, _LONGEST_ID = 64, 40
 def with_unique_ids(calls: Sequence[ToolCall], turns: Sequence[Turn] = ()) -> tuple[ToolCall, ...]:
     """Return the calls with ids that every API accepts and that no other call has, here or in earlier ``turns``."""
     taken = {call.id for turn in turns for call in turn.calls}
-    found = []
+    unique = []
     for call in calls:
         own = _FOREIGN.sub("_", call.id)[:_LONGEST_ID]
         while not own or own in taken:
             own = f"{own[:_LONGEST_ID] or 'call'}_{os.urandom(4).hex()}"
         taken.add(own)
-        found.append(ToolCall(own, call.name, call.arguments or "{}"))
-    return tuple(found)
+        unique.append(ToolCall(own, call.name, call.arguments or "{}"))
+    return tuple(unique)
 
 
 def api_name(call: ToolCall) -> str:

@@ -19,23 +19,23 @@ _SHORTEST_KEY = 6
 
 def from_status(status: int, message: str, headers: Mapping[str, str], model: str, where: str) -> ModelError:
     """Describe an HTTP failure, with the fix where there is one."""
-    said = " ".join(message.split())[:500]
+    detail = " ".join(message.split())[:500]
     if status in (401, 403):
-        return ModelError(f"{where} rejected the API key ({status}): {said}; check the key", "auth")
+        return ModelError(f"{where} rejected the API key ({status}): {detail}; check the key", "auth")
     if status == 404:
         return ModelError(
-            f"{where} does not know the model {model} (404): {said}; check --model and the base URL", "refused"
+            f"{where} does not know the model {model} (404): {detail}; check --model and the base URL", "refused"
         )
-    if status == 413 or (status == 400 and any(word in said.casefold() for word in _TOO_LONG)):
+    if status == 413 or (status == 400 and any(word in detail.casefold() for word in _TOO_LONG)):
         fix = "make it shorter, or set --window to the context window of the model"
-        return ModelError(f"the conversation is too long for {model}: {said}; {fix}", "too_long")
+        return ModelError(f"the conversation is too long for {model}: {detail}; {fix}", "too_long")
     if status < 400:  # it had begun to answer
-        return ModelError(f"{where} closed the connection: {said}", "server", retry=True, after=_retry_after(headers))
+        return ModelError(f"{where} closed the connection: {detail}", "server", retry=True, after=_retry_after(headers))
     if status == 429:
-        return ModelError(f"{where} is rate-limiting (429): {said}", "rate", retry=True, after=_retry_after(headers))
+        return ModelError(f"{where} is rate-limiting (429): {detail}", "rate", retry=True, after=_retry_after(headers))
     if status >= 500 or status in (408, 409):
-        return ModelError(f"{where} failed ({status}): {said}", "server", retry=True, after=_retry_after(headers))
-    return ModelError(f"{where} rejected the request ({status}): {said}", "refused")
+        return ModelError(f"{where} failed ({status}): {detail}", "server", retry=True, after=_retry_after(headers))
+    return ModelError(f"{where} rejected the request ({status}): {detail}", "refused")
 
 
 @contextmanager
@@ -47,16 +47,16 @@ def translate_errors(sdk: ModuleType, model: str, where: str, environ: Mapping[s
     try:
         yield
     except sdk.APIStatusError as error:
-        said = without_keys(str(error.message), environ)
-        raise from_status(error.status_code, said, error.response.headers, model, where) from None
+        detail = without_keys(str(error.message), environ)
+        raise from_status(error.status_code, detail, error.response.headers, model, where) from None
     except sdk.APITimeoutError:
         raise ModelError(f"{where} timed out", "connection", retry=True) from None
     except sdk.APIConnectionError as error:
         why = without_keys(str(error.__cause__ or error), environ)
         raise ModelError(f"{where} cannot be reached: {why}", "connection", retry=True) from None
     except sdk.APIError as error:
-        said = without_keys(str(error.message), environ)
-        raise ModelError(f"{where} closed the connection: {said}", "cut", retry=True) from None
+        detail = without_keys(str(error.message), environ)
+        raise ModelError(f"{where} closed the connection: {detail}", "cut", retry=True) from None
     except httpx2.HTTPError as error:
         raise ModelError(f"the response of {where} was cut off: {error}", "cut", retry=True) from None
     except (JSONDecodeError, UnicodeDecodeError, RecursionError) as error:  # a line of the stream that is no JSON

@@ -30,7 +30,7 @@ class ResponsesModel:
         self._environ, self._client = environ, client
 
     def reply(self, request: Request) -> Reply:
-        asked: dict[str, Any] = {
+        request_body: dict[str, Any] = {
             "model": self.name,
             "instructions": request.system,
             "input": [item for turn in request.turns for item in _items(turn)],
@@ -38,10 +38,10 @@ class ResponsesModel:
             "stream": True,
         }
         if not self.name.startswith(_NO_REASONING):  # those refuse a request that wants it back
-            asked["include"] = ["reasoning.encrypted_content"]
+            request_body["include"] = ["reasoning.encrypted_content"]
         if request.tools:
-            asked["tools"] = [response_tool(spec) for spec in request.session.specs()]
-        with failures(self.name, self._environ), self._client.responses.create(**asked) as stream:
+            request_body["tools"] = [response_tool(spec) for spec in request.session.specs()]
+        with failures(self.name, self._environ), self._client.responses.create(**request_body) as stream:
             return _collect_reply(stream, request, self.name)
         raise AssertionError("unreachable")
 
@@ -73,8 +73,8 @@ def _reply(response: Any, items: Sequence[Any], turns: Sequence[Turn]) -> Reply:
     raw = [item.to_dict(mode="json") for item in output]
     for item, call in zip((item for item in raw if item["type"] == "function_call"), calls, strict=True):
         item.update(call_id=call.id, name=api_name(call))
-    said = [part for item in output if item.type == "message" for part in item.content or ()]
-    text = "".join(text_of(getattr(part, "text", None) or getattr(part, "refusal", None)) for part in said)
+    parts = [part for item in output if item.type == "message" for part in item.content or ()]
+    text = "".join(text_of(getattr(part, "text", None) or getattr(part, "refusal", None)) for part in parts)
     usage = Usage()
     if response.usage:
         details = response.usage.input_tokens_details
@@ -89,9 +89,9 @@ def _items(turn: Turn) -> list[dict[str, Any]]:
         return [function_output(result.id, result.text, result.blocks) for result in turn.results]
     if turn.raw and turn.raw["api"] == _API:
         return list(turn.raw["content"])
-    said = [{"role": turn.role, "content": turn.text}] if turn.text else []
+    messages = [{"role": turn.role, "content": turn.text}] if turn.text else []
     calls = [
         {"type": "function_call", "call_id": call.id, "name": api_name(call), "arguments": call.arguments}
         for call in turn.calls
     ]
-    return [*said, *calls]
+    return [*messages, *calls]

@@ -24,14 +24,14 @@ class Blocks:
         return "".join(self._lines) + self._rest
 
     def feed(self, text: str) -> list[str]:
-        found: list[str] = []
+        finished: list[str] = []
         *whole, self._rest = (self._rest + text).split("\n")
         for line in whole:
             self._lines.append(line + "\n")
             if self._ends(line):
-                found.append("".join(self._lines))
+                finished.append("".join(self._lines))
                 self._lines.clear()
-        return [block for block in found if block.strip()]
+        return [block for block in finished if block.strip()]
 
     def finish(self) -> str:
         """The block that is not finished, as far as it came."""

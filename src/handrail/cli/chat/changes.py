@@ -51,11 +51,11 @@ def undo_last(session: Session) -> UndoReport:
     from handrail.journal.undo import CannotUndo
 
     with _reader(session) as reader:
-        found = last_change(reader, session=session.origin.session)
-    if found is None:
+        last = last_change(reader, session=session.origin.session)
+    if last is None:
         raise NoChange("nothing to undo in this conversation; `handrail undo` can undo older changes")
     try:
-        return session.undo(call=found.seq)
+        return session.undo(call=last.seq)
     except CannotUndo as error:
         raise NoChange(str(error)) from None
     except JournalFailed as error:
@@ -73,25 +73,25 @@ def net_diff(session: Session) -> str:
         for row in reader.changing(session=session.origin.session):  # the newest first: what is oldest stays
             first.update((one.path, one.before) for one in reversed(reader.files(row.seq)))
         files = {digest for digest in first.values() if digest not in (ABSENT, DIRECTORY) and LINK not in digest}
-        kept = reader.images(list(files))
-    parts = [_diff_file(path, digest, kept, session) for path, digest in sorted(first.items())]
+        images = reader.images(list(files))
+    parts = [_diff_file(path, digest, images, session) for path, digest in sorted(first.items())]
     return "".join(parts)
 
 
-def _diff_file(path: str, digest: str, kept: dict[str, bytes], session: Session) -> str:
+def _diff_file(path: str, digest: str, images: dict[str, bytes], session: Session) -> str:
     from handrail.journal.rows import DIRECTORY
     from handrail.text.diff import compute_hunks, format_unified
     from handrail.text.document import Splice
 
     home = os.path.realpath(session.workspace.home)
     name = escape(os.path.relpath(path, home) if path.startswith(home + os.sep) else path)
-    if digest and digest not in kept:
+    if digest and digest not in images:
         return "" if digest == DIRECTORY else f"{name}: the old contents are not stored as text\n"
     try:
         now = _contents(path)
     except OSError as error:
         return f"{name}: cannot be read: {error.strerror}\n"
-    before = kept[digest] if digest else None
+    before = images[digest] if digest else None
     if before == now:
         return ""
     old, new = ((raw or b"").decode("utf-8", "replace") for raw in (before, now))

@@ -25,10 +25,10 @@ exit codes: 0 quit, 2 wrong usage"""
 
 
 def parser() -> argparse.ArgumentParser:
-    made = CommandParser("chat", _ABOUT, _EXAMPLES)
-    add_options(made)
-    made.add_argument("--list", action="store_true", help="list the stored conversations, newest first")
-    return made
+    parser = CommandParser("chat", _ABOUT, _EXAMPLES)
+    add_options(parser)
+    parser.add_argument("--list", action="store_true", help="list the stored conversations, newest first")
+    return parser
 
 
 def run(options: argparse.Namespace) -> int:
@@ -47,10 +47,10 @@ def _list_conversations() -> int:
     from handrail.files.locks import state_directory
     from handrail.text.display import escape
 
-    for kept in Store(state_directory(open_config().settings.state)).all():
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(kept.when))
-        first = escape(" ".join(kept.first.split()))[:60]
-        row = f"{kept.id}  {when}  {escape(kept.model)}  {escape(kept.workspace)}  {first}"
-        if kept.first and not write(safe(row) + "\n"):
+    for stored in Store(state_directory(open_config().settings.state)).all():
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(stored.when))
+        first = escape(" ".join(stored.first.split()))[:60]
+        row = f"{stored.id}  {when}  {escape(stored.model)}  {escape(stored.workspace)}  {first}"
+        if stored.first and not write(safe(row) + "\n"):
             break
     return 0

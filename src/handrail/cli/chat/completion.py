@@ -36,9 +36,9 @@ class Words(Completer):
         text = document.text_before_cursor
         if text.startswith("/") and "\n" not in text:
             yield from self._slash(text)
-        elif found := _NAMED.search(text):
-            for path in best(found[1], self._files()):
-                yield Completion(path, start_position=-len(found[1]))
+        elif match := _NAMED.search(text):
+            for path in best(match[1], self._files()):
+                yield Completion(path, start_position=-len(match[1]))
 
     def _slash(self, text: str) -> Iterator[Completion]:
         name, space, rest = text[1:].partition(" ")
@@ -54,15 +54,15 @@ class Words(Completer):
 
 def best(typed: str, paths: Iterable[str]) -> list[str]:
     """The paths that fit: those that begin so, then those whose name does, then those that hold it."""
-    wanted = typed.casefold()
+    prefix = typed.casefold()
 
     def rank(path: str) -> int:
         folded = path.casefold()
-        if folded.startswith(wanted):
+        if folded.startswith(prefix):
             return 0
-        return 1 if folded.rpartition("/")[2].startswith(wanted) else 2
+        return 1 if folded.rpartition("/")[2].startswith(prefix) else 2
 
-    return sorted((path for path in paths if wanted in path.casefold()), key=lambda path: (rank(path), path))[:_MOST]
+    return sorted((path for path in paths if prefix in path.casefold()), key=lambda path: (rank(path), path))[:_MOST]
 
 
 class Files:

@@ -76,15 +76,15 @@ class LiveScreen:
         from rich.console import Console
 
         written = io.StringIO()
-        made = Console(file=written, force_terminal=True, width=self._size()[0], highlight=False, markup=False)
-        return made, written
+        console = Console(file=written, force_terminal=True, width=self._size()[0], highlight=False, markup=False)
+        return console, written
 
     def _size(self) -> tuple[int, int]:
         try:
-            found = os.get_terminal_size(self._out.fileno())
+            size = os.get_terminal_size(self._out.fileno())
         except OSError:
             return 80, 24
-        return found.columns or 80, found.lines or 24
+        return size.columns or 80, size.lines or 24
 
     # What happens.
 
@@ -114,8 +114,8 @@ class LiveScreen:
 
         self._calls.pop(event.call.id, None)
         mark, style = MARKS.get(event.status, ("-", ""))
-        said = f" · {outcome(event)}"
-        self._print(Text.assemble((f"{mark} ", style), (safe(about(event.call)), "bold"), (safe(said), "dim")))
+        text = f" · {outcome(event)}"
+        self._print(Text.assemble((f"{mark} ", style), (safe(about(event.call)), "bold"), (safe(text), "dim")))
         if event.diff and event.call.id not in self.shown:
             rows = event.diff.splitlines(keepends=True)
             self.diff("".join(rows[:_MOST_DIFF]))
@@ -239,8 +239,8 @@ def _set(modes: list[Any] | None, *, echo: bool) -> None:
 
     if modes is None:
         return
-    wanted = list(modes)
+    changed = list(modes)
     if not echo:
-        wanted[3] &= ~(termios.ECHO | termios.ECHONL)
+        changed[3] &= ~(termios.ECHO | termios.ECHONL)
     with contextlib.suppress(termios.error):
-        termios.tcsetattr(0, termios.TCSANOW, wanted)
+        termios.tcsetattr(0, termios.TCSANOW, changed)

@@ -88,8 +88,8 @@ class Work:
         self.person = find_person(self.screen)
         if self.person:
             self.screen.shown = self.person.asked
-        wanted = {"dialect": self.plan.dialect, "mode": self.plan.mode}
-        options = argparse.Namespace(**{**vars(self.plan.options), **wanted})
+        changes = {"dialect": self.plan.dialect, "mode": self.plan.mode}
+        options = argparse.Namespace(**{**vars(self.plan.options), **changes})
         self._session = open_session(options, self.person)
         return self._session
 

@@ -97,14 +97,14 @@ def make_plan(options: argparse.Namespace, environ: Mapping[str, str] = os.envir
             require_directory(option, place)
     workspace = os.path.realpath(options.workspace)
     state = state_directory(config.settings.state)
-    kept = _resume(options, workspace, Store(state))
-    asked = options.model or (kept[1] if kept else "") or environ.get("HANDRAIL_MODEL") or config.agent.model
-    if not asked:
+    resumed = _resume(options, workspace, Store(state))
+    model = options.model or (resumed[1] if resumed else "") or environ.get("HANDRAIL_MODEL") or config.agent.model
+    if not model:
         from handrail.settings.config_file import config_path as where
 
         raise UsageError(_NO_MODEL.format(place=escape(config.path or where(environ))))
-    plan = _choose_model(asked, options, config, environ, workspace, state, kept[2] if kept else "")
-    return replace(plan, conversation=kept[0], turns=kept[3]) if kept else plan
+    plan = _choose_model(model, options, config, environ, workspace, state, resumed[2] if resumed else "")
+    return replace(plan, conversation=resumed[0], turns=resumed[3]) if resumed else plan
 
 
 def _choose_model(
@@ -176,15 +176,17 @@ def _resume(
     from handrail.agent.store import NoConversation
 
     try:
-        wanted = store.last(workspace) if options.go_on else options.resume
-        if wanted is None:
+        name = store.last(workspace) if options.go_on else options.resume
+        if name is None:
             return None
-        if not wanted:
+        if not name:
             raise NoConversation("--resume needs the id of a conversation")
-        conversation, kept, turns = store.load(wanted)
+        conversation, stored, turns = store.load(name)
     except NoConversation as error:
         hint = "leave out --continue to start one" if options.go_on else "`handrail chat --list` lists them"
         raise UsageError(f"{escape(str(error))}; {hint}") from None
-    if kept.workspace != workspace:
-        raise UsageError(f"conversation {kept.id} is about {escape(kept.workspace)}; give -w {escape(kept.workspace)}")
-    return conversation, kept.model, kept.dialect, turns
+    if stored.workspace != workspace:
+        raise UsageError(
+            f"conversation {stored.id} is about {escape(stored.workspace)}; give -w {escape(stored.workspace)}"
+        )
+    return conversation, stored.model, stored.dialect, turns

@@ -56,9 +56,9 @@ def _chat(work: Work) -> int:
             if not slash.run(text.strip()):
                 return 0
             continue
-        said = "\n".join([*slash.notes, text, *named(text, work.plan.workspace)])
+        message = "\n".join([*slash.notes, text, *named(text, work.plan.workspace)])
         slash.notes.clear()
-        answer(work, said)
+        answer(work, message)
 
 
 def answer(work: Work, text: str) -> Ending | None:
@@ -82,8 +82,8 @@ def answer(work: Work, text: str) -> Ending | None:
 
 def named(text: str, workspace: str) -> list[str]:
     """Return a remark for the model about each `@path` in a message: that it is the name of a file."""
-    found = dict.fromkeys(path.rstrip(".,;:!?)") for path in _NAMED.findall(text))
-    there = [path for path in found if path and os.path.lexists(os.path.join(workspace, path))]
+    paths = dict.fromkeys(path.rstrip(".,;:!?)") for path in _NAMED.findall(text))
+    there = [path for path in paths if path and os.path.lexists(os.path.join(workspace, path))]
     return [f"[@{path} is the name of a file or directory of the project: {path}]" for path in there]
 
 

@@ -146,17 +146,17 @@ class HttpCall:
         """In the worker thread."""
         try:
             with self.service.sessions.use(self.thread) as session:
-                made = self._run_call(session)
+                result = self._run_call(session)
         except CannotOpen as error:
-            made = mcp.failed_result(str(error), "no_session")
+            result = mcp.failed_result(str(error), "no_session")
         except elicitation.InputRequired as asked:
-            made = asked.result()
+            result = asked.result()
         except elicitation.ForgedToken as forged:
             self.fault = MCPError(INVALID_PARAMS, str(forged))
-            made = {}
+            result = {}
         except elicitation.Withdrawn:
-            made = mcp.failed_result("the call was cancelled while waiting for approval", "cancelled")
-        return replace_half_characters(made)
+            result = mcp.failed_result("the call was cancelled while waiting for approval", "cancelled")
+        return replace_half_characters(result)
 
     def _run_call(self, session: Session) -> dict[str, Any]:
         self.session = session

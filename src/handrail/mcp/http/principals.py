@@ -69,12 +69,12 @@ class Principals:
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer":
             return None
-        given = digest_of(token.strip())
-        found = None
+        digest = digest_of(token.strip())
+        match = None
         for one in self.known:  # all of them, whichever it is: the time tells nothing
-            if hmac.compare_digest(given, one.digest):
-                found = one
-        return found
+            if hmac.compare_digest(digest, one.digest):
+                match = one
+        return match
 
 
 def digest_of(token: str) -> bytes:
@@ -97,11 +97,11 @@ def own_token() -> tuple[bytes, str, str]:
     """The token of this machine's user: its digest, the file, and the token itself if it was made just now."""
     path = os.path.join(state_directory(), _TOKEN_FILE)
     with contextlib.suppress(FileExistsError):
-        made = secrets.token_urlsafe(32)
+        token = secrets.token_urlsafe(32)
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with open(fd, "w", encoding="ascii") as file:
-            file.write(made + "\n")
-        return digest_of(made), path, made
+            file.write(token + "\n")
+        return digest_of(token), path, token
     return from_file(path), path, ""
 
 
@@ -127,8 +127,8 @@ def load(path: str) -> Principals:
                     f"{escape(path)}: the root of {escape(inner.name)} is inside that of {escape(outer.name)}, "
                     "so they could reach each other's files"
                 )
-    kept = (os.path.join(state_directory(), name) for name in ("journal", _TOKEN_FILE))
-    return Principals(known, [os.path.realpath(path), *kept])
+    stored = (os.path.join(state_directory(), name) for name in ("journal", _TOKEN_FILE))
+    return Principals(known, [os.path.realpath(path), *stored])
 
 
 def separating_rules(principal: Principal, principals: Principals) -> tuple[PolicyFile, ...]:
@@ -147,33 +147,33 @@ why = "it belongs to another principal"
 
 
 def _principal(row: dict[str, Any], where: str) -> Principal:
-    given = dict(row)
-    token, hashed = given.pop("token", None), given.pop("token_sha256", None)
+    values = dict(row)
+    token, hashed = values.pop("token", None), values.pop("token_sha256", None)
     allowed = {one.name: str for one in fields(Principal)} | {"tools": list}
     del allowed["digest"]
-    for key, value in given.items():
+    for key, value in values.items():
         if key not in allowed:
             raise BadPrincipals(
                 f"{where}: unknown key {escape(key)}; the keys are token, token_sha256, {', '.join(allowed)}"
             )
         if not isinstance(value, allowed[key]):
             raise BadPrincipals(f"{where}: {key} is not {'a list' if allowed[key] is list else 'a string'}")
-    if not given.get("name") or not given.get("root"):
+    if not values.get("name") or not values.get("root"):
         raise BadPrincipals(f"{where}: name and root are needed")
     if (token is None) == (hashed is None):
         raise BadPrincipals(f"{where}: either token or token_sha256 is needed")
     if hashed is not None and not (isinstance(hashed, str) and _DIGEST.fullmatch(hashed.lower())):
         raise BadPrincipals(f"{where}: token_sha256 is 64 hexadecimal digits")
     digest = bytes.fromhex(hashed) if hashed is not None else checked_token(str(token), where)
-    if given.get("mode", MODES[0]) not in MODES:
+    if values.get("mode", MODES[0]) not in MODES:
         raise BadPrincipals(f"{where}: mode is one of {', '.join(MODES)}")
-    root = os.path.realpath(os.path.expanduser(given["root"]))
+    root = os.path.realpath(os.path.expanduser(values["root"]))
     if not os.path.isdir(root):
-        raise BadPrincipals(f"{where}: root {escape(given['root'])} is not a directory")
-    tools = tuple(given.pop("tools", ()))
+        raise BadPrincipals(f"{where}: root {escape(values['root'])} is not a directory")
+    tools = tuple(values.pop("tools", ()))
     if not all(isinstance(name, str) for name in tools):
         raise BadPrincipals(f"{where}: tools is a list of names")
-    return replace(Principal(**{**given, "digest": digest}), root=root, tools=tools)
+    return replace(Principal(**{**values, "digest": digest}), root=root, tools=tools)
 
 
 def _read(path: str) -> str:

@@ -50,22 +50,22 @@ class HttpOptions:
     """Messages for the person who starts the server."""
 
 
-def open_socket(asked: HttpOptions) -> socket.socket:
+def open_socket(options: HttpOptions) -> socket.socket:
     """Bind the socket before anything else is prepared; port 0 means any free one."""
-    family = socket.AF_INET6 if ":" in asked.host else socket.AF_INET
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     # The protocol is named, so that asyncio knows TCP and sets TCP_NODELAY: a small answer is sent at once.
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((asked.host, asked.port))
-        made.listen(128)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((options.host, options.port))
+        listener.listen(128)
     except OSError as error:
-        made.close()
-        raise HttpError(f"{escape(asked.host)}:{asked.port} cannot listen: {error.strerror}") from None
-    return made
+        listener.close()
+        raise HttpError(f"{escape(options.host)}:{options.port} cannot listen: {error.strerror}") from None
+    return listener
 
 
-def serve(asked: HttpOptions, sock: socket.socket, wrapped: Callable[[ASGIApp], ASGIApp] = lambda app: app) -> int:
+def serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[ASGIApp], ASGIApp] = lambda app: app) -> int:
     """Serve on this socket until a signal ends it."""
     import asyncio
 
@@ -73,13 +73,13 @@ def serve(asked: HttpOptions, sock: socket.socket, wrapped: Callable[[ASGIApp], 
 
     try:
         with sock:
-            asyncio.run(_serve(asked, sock, wrapped))
+            asyncio.run(_serve(options, sock, wrapped))
     except NoSuchOffer as error:
         raise HttpError(str(error)) from None
     return 0
 
 
-async def _serve(asked: HttpOptions, sock: socket.socket, wrapped: Callable[[ASGIApp], ASGIApp]) -> None:
+async def _serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[ASGIApp], ASGIApp]) -> None:
     import anyio
     import anyio.to_thread
     import uvicorn
@@ -88,24 +88,24 @@ async def _serve(asked: HttpOptions, sock: socket.socket, wrapped: Callable[[ASG
 
     from handrail.mcp.http.access import MOST_BYTES, AccessCheck
 
-    services = _services(asked)
+    services = _services(options)
     manager = StreamableHTTPSessionManager(_server(services), max_request_body_size=MOST_BYTES, max_sessions=1024)
     port = sock.getsockname()[1]
-    hosts = _hosts(asked, port)
-    origins = [f"http://{host}" for host in hosts] + list(asked.origins)
+    hosts = _hosts(options, port)
+    origins = [f"http://{host}" for host in hosts] + list(options.origins)
     app: ASGIApp = AccessCheck(
-        manager.handle_request, asked.principals, hosts, origins, lambda name: services[name].busy
+        manager.handle_request, options.principals, hosts, origins, lambda name: services[name].busy
     )
-    if asked.origins:  # a browser asks first, without the token
+    if options.origins:  # a browser asks first, without the token
         app = CORSMiddleware(
             app,
-            allow_origins=list(asked.origins),
+            allow_origins=list(options.origins),
             allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["*"],
             expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
         )
 
-    host = f"[{asked.host}]" if ":" in asked.host else asked.host
+    host = f"[{options.host}]" if ":" in options.host else options.host
 
     class Server(uvicorn.Server):
         """Ends calls before it waits for them, and leaves the end of the process to us."""
@@ -146,19 +146,19 @@ async def _serve(asked: HttpOptions, sock: socket.socket, wrapped: Callable[[ASG
         await Server(config).serve(sockets=[sock])
 
 
-def _services(asked: HttpOptions) -> dict[str, PrincipalService]:
+def _services(options: HttpOptions) -> dict[str, PrincipalService]:
     from handrail.approval.answer_tokens import AnswerTokens
     from handrail.mcp.http.calls import PrincipalService
     from handrail.mcp.sessions import Sessions
 
     tokens = AnswerTokens()
     return {
-        one.name: PrincipalService(one, Sessions(_opener(one, asked)), tokens, asked.structured, asked.most_calls)
-        for one in asked.principals.known
+        one.name: PrincipalService(one, Sessions(_opener(one, options)), tokens, options.structured, options.most_calls)
+        for one in options.principals.known
     }
 
 
-def _opener(principal: Principal, asked: HttpOptions) -> Callable[[], Session]:
+def _opener(principal: Principal, options: HttpOptions) -> Callable[[], Session]:
     """Open a session for one principal, as the command line does. Mistakes in files are reported at start-up."""
     from handrail import dialects
     from handrail.errors import ToolError
@@ -181,9 +181,9 @@ def _opener(principal: Principal, asked: HttpOptions) -> Callable[[], Session]:
             return Session(
                 principal.root,
                 dialect=dialect,
-                roots=() if asked.roots is None else [*known.roots, *asked.roots],
+                roots=() if options.roots is None else [*known.roots, *options.roots],
                 mode=principal.mode,
-                rules=principals.separating_rules(principal, asked.principals),
+                rules=principals.separating_rules(principal, options.principals),
                 approve=approve,
                 settings=known.settings,
             )
@@ -222,23 +222,23 @@ def _server(services: dict[str, PrincipalService]) -> Any:
     async def called(
         ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
-        made = await service_of(ctx).call(ctx, params)
-        if "inputRequests" in made:
-            return InputRequiredResult.model_validate(made)
-        return CallToolResult.model_validate(made)
+        result = await service_of(ctx).call(ctx, params)
+        if "inputRequests" in result:
+            return InputRequiredResult.model_validate(result)
+        return CallToolResult.model_validate(result)
 
     return Server("handrail", version=__version__, on_list_tools=listed, on_call_tool=called)
 
 
-def _hosts(asked: HttpOptions, port: int) -> list[str]:
+def _hosts(options: HttpOptions, port: int) -> list[str]:
     """List the allowed Host headers. A name without a port matches any port."""
-    bound = f"[{asked.host}]" if ":" in asked.host else asked.host
+    bound = f"[{options.host}]" if ":" in options.host else options.host
     names = dict.fromkeys([bound, "localhost", "127.0.0.1", "[::1]"])
     unsaid = list(names) if port == 80 else []  # what nobody writes, because it goes without saying
     return [
         *(f"{name}:{port}" for name in names),
         *unsaid,
-        *(one for host in asked.hosts for one in (host, f"{host}:{port}")),
+        *(one for host in options.hosts for one in (host, f"{host}:{port}")),
     ]
 
 

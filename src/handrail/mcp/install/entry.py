@@ -88,8 +88,10 @@ class ServerEntry:
         if newer and not self._is_toml and json_file.find(json_file.parse(text), newer["keys"]):
             keys, entry = newer["keys"], newer["entry"]
         filled = {"{program}": self.command[0], "{arguments}": self.command[1:], "{command}": self.command}
-        made = {key: filled.get(one, one) if isinstance(one, str) else one for key, one in entry.items()}
-        return [*keys, NAME], {key: list(one) if isinstance(one, (list, tuple)) else one for key, one in made.items()}
+        filled_entry = {key: filled.get(one, one) if isinstance(one, str) else one for key, one in entry.items()}
+        return [*keys, NAME], {
+            key: list(one) if isinstance(one, (list, tuple)) else one for key, one in filled_entry.items()
+        }
 
     @property
     def _is_toml(self) -> bool:
@@ -116,13 +118,13 @@ class ServerEntry:
             if new == text:
                 return Report(f"{self.client.name} is already configured: {escape(self.path)}\n")
             self._check(start, new, keys, entry)
-            made = _levels_made(self._data(start), keys)
+            new_levels = _levels_made(self._data(start), keys)
             directories = config.write(new)
             remembered = known if known and base is None else None
             record = {
                 "created": known["created"] if known else not config.existed,
                 "directories": known["directories"] if known else directories,
-                "made": remembered["made"] if remembered else made,
+                "made": remembered["made"] if remembered else new_levels,
                 "splices": [] if remembered else [asdict(one) | {"old": start[one.start : one.end]} for one in splices],
                 "after": "" if remembered else config.digest(new),
             }
@@ -146,18 +148,18 @@ class ServerEntry:
                 self._check(text, new, keys, None)
             if created and new.strip().strip("\ufeff") in ("", "{}"):
                 config.delete(known["directories"] if known else ())
-                said = f"removed {escape(self.path)}, which was created for this\n"
+                message = f"removed {escape(self.path)}, which was created for this\n"
             else:
                 config.write(new)
-                said = f"removed from {escape(self.path)}\n"
+                message = f"removed from {escape(self.path)}\n"
             records.forget(config.real)
-        return Report(said)
+        return Report(message)
 
     def _set_entry(self, text: str, keys: list[str], entry: dict[str, Any]) -> list[Splice]:
         return toml_file.put(text, keys, entry) if self._is_toml else json_file.put(text, keys, entry)
 
-    def _take(self, text: str, keys: list[str], made: int) -> list[Splice]:
-        return toml_file.take(text, keys) if self._is_toml else json_file.take(text, keys, made)
+    def _take(self, text: str, keys: list[str], new_levels: int) -> list[Splice]:
+        return toml_file.take(text, keys) if self._is_toml else json_file.take(text, keys, new_levels)
 
     def _data(self, text: str) -> dict[str, Any]:
         if self._is_toml:

@@ -99,16 +99,16 @@ class Records:
         # A lost memory is no misfortune: entries are found by their name then.
         missing = contextlib.suppress(FileNotFoundError, ValueError, RecursionError)
         with missing, open(self._path, encoding="utf-8") as file:
-            found = json.load(file)
-            self._all = found if isinstance(found, dict) else {}
+            stored = json.load(file)
+            self._all = stored if isinstance(stored, dict) else {}
         return self
 
     def __exit__(self, *_: object) -> None:
         os.close(self._fd)
 
     def get(self, path: str) -> dict[str, Any] | None:
-        found = self._all.get(path)
-        return found if isinstance(found, dict) else None
+        record = self._all.get(path)
+        return record if isinstance(record, dict) else None
 
     def put(self, path: str, record: Mapping[str, Any]) -> None:
         self._all[path] = dict(record)
@@ -129,10 +129,10 @@ def undo_text(text: str, record: Mapping[str, Any]) -> str | None:
     """The text as it was before an installation; None if it has changed since."""
     if hash_bytes(text.encode("utf-8")) != record.get("after"):
         return None
-    made = text
+    result = text
     for one in sorted(record["splices"], key=lambda splice: int(splice["start"])):
         # Positions are those of the old text: what stands before has been given back already.
         at = one["start"]
-        assert made[at : at + len(one["new"])] == one["new"]
-        made = made[:at] + one["old"] + made[at + len(one["new"]) :]
-    return made
+        assert result[at : at + len(one["new"])] == one["new"]
+        result = result[:at] + one["old"] + result[at + len(one["new"]) :]
+    return result

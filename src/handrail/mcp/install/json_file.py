@@ -120,8 +120,8 @@ class _Style:
     def dump(self, value: Any, indent: str) -> str:
         if not self.lines:
             return json.dumps(value, ensure_ascii=False)
-        made = json.dumps(value, ensure_ascii=False, indent=self.unit)
-        return made.replace("\n", self.newline + indent)
+        text = json.dumps(value, ensure_ascii=False, indent=self.unit)
+        return text.replace("\n", self.newline + indent)
 
 
 def _add_member(text: str, holder: JsonItem, style: _Style, key: str, value: Mapping[str, Any]) -> list[Splice]:
@@ -132,24 +132,24 @@ def _add_member(text: str, holder: JsonItem, style: _Style, key: str, value: Map
         at = holder.at + 1 + len(inner.rstrip())
         if not style.lines:
             return [Splice(holder.at + 1, holder.at + 1, name + style.dump(value, ""))]
-        made = style.newline + outer + style.unit + name + style.dump(value, outer + style.unit)
+        member = style.newline + outer + style.unit + name + style.dump(value, outer + style.unit)
         closed = "" if "\n" in inner[len(inner.rstrip()) :] else style.newline + outer
-        return [Splice(at, at, made + closed)]
+        return [Splice(at, at, member + closed)]
     last = holder.inside[-1]
     behind = last.comma + 1 if last.comma >= 0 else last.end
     comma = [] if last.comma >= 0 else [Splice(behind, behind, ",")]
     trailing = "," if last.comma >= 0 else ""
     if "\n" not in text[holder.at : last.start]:
         one_line = _Style(style.newline, style.unit, lines=False)
-        made = f"{trailing and ' '}{name}{one_line.dump(value, '')}{trailing}"
-        return [Splice(behind, behind, made if trailing else ", " + made)]
+        member = f"{trailing and ' '}{name}{one_line.dump(value, '')}{trailing}"
+        return [Splice(behind, behind, member if trailing else ", " + member)]
     rest = _REST_OF_LINE.match(text, behind)  # a comment on the last member's line stays with it
     at = rest.end() if rest else behind
     indent = style.indent_at(text, last.start)
-    made = style.newline + indent + name + style.dump(value, indent) + trailing
+    member = style.newline + indent + name + style.dump(value, indent) + trailing
     if at == behind:
-        return [Splice(behind, behind, ("" if trailing else ",") + made)]
-    return [*comma, Splice(at, at, made)]
+        return [Splice(behind, behind, ("" if trailing else ",") + member)]
+    return [*comma, Splice(at, at, member)]
 
 
 def _remove_member(text: str, holder: JsonItem, there: JsonItem) -> list[Splice]:

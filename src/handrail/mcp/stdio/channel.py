@@ -68,9 +68,9 @@ class Channel:
             return self._broken
         from select import POLLIN, poll
 
-        asked = poll()
-        asked.register(self._woken, POLLIN)
-        return bool(asked.poll(0))
+        poller = poll()
+        poller.register(self._woken, POLLIN)
+        return bool(poller.poll(0))
 
     def frames(self) -> Iterator[bytes | None]:
         """Every line that is not blank; None for one that is too long. Ends at the end of the input, or when woken."""
@@ -120,19 +120,21 @@ class Channel:
             return False
         from select import POLLERR, POLLHUP, poll
 
-        asked = poll()
-        asked.register(self._sink, 0)
-        return not any(event & (POLLERR | POLLHUP) for _, event in asked.poll(0))  # a pipe says one, a socket the other
+        poller = poll()
+        poller.register(self._sink, 0)
+        return not any(
+            event & (POLLERR | POLLHUP) for _, event in poller.poll(0)
+        )  # a pipe says one, a socket the other
 
     def _read(self) -> bytes:
         try:
             if _WAKES:
                 from select import POLLIN, poll
 
-                asked = poll()
-                asked.register(self._source, POLLIN)
-                asked.register(self._woken, POLLIN)
-                if any(found == self._woken for found, _ in asked.poll()):
+                poller = poll()
+                poller.register(self._source, POLLIN)
+                poller.register(self._woken, POLLIN)
+                if any(ready == self._woken for ready, _ in poller.poll()):
                     return b""
             return os.read(self._source, _CHUNK)
         except OSError:
@@ -144,12 +146,12 @@ class Channel:
             return os.write(self._sink, frame)
         from select import PIPE_BUF, POLLIN, POLLOUT, poll
 
-        asked = poll()
-        asked.register(self._sink, POLLOUT)
-        asked.register(self._woken, POLLIN)
-        if all(found == self._woken for found, _ in asked.poll()):
-            asked.unregister(self._woken)
-            if not asked.poll(_LAST_WORDS_MS):
+        poller = poll()
+        poller.register(self._sink, POLLOUT)
+        poller.register(self._woken, POLLIN)
+        if all(ready == self._woken for ready, _ in poller.poll()):
+            poller.unregister(self._woken)
+            if not poller.poll(_LAST_WORDS_MS):
                 raise BrokenPipeError
         # So much goes through whenever there is room at all; others may share the descriptor, which has to block.
         return os.write(self._sink, frame[:PIPE_BUF])

@@ -52,13 +52,13 @@ class RunningCall:
     def stop(self) -> None:
         """It ends soon, also if it waits for a person."""
         self.cancel.set()
-        if asked := self.question:
-            asked.settled.set()
+        if question := self.question:
+            question.settled.set()
 
     def progress(self) -> dict[str, Any]:
         seconds = round(time.monotonic() - self.begun, 1)
-        told = {"progressToken": self.token, "progress": seconds, "message": still_running(self.tool, seconds)}
-        return {"jsonrpc": "2.0", "method": "notifications/progress", "params": told}
+        params = {"progressToken": self.token, "progress": seconds, "message": still_running(self.tool, seconds)}
+        return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
 
 
 class RunningCalls:
@@ -132,11 +132,11 @@ class RunningCalls:
         while True:
             with self._changed:
                 self._changed.wait(_TICK)
-                told = [call for call in self._running.values() if call.token is not None]
-                if self._ended or not told:
+                calls = [call for call in self._running.values() if call.token is not None]
+                if self._ended or not calls:
                     self._ticking = False
                     return
-            for call in told:
+            for call in calls:
                 if call.begun and time.monotonic() - call.begun >= _TICK / 2:
                     self._send(call.progress(), partial(_goes_on, call))
 

@@ -105,8 +105,8 @@ class Server:
         if method not in ("server/discover", "tools/list", "tools/call"):
             raise Fault(protocol.METHOD_NOT_FOUND, f"unknown method {method[:80]!r}", {"method": method[:80]})
         if client is None or (method == "server/discover" and not client.enveloped):
-            wanted = f"send initialize first, or _meta with {protocol.VERSION_KEY} and {protocol.CAPABILITIES_KEY}"
-            raise Fault(protocol.INVALID_PARAMS, f"the protocol version is unknown: {wanted}")
+            expected = f"send initialize first, or _meta with {protocol.VERSION_KEY} and {protocol.CAPABILITIES_KEY}"
+            raise Fault(protocol.INVALID_PARAMS, f"the protocol version is unknown: {expected}")
         if method == "tools/call":
             self._call(id, params, client)
             return None
