@@ -425,7 +425,7 @@ def test_a_cancelled_call_is_recorded_as_such_and_not_as_a_no(
 
     session = make_session(project, mode="ask", approve=approve)
     result = session.call("Write", {"file_path": "new.txt", "content": "made"}, cancel=cancel)
-    assert result.status == "denied" and "cancelled" in result.text and "said no" not in result.text
+    assert result.status == "denied" and "cancelled" in result.text and "the user refused" not in result.text
 
 
 def test_without_a_terminal_there_is_nothing_to_attach(project: Path) -> None:

@@ -123,7 +123,7 @@ def test_who_says_no_is_obeyed_and_the_script_does_not_claim_the_work(start: Sta
     rest, code = _ended(child)
     assert "leave my notes alone" in first and "README.md is unchanged, as you decided" in first
     assert "I could not finish" in first and "are DONE now" not in first
-    assert code == 0 and "WRONG" not in first + rest and "set back: prices.txt" in rest
+    assert code == 0 and "WRONG" not in first + rest and "restored: prices.txt" in rest
 
 
 def test_what_a_person_always_allows_here_is_written_down_nowhere(start: Start) -> None:

@@ -108,7 +108,7 @@ def test_what_needs_a_person_is_asked_with_the_diff_and_done_after_a_yes(tmp_pat
 
     run(test)
     assert [result.status for result in found] == ["ok", "ok", "denied"]
-    assert "said no" in found[2].text
+    assert "the user refused" in found[2].text
     assert not (tmp_path / "made").exists()
 
 

@@ -208,8 +208,8 @@ def test_editors_fill_in_the_project_if_none_is_given(home: Path) -> None:
         ("claude", ".claude.json", '{"a": \u0663}', "Expecting value"),
         ("claude", ".claude.json", "[" * 100_000, "Nested too deeply"),
         ("codex", ".codex/config.toml", "model = \n", "Invalid value"),
-        ("codex", ".codex/config.toml", "mcp_servers = {}\n", "by hand"),
-        ("codex", ".codex/config.toml", "mcp_servers = 3\n", "no table"),
+        ("codex", ".codex/config.toml", "mcp_servers = {}\n", "edit the file yourself"),
+        ("codex", ".codex/config.toml", "mcp_servers = 3\n", "not a table"),
         ("gemini", ".gemini/settings.json", '{"mcpServers": {"handrail": {"command": "other"}}}', "something else"),
     ],
 )

@@ -291,7 +291,7 @@ def test_a_change_of_a_file_is_asked_about_with_its_diff(asked: RawClient, tmp_p
     ("action", "content", "told"),
     [
         ("accept", {"decision": "no", "reason": "too early"}, "too early"),
-        ("decline", {}, "said no"),
+        ("decline", {}, "the user refused"),
         ("cancel", {}, "closed"),
         ("accept", {}, "no choice"),
         ("accept", {"decision": "perhaps"}, "no choice"),
