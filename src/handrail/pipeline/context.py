@@ -132,7 +132,7 @@ class ToolContext:
     def real(self, named: str) -> str:
         return self._paths[named].real
 
-    def where(self, named: str) -> str:
+    def resolve_directory(self, named: str) -> str:
         path = self._paths[named]
         os.close(self._workspace.open_directory(path))
         return path.real
@@ -149,11 +149,11 @@ class ToolContext:
     def tree(self, named: str) -> SearchTree:
         return self._services.search.tree(self._paths[named])
 
-    def saw(self, file: TextFile, first: int = 0, last: int = 0) -> None:
+    def mark_seen(self, file: TextFile, first: int = 0, last: int = 0) -> None:
         if not self._dry:  # what only a preview looked at, the model has not seen
             self._tracker.saw(file.path.real, file.version, first, last, file.raw)
 
-    def moved(self, file: TextFile) -> bool:
+    def changed_since_read(self, file: TextFile) -> bool:
         seen = self._tracker.look(file.path.real, file.version)
         return seen is not None and not seen.version.same_bytes(file.version)
 
@@ -238,7 +238,7 @@ class ToolContext:
         split = self._settings.hard_links != "refuse"
         return scan_subtree(self._workspace, path, self._settings.most_edit_bytes, split=split)
 
-    def take(self, named: str, subtree: Subtree, to: str | None = None) -> None:
+    def stage_subtree(self, named: str, subtree: Subtree, to: str | None = None) -> None:
         base = named.rstrip("/")
         inside = (f"{base}/{entry.inner}" for entry in subtree.entries if entry.inner and entry.kind != "link")
         if any(name not in self._paths for name in inside):  # came since the call was judged

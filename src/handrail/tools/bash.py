@@ -140,7 +140,7 @@ class CommandFacts:
 Facts = CommandFacts | apply_patch.Facts
 
 
-class Process(TypedDict):
+class ProcessData(TypedDict):
     pid: int
     command: str
 
@@ -162,8 +162,8 @@ class Data(apply_patch.Data, total=False):
     cancelled: bool
     output_bytes: int
     truncated: bool
-    strays: list[Process]
-    swept: list[Process]
+    strays: list[ProcessData]
+    swept: list[ProcessData]
     changed: list[str]
     put_back: list[ProtectedFile]
 
@@ -215,7 +215,7 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     if args.patch or not args.effects.git:
         return []
     try:
-        where = ctx.where(args.workdir)
+        where = ctx.resolve_directory(args.workdir)
     except (ToolError, OSError):  # the run says it
         return []
     return git_call.seek(args.effects, where, _place(args))
@@ -258,7 +258,7 @@ def run_command(args: Args, ctx: Context[L], show: Callable[[Run, L, Terminal], 
         raise TimeoutTooLong(timeout=_number(seconds), most=_number(limits.most_seconds))
     if ctx.tree(args.workdir).is_file:
         raise NotDirectory(path=args.workdir)
-    terminal, where = ctx.terminal, ctx.where(args.workdir)
+    terminal, where = ctx.terminal, ctx.resolve_directory(args.workdir)
     name = ctx.call_id or "bash"
     reads = args.effects.tier == "read_only" and not args.effects.doubts
     given = CommandOptions(

@@ -42,7 +42,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedEntry:
     """One entry of the listing."""
 
     path: str
@@ -56,7 +56,7 @@ class Facts:
     """A page of a listing."""
 
     path: str
-    entries: Sequence[Entry]
+    entries: Sequence[ListedEntry]
     paths: Sequence[str]
     """The entries as the model may name them in a call."""
     first: int
@@ -139,10 +139,12 @@ def _filter(patterns: Sequence[str]) -> Callable[[str], bool]:
     return lambda path: any(glob.match(path) for glob in globs)
 
 
-def _list_entries(tree: SearchTree, directories: dict[str, Directory], ignored: Callable[[str], bool]) -> list[Entry]:
+def _list_entries(
+    tree: SearchTree, directories: dict[str, Directory], ignored: Callable[[str], bool]
+) -> list[ListedEntry]:
     """The entries in the order of the answer: directories first, each followed by its own entries."""
-    entries: list[Entry] = []
-    waiting = [Entry("", "dir")]
+    entries: list[ListedEntry] = []
+    waiting = [ListedEntry("", "dir")]
     while waiting:
         entry = waiting.pop()
         if entry.path:
@@ -154,7 +156,7 @@ def _list_entries(tree: SearchTree, directories: dict[str, Directory], ignored: 
         listed = [(name, kind) for kind, names in _kinds(here) for name in names]
         listed = [(name, tree.behind(here.prefix + name) if kind == "link" else kind) for name, kind in listed]
         listed.sort(key=lambda one: (one[1] != "dir", one[0].casefold(), one[0]), reverse=True)
-        below = [Entry(here.prefix + name, kind, level) for name, kind in listed]
+        below = [ListedEntry(here.prefix + name, kind, level) for name, kind in listed]
         waiting += [one for one in below if not ignored(one.path)]
     return entries
 

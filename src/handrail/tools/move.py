@@ -63,7 +63,7 @@ def list_inside(subtree: Subtree) -> list[str]:
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     subtree = ctx.read_subtree(args.source_path)
-    ctx.take(args.source_path, subtree, args.target_path)
+    ctx.stage_subtree(args.source_path, subtree, args.target_path)
     facts = Facts(args.source_path, args.target_path, subtree.count("file"))
     data: Data = {"from": args.source_path, "to": args.target_path, "files": facts.files, "bytes": subtree.size}
     return Outcome("directory" if subtree.is_directory else "file", facts, data)

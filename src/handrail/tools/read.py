@@ -108,7 +108,7 @@ def open_file(args: Args, ctx: Context[object]) -> tuple[TextFile, FileFacts]:
     if args.last is not None and not 0 <= (args.offset or 0) <= args.last:
         raise BadArguments(problems=f"- the last line ({args.last}) must not be before the first ({args.offset})")
     file = ctx.open(args.file_path)
-    return file, FileFacts(args.file_path, file.size, ctx.moved(file))
+    return file, FileFacts(args.file_path, file.size, ctx.changed_since_read(file))
 
 
 def read_medium(
@@ -125,7 +125,7 @@ def open_text(file: TextFile, ctx: Context[object], about: FileFacts, *, only_ut
     try:
         file.open(only_utf8)
     except BinaryFile as error:
-        ctx.saw(file)  # there is no more to see of it, so that it may be overwritten knowingly
+        ctx.mark_seen(file)  # there is no more to see of it, so that it may be overwritten knowingly
         error.facts.update(asdict(about))
         raise
 
@@ -137,7 +137,7 @@ def is_empty(file: TextFile) -> bool:
 
 def describe_empty(file: TextFile, ctx: Context[object], about: FileFacts, first: int) -> Outcome[EmptyFacts]:
     """The answer for an empty file."""
-    ctx.saw(file)
+    ctx.mark_seen(file)
     return Outcome("empty", EmptyFacts(**asdict(about), offset=first), file_data(file, about) | Data(lines=0))
 
 
@@ -176,7 +176,7 @@ def describe_page(
     ``count_all``: count the lines of the file for that note, however long it is.
     """
     first, last = rows[0].row.number, rows[-1].row.number
-    ctx.saw(file, first, last)
+    ctx.mark_seen(file, first, last)
     more = page.more or rows[-1].row is not page.rows[-1]
     complete = len(rows) == asked
     notes: list[NoteFacts] = []

@@ -129,8 +129,8 @@ class Context(Protocol[L_co]):
     def real(self, named: str) -> str:
         """The real path of a file or a directory that was declared."""
 
-    def where(self, named: str) -> str:
-        """The real path of a directory that was declared; raises if there is none."""
+    def resolve_directory(self, named: str) -> str:
+        """The real path of a declared directory; raises if it does not exist."""
 
     def wait_for(self, awaitable: Awaitable[T]) -> T:
         """Await something in the caller's event loop, or in one of its own; raises `CallCancelled`."""
@@ -142,42 +142,42 @@ class Context(Protocol[L_co]):
         """Send what a command writes to its log to the host, until the run is over."""
 
     def watch(self) -> Callable[[], list[str]]:
-        """From now on: which of the files that the model has seen are changed when this is asked."""
+        """Start to watch the files that the model has read; the function returned lists those that have changed."""
 
     def open(self, named: str) -> TextFile:
-        """A file to be read in pages."""
+        """Open a file to read it in pages."""
 
     def tree(self, named: str) -> SearchTree:
-        """A directory to look around in, or a file to search."""
+        """Open a directory to list or search, or a file to search."""
 
-    def saw(self, file: TextFile, first: int = 0, last: int = 0) -> None:
-        """These lines of it were shown."""
+    def mark_seen(self, file: TextFile, first: int = 0, last: int = 0) -> None:
+        """Record that the model was shown these lines of a file."""
 
-    def moved(self, file: TextFile) -> bool:
-        """Whether the file was seen before, and is not what it was then."""
+    def changed_since_read(self, file: TextFile) -> bool:
+        """Whether the model read the file before, and it has changed since."""
 
     def exists(self, named: str) -> bool:
-        """Whether something stands there. Says nothing about what."""
+        """Whether the path exists, as a file of any kind."""
 
     def load(self, named: str, *, whole: bool = False, unseen: bool = False) -> Loaded:
-        """A file to be changed: existing, seen, and (with ``whole``) not changed since; ``unseen``: seen or not."""
+        """Load a file to change it. It was read and, with ``whole``, has not changed since; ``unseen``: any file."""
 
     def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
-        """Ask for a change; it is made when the run is over. None creates the file."""
+        """Stage a change, to be committed after the run. Without ``loaded`` it creates the file."""
 
     def remove(self, named: str, loaded: Loaded) -> Staged:
-        """Ask for a file to be deleted."""
+        """Stage the deletion of a file."""
 
     def move(
         self, named: str, target: str, loaded: Loaded, splices: Sequence[Splice], over: Loaded | None = None
     ) -> Staged:
-        """Ask for a file to be changed and moved, in place of ``over`` if something stands there."""
+        """Stage the change and the move of a file, in place of ``over`` if the target exists."""
 
     def read_subtree(self, named: str) -> Subtree:
-        """A file or a directory, with all that is in it."""
+        """Read a file, or a directory with all its contents."""
 
-    def take(self, named: str, subtree: Subtree, to: str | None = None) -> None:
-        """Ask for it to be moved as it stands, or (with no ``to``) removed so that this can be taken back."""
+    def stage_subtree(self, named: str, subtree: Subtree, to: str | None = None) -> None:
+        """Stage the move of a subtree or, without ``to``, its removal, which can be undone."""
 
 
 class Templates(Protocol):

@@ -49,7 +49,7 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     subtree = ctx.read_subtree(args.path)
-    ctx.take(args.path, subtree)
+    ctx.stage_subtree(args.path, subtree)
     facts = Facts(args.path, subtree.count("file"))
     kind = "directory" if subtree.is_directory else "file"
     return Outcome(kind, facts, Data(files=facts.files, bytes=subtree.size))

@@ -28,7 +28,7 @@ def run(args: read.Args, ctx: Context[Limits]) -> Outcome[read.Facts]:
     if file.size > limits.whole_bytes and args.offset is None and args.most is None:
         raise FileTooLarge(**asdict(about), kilobytes=file.size / 1024, most=limits.whole_bytes // 1024)
     if read.is_empty(file):
-        ctx.saw(file)
+        ctx.mark_seen(file)
         raise PastEnd(**asdict(about), offset=args.first, total=1)
     most = read.count_lines(args, limits)
     # Even an endless line is read to its end, because the answer names its length.

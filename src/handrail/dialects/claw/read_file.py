@@ -52,7 +52,7 @@ def run(args: read.Args, ctx: Context[Limits]) -> Outcome[Facts]:
     if cut:  # never inside a character
         text = codecs.getincrementaldecoder("utf-8")(file.codec.errors).decode(raw[:most])
     count = lines.count(text)
-    ctx.saw(file, 1, count)
+    ctx.mark_seen(file, 1, count)
     facts = TextFacts(**asdict(about), text=text, cut=most if cut else None)
     data = read.file_data(file, about) | read.Data(lines=count, encoding=file.codec.label)
     return Outcome("page", facts, data, (MoreLines(next=count + 1),) if cut else ())

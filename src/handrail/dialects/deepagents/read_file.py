@@ -58,7 +58,7 @@ def run(args: read.Args, ctx: Context[Limits]) -> Outcome[Facts]:
     if ends[-1] <= limits.answer_chars:
         return read.describe_page(file, ctx, about, page, rows, args.most)
     rows = rows[: bisect_right(ends, limits.answer_chars) + 1]
-    ctx.saw(file, rows[0].row.number, rows[-1].row.number)
+    ctx.mark_seen(file, rows[0].row.number, rows[-1].row.number)
     facts = CutPageFacts(**asdict(about), rows=rows, most=limits.answer_chars)
     data = read.page_data(file, about, page, rows, more=True)
     return Outcome("page", facts, data, (AnswerCut(count=ends[-1] - 1 - limits.answer_chars),))

@@ -26,7 +26,7 @@ def run(args: read.Args, ctx: Context[Limits]) -> Outcome[read.Facts]:
     limits = ctx.limits
     file, about = read.open_file(args, ctx)
     if b"\0" in file.head(limits.nul_bytes):
-        ctx.saw(file)  # there is no more to see of it, so that it may be overwritten knowingly
+        ctx.mark_seen(file)  # there is no more to see of it, so that it may be overwritten knowingly
         raise BinaryFile(**asdict(about), why="it holds a NUL byte")
     read.open_text(file, ctx, about, only_utf8=True)
     if read.is_empty(file):

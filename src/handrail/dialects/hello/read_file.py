@@ -44,7 +44,7 @@ def run(args: read.Args, ctx: Context[Limits]) -> Outcome[Facts]:
     first, room = args.first, limits.answer_chars
     texts, more = _split_at_feeds(file, first, args.most or limits.lines, room)
     rows = [ShownRow(number, text, PageLine(number, text)) for number, text in enumerate(texts, start=first)]
-    ctx.saw(file, first if rows else 0, rows[-1].row.number if rows else 0)
+    ctx.mark_seen(file, first if rows else 0, rows[-1].row.number if rows else 0)
     notes: list[NoteFacts] = []
     if more and len(rows) != args.most:
         notes.append(MoreLines(next=first + len(rows)))

@@ -119,8 +119,8 @@ class _ContextBelow:
     def real(self, named: str) -> str:
         return self._ctx.real(self._full_path(named))
 
-    def where(self, named: str) -> str:
-        return self._ctx.where(self._full_path(named))
+    def resolve_directory(self, named: str) -> str:
+        return self._ctx.resolve_directory(self._full_path(named))
 
     def watch(self) -> Callable[[], list[str]]:
         return self._ctx.watch()
@@ -134,11 +134,11 @@ class _ContextBelow:
     def tree(self, named: str) -> SearchTree:
         return self._ctx.tree(self._full_path(named))
 
-    def saw(self, file: TextFile, first: int = 0, last: int = 0) -> None:
-        self._ctx.saw(file, first, last)
+    def mark_seen(self, file: TextFile, first: int = 0, last: int = 0) -> None:
+        self._ctx.mark_seen(file, first, last)
 
-    def moved(self, file: TextFile) -> bool:
-        return self._ctx.moved(file)
+    def changed_since_read(self, file: TextFile) -> bool:
+        return self._ctx.changed_since_read(file)
 
     def exists(self, named: str) -> bool:
         return self._ctx.exists(self._full_path(named))
@@ -155,8 +155,8 @@ class _ContextBelow:
     def read_subtree(self, named: str) -> Subtree:
         return self._ctx.read_subtree(self._full_path(named))
 
-    def take(self, named: str, subtree: Subtree, to: str | None = None) -> None:
-        self._ctx.take(self._full_path(named), subtree, None if to is None else self._full_path(to))
+    def stage_subtree(self, named: str, subtree: Subtree, to: str | None = None) -> None:
+        self._ctx.stage_subtree(self._full_path(named), subtree, None if to is None else self._full_path(to))
 
     def move(
         self, named: str, target: str, loaded: Loaded, splices: Sequence[Splice], over: Loaded | None = None

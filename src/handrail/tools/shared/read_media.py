@@ -106,7 +106,7 @@ def read_medium(
             return _read_pdf(file, ctx, about, pages)
     except ToolError as error:
         error.facts.setdefault("path", about.path)
-        ctx.saw(file)  # there is no more to see of it, so that it may be overwritten knowingly
+        ctx.mark_seen(file)  # there is no more to see of it, so that it may be overwritten knowingly
         raise
     return _read_notebook(file, ctx, about, offset, most) if about.path.endswith(".ipynb") else None
 
@@ -120,7 +120,7 @@ def _read_image(file: TextFile, ctx: Context[object], about: FileFacts) -> Outco
     from handrail.media import images
 
     picture = images.picture(file.fd, file.size)
-    ctx.saw(file)
+    ctx.mark_seen(file)
     original = (picture.original_width, picture.original_height)
     facts = ImageFacts(
         **asdict(about),
@@ -143,7 +143,7 @@ def _read_pdf(file: TextFile, ctx: Context[object], about: FileFacts, pages: str
     else:
         first, last = pdf.page_range(pages, limits.pages)
     excerpt = pdf.pages(file.fd, file.size, first, last, limits)
-    ctx.saw(file)
+    ctx.mark_seen(file)
     reached = excerpt.pages[-1].number if excerpt.pages else first - 1
     remaining = excerpt.total - reached
     notes: list[NoteFacts] = []
@@ -172,7 +172,7 @@ def _read_notebook(
     if start and start >= len(rows):
         raise PastEnd(path=about.path, offset=offset or 1, total=len(rows))
     page = rows[start : start + most]
-    ctx.saw(file)
+    ctx.mark_seen(file)
     left = len(rows) - start - len(page)
     facts = NotebookFacts(
         **asdict(about),
@@ -219,7 +219,7 @@ def read_outline(
     start = max(1, total + offset + 1 if offset and offset < 0 else offset or 1)
     most = min(most or MOST, MOST)
     found = list_symbols(text, name, start, most)
-    ctx.saw(file)
+    ctx.mark_seen(file)
     symbols, more = found[:most], found[most:]
     rows = [f"{symbol.first}-{symbol.last}\t{'  ' * symbol.level}{symbol.label}" for symbol in symbols]
     data = Data(symbols=[symbol._asdict() for symbol in symbols], truncated=bool(more))
