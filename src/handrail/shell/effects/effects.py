@@ -17,21 +17,34 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from handrail.shell.effects.arguments import Arg, Value, Variables, argument, arguments
+from handrail.shell.effects.arguments import (
+    READ_ONLY,
+    Arg,
+    CommandTier,
+    FileEffect,
+    Ruling,
+    Value,
+    Variables,
+    argument,
+    arguments,
+)
 from handrail.shell.effects.danger import dangers
 from handrail.shell.effects.directories import Directories, Places, joined
 from handrail.shell.effects.git import git, verb_of
-from handrail.shell.effects.git_losses import loss_of
-from handrail.shell.effects.git_runs import GitRun, at_places, unsteady
-from handrail.shell.effects.harm import fork_bomb, harm
-from handrail.shell.effects.network import goes_out, is_socket
-from handrail.shell.effects.read_only import find_starts, looker
-from handrail.shell.effects.read_only_table import HARMLESS_BEFORE, QUIET_DEVICES
-from handrail.shell.effects.ruling import READ_ONLY, CommandTier, FileEffect, Ruling
-from handrail.shell.effects.visibility import find_visibility
+from handrail.shell.effects.git_runs import GitRun, at_places, loss_of, unsteady
+from handrail.shell.effects.interpret import (
+    describe_unknown,
+    find_visibility,
+    fork_bomb,
+    harm,
+    is_writer,
+    judge_program,
+)
+from handrail.shell.effects.languages import find_starts
+from handrail.shell.effects.network import NetworkUse, is_socket, network_use
+from handrail.shell.effects.programs import HARMLESS_BEFORE, QUIET_DEVICES
 from handrail.shell.effects.worst_case import Unproven, worst_case
 from handrail.shell.effects.wrapper_rules import LISTERS, MAKES_NAMES, NARROWERS, runs_input, runs_words, wrapper
-from handrail.shell.effects.writers import writer
 from handrail.shell.parser.parse import STEERING, parse_script, script_of
 from handrail.shell.parser.script import Redirection, Script, Simple
 
@@ -65,6 +78,16 @@ class CommandEffect:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A command that runs a tool of the project: `npx tool`."""
+
+    text: str
+    tool: str
+    places: Places
+    """The directories that it may run in, seen from where the script starts."""
+
+
+@dataclass(frozen=True, slots=True)
 class Effects:
     """What a command line would do."""
 
@@ -72,6 +95,11 @@ class Effects:
     files: tuple[FileEffect, ...] = ()
     doubts: tuple[str, ...] = ()
     network: tuple[str, ...] = ()
+    """Commands that use the network by nature."""
+    possible_network: tuple[str, ...] = ()
+    """Commands that run code of the project, and may use the network to fetch what is missing."""
+    tools: tuple[ToolUse, ...] = ()
+    """Commands that run a tool of the project, and use the network if it is not installed."""
     git: tuple[GitRun, ...] = ()
     only_looks_with_git: bool = False
     """Whether git only looks, and no other program of the line may run git: its settings may be overridden."""
@@ -112,6 +140,8 @@ class _Judge:
         self.inputs: dict[tuple[str, ...], tuple[Value, ...] | None] = {}
         self.files: dict[FileEffect, FileEffect] = {}
         self.network: list[str] = []
+        self.possible_network: list[str] = []
+        self.tools: list[ToolUse] = []
         self.outward: list[tuple[str, ...]] | None = None
         self.git: list[GitRun] = []
         self.unknown = False
@@ -136,7 +166,18 @@ class _Judge:
         network = tuple(dict.fromkeys(self.network))
         unread = self.script.stopped or self.script.error is not None
         files = tuple(self.files.values())
-        return Effects(tuple(commands), files, doubts, network, tuple(self.git), looks, unread, self.script)
+        return Effects(
+            tuple(commands),
+            files,
+            doubts,
+            network,
+            tuple(dict.fromkeys(self.possible_network)),
+            tuple(dict.fromkeys(self.tools)),
+            tuple(self.git),
+            looks,
+            unread,
+            self.script,
+        )
 
     def _command(self, index: int, run: Simple, refused: str) -> CommandEffect:
         places = self.directories.of(index)
@@ -149,12 +190,11 @@ class _Judge:
         ruling = self._ruling(index, run, base, args, places)
         if base == "git":
             self._see_git(run, args, places, ruling)
-        elif base and ruling.tier != "read_only" and writer(base, args) is None:
+        elif base and ruling.tier != "read_only" and not is_writer(base):
             self.unknown = True
         ruling = _stricter(ruling, self._around(run, base, text))
-        if base and goes_out(base, args):
-            self.network.append(text)
-            ruling = _stricter(ruling, Ruling(why="it goes out to the network"))
+        if base:
+            ruling = _stricter(ruling, self._uses_network(network_use(base, args), text, places))
         if remote:
             ruling = replace(ruling, files=())
         sees = find_visibility(base, args)
@@ -170,7 +210,7 @@ class _Judge:
         if destructive:
             ruling = replace(ruling, tier="destructive", why=destructive)
         self.variables.see(run)
-        known = base is not None and (looker(base, args) or writer(base, args)) is not None
+        known = base is not None and judge_program(base, args) is not None
         told = ruling.tier == "read_only" or (known and any(file.action != "read" for file in ruling.files))
         alone = script_of(run, text, self.script)
         return CommandEffect(text, _fixed_words(run), ruling.tier, ruling.why, ruling.doubt, told, unproven, alone)
@@ -193,10 +233,10 @@ class _Judge:
                 why = unsteady(run, self.source, self.runs) if places else "it is not known where git runs"
                 found = replace(found, tier="ordinary", why=why) if why else found
         if found is None or base == "find":
-            found = looker(base, args) or writer(base, args)
+            found = judge_program(base, args)
             if base in ("tee", "curl", "wget") and found is not None:
                 found = _to_quiet_files(base, found)
-        found = found or Ruling(why="it is not known what it does")
+        found = found or describe_unknown(base, args)
         if run.via[-1:] == ("xargs",) and found.tier != "read_only" and not found.doubt:
             found = replace(found, doubt=f"it cannot be told what xargs gives to {base}")
         name = run.name
@@ -205,6 +245,17 @@ class _Judge:
         ):
             return replace(found, tier="ordinary", why=f"{run.words[0].source} may be another program of that name")
         return found
+
+    def _uses_network(self, use: NetworkUse, text: str, places: Places) -> Ruling:
+        """Note how a command uses the network."""
+        if use.kind == "certain":
+            self.network.append(text)
+            return Ruling(why="it goes out to the network")
+        if use.kind == "possible":
+            self.possible_network.append(text)
+        elif use.kind == "unless installed":
+            self.tools.append(ToolUse(text, use.tool, places))
+        return READ_ONLY if not use.kind else Ruling(why="it runs code of the project, which may use the network")
 
     def _see_git(self, run: Simple, args: Sequence[Arg], places: Places, ruling: Ruling) -> None:
         verb, at, _ = verb_of(args)
@@ -250,7 +301,7 @@ class _Judge:
             if "piped" not in run.within:
                 args = arguments(run.words[1:], self.variables.known, None)
                 return self._below(run.base or "", args)
-            told = looker(run.base or "", arguments(run.words[1:], self.variables.known, None))
+            told = judge_program(run.base or "", arguments(run.words[1:], self.variables.known, None))
             if run.base not in NARROWERS or told is None or told.files:
                 return None
         return None
@@ -264,7 +315,7 @@ class _Judge:
             return (Value(".", below=True),) if "ls-files" in texts or "--name-only" in texts else None
         if base in ("grep", "rg") and not any(re.match(r"-\w*l|--files", text) for text in texts):
             return None
-        told = looker(base, args)
+        told = judge_program(base, args)
         if told is None or told.doubt:
             return None
         named = (Value(file.path, file.glob, file.path.startswith("~"), True) for file in told.files)
@@ -338,7 +389,7 @@ class _Judge:
             self.outward = [
                 other.within
                 for other in self.runs
-                if other.base and goes_out(other.base, arguments(other.words[1:], {}, None))
+                if other.base and network_use(other.base, arguments(other.words[1:], {}, None)).kind
             ]
         places = ("pipeline",) if piped else ("substitution", "process")
         near = any(kind in places for kinds in self.outward for kind in kinds)

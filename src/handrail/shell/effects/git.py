@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from handrail.shell.effects.arguments import Arg, Value
-from handrail.shell.effects.options import ParsedOptions, Syntax, parse_options
-from handrail.shell.effects.ruling import FileEffect, Ruling
+from handrail.shell.effects.arguments import Arg, FileEffect, Ruling, Value
+from handrail.shell.effects.rows import ParsedOptions, Program, parse_options
 
 _DIFF = (
     "patch no-patch unified? raw patch-with-raw minimal patience histogram diff-algorithm= stat? "
@@ -28,13 +27,13 @@ _LOG = (
     "full-history simplify-merges simplify-by-decoration ancestry-path? no-notes notes? source walk-reflogs no-walk? "
     "boundary count encoding? relative-date use-mailmap no-mailmap numbered"
 )
-_LOOKS = Syntax("pubwacCMRszqiEFPmgrtU0123456789", "SGLnl", _LOG, "texts", numbers=True, closed=False)
+_LOOKS = Program("pubwacCMRszqiEFPmgrtU0123456789", "SGLnl", _LOG, "texts", numbers=True, closed=False)
 _LIST = (
     "list all remotes verbose contains? no-contains? merged? no-merged? points-at? sort= format= "
     "column? no-column color? no-color"
 )
-_VERBS: dict[str, Syntax] = {
-    "status": Syntax(
+_VERBS: dict[str, Program] = {
+    "status": Program(
         "sbvuz",
         "",
         "short branch show-stash porcelain? long verbose untracked-files? ignored? ignore-submodules? "
@@ -45,21 +44,21 @@ _VERBS: dict[str, Syntax] = {
     "log": _LOOKS,
     "diff": _LOOKS,
     "show": _LOOKS,
-    "shortlog": Syntax("nsec", "", _LOG + " summary email group=", "texts", closed=False),
+    "shortlog": Program("nsec", "", _LOG + " summary email group=", "texts", closed=False),
     "whatchanged": _LOOKS,
     "rev-list": _LOOKS,
     "diff-tree": _LOOKS,
     "diff-index": _LOOKS,
     "diff-files": _LOOKS,
-    "blame": Syntax(
+    "blame": Program(
         "belstfnwpcCM",
         "L",
         "root show-name show-number show-email porcelain line-porcelain date= abbrev? since= ignore-rev= color-lines",
         "texts",
         closed=False,
     ),
-    "annotate": Syntax("l", "L", "", "texts", closed=False),
-    "grep": Syntax(
+    "annotate": Program("l", "L", "", "texts", closed=False),
+    "grep": Program(
         "aiIwvhHEGPFnlLcpWqzor",
         "ABCefm",
         "cached untracked no-index text ignore-case word-regexp invert-match "
@@ -71,9 +70,9 @@ _VERBS: dict[str, Syntax] = {
         numbers=True,
         closed=False,
     ),
-    "branch": Syntax("arvlqi", "", _LIST + " show-current abbrev? no-abbrev ignore-case", "none", closed=False),
-    "tag": Syntax("ln", "", _LIST + " ignore-case", "none", numbers=True, closed=False),
-    "rev-parse": Syntax(
+    "branch": Program("arvlqi", "", _LIST + " show-current abbrev? no-abbrev ignore-case", "none", closed=False),
+    "tag": Program("ln", "", _LIST + " ignore-case", "none", numbers=True, closed=False),
+    "rev-parse": Program(
         "q",
         "",
         "abbrev-ref? show-toplevel short? verify quiet git-dir absolute-git-dir git-common-dir "
@@ -82,7 +81,7 @@ _VERBS: dict[str, Syntax] = {
         "texts",
         closed=False,
     ),
-    "ls-files": Syntax(
+    "ls-files": Program(
         "cdmosiktuzvr",
         "xX",
         "cached deleted modified others ignored stage unmerged killed directory "
@@ -91,30 +90,30 @@ _VERBS: dict[str, Syntax] = {
         "texts",
         closed=False,
     ),
-    "ls-tree": Syntax(
+    "ls-tree": Program(
         "drtlz", "", "long name-only name-status full-name full-tree abbrev? object-only format=", "texts", closed=False
     ),
-    "describe": Syntax(
+    "describe": Program(
         "",
         "",
         "all tags contains abbrev? dirty? always long match= exclude= exact-match first-parent broken?",
         "texts",
         closed=False,
     ),
-    "cat-file": Syntax("tsep", "", "batch-check? allow-unknown-type", "texts", closed=False),
-    "merge-base": Syntax("a", "", "all is-ancestor fork-point octopus independent", "texts", closed=False),
-    "name-rev": Syntax("", "", "name-only tags refs= all always", "texts", closed=False),
-    "for-each-ref": Syntax(
+    "cat-file": Program("tsep", "", "batch-check? allow-unknown-type", "texts", closed=False),
+    "merge-base": Program("a", "", "all is-ancestor fork-point octopus independent", "texts", closed=False),
+    "name-rev": Program("", "", "name-only tags refs= all always", "texts", closed=False),
+    "for-each-ref": Program(
         "", "", "count= sort= format= contains? merged? no-merged? points-at=", "texts", closed=False
     ),
-    "show-ref": Syntax("dhqs", "", "head dereference hash? verify quiet tags heads branches", "texts", closed=False),
-    "show-branch": Syntax("ar", "", "all remotes current list", "texts", closed=False),
-    "check-ignore": Syntax("vqnz", "", "verbose quiet non-matching no-index", "texts", closed=False),
-    "check-attr": Syntax("a", "", "all", "texts", closed=False),
-    "count-objects": Syntax("vH", "", "verbose human-readable", "none", closed=False),
-    "cherry": Syntax("v", "", "abbrev?", "texts", closed=False),
-    "version": Syntax("", "", "build-options", "none", closed=False),
-    "var": Syntax("", "", "", "texts", closed=False),
+    "show-ref": Program("dhqs", "", "head dereference hash? verify quiet tags heads branches", "texts", closed=False),
+    "show-branch": Program("ar", "", "all remotes current list", "texts", closed=False),
+    "check-ignore": Program("vqnz", "", "verbose quiet non-matching no-index", "texts", closed=False),
+    "check-attr": Program("a", "", "all", "texts", closed=False),
+    "count-objects": Program("vH", "", "verbose human-readable", "none", closed=False),
+    "cherry": Program("v", "", "abbrev?", "texts", closed=False),
+    "version": Program("", "", "build-options", "none", closed=False),
+    "var": Program("", "", "", "texts", closed=False),
 }
 _SECOND: dict[str, tuple[str, ...]] = {
     "remote": ("", "-v", "--verbose", "get-url"),
@@ -215,14 +214,14 @@ def _more_than_looks(verb: str, rest: Sequence[Arg]) -> str:
     return ""
 
 
-_CONFIG = Syntax(
+_CONFIG = Program(
     "lz",
     "",
     "list get get-all get-regexp get-urlmatch local global system worktree show-origin show-scope name-only null "
     "type= default= bool int path includes no-includes",
     "texts",
 )
-_SYMBOLIC = Syntax("q", "", "quiet short recurse no-recurse", "texts")
+_SYMBOLIC = Program("q", "", "quiet short recurse no-recurse", "texts")
 
 
 def _only_asks(verb: str, rest: Sequence[Arg]) -> bool:
@@ -242,7 +241,7 @@ def _only_asks(verb: str, rest: Sequence[Arg]) -> bool:
 
 def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
     """The files of the work tree that a verb comes to, and what is not known of them."""
-    found = parse_options(_VERBS.get(verb) or Syntax(), rest)
+    found = parse_options(_VERBS.get(verb) or Program(), rest)
     named = _after_dashes(rest)
     unknown = any(arg.values is None for arg in rest)
     out: list[FileEffect] = []
@@ -251,7 +250,7 @@ def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
     if verb == "add" or verb == "commit":
         return [effect for arg in found.operands if verb == "add" for effect in arg.files("read", below=True)], ""
     if verb in ("rm", "mv"):
-        action = parse_options(Syntax("frnqk", "", "force cached dry-run quiet ignore-unmatch sparse verbose"), rest)
+        action = parse_options(Program("frnqk", "", "force cached dry-run quiet ignore-unmatch sparse verbose"), rest)
         sources = action.operands if verb == "rm" else action.operands[:-1]
         for arg in sources:
             out.extend(arg.files("read", below=True) if verb == "mv" else [])

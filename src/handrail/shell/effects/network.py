@@ -1,83 +1,138 @@
-"""Which commands go out to the network, as data."""
+"""Whether a command uses the network: by nature, perhaps, or to fetch a tool that is not installed."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
 
 from handrail.shell.effects.arguments import Arg
 from handrail.shell.effects.git import git_goes_out, verb_of
+from handrail.shell.effects.programs import PROGRAMS
+from handrail.shell.effects.rows import Program
 
-_ALWAYS = frozenset(
-    (
-        "curl", "wget", "ssh", "scp", "sftp", "ftp", "lftp", "telnet", "nc", "ncat", "netcat", "socat",
-        "mosh", "aria2c", "http", "https", "xh", "yt-dlp", "lynx", "w3m", "links", "elinks", "dig",
-        "nslookup", "host", "ping", "ping6", "traceroute", "tracepath", "mtr", "whois", "nmap", "gh", "glab",
-        "hub", "aws", "gcloud", "gsutil", "az", "kubectl", "helm", "doctl", "flyctl", "heroku", "vercel",
-        "netlify", "twine", "rclone", "s3cmd", "ansible", "ansible-playbook", "sendmail", "mail", "mutt",
-        "npx", "bunx", "pnpx", "uvx", "autossh", "sshfs", "sshpass", "ssh-copy-id", "ssh-keyscan", "websocat",
-        "grpcurl", "ab", "wrk", "iperf", "iperf3", "openvpn", "wg", "ngrok", "cloudflared",
-    )
-)  # fmt: skip
-_INSTALL = "install add update upgrade download search fetch get"
-_VERBS: dict[str, frozenset[str]] = {
-    name: frozenset(verbs.split())
-    for names, verbs in (
-        ("pip pip3", "install download search wheel index"),
-        (
-            "npm pnpm yarn bun",
-            "install i ci add update upgrade up publish view info outdated audit search exec dlx create",
-        ),
-        ("uv", "add sync pip lock run tool python publish build"),
-        ("poetry pdm pipenv hatch rye", "install add update lock publish self sync"),
-        ("pipx conda mamba", "install upgrade create update search run inject"),
-        ("cargo", "install add update fetch publish search build check test run b c t r login"),
-        ("go", "get install mod build test run work list"),
-        ("gem bundle bundler composer", f"{_INSTALL} push require outdated"),
-        ("apt apt-get yum dnf zypper brew port snap flatpak", f"{_INSTALL} refresh dist-upgrade tap"),
-        ("apk", "add update upgrade fetch"),
-        ("docker podman nerdctl", "pull push login build run search compose"),
-        ("terraform tofu pulumi", "init apply plan destroy refresh up"),
-        ("mvn gradle", "install package compile test build deploy verify"),
-        ("openssl", "s_client"),
-        ("rustup nvm pyenv rbenv asdf mise volta", "install update self toolchain use"),
-        ("hg svn bzr", "pull push clone update checkout co up incoming"),
-    )
-    for name in names.split()
-}
-_LIBRARIES = frozenset(("python", "python3"))
-_DATABASES = frozenset(("psql", "mysql", "mariadb", "redis-cli", "mongosh", "mongo", "pg_dump", "mysqldump"))
-_HOST = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?!\\).*|rsync://.*")
 _SOCKET = re.compile(r"/dev/(?:tcp|udp)/.*")
+_PYTHON_FLAGS = re.compile(r"-[bBdEhiIOPqsSuvVx]*")
 
 
-def goes_out(base: str, args: Sequence[Arg]) -> bool:
-    """Whether a command goes out to the network, as far as its name and words tell."""
+class NetworkUse(NamedTuple):
+    """Whether a command uses the network: by nature, perhaps, or to fetch a tool that is not installed."""
+
+    kind: Literal["", "certain", "possible", "unless installed"] = ""
+    tool: str = ""
+
+
+_NO_NETWORK = NetworkUse()
+_CERTAIN = NetworkUse("certain")
+_POSSIBLE = NetworkUse("possible")
+_STARTS_TOOL = {"npm": ("exec", "x"), "bun": ("x",), "uv": ("tool/run",)}
+"""Verbs with which a package manager runs a tool of the project, and fetches one that is not installed."""
+
+
+def network_use(base: str, args: Sequence[Arg]) -> NetworkUse:
+    """Whether a command uses the network, as far as its name and words tell."""
     texts = [arg.text or "" for arg in args]
     if len(texts) == 1 and texts[0] in ("--version", "-V", "--help", "-h"):
-        return False
+        return _NO_NETWORK
     if base == "git":
-        return git_goes_out(args) or verb_of(args)[0] is None
-    if base in _ALWAYS:
-        return True
-    if base in ("yarn", "pnpm", "bundle", "composer") and not texts:
-        return base != "composer"
-    if base in _VERBS:
-        verb = next((arg for arg in args if not (arg.text or "").startswith("-")), None)
-        return verb is not None and (verb.text is None or verb.text in _VERBS[base])
-    if base == "rsync":
-        return any(_HOST.fullmatch(text) for text in texts)
-    if base in _DATABASES:
-        return any(text.startswith(("-h", "--host", "postgres", "mysql:", "redis:", "mongodb")) for text in texts)
-    if base in _LIBRARIES:
-        if texts[:1] != ["-m"] or len(args) < 2:
-            return False
-        return args[1].text is None or (
-            texts[1] == "pip" and (not texts[2:] or texts[2] in ("", "install", "download"))
-        )
-    return any(_SOCKET.fullmatch(text) for text in texts)
+        return _CERTAIN if git_goes_out(args) or verb_of(args)[0] is None else _NO_NETWORK
+    row = PROGRAMS.get(base)
+    if row is None:
+        return _CERTAIN if any(map(is_socket, texts)) else _NO_NETWORK
+    if row.network.startswith("~"):
+        return _CERTAIN if any(re.fullmatch(row.network[1:], text) for text in texts) else _NO_NETWORK
+    if row.network == "*":
+        return _CERTAIN
+    if row.role == "module":
+        return _module(args)
+    if row.role == "tool" and not row.network:
+        return _tool(args)
+    if not row.network and not row.fetches:
+        return _CERTAIN if any(map(is_socket, texts)) else _NO_NETWORK
+    return _by_verb(base, row, args)
 
 
 def is_socket(path: str) -> bool:
     """Whether bash opens a connection for a redirection to this name."""
     return bool(_SOCKET.fullmatch(path))
+
+
+def _by_verb(base: str, row: Program, args: Sequence[Arg]) -> NetworkUse:
+    found: NetworkUse = _NO_NETWORK
+    for verb, rest in _verbs(row, args):
+        if verb is None:
+            return _CERTAIN
+        second = next((arg.text for arg in rest if not (arg.text or "").startswith("-")), None)
+        if verb in row.network_verbs or f"{verb}/{second}" in row.network_verbs:
+            return _CERTAIN
+        if verb in _STARTS_TOOL.get(base, ()):
+            found = _tool(rest)
+        elif f"{verb}/{second}" in _STARTS_TOOL.get(base, ()):
+            found = _tool(rest[1:])
+        elif verb in row.fetch_verbs:
+            found = _POSSIBLE
+    return found
+
+
+def _verbs(row: Program, args: Sequence[Arg]) -> Iterator[tuple[str | None, Sequence[Arg]]]:
+    """The words that may be the verb, each with the arguments behind it: behind an option that is not known, any."""
+    at = 0
+    sure = True
+    verbs = 0
+    while at < len(args) and (sure or at < len(args)):
+        text = args[at].text
+        at += 1
+        if text is None:
+            verbs += 1
+            yield None, args[at:]
+        elif text.startswith("-") and text != "-":
+            name, sign, _ = text.lstrip("-").partition("=")
+            kind = row.names.get(name) if text.startswith("--") else None
+            if kind == "=" or (not text.startswith("--") and len(text) == 2 and name in row.takes):
+                at += 0 if sign else 1
+            elif kind is None and not (not text.startswith("--") and set(name) <= {*row.flags, *row.takes}):
+                sure = False
+            continue
+        else:
+            verbs += 1
+            yield text, args[at:]
+        if sure:
+            return
+    if not verbs:
+        yield "-", ()
+
+
+def _module(args: Sequence[Arg]) -> NetworkUse:
+    """`python -m module`."""
+    for at, arg in enumerate(args):
+        text = arg.text
+        if text is None:
+            return _NO_NETWORK
+        flags = _PYTHON_FLAGS.match(text)
+        rest = text[flags.end() :] if flags else ""
+        if rest.startswith("m"):
+            module = rest[1:] or (args[at + 1].text if at + 1 < len(args) else "")
+            behind = args[at + 1 :] if rest[1:] else args[at + 2 :]
+            if module is None or (module in ("pip", "ensurepip") and not behind):
+                return _CERTAIN
+            return network_use(module, behind) if module in PROGRAMS else _NO_NETWORK
+        if not flags or not text.startswith("-") or rest:
+            return _NO_NETWORK
+    return _NO_NETWORK
+
+
+def _tool(args: Sequence[Arg]) -> NetworkUse:
+    """`npx tool`: a tool that is not installed is fetched. Options may name another one."""
+    for arg in args:
+        text = arg.text
+        if text is None:
+            return _CERTAIN
+        if text in ("--no-install", "--no", "--offline", "--bun", "-q", "--quiet", "--silent", "--"):
+            continue
+        if text.startswith("-"):
+            return _CERTAIN
+        row = PROGRAMS.get(text)
+        if row is not None and row.does == "builds" and row.role != "tool":
+            return _POSSIBLE
+        return NetworkUse("unless installed", text) if re.fullmatch(r"[\w.-]+", text) else _CERTAIN
+    return _NO_NETWORK

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from handrail.shell.effects.arguments import arguments
-from handrail.shell.effects.read_only import looker
+from handrail.shell.effects.interpret import judge_program
 from handrail.shell.parser.script import Script, Simple
 from handrail.shell.parser.words import Word
 
@@ -31,7 +31,7 @@ def _files_read(command: Simple, alias: str) -> int:
     """How many words of this command are files below ``alias`` that it reads."""
     redirected = [each.target for each in command.redirections if each.operator == "<" and _below(each.target, alias)]
     words = [word for word in command.words[1:] if _below(word, alias)]
-    ruling = looker(command.base, arguments(command.words[1:], {}, None)) if command.base and words else None
+    ruling = judge_program(command.base, arguments(command.words[1:], {}, None)) if command.base and words else None
     if ruling is None or ruling.tier != "read_only" or ruling.doubt:
         return len(redirected)
     read = [file.path for file in ruling.files if file.action == "read" and not file.glob]

@@ -10,14 +10,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from handrail.shell.effects.arguments import Arg, Value, Values, argument
+from handrail.shell.effects.arguments import Arg, Ruling, Value, Values, argument
 from handrail.shell.effects.directories import Places
 from handrail.shell.effects.git import git
-from handrail.shell.effects.harm import ANY, harm
-from handrail.shell.effects.read_only import looker
-from handrail.shell.effects.ruling import Ruling
-from handrail.shell.effects.visibility import find_visibility
-from handrail.shell.effects.writers import DELETES_BY_OPTION, writer
+from handrail.shell.effects.interpret import (
+    ANY,
+    DELETES_BY_OPTION,
+    find_visibility,
+    harm,
+    is_writer,
+    judge_program,
+)
 from handrail.shell.parser.script import HEREDOCS, Redirection, Script, Simple
 from handrail.shell.parser.words import Word
 from handrail.shell.parser.wrappers import FOREIGN_SHELLS
@@ -64,14 +67,14 @@ def _to_any_file(run: Simple, base: str, args: Sequence[Arg]) -> set[Unproven]:
         replace(arg, values=(Value(_with_placeholder(word)),)) if arg.values is None else arg
         for word, arg in zip(run.words[1:], args, strict=True)
     ]
-    ruled = git(filled) if base == "git" else looker(base, filled) or writer(base, filled)
+    ruled = git(filled) if base == "git" else judge_program(base, filled)
     if ruled is None:
         return set()
     found: set[Unproven] = {
         file.action for file in ruled.files if _PLACEHOLDER in file.path or _PLACEHOLDER in file.into
     }
     loose = any(arg.values is None and arg.loose for arg in args)
-    if loose and writer(base, filled) is not None and ruled.tier != "read_only":
+    if loose and is_writer(base) and ruled.tier != "read_only":
         # One word may turn out to be several, a target among them, or an option.
         found |= {"write", "delete"} if base in DELETES_BY_OPTION else {"write"}
     return found

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from handrail.shell.effects.arguments import Arg
-from handrail.shell.effects.options import Syntax, parse_options
-from handrail.shell.effects.ruling import READ_ONLY, FileEffect, Ruling
+from handrail.shell.effects.arguments import READ_ONLY, Arg, FileEffect, Ruling
+from handrail.shell.effects.rows import Program, parse_options
 from handrail.shell.parser.script import Script, Simple
 from handrail.shell.parser.wrappers import FOREIGN_SHELLS, NAMES, SHELLS
 
@@ -54,7 +53,7 @@ def wrapper(run: Simple, base: str, args: Sequence[Arg]) -> Ruling | None:
     if base == "env":
         return _env(args, bool(inner))
     if base == "command" and not inner:
-        found = parse_options(Syntax("vVp", "", "", "texts"), args)
+        found = parse_options(Program("vVp", "", "", "texts"), args)
         return READ_ONLY if not found.unknown else Ruling(why="command with these arguments is not known")
     if base == "time":
         return Ruling(why="time writes to a file") if _has(args, "-o", "--output") else READ_ONLY

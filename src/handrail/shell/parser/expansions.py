@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from handrail.shell.parser.lexer import Found, Scanner, Unread
+from handrail.shell.parser.lexer import Found, Here, Scanner, Unread
 from handrail.shell.parser.words import Kind, Part, ansi_c
 
 _PLAIN_IN_PARAMETER = re.compile(r"[^\\'\"$`}<>]+")
@@ -144,9 +144,16 @@ class Expander(Scanner):
         pending, held = self.pending, self.held
         self.pending, self.held = [], held or bool(pending)
         self.inside += 1
-        self.substituted(")", kind)
+        first = len(self.found.drafts)
+        statements = self.substituted(")", kind)
         if self.pending:
             raise Unread("a here-document that begins in a substitution and has no body there")
+        drafts = self.found.drafts[first:]
+        if any(isinstance(redirect.target, Here) for draft in drafts for redirect in draft.redirects) and (
+            statements > 1 or any(draft.within[-1:] != (kind,) for draft in drafts)
+        ):
+            # Bash writes the commands of a substitution anew, and loses operators behind a here-document.
+            raise Unread("a here-document and other commands in a substitution")
         self.inside -= 1
         self.pending, self.held = pending, held
         if self.peek() != ")":
@@ -166,6 +173,8 @@ class Expander(Scanner):
                 self.wrong("a backtick that is not closed", start)
             if char == "\\":
                 following = self.peek(2)[1:]
+                if following == "\n":
+                    raise Unread("a continued line in backticks")
                 escapable = '$`\\"' if quoted else "$`\\"
                 out.append(following if following and following in escapable else char + following)
                 self.at += 2

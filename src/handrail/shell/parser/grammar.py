@@ -27,18 +27,19 @@ class Reader(SimpleReader):
     def inner(self, text: str, kind: str) -> Self:
         return type(self)(text, self.found, self.span(self.at, self.at), (*self.within, kind))
 
-    def substituted(self, closer: str, kind: str) -> None:
+    def substituted(self, closer: str, kind: str) -> int:
         outer = self.within
         self.within = (*outer, kind) if kind else outer
-        self.statements((), closer=closer, empty=True)
+        count = self.statements((), closer=closer, empty=True)
         self.within = outer
         if not closer and self.at < len(self.text):
             self.unexpected()
+        return count
 
     # -- lists and pipelines
 
-    def statements(self, stops: tuple[str, ...], *, closer: str = "", empty: bool = False) -> None:
-        """Commands up to a keyword, a parenthesis or the end, which are left where they are."""
+    def statements(self, stops: tuple[str, ...], *, closer: str = "", empty: bool = False) -> int:
+        """Commands up to a keyword, a parenthesis or the end, which are left where they are. Returns their number."""
         count = 0
         while True:
             self.blanks(lines=True)
@@ -65,6 +66,7 @@ class Reader(SimpleReader):
                 self.unexpected()
         if not count and not empty:
             self.unexpected()
+        return count
 
     def _at_end(self, stops: tuple[str, ...], closer: str) -> bool:
         if self.at >= len(self.text):

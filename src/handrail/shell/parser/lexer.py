@@ -117,8 +117,8 @@ class Scanner:
         self.inside = 0
         """How many substitutions of this text we are in."""
 
-    def substituted(self, closer: str, kind: str) -> None:
-        """Read the commands up to the closer, which stays; without a closer up to the end."""
+    def substituted(self, closer: str, kind: str) -> int:
+        """Parse the commands up to the closer, which stays; without a closer up to the end. Returns their number."""
         raise NotImplementedError
 
     def bodies(self) -> None:

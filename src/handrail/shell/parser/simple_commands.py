@@ -62,6 +62,8 @@ class SimpleReader(Expander):
                 break
             if self.text[before] == "{" and self.text[self.at - 1] == "}" and self.peek() in ("<", ">"):
                 raise Unread("a descriptor is kept in an element of an array")
+            if self.peek() in ("<", ">") and self.text[before : self.at].endswith("\\\n"):
+                raise Unread("a redirection over two lines")
             if not draft.words and words:
                 if "\\\n" in words[0].source and _ODD_OVER_LINES.match("".join(part.text for part in words[0].parts)):
                     raise Unread("a keyword or an assignment over two lines")

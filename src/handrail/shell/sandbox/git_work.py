@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Mapping
 
-from handrail.shell.effects.git_losses import Loss
+from handrail.shell.effects.git_runs import Loss
 from handrail.shell.sandbox.git_settings import run_git
 
 _SAFE = ["-c", "safe.directory=*"]

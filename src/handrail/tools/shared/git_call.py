@@ -9,7 +9,7 @@ from dataclasses import replace
 from handrail.files.changes import MOST_SAVED_BYTES, MOST_SAVED_FILES
 from handrail.model import Access
 from handrail.shell.effects.effects import Effects, GitRun
-from handrail.shell.effects.git_losses import EVERYTHING
+from handrail.shell.effects.git_runs import EVERYTHING
 from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.git_settings import inspect, with_settings
 from handrail.shell.sandbox.git_work import can_be_kept, lost_branches, uncommitted

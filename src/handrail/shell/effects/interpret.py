@@ -1,0 +1,413 @@
+"""Judge one command by the table of programs: what it does to files, to the network, and whether it destroys."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from handrail.shell.effects.arguments import READ_ONLY, Arg, FileAction, FileEffect, Ruling, Value, Visibility
+from handrail.shell.effects.directories import joined
+from handrail.shell.effects.git import shows_untracked, verb_of
+from handrail.shell.effects.languages import LANGUAGES, find_starts
+from handrail.shell.effects.programs import PROGRAMS
+from handrail.shell.effects.project_programs import HARMS, Harm
+from handrail.shell.effects.rows import (
+    ParsedOptions,
+    Program,
+    goes_below,
+    has_unknown_file,
+    judge_by_row,
+    parse_options,
+)
+from handrail.shell.parser.script import Simple
+
+DELETES_BY_OPTION = ("rsync", "tar", "zip")
+ANY = "\x01"
+"""Placeholder of a computed word: it may be each that makes a command destructive."""
+_UNRESTRICTED = ("--hidden", "--unrestricted", "--no-ignore")
+_NAMES_ONLY = ("find", "test", "[", "cd")
+_URL = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?[^/?#]*([^?#]*).*", re.DOTALL)
+_DATABASES = ("psql", "mysql", "mariadb", "sqlite3", "cockroach", "clickhouse-client", "mongosh", "mongo", "sqlcmd")
+_DROPS = re.compile(
+    r"\b(?:drop\s+(?:database|schema|table|user|role|owned)|truncate\s+(?:table\s+)?\w|dropdatabase)"
+    r"|\bdelete\s+from\s+[\w.\"`]+\s*(?:;|$)",
+    re.IGNORECASE,
+)
+_FORK_BOMB = re.compile(r":\s*\(\)\s*\{\s*:\s*\|\s*:\s*&\s*\}")
+_NARROWS = re.compile(r"-(?:i?name|i?path|i?wholename|i?regex|[acm]time|[acm]min|newer.*|size|empty|user|inum|perm)")
+_HARMS_BY_NAME: dict[str, list[Harm]] = {}
+for _harm in HARMS:
+    for _program in _harm.names.split():
+        _HARMS_BY_NAME.setdefault(_program, []).append(_harm)
+
+
+def judge_program(base: str, args: Sequence[Arg]) -> Ruling | None:
+    """Judge a command by its row; None if it is not known what the program does to files."""
+    row = PROGRAMS.get(base)
+    if row is not None and len(args) == 1 and args[0].text is not None and args[0].text in row.versions.split():
+        return READ_ONLY
+    language = LANGUAGES.get(base)
+    if language is not None:
+        return language(args)
+    if row is None:
+        return None
+    if row.words:
+        texts = [arg.text for arg in args]
+        fixed = "\n".join(text for text in texts if text is not None)
+        looks = None not in texts and fixed.count("\n") == max(len(texts) - 1, 0) and re.fullmatch(row.words, fixed)
+        return READ_ONLY if looks else Ruling(why=row.why)
+    if row.does == "looks":
+        return judge_by_row(base, row, args)
+    role = _ROLES.get(row.role)
+    return _judge_by_role(base, row, role, args) if role is not None else None
+
+
+def is_writer(base: str) -> bool:
+    """Whether a program changes nothing but files that its words name."""
+    row = PROGRAMS.get(base)
+    return row is not None and (row.does == "writes" or row.role in _ROLES)
+
+
+def describe_unknown(base: str, args: Sequence[Arg]) -> Ruling:
+    """The ruling on a program that is not known to leave files alone."""
+    row = PROGRAMS.get(base)
+    if row is None or row.does != "builds":
+        return Ruling(why="it is not known what it does")
+    names = {(arg.text or "").lstrip("-").partition("=")[0] for arg in args if (arg.text or "-").startswith("-")}
+    doubt = f"{base} runs the program that an option names" if names & row.run_names else ""
+    return Ruling(why="it runs code of the project", doubt=doubt)
+
+
+# -- files that a program changes
+
+
+def _judge_by_role(base: str, row: Program, role: _Role, args: Sequence[Arg]) -> Ruling:
+    found = parse_options(row, args)
+    files = role(_Use(base, row, found))
+    for name, value in found.options:
+        if value is not None and name in row.read_names:
+            files += value.files("read")
+        if value is not None and name in row.write_names and value.text != "-":
+            files += value.files("write")
+        if value is not None and name in row.send_names:
+            files += _sent(value.text or "")
+    doubt = ""
+    if row.role == "edit":
+        return Ruling(why="it opens files to be worked on", files=tuple(files))
+    if found.unknown:
+        doubt = f"the option {found.unknown} of {base} is not known"
+    elif found.has(*row.run_names):
+        doubt = f"{base} does what an option tells it"
+    elif any(arg.values is None for arg in found.operands[row.texts :]) and row.operands == "files":
+        doubt = f"it cannot be told which files {base} changes"
+    elif has_unknown_file(row, found):
+        doubt = f"it cannot be told which files {base} comes to"
+    if row.does == "connects":
+        return Ruling(why="it goes out to the network", doubt=doubt, files=tuple(files))
+    looks = row.role == "unzip" and _only_lists(found) and not doubt
+    return Ruling("read_only" if looks else "ordinary", "" if looks else f"{base} writes", doubt, tuple(files))
+
+
+class _Use(NamedTuple):
+    """A program with its arguments."""
+
+    base: str
+    row: Program
+    found: ParsedOptions
+
+
+_Role = Callable[[_Use], list[FileEffect]]
+
+
+def _each(args: Sequence[Arg], action: FileAction, *, below: bool = False) -> list[FileEffect]:
+    return [effect for arg in args for effect in arg.files(action, below=below)]
+
+
+def _write(use: _Use) -> list[FileEffect]:
+    return _each(use.found.operands, "write")
+
+
+def _delete(use: _Use) -> list[FileEffect]:
+    return _each(use.found.operands, "delete", below=goes_below(use.row, use.found))
+
+
+def _remove_directories(use: _Use) -> list[FileEffect]:
+    """`rmdir`; with `-p` the directories above as well."""
+    out = _each(use.found.operands, "delete")
+    if use.found.has("p", "parents"):
+        for value in (value for arg in use.found.operands for value in arg.values or ()):
+            path = posixpath.dirname(value.text.rstrip("/"))
+            while path.strip("/~"):
+                out.append(FileEffect("delete", path, value.glob))
+                path = posixpath.dirname(path)
+    return out
+
+
+def _mode(use: _Use) -> list[FileEffect]:
+    operands = use.found.operands if use.found.has("reference") else use.found.operands[1:]
+    return _each(operands, "write", below=goes_below(use.row, use.found))
+
+
+def _shred(use: _Use) -> list[FileEffect]:
+    return _each(use.found.operands, "delete" if use.found.has("u", "remove") else "write")
+
+
+def _split(use: _Use) -> list[FileEffect]:
+    """Files that are not there yet, so that no pattern matches them."""
+    texts = [arg.text for arg in use.found.operands[1:2]] or ["x"]
+    parts = [FileEffect("write", f"{text}*", glob=True, below=True) for text in texts if text]
+    return [*_each(use.found.operands[:1], "read"), *parts]
+
+
+def _zip(use: _Use) -> list[FileEffect]:
+    archive, rest = use.found.operands[:1], use.found.operands[1:]
+    moved = _each(rest, "delete", below=True) if use.found.has("m") else []
+    return [*_each(archive, "write"), *_each(rest, "read", below=True), *moved]
+
+
+def _only_lists(found: ParsedOptions) -> bool:
+    return found.has("l", "t", "v", "Z", "p")
+
+
+def _unzip(use: _Use) -> list[FileEffect]:
+    reads = _each(use.found.operands[:1], "read")
+    if _only_lists(use.found):
+        return reads
+    target = use.found.value("d")
+    return [*reads, *(_each([target], "write", below=True) if target else [FileEffect("write", ".", below=True)])]
+
+
+def _patch(use: _Use) -> list[FileEffect]:
+    patches = [] if use.found.has("i", "input") else use.found.operands[1:2]
+    if use.found.has("dry-run"):
+        return _each(patches, "read")
+    named = _each(use.found.operands[:1], "write") or [FileEffect("write", ".", below=True)]
+    place = use.found.value("d", "directory")
+    return [*_each(patches, "read"), *(_each([place], "write", below=True) if place else []), *named]
+
+
+def _edit(use: _Use) -> list[FileEffect]:
+    """An editor or viewer: what it is told to do there is not known."""
+    named = [arg for arg in use.found.operands if not (arg.text or "").startswith("+")]
+    return [*_each(named, "read"), *_each(named, "write")]
+
+
+def _pack(use: _Use) -> list[FileEffect]:
+    if use.found.has("c", "stdout", "to-stdout", "l", "list", "t", "test"):
+        return _each(use.found.operands, "read")
+    keeps = use.found.has("k", "keep") or use.base == "zstd"
+    out = _each(use.found.operands, "read" if keeps else "delete")
+    ending = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst", "compress": ".Z"}.get(use.base, "")
+    for effect in list(out):
+        packs = ending and not use.found.has("d", "decompress")
+        path = effect.path + ending if packs else effect.path.rpartition(".")[0]
+        if path:
+            out.append(FileEffect("write", path, effect.glob, below=effect.glob and not packs))
+    return out
+
+
+def _copy(use: _Use) -> list[FileEffect]:
+    """`cp`, `mv`, `ln`, `install`, `rsync` and `scp`: sources, and a target behind them or in an option."""
+    deep = use.base == "mv" or use.found.has("r", "R", "a", "recursive", "archive")
+    target = use.found.value("t", "target-directory")
+    sources = list(use.found.operands)
+    if use.base == "install" and use.found.has("d", "directory"):
+        return _each(sources, "write")
+    if target is None and len(sources) > 1:
+        target = sources.pop()
+    if use.base == "ln" and target is None:
+        named = [] if use.found.has("s", "symbolic") else _each(sources, "read")
+        return [
+            *named,
+            *(FileEffect("write", _name(value), value.glob) for arg in sources for value in arg.values or ()),
+        ]
+    out: list[FileEffect] = []
+    if use.base == "mv":  # by which name a file can be read afterwards is up to whoever moves it: so it is a read, too
+        out += [*_each(sources, "read", below=True), *_each(sources, "delete", below=True)]
+    elif use.base != "ln" or not use.found.has("s", "symbolic"):  # the same with a second name for a file
+        out += _each(sources, "read", below=deep)
+    if target is not None:
+        exact = use.found.has("T", "no-target-directory")
+        for arg in sources:
+            for value in arg.values or ():
+                if use.base == "rsync" or value.glob or value.below:
+                    out += target.files("write", below=True)
+                else:
+                    out += target.files("write", below=deep, into="" if exact else _name(value))
+        if not sources or any(arg.values is None for arg in sources):
+            out += target.files("write", below=True)
+    if use.base == "rsync" and target is not None and use.found.has("delete", "delete-after"):
+        out += _each([target], "delete", below=True)
+    return [effect for effect in out if ":" not in effect.path] if use.base in ("rsync", "scp") else out
+
+
+def _name(value: Value) -> str:
+    """The last name of a path."""
+    return posixpath.basename(value.text.rstrip("/")) or "."
+
+
+def _sent(value: str) -> list[FileEffect]:
+    """The file that a value with `@` in it names: `@file`, `name=@file;type=text`."""
+    _, at, name = value.rpartition("@")
+    name = name.partition(";")[0]
+    return [Value(name).file("read")] if at and name else []
+
+
+def _download(use: _Use) -> list[FileEffect]:
+    """Files that curl and wget name after an address, and local files that are read by one."""
+    out: list[FileEffect] = []
+    directory = use.found.value("output-dir") if use.base == "curl" else use.found.value("P", "directory-prefix")
+    place = (directory.text or ".") if directory else "."
+    if use.base == "wget" and use.found.has("r", "recursive", "m", "mirror", "p", "page-requisites", "i", "input-file"):
+        out.append(FileEffect("write", place, below=True))
+    named = (
+        use.found.has("O", "remote-name", "remote-name-all")
+        if use.base == "curl"
+        else not _wget_names_output(use.found)
+    )
+    for url in (value.text for arg in use.found.operands for value in arg.values or ()):
+        if url.lower().startswith("file://"):
+            out.append(FileEffect("read", "/" + url[7:].partition("/")[2]))
+        if named:
+            match = _URL.fullmatch(url)
+            name = posixpath.basename(match[1]) if match else ""
+            out.append(FileEffect("write", joined(place, name or "index.html")))
+    return out
+
+
+def _wget_names_output(found: ParsedOptions) -> bool:
+    return found.has("O", "output-document", "spider")
+
+
+_ROLES: dict[str, _Role] = {
+    "write": _write,
+    "delete": _delete,
+    "remove_directories": _remove_directories,
+    **dict.fromkeys(("copy", "move", "link", "install", "sync", "remote_copy"), _copy),
+    "mode": _mode,
+    "shred": _shred,
+    "pack": _pack,
+    "split": _split,
+    "zip": _zip,
+    "unzip": _unzip,
+    "patch": _patch,
+    "edit": _edit,
+    "download": _download,
+}
+
+
+# -- what a program shows
+
+
+def find_visibility(base: str | None, args: Sequence[Arg]) -> Visibility:
+    """What is seen of the files, where the command is known to look only."""
+    if base == "git":
+        return "contents" if shows_untracked(args) else "names"
+    row = PROGRAMS.get(base or "")
+    if base in _NAMES_ONLY or (row is not None and row.shows == "names"):
+        return "names"
+    if base in ("rg", "ag"):
+        texts = [arg.text for arg in args]
+        if all(text is not None and not _opens(text) for text in texts):
+            return "unhidden"
+    return "contents"
+
+
+def _opens(text: str) -> bool:
+    """Whether an option of ripgrep or of ag lets it look into hidden files; one that may, counts."""
+    short = text.startswith("-") and not text.startswith("--") and any(letter in text for letter in "u.")
+    return short or text.startswith(_UNRESTRICTED)
+
+
+# -- what destroys
+
+
+def harm(run: Simple, base: str, args: Sequence[Arg], places: frozenset[str] | None) -> str:
+    """Why this command is destructive or privileged; empty if it is not known to be."""
+    texts = [value.text for arg in args for value in arg.values or ()]
+    if base == "git" and (verb := verb_of(args)[0]):
+        rest = [value.text for arg in args[verb_of(args)[1] :] for value in arg.values or ()]
+        return next((row.why for row in _HARMS_BY_NAME["git"] if verb == ANY or _is_verb(row, verb, rest)), "")
+    for row in _HARMS_BY_NAME.get(base, ()):
+        if all(_there(need, texts) for need in row.needs):
+            return row.why
+    if base == "kill" and any(text == "-1" or text in ("0", "1") for text in texts[1:]):
+        return "it ends every process"
+    if base.startswith("mkfs."):
+        return "it makes a new file system"
+    if base in _DATABASES and any(_DROPS.search(text) for text in texts):
+        return "it deletes data from a database"
+    if base in _DATABASES and any(_DROPS.search(item.target.fixed or "") for item in run.redirections if item.feeds):
+        return "it deletes data from a database"
+    if base == "rm" and _there("-r -R --recursive", texts):
+        for arg in args:
+            for value in arg.values or ():
+                if not value.below and any(_is_everything(place, value.text, value.glob) for place in places or (".",)):
+                    return f"it deletes everything here ({arg.source})"
+    if base == "find" and not any(_NARROWS.fullmatch(text) for text in texts):
+        starts = [value.text for arg in find_starts(args) for value in arg.values or ()] or ["."]
+        deletes = "-delete" in texts or any(posixpath.basename(text) == "rm" for text in texts)
+        if deletes and any(_is_everything(".", text, False) for text in starts):
+            return "it deletes everything here"
+    return ""
+
+
+def _is_verb(row: Harm, verb: str, rest: Sequence[str]) -> bool:
+    """A verb of git counts only where the verb stands; `git clean -n` shows what would be lost."""
+    if verb == "clean" and _there("-n --dry-run", [text for text in rest if text != ANY]):
+        return False
+    first, *others = row.needs
+    if first.startswith("~"):
+        return _there(first, rest)
+    long = [option for need in others for option in need.split(" ") if option.startswith("--")]
+    texts = [*rest, *(option for option in long if any(_abbreviates(text, option) for text in rest))]
+    return verb in first.split(" ") and all(_there(need, texts) for need in others)
+
+
+def _abbreviates(text: str, option: str) -> bool:
+    """Whether git takes a text for this option: names may be cut short."""
+    name = text.partition("=")[0]
+    return len(name) > 2 and option.startswith(name)
+
+
+def fork_bomb(source: str) -> bool:
+    return bool(_FORK_BOMB.search(source))
+
+
+def _there(need: str, texts: Sequence[str]) -> bool:
+    return any(_is_there(spelling, texts) for spelling in need.split(" "))
+
+
+def _is_there(spelling: str, texts: Sequence[str]) -> bool:
+    if ANY in texts and (spelling[:1] in "-~" or _may_be_verb(texts)):
+        return True
+    if spelling.startswith("~"):
+        return any(re.search(spelling[1:], text) for text in texts)
+    if spelling.startswith("--"):
+        return any(text == spelling or text.startswith(spelling + "=") for text in texts)
+    if len(spelling) == 2 and spelling[0] == "-" and spelling[1].isalpha():
+        letter = spelling[1]
+        return any(text[:1] == "-" and text[:2] != "--" and letter in text[1:] for text in texts)
+    return spelling in texts
+
+
+def _may_be_verb(texts: Sequence[str]) -> bool:
+    """Whether a computed word may be the verb: only options and their values come before it."""
+    before = ["-", *texts[: texts.index(ANY)]]
+    return all(text[:1] in "-+" or last[:1] == "-" for last, text in pairwise(before))
+
+
+def _is_everything(place: str, text: str, glob: bool) -> bool:
+    """Whether this is the directory that the work is in, one above it, or all that is in one of these."""
+    if not text or text.startswith(("/", "~", "-")):
+        return text in ("~", "~/")
+    if place.startswith(("/", "~")):
+        return False
+    names = [name for name in posixpath.normpath(posixpath.join(place, text)).split("/") if name]
+    if glob:
+        while names and not names[-1].strip("*.?[]!^"):
+            names.pop()
+    return all(name in (".", "..") for name in names)

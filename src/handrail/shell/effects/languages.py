@@ -1,0 +1,466 @@
+"""Programs whose arguments are a language of their own: sed, awk, jq, yq, find, tar, dd, test, declare and date.
+
+Only what is understood passes: a program that is not is taken for one that may write files or run commands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from handrail.shell.effects.arguments import READ_ONLY, Arg, FileEffect, Ruling, Value
+from handrail.shell.effects.programs import PRIVATE_NAME
+from handrail.shell.effects.rows import Program, judge_by_row, parse_options
+from handrail.shell.parser.parse import STEERING
+
+_SECRET = re.compile(PRIVATE_NAME)
+_STEERS = re.compile(STEERING)
+_NAMES_IN = re.compile(r"\$\{?[!#]?([A-Za-z_][A-Za-z0-9_]*)")
+_FILE_TESTS = re.compile(r"-[abcdefghkLNOGprsStuwx]")
+_TWO_FILES = ("-nt", "-ot", "-ef")
+_FIND_TESTS = frozenset(
+    (
+        "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-type",
+        "-xtype", "-size", "-mtime", "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-newer", "-anewer",
+        "-cnewer", "-maxdepth", "-mindepth", "-perm", "-user", "-group", "-uid", "-gid", "-links", "-inum",
+        "-samefile", "-printf", "-regextype", "-used", "-fstype", "-lname", "-ilname",
+    )
+)  # fmt: skip
+_FIND_ALONE = frozenset(
+    (
+        "-print", "-print0", "-ls", "-prune", "-quit", "-empty", "-depth", "-d", "-not", "-a", "-and", "-o",
+        "-or", "!", "(", ")", ",", "-true", "-false", "-executable", "-readable", "-writable", "-follow",
+        "-mount", "-xdev", "-daystart", "-noleaf", "-nouser", "-nogroup", "-ignore_readdir_race", "-warn",
+        "-nowarn", "-H", "-L", "-P",
+    )
+)  # fmt: skip
+_RUNS_COMMAND = ("-exec", "-execdir", "-ok", "-okdir")
+_JQ = Program(
+    "acCeghjMnrRsS",
+    "",
+    "null-input raw-input slurp compact-output raw-output join-output ascii-output sort-keys color-output "
+    "monochrome-output tab indent= exit-status stream seq arg= argjson= version",
+    texts=1,
+    closed=False,
+)
+_SED = Program(
+    "nErsuz",
+    "el",
+    "quiet silent expression= regexp-extended separate unbuffered null-data posix line-length= sandbox debug",
+)
+_AWK = Program("", "Fvi", "field-separator= assign= include= posix traditional re-interval csv")
+_YQ = Program(
+    "PCMoNrje",
+    "pI",
+    "prettyPrint colors no-colors output-format= input-format= no-doc unwrapScalar? indent= exit-status tojson "
+    "null-input version",
+    closed=False,
+)
+_YQ_WORDS = re.compile(
+    "keys|length|type|tag|has|select|map|(?:to|from)_entries|sort|sort_by|unique|first|last|contains|path|any|all|true|false"
+    "|null|and|or|not"
+)
+_YQ_FILE = re.compile(r"-|[\w./+-]+\.(?:ya?ml|json|toml|xml|csv|tsv|properties)")
+_TAR = Program(
+    "ctxruAvzjJpkaPhmOwSUZl",
+    "fCTXbI",
+    "create list extract get append update file= directory= verbose gzip bzip2 xz zstd auto-compress exclude= "
+    "exclude-vcs exclude-from= files-from= strip-components= to-stdout preserve-permissions keep-old-files wildcards "
+    "no-same-owner overwrite transform= owner= group= mtime= sort= numeric-owner totals absolute-names remove-files",
+)
+_ADDRESS_END = re.compile(r"[IM]*")
+_NUMBER = re.compile(r"[0-9]+(?:~[0-9]+)?|\$|[+~][0-9]+")
+_PLAIN = "pPdDnNgGhHxlz="
+_LABELS = re.compile(r"[btT:][ \t]*[A-Za-z0-9_]*[ \t]*(?=[;}\n]|$)")
+_QUIT = re.compile(r"[qQ][ \t]*[0-9]*")
+_S_FLAGS = re.compile(r"[gpiI0-9]*")
+_AWK_ODD = re.compile(r"@|\b(?:system|getline|ENVIRON|PROCINFO|ARGV|ARGC|load|include|printf?[ \t]*\\)")
+_AWK_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_JQ_ODD = re.compile(r"\$ENV|(?<![.\w$])(?:env|import|include)\b")
+
+
+def _shown(args: Sequence[Arg]) -> str:
+    """Why these arguments should not be shown: a variable among them may be a secret."""
+    for arg in args:
+        for name in _NAMES_IN.findall(arg.source):
+            if arg.text is None and _SECRET.fullmatch(name):
+                return f"the value of {name} may be a secret"
+    return ""
+
+
+def _echo(args: Sequence[Arg]) -> Ruling:
+    why = _shown(args)
+    return Ruling(why=why) if why else READ_ONLY
+
+
+def _test(args: Sequence[Arg]) -> Ruling:
+    files: list[FileEffect] = []
+    for index, arg in enumerate(args):
+        if _FILE_TESTS.fullmatch(arg.text or "") and index + 1 < len(args):
+            files += args[index + 1].files("read")
+        elif arg.text in _TWO_FILES and 0 < index < len(args) - 1:
+            files += args[index - 1].files("read") + args[index + 1].files("read")
+    return Ruling("read_only", files=tuple(files))
+
+
+def _declare(args: Sequence[Arg]) -> Ruling:
+    texts = [arg.text or arg.source for arg in args]
+    names = [text.partition("=")[0] for text in texts if not text.startswith("-")]
+    if not names or any(not re.fullmatch(r"-[airlu]+", text) for text in texts if text.startswith("-")):
+        return Ruling(why="it shows or exports variables")
+    if any(
+        not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*\+?", name) or _STEERS.fullmatch(name.rstrip("+")) for name in names
+    ):
+        return Ruling(why="it changes a variable that steers other commands")
+    return READ_ONLY
+
+
+def _date(args: Sequence[Arg]) -> Ruling:
+    row = Program(
+        "uRI", "dr", "date= utc universal iso-8601? rfc-3339= rfc-email reference= debug", "texts", closed=False
+    )
+    found = parse_options(row, args)
+    why = f"the option {found.unknown} of date is not known" if found.unknown else ""
+    if found.loose or any(not (arg.text or arg.source.strip("\"'")).startswith("+") for arg in found.operands):
+        why = why or "date with an argument sets the clock"
+    reference = found.value("r", "reference")
+    return Ruling("ordinary" if why else "read_only", why, files=tuple(reference.files("read") if reference else ()))
+
+
+def _sed(args: Sequence[Arg]) -> Ruling:
+    in_place = [arg for arg in args if re.match(r"-[nErsuz]*i|--in-place", arg.text or "")]
+    # On macOS `-i` takes a separate word; an empty one can be nothing else.
+    rest = [arg for arg in args if arg not in in_place and arg.text != ""]
+    found = parse_options(_SED, rest)
+    scripts = [value for name, value in found.options if name in ("e", "expression")]
+    operands = found.operands
+    if not scripts and operands and not found.has("f", "file"):
+        scripts, operands = [operands[0]], operands[1:]
+    files: list[FileEffect] = [effect for arg in operands for effect in arg.files("write" if in_place else "read")]
+    why = doubt = ""
+    if found.unknown:
+        why = f"the option {found.unknown} of sed is not known"
+        doubt = "a file says what sed does" if found.has("f", "file") else ""
+    elif not all(script is not None and script.text is not None and sed_only_prints(script.text) for script in scripts):
+        why = doubt = "the program of sed may write files or run commands"
+        if all(script is not None and _only_inserts(script.text or "w") for script in scripts):
+            doubt = ""
+    if found.loose:
+        why = why or "an argument of sed may turn out to be an option"
+    if any(arg.values is None for arg in operands):
+        why = doubt = doubt or "it cannot be told which files sed comes to"
+    if in_place:
+        why = why or "sed -i writes"
+        suffix = re.sub(r"-[nErsuz]*i|--in-place=?", "", in_place[0].text or "", count=1)
+        if suffix and not re.search(r"[*/]", suffix):
+            files += [replace(file, path=file.path + suffix) for file in files]
+    return Ruling("ordinary" if why else "read_only", why, doubt, tuple(files))
+
+
+def _only_inserts(program: str) -> bool:
+    """`3i text` and its like: text that is put in, up to the end."""
+    return bool(re.fullmatch(r"(?:[0-9]+|\$|/[^/\\\n]*/)?[ \t]*[aic]\\?[^\n]*", program))
+
+
+def _awk(args: Sequence[Arg]) -> Ruling:
+    found = parse_options(_AWK, args)
+    operands = found.operands
+    program = operands[0].text if operands else None
+    named = [arg for arg in operands[1:] if not re.match(r"[A-Za-z_][A-Za-z0-9_]*=", arg.text or "")]
+    files = tuple(effect for arg in named for effect in arg.files("read"))
+    if found.has("i", "include"):
+        doubt = "awk runs a library, which may be one of the project"
+        return Ruling(why=doubt, doubt=doubt, files=(*files, *(e for arg in named for e in arg.files("write"))))
+    if found.unknown:
+        doubt = "a file says what awk does" if found.has("f", "file") else ""
+        return Ruling(why=f"the option {found.unknown} of awk is not known", doubt=doubt, files=files)
+    if program is None or not awk_only_prints(program):
+        why = "the program of awk may write files or run commands"
+        return Ruling(why=why, doubt=why, files=files)
+    before = next(at for at, arg in enumerate(args) if arg is operands[0])
+    if any(arg.loose and arg.text is None for arg in args[:before]):
+        return Ruling(why="an option of awk is computed", files=files)
+    if any(arg.values is None for arg in named):
+        doubt = "it cannot be told which files awk comes to"
+        return Ruling(why=doubt, doubt=doubt, files=files)
+    # Behind its program awk takes no more options, so that names there cannot turn into one.
+    return Ruling("read_only", files=files)
+
+
+def _jq(args: Sequence[Arg]) -> Ruling:
+    # `--arg name value` takes two words.
+    kept = _without_named(args)
+    found = parse_options(_JQ, kept)
+    program = found.operands[0].text if found.operands else "."
+    ruling = judge_by_row("jq", _JQ, kept)
+    if ruling.tier == "read_only" and (program is None or not jq_only_prints(program)):
+        return Ruling(why="the program of jq may show the environment or read other files", files=ruling.files)
+    return ruling
+
+
+def _without_named(args: Sequence[Arg]) -> list[Arg]:
+    out: list[Arg] = []
+    at = 0
+    while at < len(args):
+        if args[at].text in ("--arg", "--argjson"):
+            at += 3
+            continue
+        out.append(args[at])
+        at += 1
+    return out
+
+
+def find_starts(args: Sequence[Arg]) -> list[Arg]:
+    """The directories that find begins with."""
+    out: list[Arg] = []
+    for arg in args:
+        text = arg.text if arg.text is not None else arg.source
+        if text in ("-H", "-L", "-P"):
+            continue
+        if text[:1] in ("-", "(", "!"):
+            break
+        out.append(arg)
+    return out
+
+
+def _find(args: Sequence[Arg]) -> Ruling:
+    starts = find_starts(args)
+    deletes = any(arg.text == "-delete" for arg in args)
+    action = ("delete",) if deletes else ()
+    files: list[FileEffect] = []
+    for kind in ("read", *action):
+        for arg in starts:
+            files += arg.files("delete" if kind == "delete" else "read", below=True)
+        if not starts:
+            files.append(FileEffect("delete" if kind == "delete" else "read", ".", below=True))
+    why = "find deletes what it finds" if deletes else ""
+    doubt = "it cannot be told where find looks" if any(arg.values is None for arg in starts) else ""
+    rest = list(args[len(starts) :])
+    at = 0
+    while at < len(rest):
+        text = rest[at].text
+        at += 1
+        if text in _RUNS_COMMAND:
+            if text in ("-execdir", "-okdir"):
+                why = doubt = "find runs a command in other directories"
+            while at < len(rest) and rest[at].text not in (";", "+"):
+                at += 1
+            at += 1
+        elif text in _FIND_TESTS or re.fullmatch(r"-newer[aBcmt]{2}", text or ""):
+            if at < len(rest) and rest[at].values is None and rest[at].loose:
+                why = why or "an argument of find is computed"
+            at += 1
+        elif text in ("-fprint", "-fprint0", "-fls", "-fprintf"):
+            files += rest[at].files("write") if at < len(rest) else []
+            why, at = f"find with {text} writes", at + (2 if text == "-fprintf" else 1)
+        elif text not in _FIND_ALONE and text != "-delete":
+            why = why or f"the argument {rest[at - 1].source} of find is not known"
+    return Ruling("ordinary" if why or doubt else "read_only", why or doubt, doubt, tuple(files))
+
+
+def _yq(args: Sequence[Arg]) -> Ruling:
+    """Of the two programs of that name, what means the same to both."""
+    found = parse_options(_YQ, args)
+    operands = found.operands[1:] if found.operands and found.operands[0].text in ("e", "eval") else found.operands
+    program = None
+    if operands and not _YQ_FILE.fullmatch(operands[0].text or ""):
+        program, operands = operands[0].text or "load", operands[1:]
+    files = tuple(effect for arg in operands for effect in arg.files("read") if effect.path != "-")
+    if found.unknown or found.loose or any(arg.values is None for arg in operands):
+        return Ruling(why="yq with these arguments is not known", files=files)
+    words = re.findall(r"(?<![\w.$])[A-Za-z_]\w*", re.sub(r'"[^"\\]*"', '""', program or ""))
+    if program and (not all(map(_YQ_WORDS.fullmatch, words)) or re.search(r"[=$@\\`]|\.\.\.", program)):
+        return Ruling(why="the program of yq may change or read other things", files=files)
+    return Ruling("read_only", files=files)
+
+
+def _dd(args: Sequence[Arg]) -> Ruling:
+    files: list[FileEffect] = []
+    doubt = ""
+    for arg in args:
+        if arg.values is None and arg.source.startswith(("of=", "if=")):
+            doubt = "it cannot be told which files dd writes"
+        for value in arg.values or ():
+            name, _, path = value.text.partition("=")
+            if name in ("if", "of") and path:
+                files.append(Value(path, value.glob).file("read" if name == "if" else "write"))
+    return Ruling(why="dd writes", doubt=doubt, files=tuple(files))
+
+
+def _tar(args: Sequence[Arg]) -> Ruling:
+    """The first word may be letters without a dash; `-f` then takes the next word."""
+    first = args[0].text if args else None
+    if first and not first.startswith("-"):
+        rest = list(args[1:])
+        args = []
+        for letter in first:
+            args.append(Arg(letter, (Value("-" + letter),)))
+            if letter in _TAR.takes and rest:
+                args.append(rest.pop(0))
+        args = [*args, *rest]
+    found = parse_options(_TAR, args)
+    archive, to = found.value("f", "file"), found.value("C", "directory")
+    if archive is not None and archive.text == "-":
+        archive = None
+    doubt = f"the option {found.unknown} of tar is not known" if found.unknown else ""
+    if any(arg.values is None for arg in found.operands) or found.loose:
+        doubt = doubt or "it cannot be told which files tar changes"
+    if found.has("I"):
+        doubt = doubt or "tar runs the program that it is given"
+    if archive is not None and any(":" in value.text.partition("/")[0] for value in archive.values or ()):
+        doubt = doubt or "tar starts a remote shell for an archive on another machine"
+    if found.has("t", "list"):
+        looks = not doubt and not found.has("c", "x", "r", "u", "A", "create", "extract", "get", "append", "update")
+        files = archive.files("read") if archive else []
+        return Ruling("read_only" if looks else "ordinary", "" if looks else "tar may write", doubt, tuple(files))
+    if found.has("x", "extract", "get"):
+        # Members of an archive may have any name below; tar itself keeps them there, unless told otherwise.
+        files = archive.files("read") if archive else []
+        if not found.has("O", "to-stdout"):
+            files += to.files("write", below=True) if to else [FileEffect("write", ".", below=True)]
+        if found.has("P", "absolute-names"):
+            doubt = doubt or "the archive says where files go"
+    else:
+        files = [effect for arg in found.operands for effect in arg.files("read", below=True)]
+        files += archive.files("write") if archive else []
+        if found.has("remove-files"):
+            files += [effect for arg in found.operands for effect in arg.files("delete", below=True)]
+        if to is not None:
+            doubt = doubt or "tar goes to another directory"
+    return Ruling(why="tar writes", doubt=doubt, files=tuple(files))
+
+
+def sed_only_prints(program: str) -> bool:
+    """Whether every command of a sed program is one that only edits and prints what passes through."""
+    at = depth = 0
+    while True:
+        at = _past(program, at, " \t\n;")
+        if at >= len(program):
+            return depth == 0
+        if program[at] == "}":
+            depth -= 1
+            at = _past(program, at + 1, " \t")
+            if depth < 0:
+                return False
+            continue
+        found = _sed_addresses(program, at)
+        if found is None:
+            return False
+        at = found
+        if program[at : at + 1] == "{":
+            depth += 1
+            at += 1
+            continue
+        after = _sed_command(program, at)
+        if after is None:
+            return False
+        at = _past(program, after, " \t")
+        if at < len(program) and program[at] not in ";}\n":
+            return False
+
+
+def _past(text: str, at: int, blanks: str) -> int:
+    while at < len(text) and text[at] in blanks:
+        at += 1
+    return at
+
+
+def _sed_addresses(program: str, at: int) -> int | None:
+    """Past `1,5!` and its like."""
+    for turn in range(2):
+        if found := _NUMBER.match(program, at):
+            at = found.end()
+        elif program[at : at + 1] == "/":
+            end = _delimited(program, at + 1, "/")
+            if end is None:
+                return None
+            found = _ADDRESS_END.match(program, end)
+            at = found.end() if found else end
+        elif turn:
+            return None
+        else:
+            break
+        at = _past(program, at, " \t")
+        if program[at : at + 1] != ",":
+            break
+        if turn:
+            return None
+        at = _past(program, at + 1, " \t")
+    at = _past(program, at, " \t")
+    while program[at : at + 1] == "!":
+        at = _past(program, at + 1, " \t")
+    return at
+
+
+def _sed_command(program: str, at: int) -> int | None:
+    letter = program[at : at + 1]
+    if letter and letter in _PLAIN:
+        return at + 1
+    if found := _QUIT.match(program, at) or _LABELS.match(program, at):
+        return found.end()
+    if not letter or letter not in "sy":
+        return None
+    mark = program[at + 1 : at + 2]
+    if not mark or mark in "\\\n \t;" or mark.isalnum():
+        return None
+    middle = _delimited(program, at + 2, mark)
+    end = _delimited(program, middle, mark, pattern=False) if middle is not None else None
+    if end is None:
+        return None
+    if letter == "y":
+        return end
+    found = _S_FLAGS.match(program, end)
+    return found.end() if found else end
+
+
+def _delimited(program: str, at: int, mark: str, *, pattern: bool = True) -> int | None:
+    """Past the next delimiter. One inside of brackets ends the pattern for some seds and not for others: no answer."""
+    start = at
+    while at < len(program):
+        if program[at] == "\\":
+            at += 2
+        elif program[at] == mark:
+            text = program[start:at]
+            return None if pattern and text.rfind("[") > text.rfind("]") else at + 1
+        elif program[at] == "\n" and pattern:
+            return None
+        else:
+            at += 1
+    return None
+
+
+def awk_only_prints(program: str) -> bool:
+    """Whether an awk program neither runs anything nor writes or reads files of its own choice."""
+    if _AWK_ODD.search(program):
+        return False
+    _, printing, after = program.partition("print")
+    if not printing or not re.search(r"[>|]", after):
+        return True
+    # Strings can be told from the rest only where no slash can begin a regular expression.
+    if "/" in program:
+        return False
+    plain = _AWK_STRING.sub("", program)
+    after = plain.partition("print")[2].replace("||", "")
+    return '"' not in plain and not re.search(r"[>|]", after)
+
+
+def jq_only_prints(program: str) -> bool:
+    """Whether a jq program leaves the environment and other files alone; it can never write."""
+    return not _JQ_ODD.search(program)
+
+
+LANGUAGES: dict[str, Callable[[Sequence[Arg]], Ruling]] = {
+    **dict.fromkeys(("echo", "printf"), _echo),
+    **dict.fromkeys(("test", "[", "[["), _test),
+    **dict.fromkeys(("declare", "typeset", "local", "readonly"), _declare),
+    "date": _date,
+    **dict.fromkeys(("sed", "gsed"), _sed),
+    **dict.fromkeys(("awk", "gawk", "mawk"), _awk),
+    "jq": _jq,
+    "yq": _yq,
+    "find": _find,
+    "tar": _tar,
+    "dd": _dd,
+}
+"""Programs that are judged by code."""

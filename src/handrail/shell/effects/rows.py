@@ -1,0 +1,258 @@
+"""A row of the table of programs, and how arguments are split and judged by it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from handrail.shell.effects.arguments import Arg, FileEffect, Ruling, Value, Visibility
+
+Operands = Literal["files", "texts", "none"]
+Does = Literal["looks", "writes", "builds", "connects", ""]
+_XXD_FLAG = re.compile(r"-[abeEiupr].*[clgso]")
+_ANY_TEXT = ("e", "regexp", "S", "G", "grep")
+"""Options whose value is a text to look for in every program that has them."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is known of one program: its options, what its operands are, and what it does."""
+
+    flags: str = ""
+    """Letters of options without a value."""
+    takes: str = ""
+    """Letters of options with a value."""
+    long: str = ""
+    """Long options: `name` alone, `name=` with a value, `name?` with or without one."""
+    operands: Operands = "files"
+    texts: int = 0
+    """So many operands at the beginning are no files: the pattern of grep."""
+    instead: str = ""
+    """Options that stand for those first operands, so that all are files: `-e` of grep."""
+    reads: str = ""
+    """Options whose value is a file that is read."""
+    writes: str = ""
+    """Options whose value is a file that is written."""
+    sends: str = ""
+    """Options whose value is a file that is read if it has an `@` in front: `-d` of curl."""
+    runs: str = ""
+    """Options whose value is a program that is run."""
+    most: int = 1000
+    """With more operands than this it does something else."""
+    below: str = ""
+    """Options with which it goes down into directories, `name=value` with that value only; `*` is always."""
+    here: bool = False
+    """Without a file it looks at the directory that it runs in."""
+    numbers: bool = False
+    """`-20` is an option."""
+    closed: bool = True
+    """It has no option at all that writes or runs something, so that a name with a dash in front is harmless."""
+    does: Does = "looks"
+    """`looks`: reads only, with the options of its row. `writes`: changes the files that its words name. `builds`: runs
+    code of the project. `connects`: uses the network by nature."""
+    role: str = ""
+    """What a program that writes does with its operands: a function of `interpret.py`."""
+    words: str = ""
+    """A pattern for all its arguments, one a line, with which it only looks: for programs without usual options."""
+    shows: Visibility = "contents"
+    """How much it shows of files that it only reads."""
+    network: str = ""
+    """Verbs with which it uses the network by nature: `verb`, `verb/second word`, `-` without a verb, `*` in any case;
+    or `~` and a pattern for an argument."""
+    fetches: str = ""
+    """Verbs with which it may use the network, to fetch what is missing."""
+    versions: str = ""
+    """Options that print its version and do nothing else, if they stand alone."""
+    why: str = ""
+    """The reason that a person reads; a usual one where it is empty."""
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Each long option with its last character, which tells whether it has a value."""
+        return {name.rstrip("=?"): name[-1] for name in self.long.split()}
+
+    @cached_property
+    def instead_names(self) -> frozenset[str]:
+        return frozenset(self.instead.split())
+
+    @cached_property
+    def read_names(self) -> frozenset[str]:
+        return frozenset(self.reads.split())
+
+    @cached_property
+    def write_names(self) -> frozenset[str]:
+        return frozenset(self.writes.split())
+
+    @cached_property
+    def send_names(self) -> frozenset[str]:
+        return frozenset(self.sends.split())
+
+    @cached_property
+    def run_names(self) -> frozenset[str]:
+        return frozenset(self.runs.split())
+
+    @cached_property
+    def below_names(self) -> frozenset[str]:
+        return frozenset(self.below.split())
+
+    @cached_property
+    def network_verbs(self) -> frozenset[str]:
+        return frozenset(self.network.split())
+
+    @cached_property
+    def fetch_verbs(self) -> frozenset[str]:
+        return frozenset(self.fetches.split())
+
+
+@dataclass(slots=True)
+class ParsedOptions:
+    """The options and operands of one command."""
+
+    options: list[tuple[str, Arg | None]] = field(default_factory=list)
+    operands: list[Arg] = field(default_factory=list)
+    unknown: str = ""
+    """The first option that is not in the row."""
+    loose: bool = False
+    """A word that may turn out to be an option."""
+
+    def has(self, *names: str) -> bool:
+        return any(name in names for name, _ in self.options)
+
+    def value(self, *names: str) -> Arg | None:
+        return next((value for name, value in reversed(self.options) if name in names), None)
+
+
+def parse_options(row: Program, args: Sequence[Arg]) -> ParsedOptions:
+    """Options and operands, in whatever order they stand."""
+    out = ParsedOptions()
+    at = 0
+    while at < len(args):
+        arg = args[at]
+        at += 1
+        text = arg.text
+        if text is None:
+            out.loose = out.loose or arg.loose
+            out.operands.append(arg)
+        elif text == "--":
+            out.operands.extend(args[at:])
+            break
+        elif text.startswith("--"):
+            at = _long(row, out, text, args, at)
+        elif text.startswith("-") and text != "-":
+            if row.numbers and text[1:].isdigit():
+                continue
+            at = _short(row, out, text, args, at)
+        else:
+            out.operands.append(arg)
+    return out
+
+
+def _fixed(text: str) -> Arg:
+    return Arg(text, (Value(text),))
+
+
+def _long(row: Program, out: ParsedOptions, text: str, args: Sequence[Arg], at: int) -> int:
+    name, sign, value = text[2:].partition("=")
+    kind = row.names.get(name)
+    if kind is None or (sign and kind not in "=?"):
+        out.unknown = out.unknown or text
+        out.options.append((name, _fixed(value) if sign else None))
+        return at
+    if kind == "=" and not sign:
+        _take(row, out, name, args, at)
+        return at + 1
+    out.options.append((name, _fixed(value) if sign else None))
+    return at
+
+
+def _short(row: Program, out: ParsedOptions, text: str, args: Sequence[Arg], at: int) -> int:
+    for index, letter in enumerate(text[1:], start=2):
+        if letter in row.takes:
+            if text[index:]:
+                out.options.append((letter, _fixed(text[index:])))
+                return at
+            _take(row, out, letter, args, at)
+            return at + 1
+        if letter not in row.flags:
+            out.unknown = out.unknown or (text if len(text) == 2 else f"-{letter} in {text}")
+        out.options.append((letter, None))
+    return at
+
+
+def _take(row: Program, out: ParsedOptions, name: str, args: Sequence[Arg], at: int) -> None:
+    """The next word is the value of an option, unless the program sees that in another way.
+
+    A version of it may take no value there, and a word with a dash in front is an option then.
+    """
+    value = args[at] if at < len(args) else None
+    out.options.append((name, value))
+    if value is None:
+        return
+    out.loose = out.loose or (value.loose and value.text is None)
+    text = value.text or ""
+    if not row.closed and name not in _ANY_TEXT and text.startswith("-") and not text[1:].isdigit():
+        out.unknown = out.unknown or text
+
+
+def goes_below(row: Program, found: ParsedOptions) -> bool:
+    """Whether the program goes down into directories."""
+    below = row.below_names
+    return "*" in below or any(
+        name in below or (value is not None and f"{name}={value.text}" in below) for name, value in found.options
+    )
+
+
+def has_unknown_file(row: Program, found: ParsedOptions) -> bool:
+    """Whether an option names a file that only a running shell knows."""
+    named = row.read_names | row.write_names
+    return any(value is not None and value.values is None for name, value in found.options if name in named)
+
+
+def judge_by_row(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
+    """Judge a program that only looks by its row alone."""
+    found = parse_options(row, args)
+    operands = found.operands
+    texts = 0 if found.has(*row.instead_names) else row.texts
+    named = operands[texts:] if row.operands == "files" else []
+    deep = goes_below(row, found)
+    files = [
+        effect
+        for arg in named
+        for effect in arg.files("read", below=deep)
+        if not (effect.path == "-" and not effect.glob)
+    ]
+    for name, value in found.options:
+        if name in row.read_names and value is not None:
+            files += value.files("read")
+        elif name in row.write_names and value is not None:
+            files += value.files("write", below=name == "T")
+    if not named and (row.here or (deep and row.operands == "files")):
+        files.append(FileEffect("read", ".", below=deep))
+    why = doubt = ""
+    if found.unknown:
+        why = f"the option {found.unknown} of {base} is not known"
+    elif found.has(*row.run_names):
+        why = doubt = f"{base} does what an option tells it"
+    elif found.has(*row.write_names):
+        why = f"{base} writes to a file"
+    elif found.loose and not row.closed:
+        why = f"an argument of {base} may turn out to be an option"
+    elif row.operands == "none" and operands:
+        why = f"{base} is not known to take an argument"
+    elif len(operands) > row.most:
+        why = f"{base} writes to its second file"
+        files = [*operands[0].files("read"), *(effect for arg in operands[1:] for effect in arg.files("write"))]
+    elif base in ("less", "more") and any((arg.text or "").startswith("+") for arg in operands):
+        why = f"{base} runs the command that it is given"
+    elif base == "xxd" and any(_XXD_FLAG.match(arg.text or "") for arg in args):
+        why = "xxd ignores what is behind the letter of an option, so that its files are not known"
+    elif base in ("bat", "batcat") and operands and operands[0].text == "cache":
+        why = "it changes the cache of bat"
+    elif base == "man" and any("/" in (arg.text or "/") for arg in operands):
+        why = "man reads a file"
+    if any(arg.values is None for arg in named) or has_unknown_file(row, found):
+        doubt = f"it cannot be told which files {base} comes to"
+    return Ruling("ordinary" if why or doubt else "read_only", why or doubt, doubt, tuple(files))
