@@ -58,6 +58,8 @@ class Access:
     its computed words may make it destructive."""
     place: str = ""
     """Of a command: the directory that it runs in, if that is not the workspace, or the job that it is typed for."""
+    possible: bool = False
+    """Of a use of the network: it is no network program by nature, but runs code that may use it."""
     script: object = field(default=None, compare=False, repr=False)
     """Of a command: the parsed command, so that nobody parses it again. It is left out where an access is written."""
 

@@ -115,7 +115,14 @@ def _policy(session: Session, mode: Any, files: Sequence[PolicyFile], *, hides: 
     from handrail.policy.judge import RulePolicy
 
     confined, masked = lambda: session.terminal().confined, lambda: hides and session.terminal().hides
-    return RulePolicy(session.workspace.roots, mode, files, confined=confined, masked=masked)
+    return RulePolicy(
+        session.workspace.roots,
+        mode,
+        files,
+        confined=confined,
+        masked=masked,
+        offline=lambda: session.terminal().offline,
+    )
 
 
 def _render_verdict(tool: str, verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -> str:

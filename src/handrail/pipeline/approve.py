@@ -119,8 +119,10 @@ class Approvals:
         A mode that asks nobody is not enough: then the settings decide.
         """
         out = [access for access in accesses if access.action == "network"]
-        if not out or consent is not None:
-            return bool(out)
+        if consent is not None and any(not access.possible for access in out):
+            return True
+        if not out:
+            return False
         with self._lock:
             granted = all(_resource(access, accesses) in self._granted for access in out)
         return granted or (_is_alone(accesses) and all(map(self._is_by_rule, out)))

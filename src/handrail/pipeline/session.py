@@ -337,6 +337,7 @@ class Session:
             self._rules,
             lambda: self.terminal().confined,
             masked=lambda: self.terminal().hides,
+            offline=lambda: self.terminal().offline,
         )
 
     def _require_open(self) -> None:

@@ -1,7 +1,8 @@
 """Commands that rules speak of: `git diff *`, word by word, one simple command at a time.
 
 Refusing is wide and allowing is narrow here too. A refusal finds a command behind its wrappers, by whatever path it is
-called, and with options in between (`git -C x push` is a `git push`). An allowance holds for exactly the words that are
+called, and with options in between (`git -C x push` is a `git push`). A flag of a refusal may stand anywhere
+(`npm install x -g` is an `npm install -g`). An allowance holds for exactly the words that are
 written, in a command that is fixed to the last word: no variable, no assignment in front, nothing wrapped.
 """
 
@@ -48,10 +49,28 @@ class CommandPattern:
         words = [word.fixed for word in run.words]
         if not words or self.words[0] not in (words[0], run.base):
             return False
+        flags = [word for word in self.words[1:] if _is_flag(word)]
+        if not all(any(_holds_flag(word or "", flag) for word in words[1:]) for flag in flags):
+            return False
         places = {1}
         for expected in self.words[1:]:
-            places = {at + 1 for at in skip_options(words, places) if words[at] == expected}
-        return bool(places) if self.open else len(words) in places
+            if expected not in flags:
+                places = {at + 1 for at in skip_options(words, places) if words[at] == expected}
+        if self.open or not places:
+            return bool(places)
+        return len(words) in places or (bool(flags) and len(words) == len(self.words))
+
+
+def _is_flag(word: str) -> bool:
+    return word.startswith("-") and word.strip("-") != ""
+
+
+def _holds_flag(word: str, flag: str) -> bool:
+    """Whether a word is a flag, has it among its letters, or gives it a value."""
+    if word == flag or word.startswith(flag + "="):
+        return True
+    short = len(flag) == 2 and word.startswith("-") and not word.startswith("--")
+    return short and flag[1] in word[1:]
 
 
 def skip_options(words: list[str | None], places: set[int]) -> set[int]:

@@ -106,6 +106,7 @@ class RulePolicy:
         confined: Callable[[], bool] = lambda: False,
         home: str | None = None,
         masked: Callable[[], bool] = lambda: False,
+        offline: Callable[[], bool] = lambda: False,
     ) -> None:
         own = [root for root in roots if not root.alias]
         self._roots = [os.path.realpath(root.path) for root in own]
@@ -114,6 +115,7 @@ class RulePolicy:
         self._temporary = [os.path.realpath(place) for place in (*_TEMPORARY, tempfile.gettempdir())]
         self._confined = confined
         self._masked = masked
+        self._offline = offline
         self.mode = mode
         self.files = tuple(files)
         self._defaults: Defaults = defaults(mode)
@@ -360,6 +362,8 @@ class RulePolicy:
         return "temporary" if any(path != top and is_within(top, path) for top in self._temporary) else "outside"
 
     def _other(self, access: Access) -> Verdict:
+        if access.action == "network" and access.possible and self._offline():
+            return self._cut_off(access)
         rule = self._deny.find(access)
         if rule:
             return describe_rule(rule, access)
@@ -375,6 +379,11 @@ class RulePolicy:
         rule = self._ask.find(access) or (None if access.doubt else self._allow.find(access))
         verdict = describe_rule(rule, access) if rule else self._by_mode(what, access)
         return stricter(verdict, judge_unproven(access, self.mode, self._defaults.tiers, self._confined, self._masked))
+
+    def _cut_off(self, access: Access) -> Verdict:
+        """A command that may use the network, and cannot: only a rule that allows it opens the network."""
+        rule = None if self._deny.find(access) or self._ask.find(access) else self._allow.find(access)
+        return describe_rule(rule, access) if rule else Verdict("allow", "the sandbox cuts the network")
 
     def _destructive(self, access: Access) -> Verdict:
         """Judge a destructive command: allowed only by a rule with the exact command; asked if a user's rule asks."""

@@ -146,6 +146,11 @@ class Terminal:
         return self.boundary.name != "none" and self.hides_own
 
     @property
+    def offline(self) -> bool:
+        """Whether a kernel boundary holds commands, and cuts them off from the network."""
+        return self.confined and self._options.network != "on"
+
+    @property
     def hides_own(self) -> bool:
         """Whether no command can reach Handrail's own files."""
         return self.boundary.hides_own

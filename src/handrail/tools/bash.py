@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, NamedTuple, TypedDict, TypeVar
@@ -14,7 +15,7 @@ from handrail.errors import BadCommand, Dangerous, NotDirectory, TimeoutTooLong,
 from handrail.files.artefacts import ALIAS
 from handrail.model import Access
 from handrail.shell.effects.danger import danger
-from handrail.shell.effects.effects import Effects, effects
+from handrail.shell.effects.effects import Effects, ToolUse, effects
 from handrail.shell.parser.parse import check_syntax, parse_script
 from handrail.shell.parser.script import Script
 from handrail.shell.patch_command import SHELLS, PatchCall, as_patch
@@ -47,6 +48,7 @@ _PLACES = ("", "/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
 _UP = re.compile(r"(?:^|/)(?!\.\.?/)[^/]+/(?:\.?/)*\.\.(?:/|$)")
 """A way up behind a name, which may be a link."""
 _MOST_NAMED = 20
+_TOOL_FOLDERS = ("node_modules/.bin", ".venv/bin", "venv/bin", "vendor/bin")
 _MOST_CHARS = 190_000
 """Of output that could not be kept so much of the beginning and the end is shown."""
 
@@ -205,20 +207,39 @@ def accesses(args: Args) -> list[Access]:
         for file in found.files
     ]
     scripts = {one.text: one.script for one in found.commands}
-    out = [Access("network", text, by_command=True, script=scripts.get(text)) for text in found.network]
+    out = [_network(text, scripts, possible=False) for text in found.network]
+    out += [_network(text, scripts, possible=True) for text in found.possible_network]
     several = parts if len(parts) > 1 else []
     return list(dict.fromkeys([whole, *several, *files, *out, Access("read", args.workdir)]))
 
 
 def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
-    """What the repositories say that the command runs git in."""
-    if args.patch or not args.effects.git:
+    """Accesses that only the files of the project tell: those of git, and of tools that are not installed."""
+    if args.patch or not (args.effects.git or args.effects.tools):
         return []
+    scripts = {one.text: one.script for one in args.effects.commands}
     try:
         where = ctx.resolve_directory(args.workdir)
     except (ToolError, OSError):  # the run says it
-        return []
-    return git_call.seek(args.effects, where, _place(args))
+        return [_network(use.text, scripts, possible=False) for use in args.effects.tools]
+    tools = [_network(use.text, scripts, possible=_is_installed(use, where)) for use in args.effects.tools]
+    return [*git_call.seek(args.effects, where, _place(args)), *tools]
+
+
+def _network(text: str, scripts: Mapping[str, Script | None], *, possible: bool) -> Access:
+    return Access("network", text, by_command=True, possible=possible, script=scripts.get(text))
+
+
+def _is_installed(use: ToolUse, where: str) -> bool:
+    """Whether a tool is installed in the project, in the directory that it runs in or one above."""
+    for place in use.places or ():
+        folder = os.path.normpath(os.path.join(where, place))
+        while not any(os.path.lexists(os.path.join(folder, bin_, use.tool)) for bin_ in _TOOL_FOLDERS):
+            above = os.path.dirname(folder)
+            if above == folder or os.path.lexists(os.path.join(folder, ".git")):
+                return False
+            folder = above
+    return bool(use.places)
 
 
 def _place(args: Args) -> str:

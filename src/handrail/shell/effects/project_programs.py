@@ -28,24 +28,25 @@ class Harm:
 CURL = Program(
     "aqfGgI0ik46jlLMn:NZ#pJORSs231BvV",
     "EKCbcdDFPHhmoxUQreXYytzTuAw",
-    "abstract-unix-socket= alt-svc= anyauth append aws-sigv4= basic cacert= capath= cert= cert-status cert- "
-    "type= ciphers= compressed compressed-ssh config= connect-timeout= connect-to= continue-at= cookie= cookie- "
-    "jar= create-dirs create-file-mode= crlf crlfile= data= data-ascii= data-binary= data-raw= data-urlencode= "
-    "delegation= digest disable dns-interface= dns-servers= doh-url= dump-header= etag-compare= etag-save= "
-    "expect100-timeout= fail fail-early fail-with-body form= form-escape form-string= get globoff head header= "
-    "hsts= http0.9 http1.0 http1.1 http2 http2-prior-knowledge http3 http3-only ignore-content-length include "
-    "insecure interface= ipv4 ipv6 json= junk-session-cookies keepalive-time= key= key-type= libcurl= limit- "
-    "rate= list-only local-port= location location-trusted max-filesize= max-redirs= max-time= negotiate netrc "
-    "netrc-file= netrc-optional next no-alpn no-buffer no-clobber no-keepalive no-progress-meter no-sessionid "
-    "noproxy= ntlm oauth2-bearer= output= output-dir= parallel parallel-immediate parallel-max= pass= path-as- "
-    "is pinnedpubkey= post301 post302 post303 preproxy= progress-bar proto= proto-default= proto-redir= proxy= "
-    "proxy-anyauth proxy-basic proxy-cacert= proxy-header= proxy-insecure proxy-user= proxytunnel pubkey= "
-    "quote= range= rate= raw referer= remote-header-name remote-name remote-name-all remote-time remove-on- "
-    "error request= request-target= resolve= retry= retry-all-errors retry-connrefused retry-delay= retry-max- "
-    "time= service-name= show-error silent socks4= socks4a= socks5= socks5-hostname= speed-limit= speed-time= "
-    "ssl ssl-no-revoke ssl-reqd stderr= styled-output tcp-fastopen tcp-nodelay time-cond= tls-max= "
-    "tls13-ciphers= tlsv1 tlsv1.0 tlsv1.1 tlsv1.2 tlsv1.3 tr-encoding trace= trace-ascii= trace-time unix- "
-    "socket= upload-file= url= url-query= use-ascii user= user-agent= verbose version write-out= xattr",
+    "abstract-unix-socket= alt-svc= anyauth append aws-sigv4= basic cacert= capath= cert= cert-status "
+    "cert-type= ciphers= compressed compressed-ssh config= connect-timeout= connect-to= continue-at= cookie= "
+    "cookie-jar= create-dirs create-file-mode= crlf crlfile= data= data-ascii= data-binary= data-raw= "
+    "data-urlencode= delegation= digest disable dns-interface= dns-servers= doh-url= dump-header= "
+    "etag-compare= etag-save= expect100-timeout= fail fail-early fail-with-body form= form-escape "
+    "form-string= get globoff head header= hsts= http0.9 http1.0 http1.1 http2 http2-prior-knowledge http3 "
+    "http3-only ignore-content-length include insecure interface= ipv4 ipv6 json= junk-session-cookies "
+    "keepalive-time= key= key-type= libcurl= limit-rate= list-only local-port= location location-trusted "
+    "max-filesize= max-redirs= max-time= negotiate netrc netrc-file= netrc-optional next no-alpn no-buffer "
+    "no-clobber no-keepalive no-progress-meter no-sessionid noproxy= ntlm oauth2-bearer= output= output-dir= "
+    "parallel parallel-immediate parallel-max= pass= path-as-is pinnedpubkey= post301 post302 post303 "
+    "preproxy= progress-bar proto= proto-default= proto-redir= proxy= proxy-anyauth proxy-basic proxy-cacert= "
+    "proxy-header= proxy-insecure proxy-user= proxytunnel pubkey= quote= range= rate= raw referer= "
+    "remote-header-name remote-name remote-name-all remote-time remove-on-error request= request-target= "
+    "resolve= retry= retry-all-errors retry-connrefused retry-delay= retry-max-time= service-name= show-error "
+    "silent socks4= socks4a= socks5= socks5-hostname= speed-limit= speed-time= ssl ssl-no-revoke ssl-reqd "
+    "stderr= styled-output tcp-fastopen tcp-nodelay time-cond= tls-max= tls13-ciphers= tlsv1 tlsv1.0 tlsv1.1 "
+    "tlsv1.2 tlsv1.3 tr-encoding trace= trace-ascii= trace-time unix-socket= upload-file= url= url-query= "
+    "use-ascii user= user-agent= verbose version write-out= xattr",
     "texts",
     reads="K config T upload-file E cert key cacert crlfile netrc-file etag-compare pubkey",
     writes="o output c cookie-jar D dump-header trace trace-ascii stderr libcurl etag-save hsts alt-svc",
@@ -59,20 +60,21 @@ CURL = Program(
 WGET = Program(
     "VhbdqvFcNS46xErkKmpHL",
     "eoaiBtOTwQPUlARDIXn",
-    "version help background execute= output-file= append-output= debug quiet verbose report-speed= input-file= "
-    "force-html base= config= no-config rejected-log= tries= retry-connrefused retry-on-http-error= output- "
-    "document= no-verbose no-clobber no-netrc continue start-pos= progress= show-progress timestamping no-if- "
-    "modified-since no-use-server-timestamps server-response spider timeout= dns-timeout= connect-timeout= "
-    "read-timeout= wait= waitretry= random-wait no-proxy quota= bind-address= limit-rate= no-dns-cache "
-    "restrict-file-names= ignore-case inet4-only inet6-only prefer-family= user= password= no-iri unlink no- "
-    "directories no-parent no-host-directories force-directories protocol-directories directory-prefix= cut- "
-    "dirs= http-user= http-password= no-cache default-page= adjust-extension ignore-length header= compression= "
-    "max-redirect= referer= save-headers user-agent= no-http-keep-alive no-cookies load-cookies= save-cookies= "
-    "keep-session-cookies post-data= post-file= method= body-data= body-file= content-disposition content-on- "
-    "error auth-no-challenge secure-protocol= https-only no-check-certificate certificate= private-key= ca- "
-    "certificate= ca-directory= crl-file= no-hsts hsts-file= recursive level= delete-after convert-links "
-    "backup-converted mirror page-requisites accept= reject= accept-regex= reject-regex= domains= exclude- "
-    "domains= follow-ftp span-hosts relative include-directories= exclude-directories= trust-server-names",
+    "version help background execute= output-file= append-output= debug quiet verbose report-speed= "
+    "input-file= force-html base= config= no-config rejected-log= tries= retry-connrefused "
+    "retry-on-http-error= output-document= no-verbose no-clobber no-netrc continue start-pos= progress= "
+    "show-progress timestamping no-if-modified-since no-use-server-timestamps server-response spider timeout= "
+    "dns-timeout= connect-timeout= read-timeout= wait= waitretry= random-wait no-proxy quota= bind-address= "
+    "limit-rate= no-dns-cache restrict-file-names= ignore-case inet4-only inet6-only prefer-family= user= "
+    "password= no-iri unlink no-directories no-parent no-host-directories force-directories "
+    "protocol-directories directory-prefix= cut-dirs= http-user= http-password= no-cache default-page= "
+    "adjust-extension ignore-length header= compression= max-redirect= referer= save-headers user-agent= "
+    "no-http-keep-alive no-cookies load-cookies= save-cookies= keep-session-cookies post-data= post-file= "
+    "method= body-data= body-file= content-disposition content-on-error auth-no-challenge secure-protocol= "
+    "https-only no-check-certificate certificate= private-key= ca-certificate= ca-directory= crl-file= "
+    "no-hsts hsts-file= recursive level= delete-after convert-links backup-converted mirror page-requisites "
+    "accept= reject= accept-regex= reject-regex= domains= exclude-domains= follow-ftp span-hosts relative "
+    "include-directories= exclude-directories= trust-server-names",
     "texts",
     reads="i input-file post-file body-file load-cookies certificate private-key ca-certificate crl-file config",
     writes="O output-document o output-file a append-output save-cookies rejected-log hsts-file",
@@ -170,9 +172,9 @@ PROJECT: dict[str, Program] = {
         _BUILDS, network="install add cache update upgrade publish", fetches="run test check bench compile"
     ),
     **_each(
-        "node tsx ts-node tsc vue-tsc eslint prettier biome oxlint standard stylelint markdownlint markdownlint- "
-        "cli2 jest vitest mocha ava playwright cypress karma c8 nyc webpack vite rollup esbuild parcel swc babel "
-        "turbo nx lerna tsup next nuxt astro svelte-check ng gulp grunt storybook knip depcheck",
+        "node tsx ts-node tsc vue-tsc eslint prettier biome oxlint standard stylelint markdownlint "
+        "markdownlint-cli2 jest vitest mocha ava playwright cypress karma c8 nyc webpack vite rollup esbuild "
+        "parcel swc babel turbo nx lerna tsup next nuxt astro svelte-check ng gulp grunt storybook knip depcheck",
         _BUILDS,
     ),
     # Go, Rust, C and C++
