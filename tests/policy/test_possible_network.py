@@ -140,9 +140,9 @@ def test_a_command_line_is_parsed_once(
     command: str, texts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parsed: list[str] = []
-    begin = grammar.Reader.substituted
+    begin = grammar.Parser.parse_commands
 
-    def counted(self: grammar.Reader, closer: str, kind: str) -> int:
+    def counted(self: grammar.Parser, closer: str, kind: str) -> int:
         if not closer and self.base is None:
             parsed.append(self.text)
         return begin(self, closer, kind)
@@ -150,7 +150,7 @@ def test_a_command_line_is_parsed_once(
     parse_command.cache_clear()
     with Session(tmp_path, mode="accept-edits", settings=Settings(raise_bugs=True, sandbox="off")) as session:
         session.prepare("Bash", {"command": "true"})
-        monkeypatch.setattr(grammar.Reader, "substituted", counted)
+        monkeypatch.setattr(grammar.Parser, "parse_commands", counted)
         session.prepare("Bash", {"command": command})
     assert len(parsed) == len(set(parsed)) == texts
 

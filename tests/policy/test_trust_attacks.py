@@ -18,7 +18,7 @@ Make = Callable[..., Session]
 
 
 @pytest.fixture
-def judged(tmp_path: Path) -> Callable[..., str]:
+def judge(tmp_path: Path) -> Callable[..., str]:
     """What is said of a command in a project with a secret, a repository below, and files that a rule keeps."""
     root = tmp_path / "pro[j]ect"
     for name in (".env", ".npmrc", "a.txt", "sub/keep/x", "sub/y", "deep/.git/config", "deep/z", "build/o", "s/.env"):
@@ -69,14 +69,14 @@ def judged(tmp_path: Path) -> Callable[..., str]:
 def test_what_a_command_comes_to_is_judged_with_all_that_is_in_it(
     judged: Callable[..., str], command: str, full: str, ask: str
 ) -> None:
-    assert (judged(command), judged(command, "ask")) == (full, ask)
+    assert (judge(command), judge(command, "ask")) == (full, ask)
 
 
 def test_a_deny_is_found_behind_an_ask(judged: Callable[..., str]) -> None:
     rules = 'rules = ["ask Read(sub/**)", "deny Read(sub/keep/**)", "ask Read(a.txt)", "deny Read(build/o)"]'
-    assert judged("grep -r x sub", rules=rules) == "ask"  # what may not be read is named, and a person decides
-    assert judged("cat a.txt build/*", rules=rules) == "deny"
-    assert judged("cat */o", rules=rules) == "deny"
+    assert judge("grep -r x sub", rules=rules) == "ask"  # what may not be read is named, and a person decides
+    assert judge("cat a.txt build/*", rules=rules) == "deny"
+    assert judge("cat */o", rules=rules) == "deny"
 
 
 def test_a_link_that_is_deleted_gives_no_leave_to_delete_the_file(tmp_path: Path, make_session: Make) -> None:

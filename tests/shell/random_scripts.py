@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from handrail.shell.parser.parse import parse_script
-from handrail.shell.parser.script import Script, Simple
+from handrail.shell.parser.script import Command, Script
 
 SUCCEED = ("p0", "p1", "p2", "p3")
 FAIL = ("q0", "q1")
@@ -518,7 +518,7 @@ def is_listed(record: Sequence[str], script: Script) -> bool:
     return any(run.base == record[0] and _fits(run, list(record[1:])) for run in script.runs)
 
 
-def _fits(run: Simple, arguments: list[str]) -> bool:
+def _fits(run: Command, arguments: list[str]) -> bool:
     """Whether the words of a command can come to these arguments: a word that is not fixed is any text."""
     reach = {0}
     for word in run.words[1:]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.shell.effects.danger import danger
+from handrail.shell.effects.danger import find_danger
 from handrail.shell.parser.parse import parse_script
 
 REFUSED: list[tuple[str, str]] = [
@@ -277,7 +277,7 @@ HARMLESS = [
 
 @pytest.mark.parametrize(("script", "kind"), REFUSED)
 def test_a_danger_is_seen_in_every_spelling(script: str, kind: str) -> None:
-    seen = danger(parse_script(script))
+    seen = find_danger(parse_script(script))
     assert seen is not None
     assert seen.kind == kind
     assert seen.text and seen.why
@@ -285,7 +285,7 @@ def test_a_danger_is_seen_in_every_spelling(script: str, kind: str) -> None:
 
 @pytest.mark.parametrize("script", HARMLESS)
 def test_what_only_looks_like_a_danger_is_none(script: str) -> None:
-    assert danger(parse_script(script)) is None
+    assert find_danger(parse_script(script)) is None
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_what_cannot_be_seen_is_a_doubt(script: str) -> None:
 
 
 def test_the_offending_part_is_named() -> None:
-    seen = danger(parse_script("ls; bash -c 'cd x; sudo rm y'"))
+    seen = find_danger(parse_script("ls; bash -c 'cd x; sudo rm y'"))
     assert seen is not None
     assert (seen.text, seen.why) == ("sudo rm y", "sudo runs commands as another user")
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handrail.shell.effects.danger import danger
+from handrail.shell.effects.danger import find_danger
 from handrail.shell.effects.effects import FileEffect, effects
 from handrail.shell.parser.parse import parse_script
 from tests import tracing
@@ -53,7 +53,7 @@ def test_the_table_is_as_large_as_promised() -> None:
 
 @pytest.mark.parametrize("command", [script for script, _ in REFUSED])
 def test_what_is_refused_everywhere_is_destructive(command: str) -> None:
-    assert danger(parse_script(command)) is not None
+    assert find_danger(parse_script(command)) is not None
     assert effects(command).tier == "destructive"
 
 
@@ -192,7 +192,7 @@ def test_variables_count_where_all_their_values_are_known(command: str, files: l
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map(" ".join))
 def test_no_text_is_too_odd(command: str) -> None:
     seen = effects(command)
-    if danger(parse_script(command)):
+    if find_danger(parse_script(command)):
         assert seen.tier == "destructive"
     assert seen == effects(command)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.shell.effects.respell import respelled
+from handrail.shell.effects.respell import respell
 from handrail.shell.parser.parse import parse_script
 
 NAME, REAL = "/kept", "/srv/state/1-2-ab"
@@ -24,7 +24,7 @@ NAME, REAL = "/kept", "/srv/state/1-2-ab"
     ],
 )
 def test_a_file_that_is_only_read_is_named_by_its_real_path(command: str) -> None:
-    assert respelled(parse_script(command), NAME, REAL) == command.replace(NAME, REAL)
+    assert respell(parse_script(command), NAME, REAL) == command.replace(NAME, REAL)
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_a_file_that_is_only_read_is_named_by_its_real_path(command: str) -> Non
     ],
 )
 def test_everything_else_stays_as_it_is_written(command: str) -> None:
-    assert respelled(parse_script(command), NAME, REAL) is None
+    assert respell(parse_script(command), NAME, REAL) is None
 
 
 def test_a_real_path_that_needs_quotes_is_not_put_in() -> None:
-    assert respelled(parse_script("cat /kept/a"), NAME, "/srv/me and you/x") is None
+    assert respell(parse_script("cat /kept/a"), NAME, "/srv/me and you/x") is None

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from handrail.shell.parser.parse import check_syntax, parse_script
-from handrail.shell.parser.script import Simple
+from handrail.shell.parser.script import Command
 from handrail.shell.parser.words import Word
 from tests import sizes
 from tests.command import TIMEOUT
@@ -26,7 +26,7 @@ def shown(word: Word) -> str:
     return word.fixed if word.fixed is not None else f"<{'+'.join(word.holds)}>"
 
 
-def told(simple: Simple) -> str:
+def told(simple: Command) -> str:
     assigned = [f"{item.name}={','.join(shown(value) for value in item.values)}" for item in simple.assignments]
     redirected = [f"{item.descriptor}{item.operator}{shown(item.target)}" for item in simple.redirections]
     return " ".join([*assigned, *(shown(word) for word in simple.words), *redirected])

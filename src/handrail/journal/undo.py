@@ -337,7 +337,7 @@ def _list_unknown_effects(row: CallSummary, drifted: bool) -> list[str]:
     if drifted or row.unsure:
         return [row.command]
     known = effects(row.command)
-    return [] if not known.doubts and all(one.told for one in known.commands) else [row.command]
+    return [] if not known.doubts and all(one.complete for one in known.commands) else [row.command]
 
 
 def _differs(path: str, target: State, now: State, plan: UndoPlan) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from handrail.model import Access
 
 if TYPE_CHECKING:
-    from handrail.shell.parser.script import Script, Simple
+    from handrail.shell.parser.script import Command, Script
 
 
 _PLAIN = re.compile(r"[a-z][\w./-]*(?: [\w./@%+,:-]+)*", re.ASCII)
@@ -45,7 +45,7 @@ class CommandPattern:
             return False
         return self.open or len(words) == len(self.words)
 
-    def _is(self, run: Simple) -> bool:
+    def _is(self, run: Command) -> bool:
         words = [word.fixed for word in run.words]
         if not words or self.words[0] not in (words[0], run.base):
             return False

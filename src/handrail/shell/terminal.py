@@ -15,7 +15,7 @@ from functools import partial
 
 from handrail.errors import BadCommand
 from handrail.files.artefacts import ALIAS, Artefacts
-from handrail.shell.effects.respell import respelled
+from handrail.shell.effects.respell import respell
 from handrail.shell.parser.parse import parse_script
 from handrail.shell.parser.script import Script
 from handrail.shell.runner.jobs import Job, Jobs
@@ -249,7 +249,7 @@ class Terminal:
         self._shell = self._shell or find_shell()
         if ALIAS in command and not boundary.namespaced:
             script = given.script or parse_script(command)
-            command = respelled(script, ALIAS, self._artefacts.directory) or command
+            command = respell(script, ALIAS, self._artefacts.directory) or command
         network: Network | None = "on" if given.network else None
         level: Protection = "nothing" if given.approved else protection
         spawn = partial(boundary.spawn, network=network, protection=level)
@@ -293,7 +293,7 @@ class Terminal:
         if ALIAS not in script.source or self.boundary.namespaced:
             return None
         real = self._artefacts.directory
-        return None if respelled(script, ALIAS, real) else real
+        return None if respell(script, ALIAS, real) else real
 
     def running(self) -> list[Run]:
         """The commands that have not ended, for whoever shows what they print meanwhile."""

@@ -5,7 +5,7 @@ Only a job that may run its input is asked. What was typed before counts, since 
 
 from __future__ import annotations
 
-from handrail.shell.effects.danger import Danger, danger
+from handrail.shell.effects.danger import Danger, find_danger
 from handrail.shell.effects.effects import effects
 from handrail.shell.effects.wrapper_rules import runs_input
 from handrail.shell.parser.parse import parse_script
@@ -30,7 +30,7 @@ def typed_danger(before: str, text: str) -> Danger | None:
         *([parse_script(started + text)] if started else []),
         *([whole] if whole.error is None else []),
     ]
-    found = next((found for script in readings if (found := danger(script))), None)
+    found = next((found for script in readings if (found := find_danger(script))), None)
     if found or not started:
         return found
     joined = effects(started + text)  # only the pieces were judged: they must not come to more than words

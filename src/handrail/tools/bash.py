@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple, TypedDict, TypeVar
 from handrail.errors import BadCommand, Dangerous, NotDirectory, TimeoutTooLong, ToolError, TooManyJobs
 from handrail.files.artefacts import ALIAS
 from handrail.model import Access
-from handrail.shell.effects.danger import danger
+from handrail.shell.effects.danger import find_danger
 from handrail.shell.effects.effects import Effects, ToolUse, effects
 from handrail.shell.parser.parse import check_syntax, parse_script
 from handrail.shell.parser.script import Script
@@ -323,7 +323,7 @@ def _require_harmless(command: str) -> Script:
         fault = check_syntax(command)
         if fault is not None:
             raise BadCommand(why=fault.message, line=fault.line, near=fault.text or None)
-    found = danger(script)
+    found = find_danger(script)
     if found:
         raise Dangerous(part=found.text, why=found.why)
     return script

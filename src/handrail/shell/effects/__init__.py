@@ -1,1 +1,1 @@
-"""Which commands a script would run, and what they would read, write, delete or reach."""
+"""Judge the commands of a parsed script: their files, and the network. Begin with `effects.py`."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from handrail.shell.parser.script import Assignment, Script, Simple
+from handrail.shell.parser.script import Assignment, Command, Script
 from handrail.shell.parser.words import Word
 
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
@@ -43,12 +43,12 @@ class FileEffect:
     into: str = ""
     """If it is a directory, the file of this name in it is meant."""
     sees: Visibility = field(default="contents", compare=False)
-    """What is shown of it, if it is read."""
+    """How much of it is shown, if it is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What the rules say of one simple command. Paths are relative to the directory that it runs in."""
+    """The judgement of one simple command. Paths are relative to the directory that it runs in."""
 
     tier: CommandTier = "ordinary"
     why: str = ""
@@ -97,7 +97,7 @@ Values = Mapping[str, tuple[Value, ...]]
 
 
 def arguments(words: Sequence[Word], variables: Values, inputs: tuple[Value, ...] | None) -> list[Arg]:
-    """The arguments that these words are. `inputs` is what `find` or `xargs` puts in, as far as that is known."""
+    """The arguments that these words are. `inputs` are the words that `find` or `xargs` puts in, if they are known."""
     return [argument(word, variables, inputs) for word in words]
 
 
@@ -167,11 +167,11 @@ def _joined(left: Value, right: Value) -> Value:
 
 @dataclass(slots=True)
 class Variables:
-    """What the variables of a script may hold. Every value that it gives one anywhere counts, from the first on."""
+    """The values that variables may hold. Every value that the script gives one anywhere counts, from the first on."""
 
     every: dict[str, tuple[Value, ...]]
     known: dict[str, tuple[Value, ...]] = field(default_factory=dict)
-    """Those that have been set so far."""
+    """Values of variables that have been set so far."""
 
     @classmethod
     def of(cls, script: Script) -> Variables:
@@ -191,19 +191,19 @@ class Variables:
             return cls({})
         return cls({name: values for name, values in every.items() if name not in lost and len(values) <= _MOST_VALUES})
 
-    def see(self, run: Simple) -> None:
-        """Take in what a command assigns that does nothing else."""
+    def see(self, run: Command) -> None:
+        """Take in the assignments of a command without words."""
         if not run.words:
             self.known.update((item.name, self.every[item.name]) for item in run.assignments if item.name in self.every)
 
 
 def _changes_splitting(script: Script) -> bool:
-    """Whether words are split in another way than usual, so that what is put in without quotes is not known."""
+    """Whether words are split in another way than usual, so that expansions without quotes are not known."""
     set_here = any(item.name == "IFS" for run in script.runs if not run.words for item in run.assignments)
     return set_here or "IFS" in script.elsewhere
 
 
-def _assigned(item: Assignment, run: Simple) -> list[Value] | None:
+def _assigned(item: Assignment, run: Command) -> list[Value] | None:
     if item.adds or (item.array and run.within[-1:] != ("for",)):
         return None
     out: list[Value] = []

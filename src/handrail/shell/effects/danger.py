@@ -1,7 +1,7 @@
-"""What is refused everywhere, by meaning: `rm -rf /`, `sudo`, `shutdown`, `reboot`, writing to a device.
+"""Commands that are refused everywhere, by meaning: `rm -rf /`, `sudo`, `shutdown`, `reboot`, writing to a device.
 
-Judged is what a script comes to, through quotes, wrappers and nested scripts, not how it is spelled: `echo sudo` is no
-danger, `"su"do x` is one. Where the line is drawn:
+The commands that a script runs are judged, and not their spelling: `echo sudo` is no danger, `"su"do x` is one. Where
+the line is drawn:
 
 - Deleting: a recursive `rm` of `/`, of a top-level directory of the system or of a home directory, of everything in
   one of these, and of `/` with a name behind it that is computed. Anything below is for policy to ask.
@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from handrail.shell.parser.script import PLACES, Script, Simple
+from handrail.shell.parser.script import PLACES, Command, Script
 from handrail.shell.parser.words import Word
 from handrail.shell.parser.wrappers import PRIVILEGED
 
@@ -70,27 +70,27 @@ _NAMES = re.compile(
 _NAMES_IN_WORDS = re.compile(
     r"(?<![\w-])(?:sudo|doas|su|pkexec|runuser|shutdown|reboot|poweroff|mkfs)(?![\w-])|rm\s+-\w*[rR]\w*\s+(?:-\S+\s+)*/(?![\w.])"
 )
-"""What is looked for where a wrapper cannot be opened: its words may be the command."""
+"""Names to look for where a wrapper cannot be opened: its words may be the command."""
 
 Kind = Literal["delete", "privilege", "power", "device", "computed", "unread"]
 
 
 @dataclass(frozen=True, slots=True)
 class Danger:
-    """What is refused: the offending part as it is written, and why."""
+    """A refused part of a script, as it is written, and the reason."""
 
     kind: Kind
     text: str
     why: str
 
 
-def danger(script: Script) -> Danger | None:
+def find_danger(script: Script) -> Danger | None:
     """The first thing in the script that is refused everywhere; None if there is none that can be seen."""
-    return next((found for _, found in dangers(script)), None)
+    return next((found for _, found in find_dangers(script)), None)
 
 
-def dangers(script: Script) -> Iterator[tuple[int, Danger]]:
-    """Each thing that is refused, with the number of its command; -1 is what was not read."""
+def find_dangers(script: Script) -> Iterator[tuple[int, Danger]]:
+    """Yield each refused part with the number of its command; -1 stands for text that was not parsed."""
     places = _places(script)
     moved = any(item.name in PLACES for run in script.runs for item in run.assignments)
     moved = moved or any(name in script.elsewhere for name in PLACES)
@@ -103,12 +103,12 @@ def dangers(script: Script) -> Iterator[tuple[int, Danger]]:
             yield -1, Danger("unread", seen.group(), "the script cannot be read to its end, and this stands in it")
 
 
-def _spelled(run: Simple) -> str:
+def _text_of(run: Command) -> str:
     return " ".join(word.source for word in run.words)[:200]
 
 
-def _of_command(run: Simple, places: list[str], moved: bool) -> Danger | None:
-    text = _spelled(run)
+def _of_command(run: Command, places: list[str], moved: bool) -> Danger | None:
+    text = _text_of(run)
     base = run.base
     if base is None or (moved and run.words and run.words[0].fixed is None):
         return Danger("computed", text, "the name of a command is computed")
@@ -134,7 +134,7 @@ def _of_command(run: Simple, places: list[str], moved: bool) -> Danger | None:
     return _to_device(base, run, text, places)
 
 
-def _to_device(base: str, run: Simple, text: str, places: list[str]) -> Danger | None:
+def _to_device(base: str, run: Command, text: str, places: list[str]) -> Danger | None:
     words = run.words[1:]
     targets: list[Word] = []
     if base in _TO_DEVICES or base == "mkfs" or base.startswith(("mkfs.", "mke2fs")):
@@ -155,7 +155,7 @@ def _to_device(base: str, run: Simple, text: str, places: list[str]) -> Danger |
     return None
 
 
-def _of_redirections(run: Simple, places: list[str]) -> Danger | None:
+def _of_redirections(run: Command, places: list[str]) -> Danger | None:
     for item in run.redirections:
         if item.writes and _is_device(_begins(item.target), places):
             text = f"{item.descriptor}{item.operator} {item.target.source}"
@@ -208,7 +208,7 @@ def _after_options(words: tuple[Word, ...]) -> list[Word]:
 
 
 def _places(script: Script) -> list[str]:
-    """The fixed directories that the script goes to: what is relative may start there."""
+    """The fixed directories that the script goes to: relative paths may start there."""
     found = []
     for run in script.runs:
         if run.base in ("cd", "pushd", "chroot") and len(run.words) > 1:

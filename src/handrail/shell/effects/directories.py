@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from handrail.shell.effects.arguments import Arg
-from handrail.shell.parser.script import Simple
+from handrail.shell.parser.script import Command
 
 Places = frozenset[str] | None
 """Directories, relative to where the script starts; None if it cannot be told."""
@@ -27,7 +27,7 @@ _TOKENS = re.compile(r"&&|\|\||[^\s]")
 _SURE = frozenset(("&&", "|", "(", ")", "{", "!"))
 _STRUCTURE = _SURE | {"||", ";", "}", "&", "$", '"'}
 _ENDS = {"pipeline": "|", "piped": "|", "background": "&"}
-"""What ends each of these, other than a parenthesis."""
+"""The token that ends each of these, other than a parenthesis."""
 _START: Places = frozenset((".",))
 
 Key = tuple[str, ...]
@@ -39,7 +39,7 @@ class _Shell:
 
     places: Places
     else_places: Places = frozenset()
-    last: Simple | None = None
+    last: Command | None = None
     sure: Places = frozenset()
     """Where it is if that `cd` went well."""
 
@@ -49,7 +49,7 @@ class Directories:
     """Follows the directory through the commands of a script, given one by one in their order."""
 
     source: str
-    runs: tuple[Simple, ...]
+    runs: tuple[Command, ...]
     shells: dict[Key, _Shell] = field(default_factory=dict)
     strict: bool = False
     """`set -e`: a `cd` that fails ends the script."""
@@ -73,22 +73,22 @@ class Directories:
         run = self.runs[index]
         shell = self._shell(run)
         before = _both(shell.places, shell.else_places)
-        shell.places = self._moved(shell.places, target)
+        shell.places = self._move(shell.places, target)
         if any(kind in _LOOPS for kind in run.within) and target is not None:
             shell.places = shell.places if _all_fixed(target) else None
         shell.else_places, shell.last, shell.sure = before, run, frozenset()
         self.seen = _both(self.seen, shell.places)
 
-    def _moved(self, places: Places, target: Arg | None) -> Places:
+    def _move(self, places: Places, target: Arg | None) -> Places:
         if target is None:
             return self.seen
         if target.values is None or places is None or any(value.glob or value.below for value in target.values):
             return None
         return frozenset(
-            posixpath.normpath(joined(place, value.file("read").path)) for place in places for value in target.values
+            posixpath.normpath(join_path(place, value.file("read").path)) for place in places for value in target.values
         )
 
-    def _shell(self, run: Simple) -> _Shell:
+    def _shell(self, run: Command) -> _Shell:
         key = key_of(run)
         found = self.shells.get(key)
         if found is not None:
@@ -109,7 +109,7 @@ class Directories:
         self.shells[key] = _Shell(parent, last=found.last if found is not None else None)
         return self.shells[key]
 
-    def _between(self, last: Simple | None, run: Simple) -> list[str] | None:
+    def _between(self, last: Command | None, run: Command) -> list[str] | None:
         """The operators between two commands of the outer text, other commands left out; None if not known."""
         if last is None or last.via or run.via or not last.where.end <= run.where.start:
             return None
@@ -122,7 +122,7 @@ class Directories:
                 text[start:end] = " " * (end - start)
         return _TOKENS.findall("".join(text))
 
-    def _same(self, last: Simple | None, run: Simple, kind: str) -> bool | None:
+    def _same(self, last: Command | None, run: Command, kind: str) -> bool | None:
         """Whether two commands are in the same subshell, and not in two of the same kind; None if it is not known."""
         tokens = self._between(last, run)
         if tokens is None or not set(tokens) <= _STRUCTURE:
@@ -134,26 +134,26 @@ class Directories:
                 return False
         return True
 
-    def _if_failed(self, last: Simple | None, run: Simple) -> bool:
+    def _if_failed(self, last: Command | None, run: Command) -> bool:
         """Whether the one runs if the other failed: `cd x || exit`, `cd x || { echo no; exit; }`."""
         tokens = self._between(last, run) or [""]
         return tokens == ["||"] or (tokens[:2] == ["||", "{"] and set(tokens[2:]) <= {";"})
 
-    def _follows(self, last: Simple | None, run: Simple) -> bool:
+    def _follows(self, last: Command | None, run: Command) -> bool:
         """Whether the one runs only if the other went well."""
         tokens = self._between(last, run)
         return tokens is not None and bool(tokens) and all(token in _SURE for token in tokens)
 
 
-def key_of(run: Simple) -> Key:
-    """What tells the shell that a command runs in from others."""
+def key_of(run: Command) -> Key:
+    """The key of the shell that a command runs in."""
     via = tuple(name for name in run.via if name not in _SAME_SHELL)
     kinds = [kind for kind in run.within if kind in _APART]
     # The first part of a pipeline and those behind it are side by side, not one in the other.
     return (*via, *(kind for kind, after in pairwise([*kinds, ""]) if after != "piped"))
 
 
-def joined(place: str, path: str) -> str:
+def join_path(place: str, path: str) -> str:
     """A path as it is seen from where the script starts."""
     if path.startswith(("/", "~")) or place == ".":
         return path

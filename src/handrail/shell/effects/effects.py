@@ -1,11 +1,11 @@
-"""What a command line would do: its commands with their tiers, the files it would come to, and what is not proven.
+"""Judge a command line: its commands with their tiers, the files that they touch, and doubts.
 
 Pure text: nothing is run and no file is looked at, so patterns stay patterns. `effects` is what Bash and policy ask.
 
 Three tiers. *Read-only* is proven: every command is known to look only, with options that are known, words that are
 known where it matters, and no redirection that writes. *Destructive* is what is refused everywhere, and what the list
 of harm names. Everything else, an unknown command above all, is *ordinary*: it may do anything, and that alone is no
-doubt. A doubt says that the command line may do other things than are told here; with one, nothing is read-only.
+doubt. A doubt says that the command line may do more than is listed; with one, nothing is read-only.
 
 A variable set in front of a command makes it ordinary unless it only changes how text is shown (`LC_ALL=C sort f`):
 which others a program obeys nobody can list. `FOO=bar` on its own is read-only where its name steers no program.
@@ -28,15 +28,16 @@ from handrail.shell.effects.arguments import (
     argument,
     arguments,
 )
-from handrail.shell.effects.danger import dangers
-from handrail.shell.effects.directories import Directories, Places, joined
+from handrail.shell.effects.danger import find_dangers
+from handrail.shell.effects.directories import Directories, Places, join_path
 from handrail.shell.effects.git import git, verb_of
-from handrail.shell.effects.git_runs import GitRun, at_places, loss_of, unsteady
+from handrail.shell.effects.git_runs import GitRun, find_unsteadiness, follow_directory_option, loss_of
 from handrail.shell.effects.interpret import (
     describe_unknown,
+    find_harm,
     find_visibility,
     fork_bomb,
-    harm,
+    is_known,
     is_writer,
     judge_program,
 )
@@ -46,7 +47,7 @@ from handrail.shell.effects.programs import HARMLESS_BEFORE, QUIET_DEVICES
 from handrail.shell.effects.worst_case import Unproven, worst_case
 from handrail.shell.effects.wrapper_rules import LISTERS, MAKES_NAMES, NARROWERS, runs_input, runs_words, wrapper
 from handrail.shell.parser.parse import STEERING, parse_script, script_of
-from handrail.shell.parser.script import Redirection, Script, Simple
+from handrail.shell.parser.script import Command, Redirection, Script
 
 __all__ = ["CommandEffect", "Effects", "FileEffect", "GitRun", "effects"]
 
@@ -65,16 +66,16 @@ class CommandEffect:
 
     text: str
     words: tuple[str, ...]
-    """Its words up to the first that is not fixed: what a rule about a command may go by."""
+    """Its words up to the first that is not fixed, for rules about commands."""
     tier: CommandTier
     why: str = ""
     doubt: str = ""
-    told: bool = False
-    """Whether it changes nothing but the files that are told of it."""
+    complete: bool = False
+    """Whether it changes nothing but the files that are listed for it."""
     unproven: frozenset[Unproven] = frozenset()
-    """What it does to files that cannot be named, or may do to more than files."""
+    """Actions on files that cannot be named, or on more than files."""
     script: Script | None = field(default=None, compare=False, repr=False)
-    """The command alone, with what it runs."""
+    """The command alone, with the commands that it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What a command line would do."""
+    """The effects of a command line."""
 
     commands: tuple[CommandEffect, ...] = ()
     files: tuple[FileEffect, ...] = ()
@@ -109,7 +110,7 @@ class Effects:
 
     @property
     def unproven(self) -> frozenset[Unproven]:
-        """What it does to files that cannot be named; a command that was not read may delete some."""
+        """Actions on files that cannot be named; a command that was not parsed may delete some."""
         known = frozenset(kind for command in self.commands for kind in command.unproven)
         return known | {"delete"} if self.unread else known
 
@@ -122,9 +123,9 @@ class Effects:
 
 
 def effects(command: str | Script) -> Effects:
-    """What this command line, or one that was read already, would do, as far as its text tells."""
+    """Judge a command line, or one that was parsed already, by its text alone."""
     script = parse_script(command) if isinstance(command, str) else command
-    return _Judge(script.source, script).judged()
+    return _Judge(script.source, script).judge()
 
 
 class _Judge:
@@ -147,12 +148,12 @@ class _Judge:
         self.unknown = False
         """A command may run any other program."""
 
-    def judged(self) -> Effects:
+    def judge(self) -> Effects:
         if self.script.error is not None:
             self.doubts.append(f"it is not valid: {self.script.error.message}")
         if _UNSEEN.search(self.source.replace("\r\n", "\n")):
             self.doubts.append("it holds characters that cannot be seen")
-        refused = {index: found.why for index, found in dangers(self.script)}
+        refused = {index: found.why for index, found in find_dangers(self.script)}
         commands = [self._command(index, run, refused.get(index, "")) for index, run in enumerate(self.runs)]
         if -1 in refused or fork_bomb(self.source):
             why = refused.get(-1, "it starts itself without end")
@@ -161,7 +162,7 @@ class _Judge:
         if doubts:
             if not commands:
                 commands.append(CommandEffect(self.source[:200], (), "ordinary", doubts[0], doubts[0]))
-            commands = [_demoted(command, doubts[0]) for command in commands]
+            commands = [_demote(command, doubts[0]) for command in commands]
         looks = bool(self.git) and all(run.looks for run in self.git) and not (self.unknown or doubts)
         network = tuple(dict.fromkeys(self.network))
         unread = self.script.stopped or self.script.error is not None
@@ -179,14 +180,14 @@ class _Judge:
             self.script,
         )
 
-    def _command(self, index: int, run: Simple, refused: str) -> CommandEffect:
+    def _command(self, index: int, run: Command, refused: str) -> CommandEffect:
         places = self.directories.of(index)
         remote = "ssh" in run.via
         args = given = arguments(run.words[1:], self.variables.known, self.inputs.get(run.via))
         base = run.base
         text = _text(run)
         if base == "git":
-            args, places = at_places(args, places)
+            args, places = follow_directory_option(args, places)
         ruling = self._ruling(index, run, base, args, places)
         if base == "git":
             self._see_git(run, args, places, ruling)
@@ -204,18 +205,18 @@ class _Judge:
             frozenset() if remote else worst_case(run, base, given, ruling, places, self.variables.known)
         )
         ruling = self._with_files(ruling, places)
-        destructive = refused or (harm(run, base, args, places) if base else "") or self._runs_download(run)
+        destructive = refused or (find_harm(run, base, args, places) if base else "") or self._runs_download(run)
         if base == "alias" and any(effects((arg.text or "").partition("=")[2]).tier == "destructive" for arg in args):
             destructive = destructive or "it gives a harmless name to something destructive"
         if destructive:
             ruling = replace(ruling, tier="destructive", why=destructive)
         self.variables.see(run)
-        known = base is not None and judge_program(base, args) is not None
-        told = ruling.tier == "read_only" or (known and any(file.action != "read" for file in ruling.files))
+        known = base is not None and is_known(base)
+        complete = ruling.tier == "read_only" or (known and any(file.action != "read" for file in ruling.files))
         alone = script_of(run, text, self.script)
-        return CommandEffect(text, _fixed_words(run), ruling.tier, ruling.why, ruling.doubt, told, unproven, alone)
+        return CommandEffect(text, _fixed_words(run), ruling.tier, ruling.why, ruling.doubt, complete, unproven, alone)
 
-    def _ruling(self, index: int, run: Simple, base: str | None, args: list[Arg], places: Places) -> Ruling:
+    def _ruling(self, index: int, run: Command, base: str | None, args: list[Arg], places: Places) -> Ruling:
         if base is None:
             return Ruling(why="its name is computed")  # a doubt of the script already
         if base == "":
@@ -223,14 +224,14 @@ class _Judge:
         if not base.isascii():
             return Ruling(why="it is not known", doubt=f"{base} is written with letters that look like others")
         if base in ("cd", "pushd", "popd"):
-            return self._goes(index, base, args)
+            return self._change_directory(index, base, args)
         found = wrapper(run, base, args)
         if found is not None:
-            self._feeds(index, run, base, args)
+            self._note_inputs(index, run, base, args)
         if base == "git":
             found = git(args)
             if found.tier == "read_only":
-                why = unsteady(run, self.source, self.runs) if places else "it is not known where git runs"
+                why = find_unsteadiness(run, self.source, self.runs) if places else "it is not known where git runs"
                 found = replace(found, tier="ordinary", why=why) if why else found
         if found is None or base == "find":
             found = judge_program(base, args)
@@ -257,12 +258,12 @@ class _Judge:
             self.tools.append(ToolUse(text, use.tool, places))
         return READ_ONLY if not use.kind else Ruling(why="it runs code of the project, which may use the network")
 
-    def _see_git(self, run: Simple, args: Sequence[Arg], places: Places, ruling: Ruling) -> None:
+    def _see_git(self, run: Command, args: Sequence[Arg], places: Places, ruling: Ruling) -> None:
         verb, at, _ = verb_of(args)
         loss = loss_of(verb, args[: max(at - 1, 0)], args[at:]) if "ssh" not in run.via else None
         self.git.append(GitRun(_text(run), verb or "", places, ruling.tier == "read_only", loss))
 
-    def _goes(self, index: int, base: str, args: Sequence[Arg]) -> Ruling:
+    def _change_directory(self, index: int, base: str, args: Sequence[Arg]) -> Ruling:
         """`cd` and its like."""
         operands = [arg for arg in args if not re.fullmatch(r"-[LPen@]+|--", arg.text or "")]
         if len(operands) > 1 or any((arg.text or "").startswith(("-", "+")) and arg.text != "-" for arg in operands):
@@ -279,8 +280,8 @@ class _Judge:
         self.directories.go(index, target)
         return READ_ONLY
 
-    def _feeds(self, index: int, run: Simple, base: str, args: Sequence[Arg]) -> None:
-        """What `find -exec` and `xargs` put into their command, as far as that is known."""
+    def _note_inputs(self, index: int, run: Command, base: str, args: Sequence[Arg]) -> None:
+        """Note the words that `find -exec` and `xargs` put into their command, if they are known."""
         via = (*run.via, base)
         if base == "find":
             starts = find_starts(args) or [Arg(".", (Value("."),))]
@@ -289,10 +290,10 @@ class _Judge:
                 tuple(replace(value, below=True) for arg in starts for value in arg.values or ()) if known else None
             )
         elif base == "xargs":
-            self.inputs[via] = self._listed(index)
+            self.inputs[via] = self._listed_files(index)
 
-    def _listed(self, index: int) -> tuple[Value, ...] | None:
-        """What comes down the pipe is known to be names of files here if a command that lists files is at its head."""
+    def _listed_files(self, index: int) -> tuple[Value, ...] | None:
+        """The files that come down a pipe, if a command that lists files is at its head."""
         here = self.runs[index]
         for at in range(index - 1, -1, -1):
             run = self.runs[at]
@@ -301,8 +302,8 @@ class _Judge:
             if "piped" not in run.within:
                 args = arguments(run.words[1:], self.variables.known, None)
                 return self._below(run.base or "", args)
-            told = judge_program(run.base or "", arguments(run.words[1:], self.variables.known, None))
-            if run.base not in NARROWERS or told is None or told.files:
+            ruling = judge_program(run.base or "", arguments(run.words[1:], self.variables.known, None))
+            if run.base not in NARROWERS or ruling is None or ruling.files:
                 return None
         return None
 
@@ -315,14 +316,14 @@ class _Judge:
             return (Value(".", below=True),) if "ls-files" in texts or "--name-only" in texts else None
         if base in ("grep", "rg") and not any(re.match(r"-\w*l|--files", text) for text in texts):
             return None
-        told = judge_program(base, args)
-        if told is None or told.doubt:
+        ruling = judge_program(base, args)
+        if ruling is None or ruling.doubt:
             return None
-        named = (Value(file.path, file.glob, file.path.startswith("~"), True) for file in told.files)
+        named = (Value(file.path, file.glob, file.path.startswith("~"), True) for file in ruling.files)
         return tuple(dict.fromkeys((Value(".", below=True), *named)))
 
-    def _around(self, run: Simple, base: str | None, text: str) -> Ruling:
-        """What stands around the words: assignments and redirections."""
+    def _around(self, run: Command, base: str | None, text: str) -> Ruling:
+        """Judge the assignments and redirections around the words."""
         ruling = READ_ONLY
         for item in run.assignments:
             fixed = item.values[0].fixed if len(item.values) == 1 else None
@@ -336,10 +337,10 @@ class _Judge:
             if _STEERS.fullmatch(name):
                 ruling = _stricter(ruling, Ruling(why=f"{name} changes what other commands do"))
         for redirection in run.redirections:
-            ruling = _stricter(ruling, self._redirected(redirection, text))
+            ruling = _stricter(ruling, self._judge_redirection(redirection, text))
         return ruling
 
-    def _redirected(self, item: Redirection, text: str) -> Ruling:
+    def _judge_redirection(self, item: Redirection, text: str) -> Ruling:
         if item.copies or item.operator in ("<<", "<<-", "<<<"):
             return READ_ONLY
         if item.operator in ("<&", ">&") and item.target.fixed is None:
@@ -371,7 +372,7 @@ class _Judge:
                 ruling = replace(ruling, doubt=ruling.doubt or doubt, tier=tier, why=ruling.why or doubt)
             else:
                 for place in sorted(places):
-                    self._add(replace(file, path=joined(place, file.path)))
+                    self._add(replace(file, path=join_path(place, file.path)))
         return ruling
 
     def _add(self, file: FileEffect) -> None:
@@ -380,7 +381,7 @@ class _Judge:
         if known.sees != file.sees and (known.sees == "names" or file.sees == "contents"):
             self.files[file] = file
 
-    def _runs_download(self, run: Simple) -> str:
+    def _runs_download(self, run: Command) -> str:
         """`curl x | sh`, `bash <(curl x)`, `eval "$(curl x)"`."""
         piped = "piped" in run.within and runs_input(run)
         if not piped and not runs_words(run):
@@ -403,18 +404,18 @@ def _stricter(one: Ruling, other: Ruling) -> Ruling:
 
 
 def _to_quiet_files(base: str, found: Ruling) -> Ruling:
-    """`tee` that writes only to what passes it on."""
+    """Leave out files that swallow their input or pass it on."""
     files = tuple(file for file in found.files if file.action != "write" or not _QUIET.fullmatch(file.path))
     if base == "tee" and not files and not found.doubt:
         return READ_ONLY
     return replace(found, files=files)
 
 
-def _demoted(command: CommandEffect, doubt: str) -> CommandEffect:
+def _demote(command: CommandEffect, doubt: str) -> CommandEffect:
     return replace(command, tier="ordinary", why=doubt) if command.tier == "read_only" else command
 
 
-def _text(run: Simple) -> str:
+def _text(run: Command) -> str:
     """The command as it is written, assignments and redirections with it."""
     values = [f"{item.name}={' '.join(value.source for value in item.values)}" for item in run.assignments]
     words = [word.source for word in run.words]
@@ -424,7 +425,7 @@ def _text(run: Simple) -> str:
     return " ".join((*values, *words, *redirections))
 
 
-def _fixed_words(run: Simple) -> tuple[str, ...]:
+def _fixed_words(run: Command) -> tuple[str, ...]:
     out: list[str] = []
     for word in run.words:
         fixed = word.fixed

@@ -144,7 +144,7 @@ _REVISION = re.compile(r"(?:HEAD|@|[A-Za-z0-9_/-]+)(?:[~^@{][^:]*)?|.*\.\..*|[0-
 
 
 def verb_of(args: Sequence[Arg]) -> tuple[str | None, int, str]:
-    """The verb, where what follows it begins, and the first word in front of it that is not known to be harmless."""
+    """The verb, the index behind it, and the first word in front of it that is not known to be harmless."""
     at, odd = 0, ""
     while at < len(args):
         text = args[at].text
@@ -169,7 +169,7 @@ def git_goes_out(args: Sequence[Arg]) -> bool:
 
 
 def git(args: Sequence[Arg]) -> Ruling:
-    """What is told of a git command."""
+    """Judge a git command."""
     verb, at, odd = verb_of(args)
     rest = list(args[at:])
     if verb is None:
@@ -240,13 +240,13 @@ def _only_asks(verb: str, rest: Sequence[Arg]) -> bool:
 
 
 def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
-    """The files of the work tree that a verb comes to, and what is not known of them."""
+    """The files of the work tree that a verb touches, and a doubt about them."""
     found = parse_options(_VERBS.get(verb) or Program(), rest)
-    named = _after_dashes(rest)
+    named = _behind_dashes(rest)
     unknown = any(arg.values is None for arg in rest)
     out: list[FileEffect] = []
     if verb in _VERBS and verb not in ("status", "branch", "tag", "rev-parse", "ls-files", "ls-tree", "describe"):
-        return _looked_at(verb, found, named), ""
+        return _files_shown(verb, found, named), ""
     if verb == "add" or verb == "commit":
         return [effect for arg in found.operands if verb == "add" for effect in arg.files("read", below=True)], ""
     if verb in ("rm", "mv"):
@@ -285,7 +285,7 @@ def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
 
 
 def _outputs(verb: str, rest: Sequence[Arg]) -> list[FileEffect]:
-    """The file that an option names for what git prints."""
+    """The file that an option names for the output of git."""
     short = ("-o",) if verb == "archive" else ()
     named = _value(rest, (*short, "--output"))
     if verb == "bundle" and len(rest) > 1 and rest[0].text == "create":
@@ -316,7 +316,7 @@ def _is_path(arg: Arg) -> bool:
     return text in (".", "..") or text.startswith(("./", "../", "/")) or bool(arg.values and arg.values[0].glob)
 
 
-def _looked_at(verb: str, found: ParsedOptions, named: Sequence[Arg]) -> list[FileEffect]:
+def _files_shown(verb: str, found: ParsedOptions, named: Sequence[Arg]) -> list[FileEffect]:
     out: list[FileEffect] = []
     if found.has("no-index") or verb in ("annotate", "blame"):
         named = found.operands
@@ -351,12 +351,12 @@ def leaves_index(verb: str | None, found: ParsedOptions) -> bool:
 
 
 def shows_untracked(args: Sequence[Arg]) -> bool:
-    """The same of a whole command."""
+    """Whether a whole command may show such files."""
     verb, at, _ = verb_of(args)
     return verb in _VERBS and leaves_index(verb, parse_options(_VERBS[verb], args[at:]))
 
 
-def _after_dashes(rest: Sequence[Arg]) -> list[Arg]:
+def _behind_dashes(rest: Sequence[Arg]) -> list[Arg]:
     for index, arg in enumerate(rest):
         if arg.text == "--":
             return list(rest[index + 1 :])

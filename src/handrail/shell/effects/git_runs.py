@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from handrail.shell.effects.arguments import Arg
-from handrail.shell.effects.directories import Places, joined
+from handrail.shell.effects.directories import Places, join_path
 from handrail.shell.effects.git import QUIET_GLOBALS
-from handrail.shell.parser.script import Simple
+from handrail.shell.parser.script import Command
 from handrail.shell.parser.wrappers import SHELLS
 
 _SAME_PLACE = frozenset(
@@ -77,7 +77,7 @@ _CHECKOUT_TAKES = ("-b", "-B", "--orphan", "--conflict")
 
 
 def loss_of(verb: str | None, before: Sequence[Arg], rest: Sequence[Arg]) -> Loss | None:
-    """What a git command with this verb, options before it and words behind it may lose; None if it loses nothing."""
+    """The work that a git command may lose, by its verb, the options before and the words behind it; None for none."""
     if verb is None:
         return EVERYTHING
     if verb not in _CHANGES_FILES:
@@ -88,7 +88,7 @@ def loss_of(verb: str | None, before: Sequence[Arg], rest: Sequence[Arg]) -> Los
         return EVERYTHING
     words, paths = _split(rest)
     if verb in ("checkout", "switch"):
-        return _checked_out(words, paths)
+        return _loss_of_checkout(words, paths)
     if verb == "restore":
         staged = _has(words, "S", "--staged") and not _has(words, "W", "--worktree")
         return None if staged else Loss(pathspecs=_specs(words, paths, ("-s", "--source", "--conflict")))
@@ -133,7 +133,7 @@ def _sent_elsewhere(before: Sequence[Arg]) -> bool:
     return False
 
 
-def _checked_out(words: Sequence[str], paths: Sequence[str] | None) -> Loss | None:
+def _loss_of_checkout(words: Sequence[str], paths: Sequence[str] | None) -> Loss | None:
     specs = _specs(words, paths, _CHECKOUT_TAKES)
     target = specs[0] if paths is None and specs else ""
     return Loss(pathspecs=None if _has(words, "m", "--merge") else specs, target=target)
@@ -194,14 +194,14 @@ class GitRun:
     loss: Loss | None = None
 
 
-def at_places(args: list[Arg], places: Places) -> tuple[list[Arg], Places]:
+def follow_directory_option(args: list[Arg], places: Places) -> tuple[list[Arg], Places]:
     """The arguments without `-C directory`, and the directories that git goes to."""
     out: list[Arg] = []
     at = 0
     while at < len(args):
         text = args[at].text
         if text == "-C" and at + 1 < len(args) and (to := args[at + 1].text) is not None:
-            places = frozenset(joined(place, to) for place in places) if places is not None and to else places
+            places = frozenset(join_path(place, to) for place in places) if places is not None and to else places
             at += 2
         elif text in QUIET_GLOBALS:
             out.append(args[at])
@@ -211,7 +211,7 @@ def at_places(args: list[Arg], places: Places) -> tuple[list[Arg], Places]:
     return [*out, *args[at:]], places
 
 
-def unsteady(run: Simple, source: str, runs: Sequence[Simple]) -> str:
+def find_unsteadiness(run: Command, source: str, runs: Sequence[Command]) -> str:
     """Why git may get another directory or other variables than the script was given; empty if it does not."""
     if not _SAME_PLACE.issuperset(run.via):
         return f"{run.via[-1]} may change where git runs"
@@ -249,7 +249,7 @@ def _named(source: str) -> int:
     return len(_VARIABLE.findall(_QUOTING.sub("", source)))
 
 
-def _harmless(runs: Sequence[Simple]) -> int:
+def _harmless(runs: Sequence[Command]) -> int:
     """How often they are named where that changes nothing: as text for a program that evaluates none."""
     count = 0
     for run in runs:

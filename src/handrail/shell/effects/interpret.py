@@ -1,4 +1,4 @@
-"""Judge one command by the table of programs: what it does to files, to the network, and whether it destroys."""
+"""Judge one command by the table of programs: the files that it touches, and whether it destroys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from handrail.shell.effects.arguments import READ_ONLY, Arg, FileAction, FileEffect, Ruling, Value, Visibility
-from handrail.shell.effects.directories import joined
+from handrail.shell.effects.directories import join_path
 from handrail.shell.effects.git import shows_untracked, verb_of
 from handrail.shell.effects.languages import LANGUAGES, find_starts
 from handrail.shell.effects.programs import PROGRAMS
@@ -22,7 +22,7 @@ from handrail.shell.effects.rows import (
     judge_by_row,
     parse_options,
 )
-from handrail.shell.parser.script import Simple
+from handrail.shell.parser.script import Command
 
 DELETES_BY_OPTION = ("rsync", "tar", "zip")
 ANY = "\x01"
@@ -45,7 +45,7 @@ for _harm in HARMS:
 
 
 def judge_program(base: str, args: Sequence[Arg]) -> Ruling | None:
-    """Judge a command by its row; None if it is not known what the program does to files."""
+    """Judge a command by its row; None if the table says nothing about its files."""
     row = PROGRAMS.get(base)
     if row is not None and len(args) == 1 and args[0].text is not None and args[0].text in row.versions.split():
         return READ_ONLY
@@ -63,6 +63,12 @@ def judge_program(base: str, args: Sequence[Arg]) -> Ruling | None:
         return judge_by_row(base, row, args)
     role = _ROLES.get(row.role)
     return _judge_by_role(base, row, role, args) if role is not None else None
+
+
+def is_known(base: str) -> bool:
+    """Whether the table says which files a program touches."""
+    row = PROGRAMS.get(base)
+    return base in LANGUAGES or (row is not None and (bool(row.words) or row.does == "looks" or row.role in _ROLES))
 
 
 def is_writer(base: str) -> bool:
@@ -190,7 +196,7 @@ def _patch(use: _Use) -> list[FileEffect]:
 
 
 def _edit(use: _Use) -> list[FileEffect]:
-    """An editor or viewer: what it is told to do there is not known."""
+    """An editor or viewer: its files may be changed."""
     named = [arg for arg in use.found.operands if not (arg.text or "").startswith("+")]
     return [*_each(named, "read"), *_each(named, "write")]
 
@@ -274,7 +280,7 @@ def _download(use: _Use) -> list[FileEffect]:
         if named:
             match = _URL.fullmatch(url)
             name = posixpath.basename(match[1]) if match else ""
-            out.append(FileEffect("write", joined(place, name or "index.html")))
+            out.append(FileEffect("write", join_path(place, name or "index.html")))
     return out
 
 
@@ -303,7 +309,7 @@ _ROLES: dict[str, _Role] = {
 
 
 def find_visibility(base: str | None, args: Sequence[Arg]) -> Visibility:
-    """What is seen of the files, where the command is known to look only."""
+    """How much a command shows of the files that it reads."""
     if base == "git":
         return "contents" if shows_untracked(args) else "names"
     row = PROGRAMS.get(base or "")
@@ -325,7 +331,7 @@ def _opens(text: str) -> bool:
 # -- what destroys
 
 
-def harm(run: Simple, base: str, args: Sequence[Arg], places: frozenset[str] | None) -> str:
+def find_harm(run: Command, base: str, args: Sequence[Arg], places: frozenset[str] | None) -> str:
     """Why this command is destructive or privileged; empty if it is not known to be."""
     texts = [value.text for arg in args for value in arg.values or ()]
     if base == "git" and (verb := verb_of(args)[0]):

@@ -80,7 +80,7 @@ _AWK_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _JQ_ODD = re.compile(r"\$ENV|(?<![.\w$])(?:env|import|include)\b")
 
 
-def _shown(args: Sequence[Arg]) -> str:
+def _find_secret(args: Sequence[Arg]) -> str:
     """Why these arguments should not be shown: a variable among them may be a secret."""
     for arg in args:
         for name in _NAMES_IN.findall(arg.source):
@@ -90,7 +90,7 @@ def _shown(args: Sequence[Arg]) -> str:
 
 
 def _echo(args: Sequence[Arg]) -> Ruling:
-    why = _shown(args)
+    why = _find_secret(args)
     return Ruling(why=why) if why else READ_ONLY
 
 
@@ -260,7 +260,7 @@ def _find(args: Sequence[Arg]) -> Ruling:
 
 
 def _yq(args: Sequence[Arg]) -> Ruling:
-    """Of the two programs of that name, what means the same to both."""
+    """Judge yq where the two programs of that name agree."""
     found = parse_options(_YQ, args)
     operands = found.operands[1:] if found.operands and found.operands[0].text in ("e", "eval") else found.operands
     program = None
@@ -315,7 +315,7 @@ def _tar(args: Sequence[Arg]) -> Ruling:
         files = archive.files("read") if archive else []
         return Ruling("read_only" if looks else "ordinary", "" if looks else "tar may write", doubt, tuple(files))
     if found.has("x", "extract", "get"):
-        # Members of an archive may have any name below; tar itself keeps them there, unless told otherwise.
+        # Members of an archive may have any name below; tar itself keeps them there, unless an option says otherwise.
         files = archive.files("read") if archive else []
         if not found.has("O", "to-stdout"):
             files += to.files("write", below=True) if to else [FileEffect("write", ".", below=True)]
@@ -437,7 +437,7 @@ def awk_only_prints(program: str) -> bool:
     _, printing, after = program.partition("print")
     if not printing or not re.search(r"[>|]", after):
         return True
-    # Strings can be told from the rest only where no slash can begin a regular expression.
+    # Strings are certain only where no slash can begin a regular expression.
     if "/" in program:
         return False
     plain = _AWK_STRING.sub("", program)

@@ -1,4 +1,4 @@
-"""The table of programs for projects and networks: build tools, package managers, downloads, and what destroys.
+"""The table of programs for projects and networks: build tools, package managers, downloads, and destruction.
 
 A program *builds* if it runs code of the project: test runners, linters, formatters, type checkers, compilers and task
 runners. `network` names the verbs with which a program uses the network by nature, `fetches` those with which it only

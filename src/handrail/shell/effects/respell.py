@@ -11,14 +11,14 @@ import re
 
 from handrail.shell.effects.arguments import arguments
 from handrail.shell.effects.interpret import judge_program
-from handrail.shell.parser.script import Script, Simple
+from handrail.shell.parser.script import Command, Script
 from handrail.shell.parser.words import Word
 
 _PLAIN = re.compile(r"/[A-Za-z0-9_./+-]+")
 """A path that means the same with and without quotes."""
 
 
-def respelled(script: Script, alias: str, real: str) -> str | None:
+def respell(script: Script, alias: str, real: str) -> str | None:
     """The script with ``real`` for ``alias``; None if that cannot be done without changing something else."""
     mentions = script.source.count(alias)
     if not mentions or script.error is not None or script.stopped or not _PLAIN.fullmatch(real):
@@ -27,7 +27,7 @@ def respelled(script: Script, alias: str, real: str) -> str | None:
     return script.source.replace(alias, real) if proven == mentions else None
 
 
-def _files_read(command: Simple, alias: str) -> int:
+def _files_read(command: Command, alias: str) -> int:
     """How many words of this command are files below ``alias`` that it reads."""
     redirected = [each.target for each in command.redirections if each.operator == "<" and _below(each.target, alias)]
     words = [word for word in command.words[1:] if _below(word, alias)]

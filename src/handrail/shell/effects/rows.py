@@ -19,7 +19,7 @@ _ANY_TEXT = ("e", "regexp", "S", "G", "grep")
 
 @dataclass(frozen=True)
 class Program:
-    """What is known of one program: its options, what its operands are, and what it does."""
+    """One program: its options, the meaning of its operands, and its effects."""
 
     flags: str = ""
     """Letters of options without a value."""
@@ -54,7 +54,7 @@ class Program:
     """`looks`: reads only, with the options of its row. `writes`: changes the files that its words name. `builds`: runs
     code of the project. `connects`: uses the network by nature."""
     role: str = ""
-    """What a program that writes does with its operands: a function of `interpret.py`."""
+    """How a program that writes uses its operands: a function of `interpret.py`."""
     words: str = ""
     """A pattern for all its arguments, one a line, with which it only looks: for programs without usual options."""
     shows: Visibility = "contents"

@@ -1,4 +1,4 @@
-"""What a command may do at the worst, where its words are computed: never less than the same command spelled out.
+"""The worst that a command may do where its words are computed: never less than the same command spelled out.
 
 A word that only a running shell knows may name any file. So a command is judged a second time with a placeholder for
 each such word, and what it does to the placeholder it may do to any file.
@@ -16,36 +16,36 @@ from handrail.shell.effects.git import git
 from handrail.shell.effects.interpret import (
     ANY,
     DELETES_BY_OPTION,
+    find_harm,
     find_visibility,
-    harm,
     is_writer,
     judge_program,
 )
-from handrail.shell.parser.script import HEREDOCS, Redirection, Script, Simple
+from handrail.shell.parser.script import HEREDOCS, Command, Redirection, Script
 from handrail.shell.parser.words import Word
 from handrail.shell.parser.wrappers import FOREIGN_SHELLS
 
 Unproven = Literal["read", "write", "delete", "destroy"]
 _PLACEHOLDER = "\x01"
-"""In place of what the shell puts in; a script that holds this character is a doubt as a whole."""
+"""In place of an expansion; a script that holds this character is a doubt as a whole."""
 
 
 def worst_case(
-    run: Simple, base: str | None, args: Sequence[Arg], ruling: Ruling, places: Places, known: Values
+    run: Command, base: str | None, args: Sequence[Arg], ruling: Ruling, places: Places, known: Values
 ) -> frozenset[Unproven]:
-    """What this command does to files that cannot be named, and whether it may destroy more than files."""
+    """Actions of this command on files that cannot be named, and whether it may destroy more than files."""
     found: set[Unproven] = set()
     if places is None:  # in which directory is not known, so neither are the files
         found.update(file.action for file in ruling.files if not file.path.startswith(("/", "~")))
     for item in run.redirections:
         if item.operator not in (*HEREDOCS, "<<<") and argument(item.target, known).values is None:
-            found.update(_redirected(item))
+            found.update(_judge_redirection(item))
     if base is None:
         return frozenset(found)
     if any(arg.values is None for arg in args):
         found |= _to_any_file(run, base, args)
         wild = [replace(arg, values=(Value(ANY),)) if arg.values is None and arg.loose else arg for arg in args]
-        if harm(run, base, wild, places):
+        if find_harm(run, base, wild, places):
             found.add("destroy")
     if _runs_unknown_text(run, base):
         found.add("delete")
@@ -54,15 +54,15 @@ def worst_case(
     return frozenset(found)
 
 
-def _redirected(item: Redirection) -> set[Unproven]:
+def _judge_redirection(item: Redirection) -> set[Unproven]:
     if item.copies:
         return set()
     reads: set[Unproven] = {"read"} if item.reads else set()
     return reads | {"write"} if item.writes else reads
 
 
-def _to_any_file(run: Simple, base: str, args: Sequence[Arg]) -> set[Unproven]:
-    """What the command does to the words that are computed."""
+def _to_any_file(run: Command, base: str, args: Sequence[Arg]) -> set[Unproven]:
+    """Actions of the command on words that are computed."""
     filled = [
         replace(arg, values=(Value(_with_placeholder(word)),)) if arg.values is None else arg
         for word, arg in zip(run.words[1:], args, strict=True)
@@ -84,7 +84,7 @@ def _with_placeholder(word: Word) -> str:
     return "".join(part.text if part.kind == "text" else _PLACEHOLDER for part in word.parts)
 
 
-def _runs_unknown_text(run: Simple, base: str) -> bool:
+def _runs_unknown_text(run: Command, base: str) -> bool:
     """Whether it runs a text that is computed, which may be any command. A script file is a program like others."""
     if base in (*FOREIGN_SHELLS, "ssh"):
         return False

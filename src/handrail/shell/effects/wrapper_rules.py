@@ -1,4 +1,4 @@
-"""Commands that run others, judged for themselves: what they run is judged apart."""
+"""Judge wrappers themselves; the commands that they run are judged apart."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from handrail.shell.effects.arguments import READ_ONLY, Arg, FileEffect, Ruling
 from handrail.shell.effects.rows import Program, parse_options
-from handrail.shell.parser.script import Script, Simple
+from handrail.shell.parser.script import Command, Script
 from handrail.shell.parser.wrappers import FOREIGN_SHELLS, NAMES, SHELLS
 
 _HARMLESS = ("command", "builtin", "exec", "nice", "ionice", "timeout", "stdbuf", "eval", "xargs", "find", *SHELLS)
@@ -20,16 +20,16 @@ NARROWERS = ("grep", "egrep", "fgrep", "head", "tail", "sort", "uniq")
 """Commands that leave lines out or turn their order, and change none."""
 
 
-def runs_input(run: Simple) -> bool:
-    """Whether a command runs what it reads from its input."""
+def runs_input(run: Command) -> bool:
+    """Whether a command runs its input."""
     words = [word.fixed for word in run.words[1:]]
     if run.base in (*SHELLS, *FOREIGN_SHELLS):
         return not any(re.match(r"-\w*c", word or "") for word in words)
     return run.base in _INTERPRETERS and words in ([], ["-"])
 
 
-def runs_words(run: Simple) -> bool:
-    """Whether a command runs what a substitution among its words comes to."""
+def runs_words(run: Command) -> bool:
+    """Whether a command runs the output of a substitution among its words."""
     if not any("command" in word.holds or "process" in word.holds for word in run.words):
         return False
     if run.base in _INTERPRETERS:
@@ -37,8 +37,8 @@ def runs_words(run: Simple) -> bool:
     return run.base in (*SHELLS, *FOREIGN_SHELLS, "eval", "source", ".")
 
 
-def wrapper(run: Simple, base: str, args: Sequence[Arg]) -> Ruling | None:
-    """What is told of a wrapper itself; None if it is none. One that cannot be opened is a doubt of the script."""
+def wrapper(run: Command, base: str, args: Sequence[Arg]) -> Ruling | None:
+    """Judge a wrapper itself; None for any other command. One that cannot be opened is a doubt of the script."""
     if base in ("alias", "unalias", "source", ".", "trap"):
         sourced = args[0].files("read") if base in ("source", ".") and args else ()
         return Ruling(why=f"{base} changes what the rest does", files=tuple(sourced))

@@ -1,1 +1,1 @@
-"""Reading scripts: what bash would run, found without running it. Begin with `script.py`."""
+"""Parse bash scripts without running them. Begin with `parse.py`."""

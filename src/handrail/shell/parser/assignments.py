@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from handrail.shell.parser.expansions import ELEMENT, NAME, NUMERIC, SAFE, VARIABLE, evaluate
-from handrail.shell.parser.lexer import Found
-from handrail.shell.parser.script import Simple
+from handrail.shell.parser.lexer import Findings
+from handrail.shell.parser.script import Command
 from handrail.shell.parser.words import Part, Word, fixed_word, unknown_word
 
 DECLARES = ("declare", "typeset", "local", "export", "readonly")
@@ -24,7 +24,7 @@ _COMPOUND = re.compile(r"\s*\(")
 _TEXT = (unknown_word("(text)"),)
 
 
-class Sets(NamedTuple):
+class SetVariable(NamedTuple):
     """A variable that is set, and the values that it may get; a number where there are none."""
 
     name: str
@@ -33,65 +33,69 @@ class Sets(NamedTuple):
     """By `declare` or its like, which take a value in parentheses for a list and expand it."""
 
 
-class Assigned(NamedTuple):
-    """What a command sets, what that makes bash evaluate, and why not all of it is known."""
+class Assignments(NamedTuple):
+    """The variables that a command sets, the expressions that bash evaluates for that, and doubts."""
 
-    direct: tuple[Sets, ...]
+    direct: tuple[SetVariable, ...]
     """By `name=value`."""
-    otherwise: tuple[Sets, ...]
-    evaluated: Found
+    indirect: tuple[SetVariable, ...]
+    evaluated: Findings
     arrays: frozenset[str]
 
     @property
-    def sets(self) -> tuple[Sets, ...]:
-        return (*self.direct, *self.otherwise)
+    def sets(self) -> tuple[SetVariable, ...]:
+        return (*self.direct, *self.indirect)
 
 
-def assigned(run: Simple) -> Assigned:
+def find_assignments(run: Command) -> Assignments:
     """All that a command sets. Doubts and expressions are in `evaluated`."""
-    found = Found()
+    found = Findings()
     arrays: set[str] = set()
-    direct = tuple(Sets(item.name, item.values) for item in run.assignments)
+    direct = tuple(SetVariable(item.name, item.values) for item in run.assignments)
     arrays.update(item.name for item in run.assignments if item.array and run.within[-1:] != ("for",))
-    held = [Sets(item.descriptor.strip("{}")) for item in run.redirections if item.descriptor.startswith("{")]
-    otherwise = (*held, *_by_command(run, found, arrays))
-    found.arithmetic.update(item.name for item in (*direct, *otherwise) if NUMERIC.fullmatch(item.name))
-    return Assigned(direct, otherwise, found, frozenset(arrays))
+    held = [SetVariable(item.descriptor.strip("{}")) for item in run.redirections if item.descriptor.startswith("{")]
+    indirect = (*held, *_by_command(run, found, arrays))
+    found.arithmetic.update(item.name for item in (*direct, *indirect) if NUMERIC.fullmatch(item.name))
+    return Assignments(direct, indirect, found, frozenset(arrays))
 
 
-def _by_command(run: Simple, found: Found, arrays: set[str]) -> Iterator[Sets]:
+def _by_command(run: Command, found: Findings, arrays: set[str]) -> Iterator[SetVariable]:
     base, words = run.base or "", run.words[1:]
     if base in DECLARES:
-        yield from _declared(base, words, found, arrays, wrapped=bool(run.via))
+        yield from _set_by_declare(base, words, found, arrays, wrapped=bool(run.via))
     elif base in _TAKES:
-        yield from _read(base, words, found)
+        yield from _set_by_read(base, words, found)
     elif base == "printf":
-        yield from _printed(words, found)
+        yield from _set_by_printf(words, found)
     elif base == "getopts":
-        yield from (Sets("OPTARG", _TEXT), Sets("OPTIND"))
-        yield from _named(base, words[1:2], found, _TEXT)
+        yield from (SetVariable("OPTARG", _TEXT), SetVariable("OPTIND"))
+        yield from _set_by_name(base, words[1:2], found, _TEXT)
     elif base == "unset":
-        yield from _named(base, [word for word in words if word.fixed not in ("-v", "-f", "--")], found)
+        yield from _set_by_name(base, [word for word in words if word.fixed not in ("-v", "-f", "--")], found)
     elif base == "let":
         for word in words:
             evaluate(word.parts, found)
     elif base == "env":
-        yield from _unset(words)
+        yield from _unset_by_env(words)
     elif base in ("test", "[", "[["):
-        _tested(base, words, found)
+        _check_test(base, words, found)
 
 
-def _named(base: str, words: Sequence[Word], found: Found, values: tuple[Word, ...] = ()) -> Iterator[Sets]:
+def _set_by_name(
+    base: str, words: Sequence[Word], found: Findings, values: tuple[Word, ...] = ()
+) -> Iterator[SetVariable]:
     """Variables that are named by whole words."""
     for word in words:
         element = ELEMENT.fullmatch(word.fixed) if word.fixed is not None else None
         if element is None:
             found.doubt(f"the name of a variable that {base} sets is computed")
         else:
-            yield Sets(element[1], values)
+            yield SetVariable(element[1], values)
 
 
-def _declared(base: str, words: Sequence[Word], found: Found, arrays: set[str], *, wrapped: bool) -> Iterator[Sets]:
+def _set_by_declare(
+    base: str, words: Sequence[Word], found: Findings, arrays: set[str], *, wrapped: bool
+) -> Iterator[SetVariable]:
     """`declare` and its like; only where the shell sees `name=` by itself, the value is not split into words."""
     letters = "".join(word.fixed[1:] for word in words if word.fixed and word.fixed[0] in "-+")
     if "n" in letters and base != "export":
@@ -103,12 +107,14 @@ def _declared(base: str, words: Sequence[Word], found: Found, arrays: set[str], 
             found.doubt(f"{base} may set more variables than are named")
         name = _DECLARED.match(_leading(word))
         if name is None:
-            yield from _note(base, _named(base, [word], found), letters, found, arrays)
+            yield from _note(base, _set_by_name(base, [word], found), letters, found, arrays)
             continue
-        yield from _note(base, [Sets(name[1], (_rest(word, name.end()),), True)], letters, found, arrays)
+        yield from _note(base, [SetVariable(name[1], (_rest(word, name.end()),), True)], letters, found, arrays)
 
 
-def _note(base: str, sets: Iterator[Sets] | list[Sets], letters: str, found: Found, arrays: set[str]) -> Iterator[Sets]:
+def _note(
+    base: str, sets: Iterator[SetVariable] | list[SetVariable], letters: str, found: Findings, arrays: set[str]
+) -> Iterator[SetVariable]:
     for item in sets:
         if "i" in letters:
             found.arithmetic.add(item.name)
@@ -119,7 +125,7 @@ def _note(base: str, sets: Iterator[Sets] | list[Sets], letters: str, found: Fou
         yield item
 
 
-def _read(base: str, words: Sequence[Word], found: Found) -> Iterator[Sets]:
+def _set_by_read(base: str, words: Sequence[Word], found: Findings) -> Iterator[SetVariable]:
     """`read`, `mapfile`, and `wait`, which names a variable with `-p` only."""
     values = () if base == "wait" else _TEXT
     named: list[Word] = []
@@ -143,17 +149,17 @@ def _read(base: str, words: Sequence[Word], found: Found) -> Iterator[Sets]:
             if value.splits:
                 found.doubt(f"an option of {base} is computed")
         if taken[0] == ("p" if base == "wait" else "a"):
-            yield from _named(base, [value], found, values)
+            yield from _set_by_name(base, [value], found, values)
     if base == "wait":
         for word in named:  # one that is computed is that option, unless it is a number
             evaluate(word.parts if word.fixed is None else (), found)
         return
-    yield from _named(base, named, found, values)
+    yield from _set_by_name(base, named, found, values)
     if not named:
-        yield Sets("REPLY" if base == "read" else "MAPFILE", _TEXT)
+        yield SetVariable("REPLY" if base == "read" else "MAPFILE", _TEXT)
 
 
-def _printed(words: Sequence[Word], found: Found) -> Iterator[Sets]:
+def _set_by_printf(words: Sequence[Word], found: Findings) -> Iterator[SetVariable]:
     """`printf -v name`, and `%n`, which sets the variable that an argument names."""
     if words and words[0].splits:
         found.doubt("the name of a variable that printf sets is computed")
@@ -163,27 +169,27 @@ def _printed(words: Sequence[Word], found: Found) -> Iterator[Sets]:
         if not first.startswith("-v"):
             words = words[1:] if first == "--" else words
             break
-        yield from _named("printf", [fixed_word(first[2:])] if first[2:] else words[1:2], found, _TEXT)
+        yield from _set_by_name("printf", [fixed_word(first[2:])] if first[2:] else words[1:2], found, _TEXT)
         words = words[1 if first[2:] else 2 :]
     if words and (words[0].fixed is None or _FORMAT_SETS.search(words[0].fixed)):
         named = [word for word in words[1:] if word.fixed is None or "[" in word.fixed or NAME.fullmatch(word.fixed)]
-        yield from _named("printf", named, found)
+        yield from _set_by_name("printf", named, found)
 
 
-def _unset(words: Sequence[Word]) -> Iterator[Sets]:
+def _unset_by_env(words: Sequence[Word]) -> Iterator[SetVariable]:
     """`env -u name`."""
     for index, word in enumerate(words):
         text = word.fixed or ""
         if text in ("-u", "--unset"):
-            yield from (Sets(name.fixed or "PATH") for name in words[index + 1 : index + 2])
+            yield from (SetVariable(name.fixed or "PATH") for name in words[index + 1 : index + 2])
         elif text.startswith("--unset="):
-            yield Sets(text.partition("=")[2])
+            yield SetVariable(text.partition("=")[2])
         elif re.match(r"-[i0v]*u.", text):
-            yield Sets(text.partition("u")[2])
+            yield SetVariable(text.partition("u")[2])
 
 
-def _tested(base: str, words: Sequence[Word], found: Found) -> None:
-    """`-v` and `-R` evaluate the subscript of what they are given; an operator may be computed, but not in `[[`."""
+def _check_test(base: str, words: Sequence[Word], found: Findings) -> None:
+    """`-v` and `-R` evaluate a subscript in their operand; an operator may be computed, but not in `[[`."""
     for index, word in enumerate(words):
         computed = base != "[[" and word.fixed is None
         if computed and word.splits:
@@ -197,7 +203,7 @@ def _tested(base: str, words: Sequence[Word], found: Found) -> None:
             found.doubt(f"an operator of {base} is computed")
 
 
-def _split(base: str, word: Word, found: Found) -> None:
+def _split(base: str, word: Word, found: Findings) -> None:
     """A word without quotes may become several, `-v` among them, unless its values are known."""
     pattern = word.pattern
     if pattern is not None and ("[" in pattern or any(fnmatch.fnmatchcase(name, pattern) for name in ("-v", "-R"))):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from handrail.shell.parser.lexer import Found, Here, Scanner, Unread
+from handrail.shell.parser.lexer import Findings, Here, Lexer, Unreadable
 from handrail.shell.parser.words import Kind, Part, ansi_c
 
 _PLAIN_IN_PARAMETER = re.compile(r"[^\\'\"$`}<>]+")
@@ -20,7 +20,7 @@ _LISTS = re.compile(
 Only up to the brace: with anything behind it, `${!name@Q}` and `${!name[@]:0}` are indirections.
 """
 _PARAMETER = re.compile(r"#?(?:[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])")
-"""What is expanded, in front of a subscript or an offset; its own value is not evaluated."""
+"""The parameter in front of a subscript or an offset; its own value is not evaluated."""
 _SPECIAL = "@*#?-$!0123456789"
 
 # Bash evaluates the value of every variable that an arithmetic expression names, and expands a `$(...)` in a subscript
@@ -59,8 +59,8 @@ ODD = "a text that is not a plain expression of numbers is evaluated"
 COMPUTED = "the output of a command is evaluated as an arithmetic expression"
 
 
-def evaluate(parts: Iterable[Part], found: Found) -> None:
-    """Note what an expression names, sets, and may run."""
+def evaluate(parts: Iterable[Part], found: Findings) -> None:
+    """Note the variables that an expression names and sets, and doubts."""
     flat = ""
     for part in parts:
         if part.kind in ("text", "glob"):
@@ -79,16 +79,16 @@ def evaluate(parts: Iterable[Part], found: Found) -> None:
     found.counted.update(match["before"] or match["name"] for match in _SETS.finditer(flat))
 
 
-class Expander(Scanner):
+class ExpansionParser(Lexer):
     """Reads expansions; the commands in them are known to the grammar."""
 
     def dollar(self, *, quoted: bool) -> list[Part]:
-        """What a `$` begins."""
+        """Parse an expansion that begins with `$`."""
         start = self.at
         self.at += 1
         char = self.peek()
         if self.peek(2) == "\\\n":
-            raise Unread("a line continued right behind a $")
+            raise Unreadable("a line continued right behind a $")
         kind: Kind = "variable"
         if char == "(":
             kind = self._parenthesis()
@@ -98,7 +98,7 @@ class Expander(Scanner):
         elif char == "[":
             self.at += 1
             if not self._arithmetic("]"):
-                self.wrong("an arithmetic expansion that is not closed", start)
+                self.fail("an arithmetic expansion that is not closed", start)
             kind = "arithmetic"
         elif char == "'" and not quoted:
             return [self._ansi_c(start)]
@@ -118,7 +118,7 @@ class Expander(Scanner):
         while end < len(self.text) and self.text[end] != "'":
             end += 2 if self.text[end] == "\\" else 1
         if end >= len(self.text):
-            self.wrong("a single quote that is not closed", start)
+            self.fail("a single quote that is not closed", start)
         text = ansi_c(self.text[self.at + 1 : end])
         self.at = end + 1
         return Part("escape", self.text[start : self.at], True) if text is None else Part("text", text, True)
@@ -145,20 +145,20 @@ class Expander(Scanner):
         self.pending, self.held = [], held or bool(pending)
         self.inside += 1
         first = len(self.found.drafts)
-        statements = self.substituted(")", kind)
+        statements = self.parse_commands(")", kind)
         if self.pending:
-            raise Unread("a here-document that begins in a substitution and has no body there")
+            raise Unreadable("a here-document that begins in a substitution and has no body there")
         drafts = self.found.drafts[first:]
         if any(isinstance(redirect.target, Here) for draft in drafts for redirect in draft.redirects) and (
             statements > 1 or any(draft.within[-1:] != (kind,) for draft in drafts)
         ):
             # Bash writes the commands of a substitution anew, and loses operators behind a here-document.
-            raise Unread("a here-document and other commands in a substitution")
+            raise Unreadable("a here-document and other commands in a substitution")
         self.inside -= 1
         self.pending, self.held = pending, held
         if self.peek() != ")":
             if self.at >= len(self.text):
-                self.wrong("a substitution that is not closed", start)
+                self.fail("a substitution that is not closed", start)
             self.unexpected()
         self.at += 1
         self.leave()
@@ -170,11 +170,11 @@ class Expander(Scanner):
         while self.peek() != "`":
             char = self.peek()
             if not char:
-                self.wrong("a backtick that is not closed", start)
+                self.fail("a backtick that is not closed", start)
             if char == "\\":
                 following = self.peek(2)[1:]
                 if following == "\n":
-                    raise Unread("a continued line in backticks")
+                    raise Unreadable("a continued line in backticks")
                 escapable = '$`\\"' if quoted else "$`\\"
                 out.append(following if following and following in escapable else char + following)
                 self.at += 2
@@ -183,9 +183,9 @@ class Expander(Scanner):
                 self.at += 1
         self.at += 1
         if "\n" in self.text[start : self.at] and (self.pending or self.held):
-            raise Unread("a here-document goes on inside a substitution")
+            raise Unreadable("a here-document goes on inside a substitution")
         self.enter()
-        self.inner("".join(out), "substitution").substituted("", "")
+        self.parser_of("".join(out), "substitution").parse_commands("", "")
         self.leave()
         return Part("command", self.text[start : self.at], quoted)
 
@@ -196,7 +196,7 @@ class Expander(Scanner):
             self.at = found.end()
             return
         if self.peek() in " \t\n|":
-            raise Unread("a command group inside ${ }")
+            raise Unreadable("a command group inside ${ }")
         self.enter()
         plain = _DEFAULT.match(self.text, self.at) or _LISTS.match(self.text, self.at)
         parts: list[Part] = []
@@ -205,12 +205,12 @@ class Expander(Scanner):
             if found := _PLAIN_IN_PARAMETER.match(self.text, self.at):
                 self.at = found.end()
             elif not char:
-                self.wrong("a parameter expansion that is not closed", start - 2)
+                self.fail("a parameter expansion that is not closed", start - 2)
             elif char == "\\":
                 self.at += 2
             elif char == "'":
                 if quoted:
-                    raise Unread("a single quote in a parameter expansion in double quotes")
+                    raise Unreadable("a single quote in a parameter expansion in double quotes")
                 self._single()
             elif char == '"':
                 self.at += 1
@@ -222,7 +222,7 @@ class Expander(Scanner):
                 parts.append(self.backtick(quoted=quoted))
                 continue
             elif self.peek(2)[1:] == "(":
-                raise Unread("a process substitution in a parameter expansion")
+                raise Unreadable("a process substitution in a parameter expansion")
             else:
                 self.at += 1
             parts.append(Part("text", self.text[before : self.at]))
@@ -231,11 +231,11 @@ class Expander(Scanner):
         if plain and plain.group().endswith("="):
             self.found.defaulted.update(NAME.findall(plain.group()))
         if not plain:
-            self._computed(parts)
+            self._evaluate_subscript(parts)
         self.at += 1
         self.leave()
 
-    def _computed(self, parts: list[Part]) -> None:
+    def _evaluate_subscript(self, parts: list[Part]) -> None:
         """A subscript, an offset or a length: arithmetic. An indirection expands the text that a variable holds."""
         if parts and parts[0].kind == "text":
             first = parts[0].text
@@ -246,7 +246,7 @@ class Expander(Scanner):
         evaluate(parts, self.found)
 
     def _arithmetic(self, closer: str) -> bool:
-        """Past an expression and what closes it; False if it is not closed, and so something else."""
+        """Parse an expression and its closer; False if it is not closed, and so something else."""
         depth = 0
         opens, closes = ("[", "]") if closer == "]" else ("(", ")")
         parts: list[Part] = []
@@ -267,9 +267,9 @@ class Expander(Scanner):
             elif char == "$":
                 parts.extend(self.dollar(quoted=True))
             elif char == "`":
-                raise Unread("a backtick in an arithmetic expression")
+                raise Unreadable("a backtick in an arithmetic expression")
             elif char in "\\'\"":
-                raise Unread("a quote in an arithmetic expression")
+                raise Unreadable("a quote in an arithmetic expression")
             else:
                 depth += (char == opens) - (char == closes)
                 parts.append(Part("text", char))

@@ -10,9 +10,9 @@ import re
 from typing import Self
 
 from handrail.shell.parser.expansions import evaluate
-from handrail.shell.parser.lexer import META, Draft, Unread
+from handrail.shell.parser.lexer import META, Draft, Unreadable
 from handrail.shell.parser.script import Assignment
-from handrail.shell.parser.simple_commands import ASSIGNMENT, RESERVED, SimpleReader
+from handrail.shell.parser.simple_commands import ASSIGNMENT, RESERVED, SimpleCommandParser
 from handrail.shell.parser.words import Part, Word, fixed_word, unknown_word
 
 _OPENERS = ("if", "for", "while", "until", "case", "select", "function", "{", "[[")
@@ -21,13 +21,13 @@ _COMPARES = ("-eq", "-ne", "-lt", "-le", "-gt", "-ge")
 _JOINTS = ("(", ")", "<", ">", "&&", "||")
 
 
-class Reader(SimpleReader):
-    """Reads one text; what it finds goes to the one place that all nested readers share."""
+class Parser(SimpleCommandParser):
+    """Parses one text. All nested parsers share their findings."""
 
-    def inner(self, text: str, kind: str) -> Self:
+    def parser_of(self, text: str, kind: str) -> Self:
         return type(self)(text, self.found, self.span(self.at, self.at), (*self.within, kind))
 
-    def substituted(self, closer: str, kind: str) -> int:
+    def parse_commands(self, closer: str, kind: str) -> int:
         outer = self.within
         self.within = (*outer, kind) if kind else outer
         count = self.statements((), closer=closer, empty=True)
@@ -52,13 +52,13 @@ class Reader(SimpleReader):
             char = self.peek()
             if char == "&":
                 if self.peek(2) == "&\\":
-                    raise Unread("an operator over two lines")
+                    raise Unreadable("an operator over two lines")
                 for draft in self.found.drafts[first:]:
                     self._wrap(draft, "background")
                 self.at += 1
             elif char == ";" and self.peek(2) not in (";;", ";&"):
                 if self.peek(2) == ";\\":
-                    raise Unread("an operator over two lines")
+                    raise Unreadable("an operator over two lines")
                 self.at += 1
             elif char == "\n":
                 continue
@@ -107,7 +107,7 @@ class Reader(SimpleReader):
                 return  # `time` and `!` alone are commands
             if word == "time" and self.inside and (self.reserved() or self.peek() == "("):
                 # Bash looks for the end of a substitution with `time` as a plain word: `$(time case a in x)` ends here.
-                raise Unread("a compound command behind time in a substitution")
+                raise Unreadable("a compound command behind time in a substitution")
         first = len(self.found.drafts)
         outer = self.within
         self.command()
@@ -115,7 +115,7 @@ class Reader(SimpleReader):
         while True:
             self.blanks()
             if self.peek(2) == "|\\":
-                raise Unread("an operator over two lines")
+                raise Unreadable("an operator over two lines")
             if self.peek() != "|" or self.peek(2) == "||":
                 break
             self.at += 2 if self.peek(2) == "|&" else 1
@@ -182,7 +182,7 @@ class Reader(SimpleReader):
         self.leave()
 
     def _plain(self, word: str, outer: tuple[str, ...]) -> None:
-        """Those that are keywords and lists in turn."""
+        """Parse compound commands in which keywords and lists alternate."""
         if not word:
             self.within = (*outer, "subshell")
             self.statements((), closer=")")
@@ -235,7 +235,7 @@ class Reader(SimpleReader):
         else:
             found = re.compile(rf"[A-Za-z_][A-Za-z0-9_]*(?=[{META}]|$)").match(self.text, self.at)
             if not found:
-                raise Unread("the variable of a loop is not a plain name")
+                raise Unreadable("the variable of a loop is not a plain name")
             self.at = found.end()
             self.blanks(lines=True)
             values: list[Word] | None = None
@@ -319,7 +319,7 @@ class Reader(SimpleReader):
         elif ((word := self.reserved()) and word not in _OPENERS) or (
             not word and re.compile(rf"[^ \t\n]+[ \t]+{RESERVED.pattern}").match(self.text, self.at)
         ):
-            raise Unread("a coprocess with an odd name")
+            raise Unreadable("a coprocess with an odd name")
         self.command()
         self.within = outer
 
@@ -352,13 +352,13 @@ class Reader(SimpleReader):
             self.unexpected()
         draft.words.append(fixed_word("]]"))
         self.at += 2
-        self._evaluated(draft.words)
+        self._find_evaluated(draft.words)
 
-    def _evaluated(self, words: list[Word]) -> None:
+    def _find_evaluated(self, words: list[Word]) -> None:
         """The operands of numeric comparisons are arithmetic expressions, quoted or not."""
         for index, word in enumerate(words):
             if word.bare in _COMPARES:
                 for operand in words[max(0, index - 1) : index + 2 : 2]:
                     if operand.fixed in _JOINTS:
-                        raise Unread("a comparison without its operands")
+                        raise Unreadable("a comparison without its operands")
                     evaluate(operand.parts, self.found)

@@ -2,7 +2,7 @@
 
 Written out by hand and not read off a general syntax tree: what a word is decides what runs, and the rules for it
 (line continuations, quotes inside expansions, where a here-document ends) are too fine for a grammar that was made to
-colour text. What is rare and hard to be sure of is not guessed: it stops the reading with `Unread`.
+colour text. What is rare and hard to be sure of is not guessed: it stops the reading with `Unreadable`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _PLAIN_IN_QUOTES = re.compile(r"[^$`\\\"]+")
 _BLANK = re.compile(r"(?:[ \t]|\\\n)+")
 
 
-class Unread(Exception):
-    """The reading stops here: what follows cannot be proven."""
+class Unreadable(Exception):
+    """The parser stops here: the rest cannot be proven."""
 
 
-class Wrong(Exception):
+class InvalidSyntax(Exception):
     """Not valid, at this offset."""
 
     def __init__(self, at: int, message: str) -> None:
@@ -70,8 +70,8 @@ class Draft:
 
 
 @dataclass(slots=True)
-class Found:
-    """What all readers of one script, nested texts included, have found so far."""
+class Findings:
+    """The findings of all parsers of one script, nested texts included."""
 
     drafts: list[Draft] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
@@ -98,15 +98,15 @@ class Found:
         return len(self.drafts), len(self.functions), len(self.doubts), *names
 
     def back_to(self, mark: tuple[int, int, int, set[str], set[str], set[str]]) -> None:
-        """Forget what was found since: it was not what it was taken for."""
+        """Forget the findings since the mark: the text was taken for something else."""
         del self.drafts[mark[0] :], self.functions[mark[1] :], self.doubts[mark[2] :]
         self.arithmetic, self.counted, self.defaulted = mark[3:]
 
 
-class Scanner:
+class Lexer:
     """A place in a text, and how to get past the next thing in it."""
 
-    def __init__(self, text: str, found: Found, base: Span | None = None) -> None:
+    def __init__(self, text: str, found: Findings, base: Span | None = None) -> None:
         self.text = text
         self.at = 0
         self.found = found
@@ -117,20 +117,20 @@ class Scanner:
         self.inside = 0
         """How many substitutions of this text we are in."""
 
-    def substituted(self, closer: str, kind: str) -> int:
+    def parse_commands(self, closer: str, kind: str) -> int:
         """Parse the commands up to the closer, which stays; without a closer up to the end. Returns their number."""
         raise NotImplementedError
 
-    def bodies(self) -> None:
+    def parse_bodies(self) -> None:
         """Read the bodies of the here-documents that wait for this line break."""
         raise NotImplementedError
 
-    def inner(self, text: str, kind: str) -> Self:
+    def parser_of(self, text: str, kind: str) -> Self:
         """A scanner of another text that stands for something here."""
         raise NotImplementedError
 
     def dollar(self, *, quoted: bool) -> list[Part]:
-        """What a `$` begins."""
+        """Parse an expansion that begins with `$`."""
         raise NotImplementedError
 
     def backtick(self, *, quoted: bool) -> Part:
@@ -144,25 +144,25 @@ class Scanner:
     def peek(self, length: int = 1) -> str:
         return self.text[self.at : self.at + length]
 
-    def wrong(self, message: str, at: int | None = None) -> NoReturn:
-        raise Wrong(self.at if at is None else at, message)
+    def fail(self, message: str, at: int | None = None) -> NoReturn:
+        raise InvalidSyntax(self.at if at is None else at, message)
 
     def unexpected(self) -> NoReturn:
         if self.at >= len(self.text):
-            self.wrong("unexpected end of the script")
+            self.fail("unexpected end of the script")
         if self.peek() == "\n":
-            self.wrong("unexpected end of the line")
-        self.wrong(f"unexpected {self.text[self.at : self.at + 20].split()[0]!r}")
+            self.fail("unexpected end of the line")
+        self.fail(f"unexpected {self.text[self.at : self.at + 20].split()[0]!r}")
 
     def step(self) -> None:
         self.found.steps += 1
         if self.found.steps > MOST_STEPS:
-            raise Unread("the script is too long to be read")
+            raise Unreadable("the script is too long to be read")
 
     def enter(self) -> None:
         self.found.depth += 1
         if self.found.depth > MOST_NESTING:
-            raise Unread("the script is nested too deeply to be read")
+            raise Unreadable("the script is nested too deeply to be read")
 
     def leave(self) -> None:
         self.found.depth -= 1
@@ -179,7 +179,7 @@ class Scanner:
             elif char == "\n" and lines:
                 self.newline()
             elif char == "#" and self.text[max(0, self.at - 2) : self.at] == "\\\n":
-                raise Unread("a # right behind a continued line")
+                raise Unreadable("a # right behind a continued line")
             else:
                 return
 
@@ -187,8 +187,8 @@ class Scanner:
         self.at += 1
         self.step()
         if self.held:
-            raise Unread("a here-document goes on inside a substitution")
-        self.bodies()
+            raise Unreadable("a here-document goes on inside a substitution")
+        self.parse_bodies()
 
     def word(self, *, braces: bool = True, pattern: bool = False, value: bool = False) -> list[Word]:
         """The words that the next written word stands for; none if there is no word here."""
@@ -228,10 +228,10 @@ class Scanner:
                 parts.append(Part("text", char, True))
                 self.at += 1
             elif pattern and (depth or char in "<>;&"):
-                raise Unread("a regular expression or pattern with blanks or operators in it")
+                raise Unreadable("a regular expression or pattern with blanks or operators in it")
             else:
                 if char == "(" and parts and not parts[-1].quoted and parts[-1].text[-1:] in tuple("?*+@!"):
-                    raise Unread("an extended pattern such as !(x)")
+                    raise Unreadable("an extended pattern such as !(x)")
                 break
         return parts
 
@@ -239,7 +239,7 @@ class Scanner:
         following = self.peek(2)[1:]
         self.at += 2
         if not following:
-            raise Unread("a backslash at the end")
+            raise Unreadable("a backslash at the end")
         if following != "\n":
             parts.append(Part("text", following, True))
 
@@ -247,7 +247,7 @@ class Scanner:
         self.step()
         end = self.text.find("'", self.at + 1)
         if end < 0:
-            self.wrong("a single quote that is not closed")
+            self.fail("a single quote that is not closed")
         inside = self.text[self.at + 1 : end]
         self.at = end + 1
         return inside
@@ -283,5 +283,5 @@ class Scanner:
             else:
                 parts.append(self.backtick(quoted=True))
         if not heredoc:
-            self.wrong("a double quote that is not closed", start)
+            self.fail("a double quote that is not closed", start)
         return parts

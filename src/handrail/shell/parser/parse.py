@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from handrail.shell.parser.assignments import Assigned, assigned
+from handrail.shell.parser.assignments import Assignments, find_assignments
 from handrail.shell.parser.expansions import INTEGER, SAFE, SHELL_NUMBERS, SHELL_TEXTS, VARIABLE
-from handrail.shell.parser.grammar import Reader
-from handrail.shell.parser.lexer import MOST_STEPS, Found, Here, Unread, Wrong
-from handrail.shell.parser.script import Fault, Redirection, Script, Simple
+from handrail.shell.parser.grammar import Parser
+from handrail.shell.parser.lexer import MOST_STEPS, Findings, Here, InvalidSyntax, Unreadable
+from handrail.shell.parser.script import Command, Fault, Redirection, Script
 from handrail.shell.parser.words import Word
 from handrail.shell.parser.wrappers import NestedText, Unopened, open_wrapper
 
@@ -45,7 +45,7 @@ STEERING = (
     r"|BROWSER|.*_OPTIONS|.*OPTS|.*FLAGS|PYTHON.*|NODE_.*|NPM_.*|PERL.*|RUBY.*|JAVA_.*|RIPGREP_.*|GCONV_PATH|LOCPATH"
     r"|.*_COMMAND|.*_PROXY|.*_proxy|TMPDIR|HOME|PWD|OLDPWD|PS[0-4]|PROMPT_.*|.*_HOME|.*_PATH"
 )
-"""Variables that change what programs do if they are in the environment already."""
+"""Variables that change the behaviour of programs if they are in the environment already."""
 _STEERS = re.compile(f"{_STEERS_SHELL.pattern}|{STEERING}")
 _STARTS_AS_PATH = ("PWD", "OLDPWD")
 _TOO_MANY = "more commands than can be parsed"
@@ -61,15 +61,15 @@ def parse_script(text: str) -> Script:
     doubts = (
         *script.doubts,
         *found.doubts,
-        *_steered(found, expansion.assigned),
-        *_evaluated(found, expansion.assigned),
+        *_find_steering(found, expansion.assigned),
+        *_find_evaluated(found, expansion.assigned),
     )
     elsewhere = found.arithmetic | found.defaulted
-    elsewhere |= {item.name for one in expansion.assigned for item in one.otherwise}
+    elsewhere |= {item.name for one in expansion.assigned for item in one.indirect}
     return replace(script, doubts=tuple(dict.fromkeys(doubts)), elsewhere=frozenset(elsewhere))
 
 
-def script_of(command: Simple, source: str, script: Script) -> Script:
+def script_of(command: Command, source: str, script: Script) -> Script:
     """Make a script of one command of a parsed script, as if it stood there alone. Nothing is parsed again.
 
     The doubts of the whole script hold for each of its commands.
@@ -79,24 +79,24 @@ def script_of(command: Simple, source: str, script: Script) -> Script:
     return Script(source, (alone,), runs, error=script.error, doubts=script.doubts, stopped=script.stopped)
 
 
-def _parse_text(text: str) -> tuple[Found, Fault | None]:
+def _parse_text(text: str) -> tuple[Findings, Fault | None]:
     """Parse the commands that are written in a text, to its end or as far as possible."""
-    found = Found()
+    found = Findings()
     if len(text) > MOST_CHARACTERS:
         found.doubt("the script is too long to be read")
         found.stopped = True
         return found, None
     if "\0" in text:
         return found, Fault(text.count("\n", 0, text.index("\0")) + 1, 0, "", "a NUL character")
-    reader = Reader(text, found)
+    reader = Parser(text, found)
     try:
-        reader.substituted("", "")
+        reader.parse_commands("", "")
         if reader.pending:
-            raise Unread("a here-document without its body")
-    except Unread as stopped:
+            raise Unreadable("a here-document without its body")
+    except Unreadable as stopped:
         found.doubt(str(stopped))
         found.stopped = True
-    except Wrong as wrong:
+    except InvalidSyntax as wrong:
         at = min(wrong.at, len(text))
         line = text.count("\n", 0, at) + 1
         start = text.rfind("\n", 0, at) + 1
@@ -104,7 +104,7 @@ def _parse_text(text: str) -> tuple[Found, Fault | None]:
     return found, None
 
 
-def _finish(found: Found, via: tuple[str, ...]) -> Iterator[Simple]:
+def _finish(found: Findings, via: tuple[str, ...]) -> Iterator[Command]:
     """Turn the drafts into commands."""
     for draft in found.drafts:
         redirections = []
@@ -113,15 +113,15 @@ def _finish(found: Found, via: tuple[str, ...]) -> Iterator[Simple]:
             if target is not None:
                 redirections.append(Redirection(redirect.operator, target, redirect.descriptor))
         words, assignments = tuple(draft.words), tuple(draft.assignments)
-        yield Simple(words, assignments, tuple(redirections), draft.where, draft.within, via)
+        yield Command(words, assignments, tuple(redirections), draft.where, draft.within, via)
 
 
 class _Expansion:
     """Opens wrappers and parses nested scripts. Findings of all texts are collected in one place."""
 
     def __init__(self) -> None:
-        self.found = Found()
-        self.assigned: list[Assigned] = []
+        self.found = Findings()
+        self.assigned: list[Assignments] = []
         self.runs = 0
 
     def parse(self, text: str, via: tuple[str, ...] = ()) -> Script:
@@ -129,7 +129,7 @@ class _Expansion:
         found, error = _parse_text(text)
         _merge(self.found, found)
         self.found.steps += found.steps
-        commands: list[Simple] = []
+        commands: list[Command] = []
         for written in _finish(found, via):
             commands.append(self._expand(written))
             if self.runs > MOST_RUNS:
@@ -139,13 +139,13 @@ class _Expansion:
         script = Script(text, tuple(commands), functions=tuple(found.functions), error=error, stopped=found.stopped)
         return _with_nested(replace(script, own_doubts=tuple(found.doubts)))
 
-    def _expand(self, command: Simple) -> Simple:
-        """Fill in what a command runs."""
+    def _expand(self, command: Command) -> Command:
+        """Fill in the commands and scripts that a command runs."""
         self.runs += 1
-        sets = assigned(command)
+        sets = find_assignments(command)
         self.assigned.append(sets)
         via = (*command.via, command.base or "")
-        nested: list[Simple | Script] = []
+        nested: list[Command | Script] = []
         for inner in open_wrapper(command):
             if isinstance(inner, Unopened):
                 nested.append(Script("", doubts=(inner.why,), own_doubts=(inner.why,)))
@@ -156,7 +156,7 @@ class _Expansion:
                     nested.append(self.parse(inner.text, via))
             else:
                 nested.append(self._expand(inner))
-        names = tuple(item.name for item in sets.otherwise)
+        names = tuple(item.name for item in sets.indirect)
         if not nested and not names:
             return command
         return replace(command, nested=tuple(nested), indirect_sets=names)
@@ -164,14 +164,14 @@ class _Expansion:
 
 def _with_nested(script: Script) -> Script:
     """Collect the runs and doubts of a script from its commands and their nested scripts."""
-    runs: list[Simple] = []
+    runs: list[Command] = []
     doubts = list(script.own_doubts)
     functions = list(script.functions)
     stopped = script.stopped
-    waiting: list[Simple | Script] = list(reversed(script.commands))
+    waiting: list[Command | Script] = list(reversed(script.commands))
     while waiting:
         item = waiting.pop()
-        if isinstance(item, Simple):
+        if isinstance(item, Command):
             runs.append(item)
             doubts.extend(_doubts(item))
             waiting.extend(reversed(item.nested))
@@ -188,7 +188,7 @@ def _with_nested(script: Script) -> Script:
     )
 
 
-def _merge(found: Found, other: Found) -> None:
+def _merge(found: Findings, other: Findings) -> None:
     found.arithmetic |= other.arithmetic
     found.counted |= other.counted
     found.defaulted |= other.defaulted
@@ -197,8 +197,8 @@ def _merge(found: Found, other: Found) -> None:
         found.doubt(doubt)
 
 
-def _doubts(simple: Simple) -> list[str]:
-    """What in this one command makes more of the script unproven."""
+def _doubts(simple: Command) -> list[str]:
+    """Reasons in this one command why more of the script is unproven."""
     out: list[str] = []
     base = simple.base
     if base is None:
@@ -214,7 +214,7 @@ def _doubts(simple: Simple) -> list[str]:
     return out
 
 
-def _steered(found: Found, assignments: list[Assigned]) -> list[str]:
+def _find_steering(found: Findings, assignments: list[Assignments]) -> list[str]:
     """Variables that change which programs run, however they are set.
 
     What else steers programs is judged with the command that sets it; an expansion belongs to no command.
@@ -225,7 +225,7 @@ def _steered(found: Found, assignments: list[Assigned]) -> list[str]:
     return [f"{name} changes how commands run" for name in names]
 
 
-def _evaluated(found: Found, assignments: list[Assigned]) -> list[str]:
+def _find_evaluated(found: Findings, assignments: list[Assignments]) -> list[str]:
     """Variables in arithmetic must be known to hold numbers: a value such as `a[$(x)]` would run `x`."""
     values: dict[str, list[Word]] = {name: [] for name in found.counted}
     for item in (item for one in assignments for item in one.sets):
@@ -275,7 +275,7 @@ def _is_number(value: Word, numbers: set[str]) -> bool:
 
 
 def check_syntax(script: str) -> Fault | None:
-    """What bash has to say against the text (`bash -n`: read, never run); None if it takes it.
+    """Ask bash whether the text is valid (`bash -n`: parsed, never run); None if it is.
 
     Raises FileNotFoundError without bash, and TimeoutError if bash does not answer in time.
     """

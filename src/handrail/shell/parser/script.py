@@ -12,7 +12,7 @@ READS = ("<", "<>")
 WRITES = (">", ">>", ">|", "&>", "&>>", ">&", "<>")
 HEREDOCS = ("<<", "<<-")
 PLACES = ("HOME", "PWD", "VIRTUAL_ENV")
-"""Variables that hold a directory unless the script itself says otherwise."""
+"""Variables that hold a directory unless the script itself says indirect."""
 
 
 class Span(NamedTuple):
@@ -28,7 +28,7 @@ _START = Span(0, 0, 1, 1)
 
 
 class Fault(NamedTuple):
-    """A place that is not valid, the text there and what is wrong with it. Column 0 is unknown."""
+    """A place that is not valid, the text there and the reason. Column 0 is unknown."""
 
     line: int
     column: int
@@ -44,12 +44,12 @@ class Assignment:
     values: tuple[Word, ...]
     array: bool = False
     adds: bool = False
-    """`+=`: what it held before is still there."""
+    """`+=`: the former value is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Redirection:
-    """A redirection. `descriptor` is what is written before the operator: digits, `{name}` or nothing.
+    """A redirection. `descriptor` stands before the operator: digits, `{name}` or nothing.
 
     The target is the file, the descriptor, or the text of a here-string; a here-document has its body there.
     """
@@ -79,7 +79,7 @@ class Redirection:
 
 
 @dataclass(frozen=True, slots=True)
-class Simple:
+class Command:
     """A simple command. One without words only assigns or redirects, as the redirections of a group do."""
 
     words: tuple[Word, ...]
@@ -87,11 +87,11 @@ class Simple:
     redirections: tuple[Redirection, ...] = ()
     where: Span = _START
     within: tuple[str, ...] = ()
-    """What it stands in, outermost first: subshell, group, if, while, for, case, function, substitution, process,
+    """Constructs around it, outermost first: subshell, group, if, while, for, case, function, substitution, process,
     pipeline, piped (its input is a pipe), background, coproc, heredoc."""
     via: tuple[str, ...] = ()
     """The wrappers that it was reached through, outermost first: env, xargs, bash."""
-    nested: tuple[Simple | Script, ...] = field(default=(), compare=False, repr=False)
+    nested: tuple[Command | Script, ...] = field(default=(), compare=False, repr=False)
     """Commands and scripts that it runs: those of `env`, `xargs`, `find -exec`, `bash -c`, `eval` and the like.
 
     A script without source stands for something that could not be opened; its doubts give the reason.
@@ -99,29 +99,18 @@ class Simple:
     indirect_sets: tuple[str, ...] = field(default=(), compare=False, repr=False)
     """Variables that it sets by other means than `name=value`: `read`, `printf -v`, `declare`."""
 
+    base: str | None = field(init=False, compare=False, repr=False)
+    """The name without its directory, which need not be known; None if it is computed, empty without words."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "base", _base(self.words))
+
     @property
     def name(self) -> str | None:
         """The first word, if it is fixed; empty for a command without words."""
         return self.words[0].fixed if self.words else ""
 
-    @property
-    def base(self) -> str | None:
-        """The name without its directory; None if it is not known. The directory need not be."""
-        if not self.words:
-            return ""
-        parts = self.words[0].parts
-        tail = ""
-        for index in range(len(parts) - 1, -1, -1):
-            if parts[index].kind != "text":
-                return None
-            _, slash, rest = parts[index].text.rpartition("/")
-            tail = rest + tail
-            if slash:
-                # What stands before must stay one word.
-                return tail if all(_one_word(part) for part in parts[:index]) else None
-        return tail
-
-    def walk(self) -> Iterator[Simple]:
+    def walk(self) -> Iterator[Command]:
         """Yield this command and every command that it runs, in the order of the source."""
         yield self
         for item in self.nested:
@@ -129,6 +118,22 @@ class Simple:
                 yield from item.runs
             else:
                 yield from item.walk()
+
+
+def _base(words: tuple[Word, ...]) -> str | None:
+    if not words:
+        return ""
+    parts = words[0].parts
+    tail = ""
+    for index in range(len(parts) - 1, -1, -1):
+        if parts[index].kind != "text":
+            return None
+        _, slash, rest = parts[index].text.rpartition("/")
+        tail = rest + tail
+        if slash:
+            # The directory must stay one word.
+            return tail if all(_one_word(part) for part in parts[:index]) else None
+    return tail
 
 
 def _one_word(part: Part) -> bool:
@@ -140,16 +145,16 @@ class Script:
     """A parsed script with its nested scripts. Unless it is proven, it may do more than its commands say."""
 
     source: str
-    commands: tuple[Simple, ...] = ()
+    commands: tuple[Command, ...] = ()
     """Every simple command that is written in it, in whatever it stands."""
-    runs: tuple[Simple, ...] = ()
-    """Every command that it comes to: those, and what wrappers, `eval` and shells among them run in turn."""
+    runs: tuple[Command, ...] = ()
+    """Every command that it runs: those, and the ones that wrappers, `eval` and shells among them run."""
     functions: tuple[str, ...] = ()
     error: Fault | None = None
     doubts: tuple[str, ...] = ()
     """Why it cannot be proven what the script does, nested scripts included."""
     own_doubts: tuple[str, ...] = ()
-    """Those of the text itself, without its nested scripts."""
+    """Doubts of the text itself, without its nested scripts."""
     stopped: bool = False
     """The parser did not reach the end: there may be commands that are not listed."""
     elsewhere: frozenset[str] = frozenset()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-from handrail.shell.parser.expansions import Expander, evaluate
-from handrail.shell.parser.lexer import META, Draft, Found, Here, Redirect, Unread
+from handrail.shell.parser.expansions import ExpansionParser, evaluate
+from handrail.shell.parser.lexer import META, Draft, Findings, Here, Redirect, Unreadable
 from handrail.shell.parser.script import HEREDOCS, Assignment, Span
 from handrail.shell.parser.words import Part, Word, fixed_word
 
@@ -23,10 +23,10 @@ _REDIRECT = re.compile(r"([0-9]+|\{[A-Za-z_][A-Za-z0-9_]*\})?(<<<|<<-|<<|<&|<>|>
 _DECLARES = ("declare", "typeset", "local", "export", "readonly")
 
 
-class SimpleReader(Expander):
-    """Reads simple commands; what they stand in is known to the grammar."""
+class SimpleCommandParser(ExpansionParser):
+    """Parses simple commands; the grammar parses the constructs around them."""
 
-    def __init__(self, text: str, found: Found, base: Span | None = None, within: tuple[str, ...] = ()) -> None:
+    def __init__(self, text: str, found: Findings, base: Span | None = None, within: tuple[str, ...] = ()) -> None:
         super().__init__(text, found, base)
         self.within = within
         self._lines: list[int] = []
@@ -61,12 +61,12 @@ class SimpleReader(Expander):
             if self.at == before:
                 break
             if self.text[before] == "{" and self.text[self.at - 1] == "}" and self.peek() in ("<", ">"):
-                raise Unread("a descriptor is kept in an element of an array")
+                raise Unreadable("a descriptor is kept in an element of an array")
             if self.peek() in ("<", ">") and self.text[before : self.at].endswith("\\\n"):
-                raise Unread("a redirection over two lines")
+                raise Unreadable("a redirection over two lines")
             if not draft.words and words:
                 if "\\\n" in words[0].source and _ODD_OVER_LINES.match("".join(part.text for part in words[0].parts)):
-                    raise Unread("a keyword or an assignment over two lines")
+                    raise Unreadable("a keyword or an assignment over two lines")
                 declares = words[0].fixed in _DECLARES
             draft.words.extend(words)
         if not draft.words and not draft.assignments and not draft.redirects:
@@ -81,13 +81,13 @@ class SimpleReader(Expander):
         found = ASSIGNMENT.match(self.text, self.at)
         if not found:
             if _SUBSCRIPT.match(self.text, self.at):
-                raise Unread("an assignment to a computed element of an array")
+                raise Unreadable("an assignment to a computed element of an array")
             return False
         if found[2]:
-            evaluate(self.inner(found[2], "").parts(), self.found)
+            evaluate(self.parser_of(found[2], "").parts(), self.found)
         if self.text[found.end() : found.end() + 1] == "(":
             if found[2]:
-                self.wrong("a list cannot be assigned to an element", found.end())
+                self.fail("a list cannot be assigned to an element", found.end())
             self.at = found.end() + 1
             values: list[Word] = []
             while True:
@@ -97,7 +97,7 @@ class SimpleReader(Expander):
                 values.extend(self._element())
             self.at += 1
             if self.at < len(self.text) and self.peek() not in META:
-                raise Unread("something right behind a list of values")
+                raise Unreadable("something right behind a list of values")
             draft.assignments.append(Assignment(found[1], tuple(values), array=True, adds=found[3] == "+="))
             if declares:
                 draft.words.append(fixed_word(found[1]))
@@ -131,7 +131,7 @@ class SimpleReader(Expander):
         self.at = found.end()
         descriptor, operator = found[1] or "", found[2] or found[4]
         if self.peek(2) == "\\\n":
-            raise Unread("an operator over two lines")
+            raise Unreadable("an operator over two lines")
         self.blanks()
         target: Word | Here
         if operator in HEREDOCS:
@@ -141,12 +141,12 @@ class SimpleReader(Expander):
                 self.unexpected()
             words = self.required()
             if len(words) != 1:
-                raise Unread("the target of a redirection is not one word")
+                raise Unreadable("the target of a redirection is not one word")
             target = words[0]
         draft.redirects.append(Redirect(operator, descriptor, target))
         return True
 
-    def bodies(self) -> None:
+    def parse_bodies(self) -> None:
         pending, self.pending = self.pending, []
         for here in pending:
             self._body(here)
@@ -158,10 +158,10 @@ class SimpleReader(Expander):
         if self.at == start:
             self.unexpected()
         if any(part.kind != "text" for part in parts) or "$" in self.text[start : self.at]:
-            raise Unread("the delimiter of a here-document is not a plain word")
+            raise Unreadable("the delimiter of a here-document is not a plain word")
         here = Here("".join(part.text for part in parts), any(part.quoted for part in parts), tabs)
         if "\n" in here.delimiter:
-            raise Unread("the delimiter of a here-document is not a plain word")
+            raise Unreadable("the delimiter of a here-document is not a plain word")
         self.pending.append(here)
         return here
 
@@ -175,10 +175,10 @@ class SimpleReader(Expander):
                 here.body = self._body_word("".join(rows), here.quoted)
                 return
             if self.inside and line.startswith(here.delimiter):
-                raise Unread("a here-document in a substitution that may end in the middle of a line")
+                raise Unreadable("a here-document in a substitution that may end in the middle of a line")
             rows.append(line + "\n")
         self.at = start
-        raise Unread("a here-document without its end")
+        raise Unreadable("a here-document without its end")
 
     def _row(self, *, joined: bool) -> str:
         """The next line of a body; with continued lines joined to one."""
@@ -195,4 +195,4 @@ class SimpleReader(Expander):
     def _body_word(self, text: str, quoted: bool) -> Word:
         if quoted or not re.search(r"[$`\\]", text):
             return Word((Part("text", text, True),), text)
-        return Word(tuple(self.inner(text, "heredoc").double(heredoc=True)), text)
+        return Word(tuple(self.parser_of(text, "heredoc").double(heredoc=True)), text)

@@ -1,4 +1,4 @@
-"""Words of a shell command: what is fixed in them, and what a shell would still put in.
+"""Words of a shell command: their fixed text, and the parts that only a running shell knows.
 
 A word is a row of parts. Text is fixed, quoted or not; every other kind of part stands for something that only a
 running shell knows. Brace expansion is done here, as bash does it; patterns and tildes are recognised, not expanded.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -30,7 +30,7 @@ _ESCAPED_LETTERS = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", s
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of a word; `text` is the fixed text, or the source of what is put in there."""
+    """A piece of a word; `text` is the fixed text, or the source of an expansion."""
 
     kind: Kind
     text: str
@@ -43,17 +43,16 @@ class Word:
 
     parts: tuple[Part, ...]
     source: str
+    fixed: str | None = field(init=False, compare=False, repr=False)
+    """The text that a command gets, if it is known."""
 
-    @property
-    def fixed(self) -> str | None:
-        """The text that a command gets, if it is known."""
-        if all(part.kind == "text" for part in self.parts):
-            return "".join(part.text for part in self.parts)
-        return None
+    def __post_init__(self) -> None:
+        known = all(part.kind == "text" for part in self.parts)
+        object.__setattr__(self, "fixed", "".join(part.text for part in self.parts) if known else None)
 
     @property
     def holds(self) -> tuple[Kind, ...]:
-        """What is in it that is not fixed."""
+        """The kinds of its parts that are not fixed."""
         return tuple(dict.fromkeys(part.kind for part in self.parts if part.kind != "text"))
 
     @property
@@ -91,7 +90,7 @@ def unknown_word(source: str) -> Word:
 
 
 def words_of(parts: list[Part], source: str, *, braces: bool = True, value: bool = False) -> list[Word]:
-    """The words that one written word stands for, with patterns and tildes marked. A value is what is assigned."""
+    """The words that one written word stands for, with patterns and tildes marked. ``value``: it is assigned."""
     rows = [parts]
     if braces and any(part.kind == "text" and not part.quoted and "{" in part.text for part in parts):
         pieces = _split_at_braces(parts)
@@ -99,7 +98,7 @@ def words_of(parts: list[Part], source: str, *, braces: bool = True, value: bool
         if not rows or len(rows) > MOST_ALTERNATIVES:
             return [Word((Part("brace", source),), source)]
     # An alternative of which nothing is left is no word at all, unless something quoted stood there.
-    return [Word(tuple(_marked(row, value)), source) for row in rows if row or not parts]
+    return [Word(tuple(_mark(row, value)), source) for row in rows if row or not parts]
 
 
 def _split_at_braces(parts: list[Part]) -> list[Part]:
@@ -202,8 +201,8 @@ def _sequence(inside: list[Part]) -> list[list[Part]] | None:
     return [[Part("brace", text)]] if _SEQUENCE.fullmatch(text) else None
 
 
-def _marked(row: list[Part], value: bool) -> Iterator[Part]:
-    """The parts with tildes and patterns told from plain text."""
+def _mark(row: list[Part], value: bool) -> Iterator[Part]:
+    """The parts, with tildes and patterns marked."""
     assigns = value or (bool(row) and row[0].kind == "text" and not row[0].quoted and _ASSIGNS.match(row[0].text))
     merged: list[Part] = []
     for part in row:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from handrail.shell.parser.script import Assignment, Simple
+from handrail.shell.parser.script import Assignment, Command
 from handrail.shell.parser.words import Part, Word, fixed_word, unknown_word
 
 SHELLS = ("bash", "sh", "dash", "ash", "zsh", "ksh", "mksh", "rbash")
@@ -21,14 +21,14 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _BASH_ONLY = re.compile(
     r"\$['\"\[]|\{[^}\s]*(?:,|\.\.)|[<>]\(|&>|\|&|<<<|\(\(|\[\[|;;?&|\b(?:function|select|time|coproc)\b"
 )
-"""What other shells read in another way."""
+"""Constructs that other shells parse in another way."""
 
 _SHELL_OPTIONS = ("errexit", "nounset", "pipefail", "noglob", "noclobber", "xtrace", "verbose")
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What is known of a wrapper: its options, and how many operands stand before the command."""
+    """A wrapper: its options, and how many operands stand before the command."""
 
     flags: str = ""
     takes: str = ""
@@ -91,20 +91,20 @@ class NestedText(NamedTuple):
 
 
 class Unopened(NamedTuple):
-    """Why it cannot be proven what a wrapper runs."""
+    """The reason why a wrapper cannot be opened."""
 
     why: str
 
 
-Inner = Simple | NestedText | Unopened
+Inner = Command | NestedText | Unopened
 
 
 class _Doubt(Exception):
-    """It cannot be proven what the wrapper runs."""
+    """The wrapper cannot be opened."""
 
 
-def open_wrapper(simple: Simple) -> list[Inner]:
-    """List what a command runs: commands, texts, and reasons why that is not known. Empty if it is no wrapper."""
+def open_wrapper(simple: Command) -> list[Inner]:
+    """List the commands and texts that a wrapper runs, or reasons why they are not known; empty for other commands."""
     base = simple.base
     if base is None or base not in NAMES:
         return []
@@ -114,7 +114,7 @@ def open_wrapper(simple: Simple) -> list[Inner]:
         return [Unopened(str(doubt))]
 
 
-def _open(base: str, simple: Simple) -> list[Inner]:
+def _open(base: str, simple: Command) -> list[Inner]:
     words = simple.words[1:]
     if base in FOREIGN_SHELLS:
         raise _Doubt(f"{base} reads another language")
@@ -150,7 +150,7 @@ def _open(base: str, simple: Simple) -> list[Inner]:
     if base in ("watch", "ssh") and not (base == "watch" and ("x" in given or "exec" in given)):
         return [_text(base, rest)] if rest else []
     if base == "xargs":
-        rest = _appended(rest, given)
+        rest = _append_input(rest, given)
     if not rest:
         return []
     inner = _within(simple, base, tuple(rest), tuple(assignments))
@@ -162,10 +162,10 @@ def _open(base: str, simple: Simple) -> list[Inner]:
     return [inner]
 
 
-def _within(simple: Simple, base: str, words: tuple[Word, ...], assignments: tuple[Assignment, ...] = ()) -> Simple:
-    """The inner command; it has the input of the wrapper, and what that writes is the wrapper's."""
+def _within(simple: Command, base: str, words: tuple[Word, ...], assignments: tuple[Assignment, ...] = ()) -> Command:
+    """The inner command; it has the input of the wrapper; redirected output stays with the wrapper."""
     feeds = tuple(redirection for redirection in simple.redirections if redirection.feeds)
-    return Simple(words, assignments, feeds, simple.where, simple.within, (*simple.via, base))
+    return Command(words, assignments, feeds, simple.where, simple.within, (*simple.via, base))
 
 
 def _leading(word: Word) -> str:
@@ -229,8 +229,8 @@ def _next(base: str, words: tuple[Word, ...], at: int) -> tuple[str, int]:
     return words[at].fixed or "", at + 1
 
 
-def _appended(rest: tuple[Word, ...], given: dict[str, str]) -> tuple[Word, ...]:
-    """The command of xargs with what it puts in."""
+def _append_input(rest: tuple[Word, ...], given: dict[str, str]) -> tuple[Word, ...]:
+    """The command of xargs with the words that it appends."""
     if not rest:
         rest = (fixed_word("echo"),)
     mark = given.get("I") or given.get("replace")
@@ -257,7 +257,7 @@ def _trap(words: tuple[Word, ...]) -> list[Inner]:
 
 
 def _dash_c(base: str, words: tuple[Word, ...]) -> list[Inner]:
-    """Those that take a script behind `-c`, and start a shell of their own without one."""
+    """Wrappers that take a script behind `-c`, and start a shell of their own without one."""
     for index, word in enumerate(words):
         text = word.fixed or ""
         if text in ("-c", "--command", "-qc", "-qec", "-qefc", "-lc") and index + 1 < len(words):
@@ -267,7 +267,7 @@ def _dash_c(base: str, words: tuple[Word, ...]) -> list[Inner]:
     raise _Doubt(f"{base} starts a shell")
 
 
-def _shell(base: str, simple: Simple) -> list[Inner]:
+def _shell(base: str, simple: Command) -> list[Inner]:
     words = simple.words[1:]
     script = stdin = False
     at = 0
@@ -314,7 +314,7 @@ def _of_shell(base: str, script: NestedText) -> list[Inner]:
     return [script]
 
 
-def _find(simple: Simple) -> list[Inner]:
+def _find(simple: Command) -> list[Inner]:
     """The commands of `-exec` and its like."""
     out: list[Inner] = []
     words = simple.words[1:]
