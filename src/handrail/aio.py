@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Unpack
 
 from handrail.model import Approve
 from handrail.pipeline.async_calls import AsyncCalls
+from handrail.pipeline.options import SessionOptions, UndoOptions
 from handrail.pipeline.session import Session
-from handrail.pipeline.session_options import SessionOptions, UndoOptions
 
 if TYPE_CHECKING:
     from handrail.journal.undo import UndoReport

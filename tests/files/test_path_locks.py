@@ -20,9 +20,8 @@ import pytest
 
 from handrail import Result, Session, tools
 from handrail.errors import Busy
-from handrail.files import key_locks
-from handrail.files.key_locks import KeyFiles, Keys, Ranges
-from handrail.files.locks import Locks, key_of
+from handrail.files import locks as locks_module
+from handrail.files.locks import KeyFiles, Keys, Locks, Ranges, key_of
 from handrail.files.recovery import recover
 
 Make = Callable[..., Session]
@@ -118,15 +117,15 @@ def test_a_system_without_locks_on_ranges_gets_a_file_for_each(
 
     monkeypatch.setattr(fcntl, "fcntl", refuse)
     before = len(os.listdir("/dev/fd"))
-    assert isinstance(key_locks.open_keys(str(tmp_path)), KeyFiles)
+    assert isinstance(locks_module.open_keys(str(tmp_path)), KeyFiles)
     assert len(os.listdir("/dev/fd")) == before
 
 
 HOLDER = """
 import os, sys
 from handrail.files.recovery import recover
-from handrail.files import key_locks, locks
-locks.open_keys = getattr(key_locks, sys.argv[2])
+from handrail.files import locks
+locks.open_keys = getattr(locks, sys.argv[2])
 with locks.Locks(os.path.join(sys.argv[1], "locks"), recover, 30.0).hold(sys.argv[4:]) as held:
     if sys.argv[3]:
         import json

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail.journal.chain import BrokenEntry
+from handrail.journal.database import BrokenEntry
 from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal
 from tests.journal.wired import Wired

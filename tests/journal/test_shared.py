@@ -15,14 +15,12 @@ import pytest
 
 from handrail import Session, Settings
 from handrail.files import locks
-from handrail.journal import JournalFailed, PendingRecord, Record, shared
-from handrail.journal import writer as writing
-from handrail.journal.chain import Anchor
+from handrail.journal import JournalFailed, PendingRecord, Record, store
+from handrail.journal import store as writing
+from handrail.journal.database import Anchor
 from handrail.journal.queries import JournalReader
-from handrail.journal.shared import open_journal
-from handrail.journal.store import SqliteJournal
+from handrail.journal.store import SqliteJournal, Writer, open_journal
 from handrail.journal.undo import CannotUndo, UnknownCall
-from handrail.journal.writer import Writer
 from handrail.model import Call, Result
 
 BUDGET = 1 << 20
@@ -32,9 +30,9 @@ RECORD = Record(Call("Read", {}), (), None, result=Result("Read", "ok", ""))
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_open() -> Any:
-    before = len(shared._writers)
+    before = len(store._writers)
     yield
-    assert len(shared._writers) == before
+    assert len(store._writers) == before
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from handrail import AllowAll, Session, Settings
-from handrail.files.changes import Saving
 from handrail.files.locks import Locks
 from handrail.files.recovery import recover
+from handrail.files.versions import Saving
 from handrail.journal import Origin, PendingRecord, Record, Token
 from handrail.journal.queries import CallRow, JournalReader
 from handrail.journal.store import SqliteJournal

@@ -16,9 +16,9 @@ from handrail.pipeline.call_state import (
     Approved, Declared, Done, Judged, Parsed, Progress, Ran, Received, Rendered, Resolved
 )
 from handrail.pipeline.context import ToolContext
-from handrail.pipeline.judge import judge
-from handrail.pipeline.parse import parse
-from handrail.pipeline.resolve import declare, resolve
+from handrail.pipeline.prepare import judge
+from handrail.pipeline.prepare import parse
+from handrail.pipeline.prepare import declare, resolve
 from handrail.pipeline.run import commit, run, run_and_commit
 from handrail.pipeline.services import Services
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Session
-from handrail.policy.built_in import built_in_rules
+from handrail.policy.guards import built_in_rules
 from handrail.policy.paths import globs_to_hide
 from handrail.policy.rules import from_line
 from handrail.text.globs import compile_filter

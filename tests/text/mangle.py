@@ -15,8 +15,8 @@ from itertools import combinations
 from random import Random
 
 from handrail.errors import ToolError
+from handrail.text.document import EditPlan
 from handrail.text.matching.find import plan_edit
-from handrail.text.matching.places import EditPlan
 from tests.text.edits import Case, clean_edit, feeds, lead_of, split
 from tests.text.mangle_mistakes import MISTAKES
 from tests.text.samples import SAMPLES, Sample

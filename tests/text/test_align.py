@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handrail.text import align
+from handrail.text import lines
 
 ROWS = st.lists(st.sampled_from(["", "}", "a", "b", "c", "d", "e"]), max_size=25)
 
 
-def check(before: Sequence[str], after: Sequence[str], codes: Sequence[align.Opcode]) -> None:
+def check(before: Sequence[str], after: Sequence[str], codes: Sequence[lines.Opcode]) -> None:
     i = j = 0
     for number, (code, i1, i2, j1, j2) in enumerate(codes):
         assert (i1, j1) == (i, j), "without a gap"
@@ -32,17 +32,17 @@ def check(before: Sequence[str], after: Sequence[str], codes: Sequence[align.Opc
 @given(ROWS, ROWS)
 def test_short_stretches_are_aligned_as_difflib_does(before: list[str], after: list[str]) -> None:
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    codes = align.get_opcodes(before, after)
+    codes = lines.get_opcodes(before, after)
     assert codes == [tuple(code) for code in matcher.get_opcodes()]
-    assert align.group_opcodes(codes, 3) == [list(map(tuple, group)) for group in matcher.get_grouped_opcodes(3)]
+    assert lines.group_opcodes(codes, 3) == [list(map(tuple, group)) for group in matcher.get_grouped_opcodes(3)]
 
 
 @settings(deadline=None, max_examples=300)
 @given(ROWS, ROWS, st.integers(0, 12))
 def test_long_stretches_are_aligned_without_a_gap(before: list[str], after: list[str], compared: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(align, "COMPARED", compared)
-        check(before, after, align.get_opcodes(before, after))
+        patch.setattr(lines, "COMPARED", compared)
+        check(before, after, lines.get_opcodes(before, after))
 
 
 def test_far_changes_in_a_long_text_are_found_exactly() -> None:
@@ -51,7 +51,7 @@ def test_far_changes_in_a_long_text_are_found_exactly() -> None:
     after[100] = "changed"
     del after[15_001]
     after.insert(29_000, "added")
-    codes = align.get_opcodes(before, after)
+    codes = lines.get_opcodes(before, after)
     check(before, after, codes)
     changed = [code for code in codes if code[0] != "equal"]
     assert changed == [
@@ -72,6 +72,6 @@ def test_difflib_is_never_handed_a_long_stretch(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(difflib, "SequenceMatcher", counting)
     before = [["", "}", f"old {number}"][number % 3] for number in range(6_000)]
     after = [["", "}", f"new {number}"][number % 3] for number in range(6_000)]
-    check(before, after, align.get_opcodes(before, after))
-    check(before, before[::-1], align.get_opcodes(before, before[::-1]))
-    assert max(handed, default=0) <= align.COMPARED
+    check(before, after, lines.get_opcodes(before, after))
+    check(before, before[::-1], lines.get_opcodes(before, before[::-1]))
+    assert max(handed, default=0) <= lines.COMPARED

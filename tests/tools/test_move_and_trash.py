@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from handrail import Session
-from handrail.files.recovery import intents, part, recover
+from handrail.files.locks import intents, part
+from handrail.files.recovery import recover
 from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal
 from handrail.workspace import Root

@@ -62,9 +62,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _undone(options: argparse.Namespace) -> UndoReport:
     from handrail.errors import ToolError
-    from handrail.files.changes import Saving
     from handrail.files.locks import Locks, state_directory
     from handrail.files.recovery import recover
+    from handrail.files.versions import Saving
     from handrail.journal import JournalFailed, Origin
     from handrail.journal.store import SqliteJournal
     from handrail.journal.undo import CannotUndo, UndoContext, UnknownCall, undo

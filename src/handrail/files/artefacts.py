@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import secrets
-import shutil
 import threading
 import time
 from collections.abc import Collection
@@ -29,7 +27,7 @@ class Artefacts:
         self._lock = threading.Lock()
         self._taken: dict[str, int] = {}
         """Names that were given, each with the last number that was put behind it."""
-        self.directory = os.path.join(above, f"{int(time.time())}-{os.getpid()}-{secrets.token_hex(4)}")
+        self.directory = os.path.join(above, f"{int(time.time())}-{os.getpid()}-{os.urandom(4).hex()}")
 
     def path(self, name: str) -> tuple[str, str]:
         """Return the real path of a new file and its name in answers, similar to ``name``."""
@@ -88,6 +86,8 @@ class Artefacts:
             os.rmdir(self.directory)
 
     def _sweep(self) -> None:
+        import shutil  # slow to import, and only needed when the first file is kept
+
         before = time.time() - _WEEK
         with contextlib.suppress(OSError), os.scandir(self.above) as entries:
             for entry in entries:

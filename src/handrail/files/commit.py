@@ -16,13 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from handrail import system_calls
 from handrail.errors import AlreadyExists, Busy, ChangedSince, HardLinked, IoError, PermissionDenied, from_os
-from handrail.files.changes import Change, Saving
-from handrail.files.exchange import READ, Exchange, holds, keep, write_all
-from handrail.files.locks import Held
-from handrail.files.metadata import keep_metadata, keep_times
-from handrail.files.recovery import Doing, IntentPart, Kind, intents, part
+from handrail.files.exchange import READ, Exchange, holds, keep, keep_metadata, keep_times, write_all
+from handrail.files.locks import Doing, Held, IntentPart, Kind, intents, part
 from handrail.files.subtrees import commit_subtree
-from handrail.files.versions import Stored, Version, hash_bytes, version_of
+from handrail.files.versions import Change, Saving, Stored, Version, hash_bytes, version_of
 from handrail.text.display import escape
 from handrail.workspace import Workspace
 

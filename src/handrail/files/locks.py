@@ -5,27 +5,34 @@ path (`F_OFD_SETLK`, so that threads exclude each other too), or, where the syst
 goes when it is released. It is taken to commit, not to compute a change.
 
 While files are being replaced, a *record* beside the lock file says which temporary names are in use in which
-directory. Who holds the lock of a path and finds a record that names it knows that its writer died: it cleans up first.
+directory. Who holds the lock of a path and finds a record that names it knows that its writer died: it cleans up first
+(`recovery.py`). Versions of this program that shared 256 lock files between all paths are cleaned up after as well.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import hashlib
 import json
 import os
 import re
-import tempfile
+import struct
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import astuple, dataclass
+from typing import Any, Literal, Protocol
 
 from handrail.errors import Busy, IoError
-from handrail.files.key_locks import Intent, Keys, intents_of, open_keys, sweep_stripes
 
 _KEYS = 1 << 62
 _RECORD = re.compile(r"[0-9a-f]{16}")
+Doing = Literal["write", "swaps", "ready"]
+"""Temporary files are being written; names are being changed; all names are changed."""
+Kind = Literal["exchange", "new", "delete", "through", "tree"]
+"""`tree`: a directory that is removed with all that is in it."""
 
 
 def state_directory(given: str | None = None) -> str:
@@ -36,6 +43,8 @@ def state_directory(given: str | None = None) -> str:
             os.makedirs(base, mode=0o700, exist_ok=True)
             if os.access(base, os.W_OK | os.X_OK):
                 return base
+    import tempfile  # slow to import, and only needed where nothing can be written to the usual place
+
     base = os.path.join(tempfile.gettempdir(), f"handrail-{os.getuid()}")
     os.makedirs(base, mode=0o700, exist_ok=True)
     if os.lstat(base).st_uid != os.getuid():
@@ -187,3 +196,176 @@ def key_of(path: str) -> int:
     # One file may be spelled in several ways where the file system ignores case or normalises: lock them all as one.
     same = unicodedata.normalize("NFC", path).casefold()
     return int.from_bytes(hashlib.sha256(os.fsencode(same)).digest()[:8], "big") % _KEYS
+
+
+Intent = dict[str, Any]
+"""The intent of a process, for recovery after it died."""
+_RANGES = "ranges"
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_NO_SUCH_LOCKS = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
+_STRIPE = re.compile(r"[0-9a-f]{2}")
+
+
+class Keys(Protocol):
+    """The keys that one holder has taken; another holder, of this process or not, cannot take them."""
+
+    def take(self, key: int) -> bool:
+        """False if somebody else has it. One that is taken already stays so."""
+
+    def drop(self, key: int | None = None) -> None:
+        """Let one go, or all."""
+
+    def close(self) -> None:
+        """Let all go."""
+
+
+def open_keys(directory: str) -> Keys:
+    """A new holder, without any key. All that use one directory use one kind of lock, since the system decides."""
+    ranges = Ranges(directory) if hasattr(fcntl, "F_OFD_SETLK") else None
+    if ranges and ranges.works():
+        return ranges
+    return KeyFiles(directory)
+
+
+class Ranges:
+    """Each key is one byte of the lock file, which stays empty. One descriptor, however many keys are held."""
+
+    def __init__(self, directory: str) -> None:
+        self._fd = os.open(os.path.join(directory, _RANGES), _CREATE, 0o600)
+
+    def works(self) -> bool:
+        """Whether the kernel and the file system have such locks; closed if not."""
+        try:
+            self.drop()
+        except OSError as error:
+            self.close()
+            if error.errno in _NO_SUCH_LOCKS:
+                return False
+            raise
+        return True
+
+    def take(self, key: int) -> bool:
+        try:
+            self._lock(fcntl.F_WRLCK, key, 1)
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
+
+    def drop(self, key: int | None = None) -> None:
+        self._lock(fcntl.F_UNLCK, key or 0, 0 if key is None else 1)
+
+    def close(self) -> None:
+        # Unlocked first: a child that was forked meanwhile has the same descriptor, and would keep the locks.
+        with contextlib.suppress(OSError):
+            self.drop()
+        with contextlib.suppress(OSError):
+            os.close(self._fd)
+
+    def _lock(self, kind: int, start: int, length: int) -> None:
+        fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, struct.pack("hhqqi", kind, os.SEEK_SET, start, length, 0))
+
+
+class KeyFiles:
+    """Each key is a file of its own while it is held, for systems without locks on ranges (macOS)."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._held: dict[int, int] = {}
+
+    def take(self, key: int) -> bool:
+        if key in self._held:
+            return True
+        path = self._path(key)
+        fd = os.open(path, _CREATE, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Who held it before may have removed the file: then the next one locks another file of that name.
+            if os.path.samestat(os.fstat(fd), os.stat(path, follow_symlinks=False)):
+                self._held[key] = fd
+                return True
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+        return False
+
+    def drop(self, key: int | None = None) -> None:
+        for one in list(self._held) if key is None else [key]:
+            fd = self._held.pop(one)
+            with contextlib.suppress(OSError):
+                os.unlink(self._path(one))
+            with contextlib.suppress(OSError):
+                fcntl.flock(fd, fcntl.LOCK_UN)
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+    def close(self) -> None:
+        self.drop()
+
+    def _path(self, key: int) -> str:
+        return os.path.join(self._directory, f"{key:016x}.lock")
+
+
+def intents_of(raw: bytes) -> list[Any]:
+    """Read a record; empty if its writer was killed while writing it."""
+    try:
+        found = json.loads(raw)
+    except ValueError:
+        return []
+    return found if isinstance(found, list) else []
+
+
+def sweep_stripes(directory: str, recover: Callable[[Intent], None]) -> None:
+    """Clean up after a dead process of an older version, whose record is in the lock file itself."""
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
+            if not _STRIPE.fullmatch(entry.name) or not entry.stat().st_size:
+                continue
+            with contextlib.suppress(BlockingIOError), open(entry.path, "r+b", buffering=0) as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                for intent in intents_of(file.read()):
+                    recover(intent)
+                file.truncate(0)
+
+
+@dataclass(frozen=True, slots=True)
+class IntentPart:
+    """One file of a set: its path, its temporary name, and its old and new state."""
+
+    directory: str
+    dev: int
+    ino: int
+    kind: str
+    temp: str
+    name: str
+    new_ino: str
+    """Of the new file, sixteen digits; zeros as long as there is none."""
+    old: str | None
+    new: str | None
+    """Digests."""
+
+
+def part(directory: int, real: str, kind: Kind, temp: str, name: str, new_ino: int, *digests: str | None) -> IntentPart:
+    place = os.fstat(directory)
+    at = os.path.dirname(real)
+    return IntentPart(at, place.st_dev, place.st_ino, f"{kind:8}", temp, name, f"{new_ino:016x}", *digests)
+
+
+def intents(doing: Doing, parts: Sequence[IntentPart]) -> list[Intent]:
+    """The record to write before the next step."""
+    one = parts[0]
+    if len(parts) == 1 and one.kind.strip() not in ("delete", "tree"):
+        place, new_ino = [one.dev, one.ino], int(one.new_ino, 16)
+        return [
+            {
+                "directory": one.directory,
+                "place": place,
+                "temp": one.temp,
+                "name": one.name,
+                "new_ino": new_ino,
+                "old": one.old,
+            }
+        ]
+    return [{"doing": doing, "parts": [astuple(one) for one in parts]}]

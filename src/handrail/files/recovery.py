@@ -14,62 +14,14 @@ import contextlib
 import hashlib
 import os
 import re
-import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
-from typing import Literal
 
 from handrail import system_calls
 from handrail.files.exchange import READ, keep
-from handrail.files.key_locks import Intent
+from handrail.files.locks import Doing, Intent, IntentPart
 from handrail.files.versions import BLOCK
 
-Doing = Literal["write", "swaps", "ready"]
-"""Temporary files are being written; names are being changed; all names are changed."""
-Kind = Literal["exchange", "new", "delete", "through", "tree"]
-"""`tree`: a directory that is removed with all that is in it."""
 _TEMP = re.compile(r"\.handrail-[0-9a-f]{16}")
-
-
-@dataclass(frozen=True, slots=True)
-class IntentPart:
-    """One file of a set: its path, its temporary name, and its old and new state."""
-
-    directory: str
-    dev: int
-    ino: int
-    kind: str
-    temp: str
-    name: str
-    new_ino: str
-    """Of the new file, sixteen digits; zeros as long as there is none."""
-    old: str | None
-    new: str | None
-    """Digests."""
-
-
-def part(directory: int, real: str, kind: Kind, temp: str, name: str, new_ino: int, *digests: str | None) -> IntentPart:
-    place = os.fstat(directory)
-    at = os.path.dirname(real)
-    return IntentPart(at, place.st_dev, place.st_ino, f"{kind:8}", temp, name, f"{new_ino:016x}", *digests)
-
-
-def intents(doing: Doing, parts: Sequence[IntentPart]) -> list[Intent]:
-    """The record to write before the next step."""
-    one = parts[0]
-    if len(parts) == 1 and one.kind.strip() not in ("delete", "tree"):
-        place, new_ino = [one.dev, one.ino], int(one.new_ino, 16)
-        return [
-            {
-                "directory": one.directory,
-                "place": place,
-                "temp": one.temp,
-                "name": one.name,
-                "new_ino": new_ino,
-                "old": one.old,
-            }
-        ]
-    return [{"doing": doing, "parts": [astuple(one) for one in parts]}]
 
 
 def recover(intent: Intent) -> None:
@@ -115,6 +67,8 @@ def _open_directory(one: IntentPart) -> Iterator[int]:
 def _finish(directory: int, one: IntentPart) -> None:
     """All names are changed: remove the temporary file, unless another program wrote it."""
     if one.kind.strip() == "tree":  # compared before the record said `ready`: what it holds is kept
+        import shutil  # slow to import, and only needed after a kill
+
         shutil.rmtree(one.temp, dir_fd=directory)
     elif one.kind.strip() == "delete":
         if _digest_at(directory, one.temp) == one.old:

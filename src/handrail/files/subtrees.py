@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,11 +29,9 @@ from handrail.errors import (
     WouldOverwrite,
     from_os,
 )
-from handrail.files.changes import Change, Saving, Subtree, SubtreeEntry
 from handrail.files.exchange import READ, keep
-from handrail.files.locks import Held
-from handrail.files.recovery import intents, part
-from handrail.files.versions import Version, read_all, version_of
+from handrail.files.locks import Held, intents, part
+from handrail.files.versions import Change, Saving, Subtree, SubtreeEntry, Version, read_all, version_of
 from handrail.text.display import escape
 from handrail.workspace import WorkPath, Workspace
 
@@ -218,7 +215,7 @@ def _rename(here: int, old: str, there: int, new: str, is_directory: bool) -> No
 
 def _remove(workspace: Workspace, change: Change, held: Held, saving: Saving) -> Version:
     assert change.subtree
-    subtree, temp = change.subtree, f".handrail-{secrets.token_hex(8)}"
+    subtree, temp = change.subtree, f".handrail-{os.urandom(8).hex()}"
     with workspace.parent(change.path) as (directory, name):
         _require_writable(directory, name, change.path)
         doing = part(directory, change.path.real, "tree", temp, name, 0, None, None)

@@ -1,4 +1,7 @@
-"""Load the contents of a file together with its version."""
+"""Versions of files: load the contents of a file together with its version, and describe a change of it.
+
+A tool stages a `Change`; `commit.py` applies it to exactly the version that it was computed from.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import hashlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from handrail.errors import TooLargeToChange, from_os
 from handrail.workspace import WorkPath, Workspace
@@ -96,3 +100,74 @@ def read_all(fd: int, most: int, size: int | None = None) -> bytes | None:
         if length > most:
             return None
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+HardLinks = Literal["refuse", "split", "through"]
+EntryKind = Literal["file", "directory", "link"]
+MOST_SAVED_FILES = 2_000
+"""Before-images: how many files are saved before a command overwrites or deletes them."""
+MOST_SAVED_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SubtreeEntry:
+    """A file, directory or link of a subtree."""
+
+    inner: str
+    """Its path below the top of the subtree; empty for the top itself."""
+    kind: EntryKind
+    mode: int
+    raw: bytes = b""
+    """The contents of a file, or the target of a link."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subtree:
+    """A file, or a directory with everything in it. Each directory comes before its contents."""
+
+    path: WorkPath
+    entries: tuple[SubtreeEntry, ...]
+    version: Version
+
+    @property
+    def is_directory(self) -> bool:
+        return self.entries[0].kind == "directory"
+
+    @property
+    def size(self) -> int:
+        return sum(len(entry.raw) for entry in self.entries)
+
+    def count(self, kind: EntryKind) -> int:
+        return sum(entry.kind == kind for entry in self.entries)
+
+    def listing(self) -> bytes:
+        """List every entry with kind, mode, digest and path. Equal subtrees have equal listings."""
+        rows = (f"{one.kind} {one.mode:04o} {hash_bytes(one.raw)} {one.inner}\n" for one in self.entries)
+        return os.fsencode("".join(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The change of one path. Moving a file takes two: a new file with `moved_from`, and the old one deleted."""
+
+    path: WorkPath
+    before: Stored | None
+    """The file that the change was computed from; None: the path must be free."""
+    after: bytes | None
+    """The new contents; None: the file is deleted."""
+    moved_from: Stored | None = None
+    """The file that the contents came from; they keep its mode and attributes."""
+    subtree: Subtree | None = None
+    """Moved here from `moved_from`, or removed, as a whole; such a change is the only one of its call."""
+    keep: bool = False
+    """Whether the journal must have saved the contents before they are removed."""
+    preview: str = ""
+    """Shown to a person where there is no diff."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """How carefully to write."""
+
+    durable: bool = True
+    hard_links: HardLinks = "refuse"

@@ -21,8 +21,8 @@ from handrail.files.artefacts import ALIAS
 from handrail.files.versions import load
 from handrail.model import Approve, Result
 from handrail.pipeline.async_calls import AsyncCalls
+from handrail.pipeline.options import SessionOptions
 from handrail.pipeline.session import Session
-from handrail.pipeline.session_options import SessionOptions
 from handrail.wire.images import images_of
 
 with needs("deepagents"):

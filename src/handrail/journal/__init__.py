@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from handrail.errors import JournalFailed as JournalFailed
-from handrail.files.changes import Change, SubtreeEntry
+from handrail.files.versions import Change, SubtreeEntry
 from handrail.model import Access, Call, Result, Verdict
 
 

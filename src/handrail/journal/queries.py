@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from handrail.journal import JournalFailed
 from handrail.journal import images as kept
-from handrail.journal.chain import GENESIS, Anchor, BrokenEntry, ChainEntry, entry_hash
+from handrail.journal.database import GENESIS, Anchor, BrokenEntry, ChainEntry, entry_hash
 from handrail.journal.rows import CALL_COLUMNS, FILE_COLUMNS, VERSION, hashed_columns
 
 UNDO = "Undo"

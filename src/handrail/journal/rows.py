@@ -15,8 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from handrail.files.changes import Change, SubtreeEntry
-from handrail.files.versions import hash_bytes
+from handrail.files.versions import Change, SubtreeEntry, hash_bytes
 from handrail.journal import BeforeImage, MovedEntry, PendingRecord, Record
 from handrail.journal.images import SCHEMA as IMAGES
 from handrail.model import Access

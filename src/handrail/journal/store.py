@@ -2,19 +2,23 @@
 
 A process that is killed leaves whole records or none. Commits are not synced one by one: a power cut may cost the
 newest records, never the older ones nor the database. A journal that cannot be opened stops nothing, unless it is
-required: the result of each call says why.
+required: the result of each call says why. The sessions of one process share one connection for each file. A journal
+that makes callers wait before it fails (locked by another program, a network file system without locks) is left alone
+for a while, so that not every call waits for it again.
 """
 
 # ruff: noqa: S608 - what is put into a query are names of columns, all constants of `rows.py`
+
 from __future__ import annotations
 
 import contextlib
 import os
 import sqlite3
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from handrail.files.changes import Change
+from handrail.files.versions import Change
 from handrail.journal import BeforeImage, JournalFailed, MovedEntry, PendingRecord, Record, Token, images
 from handrail.journal.database import Database, Head
 from handrail.journal.rows import (
@@ -28,7 +32,6 @@ from handrail.journal.rows import (
     replaced_contents,
     split_changes,
 )
-from handrail.journal.writer import Writer, reason
 
 BUDGET = 1 << 30
 _WHOLE = f"seq, {BEGIN}, {END}"
@@ -188,3 +191,159 @@ class SqliteJournal:
 
 def _path(change: Change | BeforeImage | MovedEntry) -> str:
     return change.path.named if isinstance(change, Change) else change.path
+
+
+_SLOW = 1.0
+"""A failure that took this many seconds is not provoked again at once."""
+_LONGEST_PAUSE = 30.0
+
+
+class Writer:
+    """The connection of this process to the journal at a path."""
+
+    def __init__(self, path: str, now: Callable[[], float] = time.monotonic) -> None:
+        self.path = path
+        self.failure = ""
+        """Why the journal could not be used the last time; empty if it could."""
+        self._now = now
+        self._lock = threading.Lock()
+        self._open: Database | None = None
+        self._inherited: list[Database] = []
+        """Connections of the parent of a fork: if they were collected, SQLite would drop the parent's locks."""
+        self._retry_at = 0.0
+
+    @contextlib.contextmanager
+    def database(self) -> Iterator[Database]:
+        """The database, for one thread at a time. Raises `sqlite3.Error` or `OSError` if it cannot be used."""
+        with self._lock:
+            begun = self._now()
+            if begun < self._retry_at:
+                raise sqlite3.OperationalError(self.failure)
+            try:
+                yield self._open_database()
+            except (sqlite3.Error, OSError) as error:
+                self._fail(error, self._now() - begun)
+                raise
+            self.failure = ""
+
+    def close(self) -> None:
+        """Let go of the file; it is opened again if it is needed."""
+        with self._lock:
+            self._drop()
+
+    def after_fork(self) -> None:
+        """In the child: another thread of the parent may have held the lock, and does not exist here."""
+        self._lock = threading.Lock()
+
+    def _open_database(self) -> Database:
+        """Open the database, again after a fork or if another file is at its path."""
+        if self._open and not self._open.is_current():
+            if self._open.inherited():
+                self._inherited.append(self._open)
+            self._drop()
+        if self._open is None:
+            self._open = Database(self.path)
+        return self._open
+
+    def _fail(self, error: sqlite3.Error | OSError, seconds: float) -> None:
+        self.failure = reason(error)
+        if isinstance(error, sqlite3.DatabaseError):
+            self._drop()
+        if seconds >= _SLOW:
+            self._retry_at = self._now() + min(10 * seconds, _LONGEST_PAUSE)
+
+    def _drop(self) -> None:
+        opened, self._open = self._open, None
+        if opened:
+            with contextlib.suppress(sqlite3.Error, OSError):
+                opened.close()
+
+
+def reason(error: sqlite3.Error | OSError) -> str:
+    """Return the system's error message."""
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    return str(error)
+
+
+def open_journal(path: str, *, required: bool, budget: int) -> SqliteJournal:
+    """The journal at ``path``; all that are open at once share one connection. Never fails: the file is opened later.
+
+    ``required``: nothing may be changed that cannot be recorded; if not, each result only carries a note that says why
+    the journal could not be written. ``budget``: how many bytes the contents that were replaced may take in it.
+    Call `close` when no more records come.
+    """
+    return _SharedJournal(path, required=required, budget=budget)
+
+
+class _Writers:
+    """The writers that are in use, by the real path of their file."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[str, tuple[Writer, int]] = {}
+
+    def acquire(self, path: str) -> Writer:
+        with self._lock:
+            writer, users = self._known.get(path) or (Writer(path), 0)
+            self._known[path] = (writer, users + 1)
+            return writer
+
+    def release(self, writer: Writer) -> None:
+        with self._lock:
+            _, users = self._known[writer.path]
+            if users > 1:
+                self._known[writer.path] = (writer, users - 1)
+                return
+            del self._known[writer.path]
+        writer.close()
+
+    def after_fork(self) -> None:
+        """In the child: another thread of the parent may have held a lock, and does not exist here."""
+        self._lock = threading.Lock()
+        for writer, _ in self._known.values():
+            writer.after_fork()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+_writers = _Writers()
+os.register_at_fork(after_in_child=_writers.after_fork)
+
+
+class _SharedJournal(SqliteJournal):
+    """One session's view of a shared journal: its own limits, and the common connection."""
+
+    def __init__(self, path: str, *, required: bool, budget: int) -> None:
+        super().__init__(_real(path), required=required, budget=budget)
+        self._closing = threading.Lock()
+        self._closed = False
+        self._writer = _writers.acquire(self.path)
+
+    @contextlib.contextmanager
+    def _database(self) -> Iterator[Database]:
+        with self._closing:
+            # A call that was under way when its session was closed is recorded too.
+            late = self._closed
+            writer = _writers.acquire(self.path) if late else self._writer
+        try:
+            with writer.database() as database:
+                yield database
+        finally:
+            if late:
+                _writers.release(writer)
+
+    def close(self) -> None:
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+        _writers.release(self._writer)
+
+
+def _real(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):  # no such path can be: opening it says why
+        return path

@@ -15,10 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from handrail.errors import ChangedSince, ToolError, from_os
-from handrail.files.changes import Change, Saving
 from handrail.files.commit import commit
 from handrail.files.locks import Held, Locks
-from handrail.files.versions import Stored, load, version_of
+from handrail.files.versions import Change, Saving, Stored, load, version_of
 from handrail.journal import BeforeImage, JournalFailed, MovedEntry, Origin, PendingRecord, Record
 from handrail.journal.queries import UNDO, CallSummary, JournalReader
 from handrail.journal.rows import ABSENT, DIRECTORY, LINK, mode_of

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from handrail.errors import ToolError
-from handrail.files.changes import SubtreeEntry
-from handrail.files.versions import hash_bytes
+from handrail.files.versions import SubtreeEntry, hash_bytes
 from handrail.journal import MovedEntry
 from handrail.journal.rows import ABSENT, DIRECTORY, LINK
 from handrail.journal.undo_plan import State

@@ -12,11 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from handrail.errors import CallCancelled, Denied, NeedsApproval, ToolError
 from handrail.journal import Origin
 from handrail.model import Access, Answer, Approve, Verdict
-from handrail.pipeline.call_state import FOR_SESSION, Approved, Judged
-from handrail.pipeline.callers_loop import wait_for
-from handrail.pipeline.consent import Consent, Proposed
-from handrail.pipeline.events import naming
-from handrail.pipeline.question import ask_about
+from handrail.pipeline.call_state import FOR_SESSION, Approved, Consent, Judged, Proposed
 from handrail.policy import Policy
 from handrail.tools.notes import NoteFacts, NotRemembered
 
@@ -84,6 +80,9 @@ class Approvals:
             return None
         if self._approve is None:
             raise refuse_unasked(verdict)
+        from handrail.pipeline.events import naming  # these two are only needed where somebody is asked
+        from handrail.pipeline.question import ask_about
+
         shown = self._compute_proposed(judged)
         if rewritten:
             answer = Answer(True, lasting=rewritten.lasting)
@@ -168,6 +167,8 @@ def resolve_answer(answer: bool | Answer | Awaitable[bool | Answer]) -> Answer:
     Raises `ValueError` for anything else: a text that is not empty must not count as a yes.
     """
     if isinstance(answer, Awaitable):
+        from handrail.pipeline.callers_loop import wait_for  # only needed here
+
         try:
             answer = wait_for(answer)
         except CallCancelled:

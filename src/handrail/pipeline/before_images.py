@@ -12,11 +12,11 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from handrail.files.changes import MOST_SAVED_BYTES, MOST_SAVED_FILES, SubtreeEntry
+from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, SubtreeEntry
 from handrail.journal import BeforeImage, MovedEntry, NoJournal
 from handrail.model import Access
 from handrail.pipeline.call_state import Approved, Progress
-from handrail.pipeline.record import Recorder
+from handrail.pipeline.finish import Recorder
 from handrail.policy.shell_patterns import ShellPatterns
 from handrail.text.display import escape
 from handrail.tools.notes import NotKept
@@ -34,7 +34,7 @@ def save_before_images(approved: Approved, recorder: Recorder, workspace: Worksp
     if isinstance(journal, NoJournal):
         return approved
     # Nobody can tell all that a command changes: where changes must be recorded, each that may change anything must be.
-    required = getattr(journal, "required", False) and any(map(_may_change, approved.accesses))
+    required = getattr(journal, "required", False)
     if not required and not any(map(_changes, approved.accesses)):
         return approved
     roots = [os.path.realpath(root.path) for root in workspace.roots if root.writable]
@@ -46,10 +46,6 @@ def save_before_images(approved: Approved, recorder: Recorder, workspace: Worksp
         missed = NotKept(paths=", ".join(map(escape, images.missed[:_NAMED])))
         approved = replace(approved, notes=(*approved.notes, missed))
     return approved
-
-
-def _may_change(access: Access) -> bool:
-    return access.action == "run" and (access.tier != "read_only" or bool(access.doubt))
 
 
 def _changes(access: Access) -> bool:

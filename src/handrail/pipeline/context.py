@@ -23,14 +23,10 @@ from handrail.errors import (
     SameFile,
     ToolError,
 )
-from handrail.files.changes import Change, Subtree
 from handrail.files.pages import TextFile
 from handrail.files.subtrees import describe_subtree, is_same_disk, require_free, require_movable, scan_subtree
-from handrail.files.versions import Stored, Version, load
-from handrail.pipeline.call_state import Judged, StagedChanges
-from handrail.pipeline.callers_loop import wait_for
-from handrail.pipeline.consent import Choice, Proposed
-from handrail.pipeline.events import SessionEvent, ToolOutput, ToolProgress
+from handrail.files.versions import Change, Stored, Subtree, Version, load
+from handrail.pipeline.call_state import Choice, Judged, Proposed, StagedChanges
 from handrail.pipeline.services import Services
 from handrail.text.codec import UTF8
 from handrail.text.diff import Hunk, compute_hunks
@@ -41,6 +37,7 @@ from handrail.tracker import moved_lines, stamp_of
 from handrail.workspace import WorkPath
 
 if TYPE_CHECKING:
+    from handrail.pipeline.events import SessionEvent
     from handrail.pipeline.live_output import OutputFollower
     from handrail.search.tree import SearchTree
     from handrail.shell.terminal import Terminal
@@ -107,27 +104,34 @@ class ToolContext:
         return self._services.terminal()
 
     def wait_for(self, awaitable: Awaitable[T]) -> T:
+        from handrail.pipeline.callers_loop import wait_for  # only needed for async functions
+
         return wait_for(awaitable, self.cancel)
 
     def report_progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
-        if not self._dry:
+        if not self._dry and self._is_heard():
+            from handrail.pipeline.events import ToolProgress
+
             seconds = time.perf_counter() - self._received.started
-            hidden = self._services.redaction.hide(message)
-            self._send(ToolProgress(self._received.call, hidden, seconds, done, total))
+            self._send(ToolProgress(self._received.call, self._services.hide(message), seconds, done, total))
 
     def follow_output(self, log: str) -> None:
-        if self._services.events.on_event or self._received.on_event:
+        if self._is_heard():
+            from handrail.pipeline.events import ToolOutput
             from handrail.pipeline.live_output import OutputFollower
 
-            call, hide = self._received.call, self._services.redaction.hide
+            call, hide = self._received.call, self._services.hide
             self._follower = OutputFollower(
                 log,
                 lambda text, omitted: self._send(ToolOutput(call, hide(text), omitted)),
                 lambda: self.report_progress("running"),
             )
 
+    def _is_heard(self) -> bool:
+        return self._services.on_event is not None or self._received.on_event is not None
+
     def _send(self, event: SessionEvent) -> None:
-        self._services.events.send(event, self._received.on_event)
+        self._services.events().send(event, self._received.on_event)
 
     def real(self, named: str) -> str:
         return self._paths[named].real

@@ -1,16 +1,21 @@
-"""Check the options that a host gives to `Session`."""
+"""The options of `Session` and `Session.undo`: their types, for functions that pass them on, and their checks."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from handrail.dialects import Dialect, names
 from handrail.settings import Settings
 from handrail.workspace import Root
 
 if TYPE_CHECKING:
+    from handrail.journal import Journal
+    from handrail.pipeline.events import AfterCall, BeforeCall, OnEvent
+    from handrail.policy import Policy
+    from handrail.policy.files import PolicyFile
+    from handrail.policy.modes import Mode
     from handrail.tools.tool import AnyTool
 
 
@@ -79,3 +84,28 @@ def _check_items(name: str, value: object, what: str) -> Iterable[object]:
 def _wrong_value(name: str, valid: str, value: object) -> ValueError:
     shown = repr(value)
     return ValueError(f"{name} must be {valid}, not {shown if len(shown) <= 300 else shown[:300] + '...'}")
+
+
+class SessionOptions(TypedDict, total=False):
+    """The options of `Session` except ``approve``."""
+
+    dialect: str | Dialect
+    roots: Sequence[Root]
+    policy: Policy | None
+    mode: Mode | None
+    rules: Sequence[PolicyFile]
+    journal: Journal | Literal["auto", "require"] | None
+    settings: Settings | None
+    before_call: BeforeCall | None
+    after_call: AfterCall | None
+    on_event: OnEvent | None
+    tools: Sequence[AnyTool | Callable[..., object]]
+
+
+class UndoOptions(TypedDict, total=False):
+    """The arguments of `Session.undo`."""
+
+    call: str | int | None
+    since: str | int | None
+    session: str | None
+    dry_run: bool

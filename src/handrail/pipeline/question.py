@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from handrail.model import FileDiff, Question
-from handrail.pipeline.call_state import Judged
-from handrail.pipeline.consent import Proposed
+from handrail.pipeline.call_state import Judged, Proposed
 from handrail.text.diff import format_header, format_hunk
 from handrail.text.display import escape, escape_lines, replace_surrogates
 

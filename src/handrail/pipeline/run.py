@@ -13,14 +13,12 @@ from functools import partial
 from typing import TypeVar
 
 from handrail.errors import ChangedSince, ToolError
-from handrail.files.changes import Saving
 from handrail.files.commit import commit as commit_files
 from handrail.files.locks import Held
-from handrail.files.versions import stamps
-from handrail.pipeline.before_images import save_before_images
+from handrail.files.versions import Saving, stamps
 from handrail.pipeline.call_state import Approved, Done, Judged, Progress, Ran
 from handrail.pipeline.context import ToolContext
-from handrail.pipeline.resolve import FILE_ACTIONS
+from handrail.pipeline.prepare import FILE_ACTIONS
 from handrail.pipeline.services import Services
 
 T = TypeVar("T")
@@ -32,7 +30,10 @@ _OVERTAKEN = 3
 def run_and_commit(approved: Approved, services: Services, progress: Progress) -> Done:
     """Run an approved call and commit its changes; again if another program changed the files meanwhile."""
     if not approved.previous.written_paths:
-        approved = progress.reach(save_before_images(approved, services.recorder, services.workspace, progress))
+        if approved.may_change_files:
+            from handrail.pipeline.before_images import save_before_images  # only needed for commands
+
+            approved = progress.reach(save_before_images(approved, services.recorder, services.workspace, progress))
         with contextlib.closing(_open_context(approved, services)) as context:
             ran = progress.reach(run(approved, context, services))
         return progress.reach(Done(ran, (), progress.token))

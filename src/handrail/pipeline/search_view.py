@@ -11,7 +11,7 @@ from handrail.policy import Policy
 from handrail.workspace import WorkPath, Workspace
 
 if TYPE_CHECKING:
-    from handrail.policy.own_files import OwnFiles
+    from handrail.policy.guards import OwnFiles
     from handrail.search.tree import SearchTree, Visibility
     from handrail.search.walk import Listings
 

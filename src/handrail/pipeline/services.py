@@ -11,17 +11,17 @@ from handrail.files.artefacts import Artefacts
 from handrail.files.locks import Locks
 from handrail.files.pages import Indexes
 from handrail.pipeline.approve import Approvals
-from handrail.pipeline.events import Events
-from handrail.pipeline.record import Recorder
+from handrail.pipeline.finish import Recorder
 from handrail.pipeline.search_view import SearchView
 from handrail.policy import Policy
-from handrail.secrets.redaction import Redaction
 from handrail.settings import Settings
 from handrail.tracker import Tracker
 from handrail.workspace import Workspace
 
 if TYPE_CHECKING:
-    from handrail.policy.own_files import OwnFiles
+    from handrail.pipeline.events import Events, OnEvent
+    from handrail.policy.guards import OwnFiles
+    from handrail.secrets.redaction import Redaction
     from handrail.shell.terminal import Terminal
 
 
@@ -33,15 +33,23 @@ class Services:
     dialect: Dialect
     workspace: Workspace
     tracker: Tracker
-    redaction: Redaction
+    redaction: Redaction | None
+    """None where the settings hide nothing."""
     approvals: Approvals
     recorder: Recorder
     locks: Locks
     indexes: Indexes
     search: SearchView
-    events: Events
+    on_event: OnEvent | None
+    """The session's own listener."""
+    events: Callable[[], Events]
+    """Imports the events when the first one is sent."""
     terminal: Callable[[], Terminal]
     """Opens the terminal when the first command runs."""
+
+    def hide(self, text: str) -> str:
+        """A text for the host or the model, with placeholders in the place of secrets."""
+        return self.redaction.hide(text) if self.redaction else text
 
 
 def open_terminal(

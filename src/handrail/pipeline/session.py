@@ -11,6 +11,7 @@ facts; outside, every call ends in a `Result`. They meet in this file only.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -31,38 +32,36 @@ from handrail.errors import (
     from_os,
 )
 from handrail.files.artefacts import ALIAS, Artefacts
-from handrail.files.changes import Saving
 from handrail.files.locks import Locks, state_directory
 from handrail.files.pages import Indexes
 from handrail.files.recovery import recover
+from handrail.files.versions import Saving
 from handrail.journal import Journal, Origin
 from handrail.model import Access, Approve, Call, Result, Verdict
 from handrail.pipeline.approve import Approvals
-from handrail.pipeline.call_state import Declared, Done, Judged, Progress, Received, Rendered
-from handrail.pipeline.consent import NotAsShown
-from handrail.pipeline.events import AfterCall, BeforeCall, Events, OnEvent
-from handrail.pipeline.judge import judge, seek
+from handrail.pipeline.call_state import Declared, Done, Judged, NotAsShown, Progress, Received, Rendered
+from handrail.pipeline.finish import Recorder, ResultRenderer, SessionJournal
 from handrail.pipeline.options import check_callbacks, check_options, load_tools
-from handrail.pipeline.parse import parse, read_arguments
-from handrail.pipeline.record import Recorder, SessionJournal
-from handrail.pipeline.render import ResultRenderer
-from handrail.pipeline.resolve import declare, resolve
+from handrail.pipeline.prepare import declare, judge, parse, read_arguments, resolve, seek
 from handrail.pipeline.run import ATTEMPTS, run_and_commit
 from handrail.pipeline.search_view import SearchView
 from handrail.pipeline.services import Services, open_terminal
 from handrail.policy import Policy
 from handrail.policy.modes import DEFAULT_MODE, Mode
-from handrail.secrets import redaction
 from handrail.settings import Settings, config_file
 from handrail.tracker import Tracker
 from handrail.workspace import Root, Workspace
 
 if TYPE_CHECKING:
     from handrail.journal.undo import UndoReport
+    from handrail.pipeline.events import AfterCall, BeforeCall, Events, OnEvent
     from handrail.policy.files import PolicyFile
-    from handrail.policy.own_files import OwnFiles
+    from handrail.policy.guards import OwnFiles
+    from handrail.secrets.redaction import Redaction
     from handrail.shell.terminal import Terminal
     from handrail.tools.tool import AnyTool
+
+_NO_CALLBACKS = (None, None, None)
 
 
 class Session:
@@ -116,24 +115,26 @@ class Session:
         self._has_own_policy = policy is not None
         self._rules = () if policy is not None else (*_load_rules(root, state), *rules)
         self.policy = self._rule_policy(DEFAULT_MODE if mode is None else mode) if policy is None else policy
-        hidden = redaction.load(settings, os.environ)
+        redaction = _load_redaction(settings)
         home = os.path.realpath(self.workspace.home)
-        self.origin = Origin(os.urandom(4).hex(), self.dialect.name, home, hidden.hide)
+        self.origin = Origin(os.urandom(4).hex(), self.dialect.name, home, redaction.hide if redaction else str)
         self._journal = SessionJournal(journal, state, settings)
         self._services = Services(
             settings=settings,
             dialect=self.dialect,
             workspace=self.workspace,
             tracker=self.tracker,
-            redaction=hidden,
+            redaction=redaction,
             approvals=Approvals(self.policy, approve, self.origin, self._judge_own_files),
             recorder=Recorder(self._journal, self.origin, self.dialect),
             locks=Locks(os.path.join(state, "locks"), recover, settings.lock_seconds),
             indexes=Indexes(),
             search=SearchView(self.workspace, self.policy, lambda: self._own_files),
-            events=Events(before_call, after_call, on_event),
+            on_event=on_event,
+            events=lambda: self._events,
             terminal=self.terminal,
         )
+        self._callbacks = (before_call, after_call, on_event)
         self._renderer = ResultRenderer(self.dialect, settings)
         self._terminal: Terminal | None = None
         self._opening = threading.Lock()
@@ -248,10 +249,19 @@ class Session:
 
     def _receive(self, arguments: Mapping[str, Any] | str | None, progress: Progress) -> Received:
         received = progress.received
-        given = self._services.redaction.hide_arguments(read_arguments(arguments))
+        given = self._hide_secrets(read_arguments(arguments))
         received = progress.reach(replace(received, call=replace(received.call, arguments=given)))
-        self._services.events.report_start(received.call, received.on_event)
+        if self._is_reported(received):
+            self._events.report_start(received.call, received.on_event)
         return received
+
+    def _is_reported(self, received: Received) -> bool:
+        """Whether anybody gets the events of a call: a callback, or the `logging` module if the host uses it."""
+        return self._callbacks != _NO_CALLBACKS or received.on_event is not None or "logging" in sys.modules
+
+    def _hide_secrets(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        redaction = self._services.redaction
+        return redaction.hide_arguments(arguments) if redaction is not None else arguments
 
     def _perform(self, received: Received, progress: Progress) -> Done:
         """Prepare, approve and run a call; start again if its effects no longer match what was shown."""
@@ -261,9 +271,7 @@ class Session:
             approved = progress.reach(services.approvals.approve(judged))
             consent = approved.consent
             if consent and consent.answer.arguments is not None:
-                rewritten = replace(
-                    received.call, arguments=services.redaction.hide_arguments(consent.answer.arguments)
-                )
+                rewritten = replace(received.call, arguments=self._hide_secrets(consent.answer.arguments))
                 received = progress.reach(replace(received, call=rewritten, rewritten=consent.answer))
                 continue
             if received.cancel and received.cancel.is_set():  # perhaps while the person was thinking
@@ -298,11 +306,12 @@ class Session:
 
     def _finish(self, result: Result, progress: Progress, traceback: str = "") -> Result:
         """Hide secrets in a result, give it the dialect's shape, and record it."""
-        result = self._services.redaction.result(result)
+        if self._services.redaction:
+            result = self._services.redaction.result(result)
         shaped = self.dialect.render(result, progress.received.call, self.workspace.home)
         result = self._services.recorder.record(Rendered(progress, shaped, result.data, traceback))
-        received = progress.received
-        self._services.events.report_end(received.call, result, received.on_event)
+        if self._is_reported(progress.received):
+            self._events.report_end(progress.received.call, result, progress.received.on_event)
         return result
 
     # Services that are made when they are first needed.
@@ -318,8 +327,14 @@ class Session:
             return self._terminal
 
     @cached_property
+    def _events(self) -> Events:
+        from handrail.pipeline.events import Events
+
+        return Events(*self._callbacks)
+
+    @cached_property
     def _own_files(self) -> OwnFiles:
-        from handrail.policy.own_files import OwnFiles
+        from handrail.policy.guards import OwnFiles
 
         roots = [root.path for root in self.workspace.roots if not root.alias]
         return OwnFiles.locate(self._state, self._artefacts.directory, roots, os.environ)
@@ -343,6 +358,15 @@ class Session:
     def _require_open(self) -> None:
         if self._closed:
             raise SessionOver
+
+
+def _load_redaction(settings: Settings) -> Redaction | None:
+    """The secrets that the settings hide; None if there are none."""
+    if not (settings.redact_values_from_env or settings.redact_files or settings.redact_patterns):
+        return None
+    from handrail.secrets import redaction
+
+    return redaction.load(settings, os.environ) or None
 
 
 def _format_traceback() -> str:

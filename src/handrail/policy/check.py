@@ -12,8 +12,8 @@ from functools import partial
 from itertools import product
 
 from handrail.model import Action
-from handrail.policy.built_in import BuiltInPaths
 from handrail.policy.files import PolicyFile
+from handrail.policy.guards import BuiltInPaths
 from handrail.policy.paths import PathPattern, PathSet, escape_glob
 from handrail.policy.rules import FILE_ACTIONS, Rule
 from handrail.text.globs import expand_braces

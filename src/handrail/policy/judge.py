@@ -16,24 +16,22 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from typing import cast
 
 from handrail.model import Access, Action, Decision, Verdict
-from handrail.policy.built_in import BuiltInPaths, built_in_rules
 from handrail.policy.commands import plain_words, script_of
 from handrail.policy.files import PolicyFile
+from handrail.policy.guards import BuiltInPaths, IgnoreFiles, built_in_rules
 from handrail.policy.hosts import mentioned_hosts, reached_hosts
-from handrail.policy.ignore_files import IgnoreFiles
 from handrail.policy.modes import Defaults, Mode, defaults
 from handrail.policy.paths import PathSet, escape_glob, globs_to_hide, is_within
-from handrail.policy.reasons import STRICT, WHY, describe_rule, stricter
+from handrail.policy.reasons import STRICT, WHY, describe_rule, judge_unproven, stricter
 from handrail.policy.rules import FILE_ACTIONS, Rule
 from handrail.policy.shell_patterns import FOREIGN, ShellPatterns
-from handrail.policy.unproven import judge_unproven
 from handrail.text.display import escape
 from handrail.text.globs import Glob
 from handrail.workspace import Root
@@ -112,7 +110,6 @@ class RulePolicy:
         self._roots = [os.path.realpath(root.path) for root in own]
         self._writable = [os.path.realpath(root.path) for root in own if root.writable]
         self._home = os.path.realpath(home or os.path.expanduser("~"))
-        self._temporary = [os.path.realpath(place) for place in (*_TEMPORARY, tempfile.gettempdir())]
         self._confined = confined
         self._masked = masked
         self._offline = offline
@@ -140,6 +137,13 @@ class RulePolicy:
         )
         self._deny_writes = any("write" in rule.actions and rule.paths for rule in self._deny.all)
         self._guarded_writes = any("write" in rule.actions for rule in (*self._deny.all, *self._ask.all))
+
+    @cached_property
+    def _temporary(self) -> list[str]:
+        """The directories for temporary files."""
+        import tempfile  # slow to import, and only needed for commands that write outside of the workspace
+
+        return [os.path.realpath(place) for place in (*_TEMPORARY, tempfile.gettempdir())]
 
     def _set(self, rules: Sequence[Rule], *, deep: bool = True) -> _Rules:
         # Where a disk may take either case for the same name, a refusal must too.

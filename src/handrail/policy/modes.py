@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any, Literal, get_args
 
 Mode = Literal["read-only", "ask", "accept-edits", "full", "deny-asks"]
@@ -26,7 +26,8 @@ class Defaults:
 @lru_cache(1)
 def load_defaults() -> dict[str, Any]:
     """The tables of `defaults.toml`: `modes`, and the built-in `rules`."""
-    return tomllib.loads(files("handrail.policy").joinpath("defaults.toml").read_text(encoding="utf-8"))
+    with open(os.path.join(os.path.dirname(__file__), "defaults.toml"), "rb") as file:
+        return tomllib.load(file)
 
 
 def defaults(mode: Mode) -> Defaults:

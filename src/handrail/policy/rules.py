@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from handrail.model import Action, Decision
@@ -94,9 +93,7 @@ def from_table(table: Mapping[str, Any]) -> Rule:
     """A rule from its table; raises `BadRule`."""
     for key in table:
         if key not in _KEYS:
-            near = get_close_matches(key, _KEYS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(_KEYS)}"
-            raise BadRule(f"unknown key; {hint}", key)
+            raise BadRule(f"unknown key; {_suggest(key, 'keys', _KEYS)}", key)
     if "rule" in table:
         return _in_line(table)
     actions = _actions(table)
@@ -158,9 +155,7 @@ def from_line(line: str, tier: str = "", *, project: bool = True) -> Rule:
         raise BadRule(f'"{escape(call)}" is not of the form Tool(pattern): such as "Read(.env)"')
     tool, inner = match[1], match[2]
     if tool not in _TOOLS:
-        near = get_close_matches(tool, _TOOLS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"the names are {', '.join(_TOOLS)}"
-        raise BadRule(f"unknown tool {escape(tool)}; {hint}")
+        raise BadRule(f"unknown tool {escape(tool)}; {_suggest(tool, 'names', _TOOLS)}")
     if inner is not None and not inner.strip():
         raise BadRule(f"the pattern is empty; write {tool} without parentheses to match everything")
     decision = cast("Decision", tier)
@@ -180,6 +175,13 @@ def from_line(line: str, tier: str = "", *, project: bool = True) -> Rule:
     if tool in _WRITES:  # a refusal to edit is one to delete; leave to edit is not leave to delete
         actions = frozenset({"write"}) if decision == "allow" else frozenset({"write", "delete"})
     return Rule(actions, decision, text, paths=(_path(_claude_path(inner, project)),) if inner else ())
+
+
+def _suggest(name: str, what: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches  # slow to import, and only needed for mistakes
+
+    near = get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]}?" if near else f"the {what} are {', '.join(known)}"
 
 
 def _claude_path(text: str, project: bool) -> str:

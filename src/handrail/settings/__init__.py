@@ -9,7 +9,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from handrail.files.changes import HardLinks
+from handrail.files.versions import HardLinks
 from handrail.shell.sandbox.confinement import Mode, Network
 
 

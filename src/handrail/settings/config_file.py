@@ -15,7 +15,6 @@ A missing file is fine. A mistake raises `ConfigError` with the file, the key an
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import stat
@@ -113,6 +112,8 @@ class _Checked:
     def _check_keys(self, above: str, table: Mapping[str, Any], known: list[str]) -> None:
         for key in table:
             if key not in known:
+                import difflib  # slow to import, and only needed for mistakes
+
                 near = difflib.get_close_matches(key, known, n=1)
                 hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(known)}"
                 raise self.wrong(above + key, f"unknown key; {hint}")

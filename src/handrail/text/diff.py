@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from handrail.text import lines
-from handrail.text.align import SLIDE, Opcode, get_opcodes, group_opcodes, join_opcodes, settle
 from handrail.text.document import Splice
+from handrail.text.lines import SLIDE, Opcode, get_opcodes, group_opcodes, join_opcodes, settle
 
 CONTEXT = 3
 _AROUND = CONTEXT + SLIDE

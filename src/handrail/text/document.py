@@ -1,6 +1,8 @@
-"""A file as text that remembers its bytes.
+"""A file as text that remembers its bytes, and replacements that change as few of them as possible.
 
-Matching works on `text`; `splice` replaces the bytes of the matched spans and copies every other byte as it is.
+Matching works on `text`; `Document.splice` replaces the bytes of the matched spans and copies every other byte as it
+is. `splice` plans a replacement: what `old` and `new` have in common stays, an unchanged line keeps its ending, a
+changed line takes the ending of the line it replaces, an added line that of its neighbour.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from handrail.text import lines
 from handrail.text.codec import SNIFFED, UTF8, Codec, detect_bom, detect_encoding
+from handrail.text.lines import get_opcodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,16 @@ class Splice:
     start: int
     end: int
     new: str
+
+
+@dataclass(frozen=True, slots=True)
+class EditPlan:
+    """An edit that applies: its splices, and how it was matched."""
+
+    level: str
+    variants: tuple[str, ...]
+    splices: tuple[Splice, ...]
+    places: int = 1
 
 
 @dataclass(frozen=True)
@@ -132,3 +146,106 @@ def _take(ahead: list[_Piece], length: int) -> list[_Piece]:
             ahead.append(piece._replace(start=cut))
         length -= cut - piece.start
     return found
+
+
+def splice(text: str, start: int, end: int, old: str, new: str) -> Splice | None:
+    """Replace ``start:end``, matched by ``old``, with what ``new`` means there; None if nothing would change."""
+    if "\r" not in old or text[start:end] != old:  # who spells out "\r" and hits exactly means the endings literally
+        new = keep_endings(text, start, end, new)
+    return minimize(text, start, end, new)
+
+
+def minimize(text: str, start: int, end: int, new: str) -> Splice | None:
+    """Replace ``start:end`` with ``new``, leaving alone what both have in common; None if that is everything."""
+    there = text[start:end]
+    head = _common_head(there, new)
+    tail = _common_tail(there[head:], new[head:])
+    if head + tail == len(there) == len(new):
+        return None
+    return Splice(start + head, end - tail, new[head : len(new) - tail])
+
+
+def keep_endings(text: str, start: int, end: int, new: str) -> str:
+    """``new`` with the line endings of the part of the file that it replaces."""
+    new = lines.to_feeds(new)
+    if "\n" not in new:
+        return new
+    # Whole lines are compared: the span may begin and end inside one, and that line has an ending too.
+    begin, stop = lines.start_of_line(text, start), lines.end_of_line(text, end)
+    there, before = text[begin:stop], lines.ending(text[max(0, begin - 2) : begin])
+    if "\n" in there and "\r" not in there and before != "\r":
+        return new
+    head, tail = text[begin:start], text[end:stop]
+    wanted = lines.split(head + new + lines.to_feeds(tail))
+    endings = _choose_endings(lines.split(there), wanted, before)
+    _separate_endings(wanted, endings, before, tail)
+    made = "".join(lines.body(line) + ending for line, ending in zip(wanted, endings, strict=True))
+    if tail:  # the last line is the file's own from here on
+        made = made[: len(made) - len(endings[-1]) - len(lines.body(tail))]
+    return made[len(head) :]
+
+
+def _choose_endings(there: list[str], wanted: list[str], before: str) -> list[str]:
+    """An ending for each wanted line, found by aligning them with the lines that are there."""
+    known = [ending for line in there if (ending := lines.ending(line))]
+    last = before or (known[0] if known else "\n")
+    if len(set(known)) <= 1:
+        main = known[0] if known else last
+        return [main if line.endswith("\n") else "" for line in wanted]
+    found: list[str] = []
+    for _, i1, i2, j1, j2 in get_opcodes([lines.body(line) for line in there], [lines.body(line) for line in wanted]):
+        for number, line in enumerate(wanted[j1:j2]):
+            own = lines.ending(there[i1 + number]) if i1 + number < i2 else ""
+            last = own or last
+            found.append(last if line.endswith("\n") else "")
+        if i2 > i1:
+            last = lines.ending(there[i2 - 1]) or last
+    return found
+
+
+def _separate_endings(wanted: list[str], endings: list[str], before: str, tail: str) -> None:
+    """Fix endings that would run together: a lone "\\r", then an empty line that ends with "\\n", read as one."""
+    if tail:
+        endings[-1] = lines.ending(tail)
+    for number, line in enumerate(wanted):
+        previous = endings[number - 1] if number else before
+        if previous == "\r" and endings[number] == line == "\n":
+            if tail and number == len(wanted) - 1 and number:
+                endings[number - 1] = "\r\n"  # the last ending is the file's own
+            else:
+                endings[number] = "\r\n"
+
+
+def _common_head(one: str, other: str) -> int:
+    length = _count_common(one, other, forward=True)
+    # Never part a "\r\n": a cut between its halves would leave a line ending that neither text has.
+    return (
+        length - 1
+        if length and one[length - 1] == "\r" and "\n" in (one[length : length + 1], other[length : length + 1])
+        else length
+    )
+
+
+def _common_tail(one: str, other: str) -> int:
+    length = _count_common(one, other, forward=False)
+    if length and one[len(one) - length] == "\n":
+        before = (one[len(one) - length - 1 : len(one) - length], other[len(other) - length - 1 : len(other) - length])
+        return length - 1 if "\r" in before else length
+    return length
+
+
+def _count_common(one: str, other: str, forward: bool) -> int:
+    """The length of the longest common prefix, or suffix, by halving: compares slices, not characters."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        same = (
+            one[low:middle] == other[low:middle]
+            if forward
+            else one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]
+        )
+        if same:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,12 +1,17 @@
-"""The one definition of a line.
+"""The one definition of a line, and the alignment of the lines of two texts.
 
 A line ends at ``\\n``, ``\\r\\n`` or a lone ``\\r``. Nothing else ends one: form feeds, U+0085 and U+2028 are ordinary
 characters, so ``str.splitlines`` must not be used anywhere in this program.
+
+`difflib` gives the alignments that people expect, but its cost can grow with the cube of the length. So it compares
+short texts only; a long text is split at the lines that occur once in both texts and in the same order.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import AnyStr
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
@@ -105,3 +110,156 @@ def end_of_line(text: str, position: int) -> int:
 def to_feeds(text: str) -> str:
     """``text`` with every line ending written as ``\\n``."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+Opcode = tuple[str, int, int, int, int]
+"""As in `difflib`: what happens (`equal`, `replace`, `delete`, `insert`), and the lines of both texts it concerns."""
+
+COMPARED = 400
+"""So many lines of both texts together may `difflib` compare."""
+SLIDE = 8
+"""So many lines may a change be moved by `settled`."""
+
+
+def get_opcodes(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
+    """How ``before`` becomes ``after``, as `difflib.SequenceMatcher.get_opcodes` says it."""
+    if len(before) + len(after) <= COMPARED:
+        return _compare(before, after)
+    return join_opcodes(_compare_parts(before, after))
+
+
+def group_opcodes(codes: Sequence[Opcode], context: int) -> list[list[Opcode]]:
+    """The changes with so many equal lines around them; changes that are near are one group."""
+    groups: list[list[Opcode]] = [[]]
+    for number, (code, i1, i2, j1, j2) in enumerate(codes):
+        if code != "equal":
+            groups[-1].append((code, i1, i2, j1, j2))
+            continue
+        behind = context if number else 0
+        ahead = context if number < len(codes) - 1 else 0
+        if i2 - i1 <= behind + ahead:
+            groups[-1].append((code, i1, i2, j1, j2))
+            continue
+        if behind:
+            groups[-1].append((code, i1, i1 + behind, j1, j1 + behind))
+            groups.append([])
+        if ahead:
+            groups[-1].append((code, i2 - ahead, i2, j2 - ahead, j2))
+    return [group for group in groups if any(code != "equal" for code, *_ in group)]
+
+
+def settle(
+    codes: Sequence[Opcode], before: Sequence[str], after: Sequence[str], above: int, below: Callable[[], int]
+) -> list[Opcode]:
+    """Insertions and deletions where `difflib` puts them, if equal lines around them allow for several places.
+
+    It looks for the longest equal stretch first, so that they end up away from it. ``above`` and ``below`` say how
+    many equal lines there are outside of what was compared; they are joined codes, and so is what comes back.
+    """
+    found = list(codes)
+    for at, (code, i1, i2, j1, j2) in enumerate(codes):
+        if code not in ("insert", "delete") or at == 0:
+            continue
+        rows, first, last = (after, j1, j2) if code == "insert" else (before, i1, i2)
+        run = found[at - 1][2] - found[at - 1][1]
+        up = 0
+        while up < min(run, SLIDE) and rows[first - up - 1] == rows[last - up - 1]:
+            up += 1
+        if not up:
+            continue
+        run_below = codes[at + 1][2] - codes[at + 1][1] if at + 1 < len(codes) else 0
+        run += above if at == 1 else 0
+        run_below += below() if at + 2 >= len(codes) else 0
+        if run < run_below + up:
+            _, a1, _, b1, _ = found[at - 1]
+            found[at - 1] = ("equal", a1, i1 - up, b1, j1 - up)
+            found[at] = (code, i1 - up, i2 - up, j1 - up, j2 - up)
+            if at + 1 < len(found):
+                _, _, a2, _, b2 = found[at + 1]
+                found[at + 1] = ("equal", i2 - up, a2, j2 - up, b2)
+            else:
+                found.append(("equal", i2 - up, i2, j2 - up, j2))
+    return join_opcodes(found)
+
+
+def join_opcodes(codes: Iterable[Opcode]) -> list[Opcode]:
+    """Without empty codes, and with neighbours of one kind made one."""
+    found: list[Opcode] = []
+    for code, i1, i2, j1, j2 in codes:
+        if i1 == i2 and j1 == j2:
+            continue
+        if found and (found[-1][0] == "equal") == (code == "equal"):
+            _, i1, _, j1, _ = found.pop()
+            code = "equal" if code == "equal" else _classify(i1, i2, j1, j2)
+        found.append((code, i1, i2, j1, j2))
+    return found
+
+
+def _classify(i1: int, i2: int, j1: int, j2: int) -> str:
+    return "replace" if i1 < i2 and j1 < j2 else "delete" if i1 < i2 else "insert"
+
+
+def _compare(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
+    import difflib  # slow to import, and not needed where a change is one span
+
+    return list(difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes())
+
+
+def _compare_parts(before: Sequence[str], after: Sequence[str]) -> Iterator[Opcode]:
+    i = j = 0
+    for anchor_i, anchor_j in [*_find_anchors(before, after), (len(before), len(after))]:
+        if anchor_i < i:
+            continue  # an equal stretch has run past it
+        yield from _compare_between(before, after, i, anchor_i, j, anchor_j)
+        i, j = anchor_i, anchor_j
+        while i < len(before) and j < len(after) and before[i] == after[j]:
+            i, j = i + 1, j + 1
+        yield ("equal", anchor_i, i, anchor_j, j)
+
+
+def _compare_between(
+    before: Sequence[str], after: Sequence[str], i1: int, i2: int, j1: int, j2: int
+) -> Iterator[Opcode]:
+    """The codes of a stretch between anchors: what it begins and ends with alike is equal, the rest is compared."""
+    head = 0
+    while i1 + head < i2 and j1 + head < j2 and before[i1 + head] == after[j1 + head]:
+        head += 1
+    tail = 0
+    while i1 + head < i2 - tail and j1 + head < j2 - tail and before[i2 - tail - 1] == after[j2 - tail - 1]:
+        tail += 1
+    a1, a2, b1, b2 = i1 + head, i2 - tail, j1 + head, j2 - tail
+    yield ("equal", i1, a1, j1, b1)
+    if a2 - a1 + b2 - b1 <= COMPARED:
+        for code, c1, c2, d1, d2 in _compare(before[a1:a2], after[b1:b2]):
+            yield (code, a1 + c1, a1 + c2, b1 + d1, b1 + d2)
+    else:
+        yield (_classify(a1, a2, b1, b2), a1, a2, b1, b2)
+    yield ("equal", a2, i2, b2, j2)
+
+
+def _find_anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
+    """Lines that occur once in both texts: the longest chain of them that ascends in both."""
+    there, here = _find_unique(before), _find_unique(after)
+    pairs = [(i, here[line]) for line, i in there.items() if i >= 0 and here.get(line, -1) >= 0]
+    ends: list[int] = []  # the lowest end of a chain of each length, as an index into `pairs`
+    lowest: list[int] = []
+    previous = [-1] * len(pairs)
+    for number, (_, j) in enumerate(pairs):
+        length = bisect_left(lowest, j)
+        previous[number] = ends[length - 1] if length else -1
+        ends[length : length + 1] = [number]
+        lowest[length : length + 1] = [j]
+    chain: list[tuple[int, int]] = []
+    at = ends[-1] if ends else -1
+    while at >= 0:
+        chain.append(pairs[at])
+        at = previous[at]
+    return chain[::-1]
+
+
+def _find_unique(rows: Sequence[str]) -> dict[str, int]:
+    """Where each line stands; -1 for one that occurs again. In the order of the text."""
+    found: dict[str, int] = {}
+    for number, row in enumerate(rows):
+        found[row] = -1 if row in found else number
+    return found

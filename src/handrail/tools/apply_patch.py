@@ -11,11 +11,10 @@ from handrail.model import Access
 from handrail.text import lines
 from handrail.text.diff import Hunk, number_new_lines
 from handrail.text.display import escape
-from handrail.text.document import Splice, apply_splices
+from handrail.text.document import Splice, apply_splices, keep_endings, minimize
 from handrail.text.patches.locate import Placed, locate_hunks
 from handrail.text.patches.operations import FileOp
 from handrail.text.patches.patch import parse_patch
-from handrail.text.splice import keep_endings, minimize
 from handrail.tools.arguments import Field
 from handrail.tools.edit import note_changes
 from handrail.tools.notes import NoteFacts

@@ -8,9 +8,8 @@ from typing import Annotated, TypedDict
 
 from handrail.errors import ChangedSince, EmptyOld, NoMatch, NothingToChange, OtherCount, ToolError
 from handrail.text.diff import number_new_lines
-from handrail.text.document import Splice, apply_splices
+from handrail.text.document import EditPlan, Splice, apply_splices
 from handrail.text.matching.find import plan_edit
-from handrail.text.matching.places import EditPlan
 from handrail.tools.arguments import Field
 from handrail.tools.notes import ChangedElsewhere, NoteFacts
 from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Templates, Tool, Writes

@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal, Protocol, TypeVar, Union, get_args, 
 from handrail.errors import ToolError, ToolFailed
 from handrail.model import Access
 from handrail.text import lines
+from handrail.text.document import keep_endings
 from handrail.text.partial_change import replace_text
-from handrail.text.splice import keep_endings
 from handrail.tools.arguments import Argument, Arguments, Field
 from handrail.tools.tool import FUNCTION, AnyTool, Context, Hints, Loaded, Outcome, Templates, Tool
 

@@ -12,7 +12,7 @@ from handrail.tools.arguments import Field
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool
 
 if TYPE_CHECKING:
-    from handrail.files.changes import Subtree
+    from handrail.files.versions import Subtree
 
 
 class Args(Arguments):

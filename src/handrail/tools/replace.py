@@ -33,12 +33,11 @@ from handrail.model import Access
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import SearchTree
 from handrail.text.display import escape, replace_surrogates
-from handrail.text.document import decode_document
+from handrail.text.document import decode_document, minimize
 from handrail.text.globs import BadGlob, compile_filter
 from handrail.text.lines import body
 from handrail.text.matching import occurrences
 from handrail.text.matching.occurrences import Occurrence
-from handrail.text.splice import minimize
 from handrail.tools.arguments import BeforeValidator, Field
 from handrail.tools.notes import MoreOccurrences, NoteFacts, Unreadable
 from handrail.tools.shared.coverage import describe_skipped

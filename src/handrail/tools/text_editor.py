@@ -10,8 +10,7 @@ from handrail.errors import BadArguments, PastEnd
 from handrail.model import Access
 from handrail.text import lines
 from handrail.text.diff import number_new_lines
-from handrail.text.document import Splice
-from handrail.text.splice import keep_endings
+from handrail.text.document import Splice, keep_endings
 from handrail.tools import edit, view, write
 from handrail.tools.arguments import Field
 from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Templates, Tool

@@ -17,9 +17,8 @@ from handrail.model import Access, Action
 if TYPE_CHECKING:
     import threading
 
-    from handrail.files.changes import Subtree
     from handrail.files.pages import TextFile
-    from handrail.files.versions import Stored
+    from handrail.files.versions import Stored, Subtree
     from handrail.search.tree import SearchTree
     from handrail.shell.terminal import Terminal
     from handrail.text.diff import Hunk

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, TypedDict
 
 from handrail.text import lines
-from handrail.text.document import Splice
-from handrail.text.splice import keep_endings, minimize
+from handrail.text.document import Splice, keep_endings, minimize
 from handrail.tools.arguments import Field
 from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Templates, Tool, Writes
 

@@ -19,7 +19,7 @@ from handrail.agent.acp.files import EditorClient, EditorSession
 from handrail.agent.acp.turn import Conversation
 from handrail.errors.extras import needs
 from handrail.pipeline.async_calls import AsyncCalls
-from handrail.pipeline.session_options import SessionOptions
+from handrail.pipeline.options import SessionOptions
 from handrail.version import __version__
 from handrail.workspace import Root
 

@@ -22,10 +22,9 @@ from handrail.errors import BinaryFile, Busy, CannotEncode
 from handrail.errors.extras import needs
 from handrail.files.versions import read_all
 from handrail.model import Approve
+from handrail.pipeline.options import SessionOptions
 from handrail.pipeline.session import Session
-from handrail.pipeline.session_options import SessionOptions
-from handrail.text.document import decode_document
-from handrail.text.splice import keep_endings, minimize
+from handrail.text.document import decode_document, keep_endings, minimize
 from handrail.workspace import Root, WorkPath, Workspace
 
 with needs("acp"):

@@ -9,11 +9,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from handrail.files.changes import Change, Saving
 from handrail.files.commit import commit
 from handrail.files.locks import Locks, state_directory
 from handrail.files.recovery import recover
-from handrail.files.versions import Stored, hash_bytes, load
+from handrail.files.versions import Change, Saving, Stored, hash_bytes, load
 from handrail.mcp.install.json_file import Broken
 from handrail.workspace import Root, WorkPath, Workspace
 

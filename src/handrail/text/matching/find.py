@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from handrail.errors import ManyLoose, NoMatch, NothingToChange, UnsureIndent
 from handrail.text import lines
+from handrail.text.document import EditPlan, keep_endings, minimize
 from handrail.text.matching.indentation import Unsure
 from handrail.text.matching.literal import (
     LiteralMatch,
@@ -36,8 +37,7 @@ from handrail.text.matching.literal import (
 from handrail.text.matching.loose import LooseSearch
 from handrail.text.matching.nearest import NearestFacts, find_nearest
 from handrail.text.matching.omission import refuse_omissions
-from handrail.text.matching.places import BlankEdges, EditPlan, FileLines, LineMatch, find_level, split_rows
-from handrail.text.splice import keep_endings, minimize
+from handrail.text.matching.places import BlankEdges, FileLines, LineMatch, find_level, split_rows
 
 EXACT, TRIMMED, FORGIVING = "exact", "trimmed", "forgiving"
 """The match strategies."""
@@ -49,7 +49,8 @@ def plan_edit(
     """Compute what replacing ``old`` by ``new`` changes; raises if it applies nowhere or is ambiguous."""
     if old == new:
         raise NothingToChange(old=old)
-    refuse_omissions(text, old, new)
+    if "..." in new or "…" in new:
+        refuse_omissions(text, old, new)
     match = find_literal(text, old, replace_all)
     plan = _plan_literal(text, match, old, new, replace_all, matching) if match else None
     file = None

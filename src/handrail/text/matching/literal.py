@@ -22,11 +22,10 @@ from typing import Literal
 
 from handrail.errors import InsideWord, ManyLoose, ManyMatches, TooManyPlaces, UnsureIndent
 from handrail.text import lines
-from handrail.text.document import Splice
+from handrail.text.document import EditPlan, Splice, keep_endings, minimize, splice
 from handrail.text.matching.depths import Around, choose_rows
 from handrail.text.matching.indentation import Unsure, indent_of
-from handrail.text.matching.places import EditPlan, FileLines
-from handrail.text.splice import keep_endings, minimize, splice
+from handrail.text.matching.places import FileLines
 
 _END = "(?>\r\n|\n|\r)"
 MOST_PLACES = 100_000

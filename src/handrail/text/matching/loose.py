@@ -14,13 +14,12 @@ from itertools import pairwise
 
 from handrail.errors import ManyLoose, UnsureIndent
 from handrail.text import lines
-from handrail.text.document import Splice
+from handrail.text.document import EditPlan, Splice
 from handrail.text.matching.indentation import Unsure, with_plain_lead
 from handrail.text.matching.omission import is_omission
 from handrail.text.matching.places import (
     LOOSE_LEVELS,
     BlankEdges,
-    EditPlan,
     FileLines,
     LineMatch,
     find_level,

@@ -16,7 +16,7 @@ from typing import Any
 
 from handrail.errors import BadPattern, BadReplacement, EmptyMatch
 from handrail.text import lines
-from handrail.text.splice import keep_endings
+from handrail.text.document import keep_endings
 
 _RETURN = re.compile(r"\r|(?<!\\)(?:\\\\)*\\(?:r|x0[dD]|u000[dD])")
 _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{(\d+)(?:,\d*)?\}|.", re.DOTALL)

@@ -7,24 +7,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from handrail.text import lines
-from handrail.text.document import Splice
+from handrail.text.document import Splice, minimize
 from handrail.text.matching.fold import fold, squeeze
 from handrail.text.matching.indentation import indent_of
 from handrail.text.matching.merge import MergedRow, merge
-from handrail.text.splice import minimize
 
 _AROUND = 1000
 """How many lines around a place tell the unit of its indentation."""
-
-
-@dataclass(frozen=True, slots=True)
-class EditPlan:
-    """An edit that applies: its splices, and how it was matched."""
-
-    level: str
-    variants: tuple[str, ...]
-    splices: tuple[Splice, ...]
-    places: int = 1
 
 
 @dataclass(frozen=True, slots=True)

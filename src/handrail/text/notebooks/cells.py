@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from handrail.errors import BadNotebook
-from handrail.text.document import Splice
+from handrail.text.document import Splice, minimize
 from handrail.text.json_spans import JsonItem, read_document, read_items
 from handrail.text.lines import ANY_END
-from handrail.text.splice import minimize
 
 FORMAT = 4
 _IDS_SINCE = 5

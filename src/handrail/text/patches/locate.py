@@ -16,13 +16,12 @@ from itertools import accumulate, pairwise
 
 from handrail.errors import AmbiguousHunk, BadHunk, Placeholder
 from handrail.text import lines
-from handrail.text.document import Splice, apply_splices
+from handrail.text.document import Splice, apply_splices, minimize
 from handrail.text.matching.fold import fold
 from handrail.text.matching.indentation import Unsure, indent_of
 from handrail.text.matching.merge import MergedRow, merge
 from handrail.text.matching.omission import refuse_omissions
 from handrail.text.patches.operations import PatchHunk
-from handrail.text.splice import minimize
 
 _LEVELS: dict[str, Callable[[str], str]] = {
     "exact": lambda row: row,

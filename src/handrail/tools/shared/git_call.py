@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from handrail.files.changes import MOST_SAVED_BYTES, MOST_SAVED_FILES
+from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES
 from handrail.model import Access
 from handrail.shell.effects.effects import Effects, GitRun
 from handrail.shell.effects.git_runs import EVERYTHING

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from handrail.errors import BadPath, IsDirectory, NotFound
-from handrail.files.changes import Subtree
 from handrail.files.pages import TextFile
+from handrail.files.versions import Subtree
 from handrail.model import Access
 from handrail.search.tree import SearchTree
 from handrail.shell.patch_command import PatchCall, as_patch

@@ -1,28 +1,173 @@
-"""Handrail's own files and commands: not for a model, whatever the rules and the mode say.
+"""Guards: rules that hold in every mode, besides the rules of the user's files.
 
-The journal has old contents of files, secrets included; the configuration, the saved rules, the trust in projects and
-the sockets of `handrail approve` decide what is allowed. If a sandbox hides these from commands, the kernel enforces
-it. The words of a command are judged as well, because without a sandbox there is nothing else.
+Built-in rules protect secrets and configuration. `.handrailignore` and `.aiignore` list files, in git's syntax, that
+must not be read. They count in every directory below a root, and are searched for once per session. A listed directory
+is hidden with its contents: a line with `!` overrides a line of the same file, and no line of another one. An ignore
+file that cannot be read hides its whole directory.
+
+Handrail's own files are not for a model: the journal has old contents of files, secrets included; the configuration,
+the saved rules, the trust in projects and the sockets of `handrail approve` decide what is allowed. If a sandbox hides
+these from commands, the kernel enforces it. The words of a command are judged as well, because without a sandbox there
+is nothing else.
 """
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from handrail.model import Access, Decision, Verdict
+from handrail.model import Access, Action, Decision, Verdict
 from handrail.policy.commands import script_of, skip_options
 from handrail.policy.files import user_file
-from handrail.policy.paths import is_within
+from handrail.policy.modes import load_defaults
+from handrail.policy.paths import PathPattern, PathSet, is_within
 from handrail.policy.reasons import stricter
+from handrail.policy.rules import Rule, from_table
+from handrail.search.ignores import IgnoreFile, read_lines
+from handrail.secrets.paths import secret_path_rules
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.shell.parser.script import Script
+
+
+@lru_cache(1)
+def built_in_rules() -> tuple[Rule, ...]:
+    """The built-in rules, each with its name as its text."""
+    tables = {**secret_path_rules(), **load_defaults()["rules"]}
+    return tuple(replace(from_table(table), text=name) for name, table in tables.items())
+
+
+class BuiltInPaths:
+    """The built-in rules about paths, compiled when they are first asked."""
+
+    def __init__(self, roots: Sequence[str], home: str) -> None:
+        self._roots = roots
+        self._home = home
+        self._compiled: dict[Action, tuple[list[Rule], PathSet]] = {}
+        self._for_commands: PathSet | None = None
+
+    def _rules_for(self, action: Action) -> tuple[list[Rule], PathSet]:
+        compiled = self._compiled.get(action)
+        if compiled is None:
+            rules = [rule for rule in built_in_rules() if action in rule.actions and rule.paths]
+            rules.sort(key=lambda rule: rule.tier != "deny")
+            lists = [rule.paths for rule in rules]
+            paths = PathSet(lists, self._roots, self._home, deep=True, fold=True, anew=True)
+            compiled = self._compiled[action] = rules, paths
+        return compiled
+
+    def find(self, action: Action, path: str) -> Rule | None:
+        """The strictest built-in rule about a path."""
+        rules, paths = self._rules_for(action)
+        numbers = paths.find(path)
+        return rules[numbers[0]] if numbers else None
+
+    def all(self, action: Action, path: str) -> list[Rule]:
+        """Every built-in rule about a path, the strictest first."""
+        rules, paths = self._rules_for(action)
+        return [rules[number] for number in paths.find(path)]
+
+    def protects(self, path: str) -> bool:
+        """Whether a command may change this only if a person has approved it."""
+        if self._for_commands is None:
+            rule = next(rule for rule in built_in_rules() if rule.text == "protected")
+            texts = load_defaults()["commands"]["protected"]
+            paths = (*rule.paths, *(PathPattern(text) for text in texts))
+            self._for_commands = PathSet([paths], self._roots, self._home, deep=True, fold=True, anew=True)
+        return bool(self._for_commands.find(path))
+
+    def is_secret(self, path: str) -> bool:
+        """Whether nobody may read this."""
+        return bool(self._rules_for("read")[1].find(path))
+
+
+NAMES = (".handrailignore", ".aiignore")
+_MOST_KEPT = 50_000
+_SIMPLE = re.compile(r"/?[\w.*?-]+(?:/[\w.*?-]+)*/?")
+_MOST_BYTES = 1 << 20
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+_Chain = tuple[tuple[str, str, IgnoreFile], ...]
+"""The nearest first: the directory with a slash behind it, the name of the file, its rules."""
+
+
+class IgnoreFiles:
+    """Asked for a path: which file says that it is not to be read?"""
+
+    def __init__(self, roots: Sequence[str]) -> None:
+        self._roots = roots
+        self._chains: dict[str, tuple[_Chain, str]] = {}
+
+    def find(self, path: str) -> str:
+        """The ignore file that names the path, or a directory above it; empty if none does."""
+        directory, _, name = path.rpartition("/")
+        chain, why = self._chains.get(directory) or self._chain(directory)
+        return why or (self._relative_name(chain, path) if chain and name else "")
+
+    def _chain(self, directory: str) -> tuple[_Chain, str]:
+        """The ignore files that hold in a directory, and the one that names the directory itself."""
+        root = next((root for root in self._roots if is_within(root, directory)), None)
+        if root is None:
+            return (), ""
+        names = [name for name in directory[len(root) :].split("/") if name]
+        chain: _Chain = ()
+        why = ""
+        if len(self._chains) >= _MOST_KEPT:  # begun anew, and not emptied: another thread may be reading it
+            self._chains = {}
+        chains = self._chains
+        for end in range(len(names) + 1):
+            way = "/".join([root.rstrip("/"), *names[:end]])
+            if way in chains:
+                chain, why = chains[way]
+                continue
+            if end:
+                why = why or self._relative_name(chain, way)
+            if not why:
+                own = ((f"{way}/", name, IgnoreFile(lines)) for name, lines in _files(way))
+                chain = (*(entry for entry in own if entry[2]), *chain)
+            chains[way] = chain, why
+        return chain, why
+
+    def _relative_name(self, chain: _Chain, path: str) -> str:
+        for start, name, rules in chain:
+            inner = path[len(start) :]
+            as_file, as_directory = rules.is_ignored(inner), rules.is_ignored(inner + "/")
+            if as_file if as_file == as_directory or not os.path.isdir(path) else as_directory:
+                return start + name
+        return ""
+
+    def hides(self) -> list[str]:
+        """Return equivalent globs for the files of one root, where possible."""
+        if len(self._roots) != 1:
+            return []
+        globs: list[str] = []
+        for _, lines in _files(self._roots[0]):
+            rows = [line.rstrip() for line in lines if line.strip() and not line.startswith("#")]
+            if any(row.startswith("!") for row in rows):
+                return []
+            globs += [row for row in rows if _SIMPLE.fullmatch(row)]
+        return globs
+
+
+def _files(directory: str) -> list[tuple[str, tuple[str, ...]]]:
+    return [(name, lines) for name in NAMES if (lines := _lines(os.path.join(directory, name)))]
+
+
+def _lines(path: str) -> tuple[str, ...]:
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        return () if error.errno in _ABSENT else ("*",)
+    fits = stat.S_ISREG(status.st_mode) and status.st_size <= _MOST_BYTES and os.access(path, os.R_OK)
+    return read_lines(path) if fits else ("*",)
+
 
 _NAMES = (
     "journal",

@@ -1,0 +1,185 @@
+"""The steps before anything changes: parse, declare, resolve and judge.
+
+Parse translates a call from the dialect's names to ours, and its arguments to typed ones: leniently where they are
+unambiguous, and with every mistake reported at once. Declare and resolve turn them into accesses to real paths. Judge
+asks the policy; from then on a preview is possible.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from handrail import tools
+from handrail.dialects import Dialect
+from handrail.errors import BadArguments, BadJson, ReadOnlyRoot
+from handrail.model import Access
+from handrail.pipeline.call_state import Declared, Judged, Parsed, Received, Resolved, StagedChanges
+from handrail.pipeline.context import ToolContext
+from handrail.pipeline.services import Services
+from handrail.text.display import escape
+from handrail.workspace import WorkPath, Workspace, itself
+
+if TYPE_CHECKING:
+    from handrail.dialects import Spec, ToolEntry
+    from handrail.secrets.redaction import Redaction
+    from handrail.tools.tool import Arguments
+
+
+def read_arguments(arguments: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+    """Arguments as a mapping; models and command lines also send them as a string of JSON."""
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except (ValueError, RecursionError) as error:
+            raise BadJson(why=str(error)) from None
+    if arguments is None:
+        return {}
+    if not isinstance(arguments, Mapping):
+        raise BadJson(why="the arguments are not an object")
+    return arguments
+
+
+def parse(received: Received, dialect: Dialect, redaction: Redaction | None) -> Parsed:
+    """The tool and its typed arguments; raises `UnknownTool` or `BadArguments`."""
+    name = received.call.tool
+    arguments = received.call.arguments
+    entry, ours, unknown = dialect.translate(name, redaction.restore(arguments) if redaction else arguments)
+    tool = dialect.tool(name)
+    args = _parse_arguments(tool.args, ours, unknown, dialect.spec(name), entry)
+    return Parsed(received, entry, tool, args, dialect.limits(name))
+
+
+def _parse_arguments(
+    args: type[Arguments], ours: Mapping[str, Any], unknown: Sequence[str], spec: Spec, entry: ToolEntry
+) -> Arguments:
+    """The arguments as the tool takes them; raises `BadArguments` with all that is wrong, in the dialect's names."""
+    problems = [_report_unknown(name, list(spec.schema["properties"])) for name in unknown]
+    for name in spec.schema.get("required", ()):  # a dialect may need what the tool itself could do without
+        inner = entry.rename.get(name, name)
+        if inner not in ours and not args.declared()[inner].is_required:
+            problems.append(f"{name}: {_report_missing(spec.schema, [name])}")
+    try:
+        parsed = args.parse(ours)
+    except ValueError as error:
+        from pydantic_core import ValidationError  # a ValueError; the tool has imported pydantic-core
+
+        if not isinstance(error, ValidationError):
+            raise
+        theirs = {inner: outer for outer, inner in entry.rename.items()}
+        for one in error.errors(include_url=False):
+            place = [theirs.get(str(part), str(part)) for part in one["loc"]]
+            problems.append(f"{_place(place)}: {_problem(one, spec.schema, place)}")
+    if problems:
+        raise BadArguments(problems="\n".join(f"- {problem}" for problem in problems))
+    return parsed
+
+
+def _report_unknown(name: str, known: list[str]) -> str:
+    import difflib  # slow to import, and only needed for mistakes
+
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"{escape(name)}: unknown argument; " + (
+        f"did you mean {near[0]}?" if near else f"the arguments are {', '.join(known)}"
+    )
+
+
+def _place(parts: list[str]) -> str:
+    if not parts:  # a rule about the arguments together
+        return "arguments"
+    return escape(parts[0]) + "".join(f"[{part}]" if part.isdigit() else f".{escape(part)}" for part in parts[1:])
+
+
+def _find_schema(schema: Mapping[str, Any], place: list[str]) -> Mapping[str, Any]:
+    """The part of a schema that speaks of one argument, also inside a list of objects."""
+    for part in place:
+        schema = schema.get("items", {}) if part.isdigit() else schema.get("properties", {}).get(part, {})
+    return schema
+
+
+def _report_missing(schema: Mapping[str, Any], place: list[str]) -> str:
+    wanted = _find_schema(schema, place)
+    return f"missing; give {wanted.get('description', 'a value')} ({wanted.get('type', 'any')})"
+
+
+def _problem(error: Any, schema: Mapping[str, Any], place: list[str]) -> str:
+    if error["type"] == "missing":
+        return _report_missing(schema, place)
+    if error["type"] == "extra_forbidden":
+        return "unknown argument"
+    got = repr(error["input"])
+    message = error["msg"][:1].lower() + error["msg"][1:]
+    return f"{message}, got {got if len(got) <= 60 else got[:60] + '...'}"
+
+
+FILE_ACTIONS = ("read", "write", "delete")
+
+
+def declare(parsed: Parsed) -> Declared:
+    """Every access that the call will make; raises what is wrong with a patch or a command."""
+    tool, accesses = parsed.tool, parsed.tool.declare(parsed.args)
+    if not accesses and not tool.hints.read_only and parsed.entry.id not in tools.ids():
+        accesses = (Access("call", parsed.entry.name),)  # a tool of the host's own is judged whatever it declares
+    return Declared(parsed, accesses)
+
+
+def resolve(declared: Declared, workspace: Workspace) -> Resolved:
+    """The real path of every access; raises if the tool itself would leave the workspace.
+
+    A path in a command may lie anywhere: policy and sandbox judge that.
+    """
+    files = [access for access in declared.accesses if access.action in FILE_ACTIONS and not access.by_command]
+    paths = {access.target: workspace.resolve(access.target) for access in files}
+    return Resolved(declared, tuple(_locate(access, paths, workspace) for access in declared.accesses), paths)
+
+
+def _locate(access: Access, paths: Mapping[str, WorkPath], workspace: Workspace) -> Access:
+    """The access with its real path."""
+    if access.action not in FILE_ACTIONS:
+        return replace(access, place=paths[access.place].real) if access.place in paths else access
+    if not access.by_command:
+        return replace(access, path=paths[access.target].real)
+    home, target = os.path.realpath(workspace.home), workspace.expand_alias(access.target)
+    named = os.path.join(home, os.path.expanduser(target))
+    real = os.path.realpath(named)
+    if access.action == "delete" and not access.below and os.path.islink(named):
+        return replace(access, path=itself(named))
+    if access.into and os.path.isdir(real):
+        return replace(access, target=os.path.join(access.target, access.into), path=os.path.join(real, access.into))
+    return replace(access, path=real)
+
+
+def judge(resolved: Resolved, services: Services) -> Judged:
+    """The verdict on a call: allow, ask or deny. Raises `ReadOnlyRoot` for a change below a root that is only read."""
+    for access in resolved.accesses:
+        if access.action in ("write", "delete") and not access.by_command:
+            root = resolved.paths[access.target].root
+            if not root.writable:
+                raise ReadOnlyRoot(path=access.target, root=root.path)
+    verdict = services.approvals.verdict(resolved.accesses)
+
+    @cache  # the answer of a person binds to the changes that were shown
+    def dry_run() -> StagedChanges:
+        if not judged.tool.repeatable:
+            return StagedChanges((), (), ())
+        with contextlib.closing(ToolContext(services, judged, dry=True)) as context:
+            judged.tool.run(judged.args, context)
+        return context.staged
+
+    judged = Judged(resolved, verdict, dry_run)
+    return judged
+
+
+def seek(judged: Judged, services: Services) -> Declared | None:
+    """The accesses that a tool finds only by reading files, added to the others; None for a tool that needs none."""
+    find = judged.tool.seek
+    if not find or judged.verdict.decision == "deny":
+        return None
+    with contextlib.closing(ToolContext(services, judged, dry=True)) as context:
+        more = find(judged.args, context)
+    return Declared(judged.parsed, (*judged.accesses, *more))

@@ -1,0 +1,52 @@
+"""How many modules of ours one warm call of the default session enters: each is a place that a reader has to know."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.command import TIMEOUT
+
+_COUNT = """
+import json, sys, threading
+from handrail import Session
+
+TEXTS = ("two", "2")
+
+def edit(session, number):
+    old, new = TEXTS[number % 2], TEXTS[(number + 1) % 2]
+    return session.call("Edit", {"file_path": "a.txt", "old_string": old, "new_string": new})
+
+def run(session, number):
+    return session.call("Bash", {"command": "echo hello"})
+
+def entered(session, call):
+    for number in range(4):
+        assert call(session, number).ok
+    found = set()
+    def note(frame, event, argument):
+        if event == "call":
+            found.add(frame.f_globals.get("__name__", ""))
+    threading.setprofile(note)
+    sys.setprofile(note)
+    assert call(session, 4).ok
+    sys.setprofile(None)
+    threading.setprofile(None)
+    return sorted(name for name in found if name.split(".")[0] == "handrail")
+
+with Session(sys.argv[1]) as session:
+    session.call("Read", {"file_path": "a.txt"})
+    print(json.dumps({"Edit": entered(session, edit), "Bash": entered(session, run)}))
+"""
+
+
+def test_a_warm_call_enters_few_modules(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
+    command = [sys.executable, "-c", _COUNT, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=TIMEOUT, check=True)
+    entered = json.loads(done.stdout)
+    assert len(entered["Edit"]) <= 37, entered["Edit"]
+    beside_the_shell = [name for name in entered["Bash"] if not name.startswith("handrail.shell.")]
+    assert len(beside_the_shell) <= 36, beside_the_shell
