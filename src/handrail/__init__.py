@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from handrail.agent.prompt import system_prompt
     from handrail.agent.providers import Model, ModelError, open_model
     from handrail.aio import AsyncSession
-    from handrail.approval.client import Approvers
+    from handrail.approval.ask_attached import Approvers
     from handrail.dialects import Dialect, DialectError, Spec
     from handrail.errors import ToolError
     from handrail.journal import Journal, JournalFailed, PendingRecord, Record, Token
-    from handrail.journal.selection import UnknownCall
     from handrail.journal.store import SqliteJournal
     from handrail.journal.undo import CannotUndo, UndoReport
+    from handrail.journal.undo_selection import UnknownCall
     from handrail.model import Access, Answer, Approve, Call, Failure, FileDiff, Note, Question, Result, Verdict
     from handrail.pipeline.call_state import Judged as Prepared
     from handrail.pipeline.events import SessionEvent, ToolFinished, ToolOutput, ToolProgress, ToolStarted
@@ -48,7 +48,7 @@ _HOMES = {
     "AllowAll": "policy",
     "Answer": "model",
     "Approve": "model",
-    "Approvers": "approval.client",
+    "Approvers": "approval.ask_attached",
     "AsyncSession": "aio",
     "Call": "model",
     "CannotUndo": "journal.undo",
@@ -84,7 +84,7 @@ _HOMES = {
     "ToolError": "errors",
     "Access": "model",
     "UndoReport": "journal.undo",
-    "UnknownCall": "journal.selection",
+    "UnknownCall": "journal.undo_selection",
     "Verdict": "model",
     "load_config": "settings.config_file:load",
     "open_model": "agent.providers",

@@ -21,8 +21,8 @@ import pexpect
 import pytest
 
 from handrail import Session
-from handrail.approval import unix_socket
-from handrail.approval.client import Approvers
+from handrail.approval import json_socket
+from handrail.approval.ask_attached import Approvers
 from handrail.model import Answer, Question
 from tests.command import TIMEOUT, Driver, handrail_process, surroundings
 from tests.mcp.stdio_client import RawClient, said
@@ -400,9 +400,9 @@ def test_a_stopped_terminal_is_not_waited_for(project: Path, attach: Attach) -> 
     person.kill(signal.SIGCONT)
 
 
-@pytest.mark.parametrize("hello", [{"handrail": unix_socket.VERSION + 1, "workspace": None}, {"workspace": None}, {}])
+@pytest.mark.parametrize("hello", [{"handrail": json_socket.VERSION + 1, "workspace": None}, {"workspace": None}, {}])
 def test_one_that_speaks_otherwise_is_not_asked(project: Path, hello: dict[str, Any]) -> None:
-    listening, path = unix_socket.listen(os.environ["HANDRAIL_STATE"])
+    listening, path = json_socket.listen(os.environ["HANDRAIL_STATE"])
     with listening, serving(project) as client:
         call = write(client)
         connection, _ = listening.accept()

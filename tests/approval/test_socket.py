@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from handrail import Prepared, Session
-from handrail.approval import client, unix_socket
-from handrail.approval.server import ApprovalServer, IncomingQuestion
+from handrail.approval import ask_attached, json_socket
+from handrail.approval.attached_terminal import ApprovalServer, IncomingQuestion
 from handrail.approval.shorten import shorten
 from handrail.model import Answer, Call, FileDiff, Question, Verdict
 from handrail.pipeline.question import ask_about
@@ -36,12 +36,12 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_one_that_gives_no_sign_of_life_any_more_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "SILENCE", 0.2)
-    ours, theirs = map(unix_socket.JsonSocket, socket.socketpair())
+    monkeypatch.setattr(ask_attached, "SILENCE", 0.2)
+    ours, theirs = map(json_socket.JsonSocket, socket.socketpair())
     found = [ours]
-    assert client.first_answer(found, NOTHING, threading.Event()) is None
+    assert ask_attached.first_answer(found, NOTHING, threading.Event()) is None
     assert found == []
-    with pytest.raises(unix_socket.Disconnected):
+    with pytest.raises(json_socket.Disconnected):
         theirs.wait(TIMEOUT)
     theirs.close()
 
@@ -49,11 +49,11 @@ def test_one_that_gives_no_sign_of_life_any_more_is_given_up(monkeypatch: pytest
 def test_the_kernel_says_who_is_on_the_other_side(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        assert unix_socket.peer(ours) == os.getpid()
+        assert json_socket.peer(ours) == os.getpid()
         uid = os.getuid()
         monkeypatch.setattr(os, "getuid", lambda: uid + 1)
-        with pytest.raises(unix_socket.Disconnected):
-            unix_socket.peer(ours)
+        with pytest.raises(json_socket.Disconnected):
+            json_socket.peer(ours)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
@@ -89,11 +89,11 @@ def test_a_process_of_another_user_is_turned_away(tmp_path: Path) -> None:
 def test_what_is_no_question_is_hung_up_on_and_the_next_is_taken(tmp_path: Path, frame: bytes) -> None:
     with ApprovalServer(str(tmp_path), None) as server:
         for sent in (frame, frame):
-            (connection,) = unix_socket.listening(str(tmp_path))
+            (connection,) = json_socket.listening(str(tmp_path))
             with connection:
                 connection.setblocking(True)
                 connection.settimeout(TIMEOUT)
-                assert json.loads(connection.recv(1000))["handrail"] == unix_socket.VERSION
+                assert json.loads(connection.recv(1000))["handrail"] == json_socket.VERSION
                 connection.sendall(sent)
                 connection.shutdown(socket.SHUT_WR)
                 with contextlib.suppress(ConnectionResetError):  # hung up on in the middle of what was sent
@@ -103,11 +103,11 @@ def test_what_is_no_question_is_hung_up_on_and_the_next_is_taken(tmp_path: Path,
 
 def test_a_line_that_never_ends_is_not_kept(tmp_path: Path) -> None:
     with ApprovalServer(str(tmp_path), None):
-        (connection,) = unix_socket.listening(str(tmp_path))
+        (connection,) = json_socket.listening(str(tmp_path))
         with connection:
             connection.setblocking(True)
             connection.settimeout(TIMEOUT)
-            line = b"x" * (unix_socket.MOST_BYTES + (8 << 20))
+            line = b"x" * (json_socket.MOST_BYTES + (8 << 20))
             with pytest.raises((BrokenPipeError, ConnectionResetError)):
                 connection.sendall(line)
 
@@ -127,8 +127,8 @@ def test_a_line_that_never_ends_is_not_kept(tmp_path: Path) -> None:
     ],
 )
 def test_what_has_not_the_shape_of_an_answer_is_no_yes(value: Any) -> None:
-    with pytest.raises(unix_socket.Disconnected):
-        client.read_answer(value, NOTHING)
+    with pytest.raises(json_socket.Disconnected):
+        ask_attached.read_answer(value, NOTHING)
 
 
 @pytest.mark.parametrize(
@@ -141,10 +141,10 @@ def test_what_has_not_the_shape_of_an_answer_is_no_yes(value: Any) -> None:
     ],
 )
 def test_an_answer_arrives_as_it_was_given(answer: Answer) -> None:
-    ours, theirs = map(unix_socket.JsonSocket, socket.socketpair())
+    ours, theirs = map(json_socket.JsonSocket, socket.socketpair())
     ours.send(answer.as_json())
     question = replace(NOTHING, files=(FileDiff("a", selectable=True, editable=True),))
-    assert client.read_answer(theirs.wait(TIMEOUT), question) == answer
+    assert ask_attached.read_answer(theirs.wait(TIMEOUT), question) == answer
     ours.close()
     theirs.close()
 
@@ -153,15 +153,15 @@ def test_a_state_directory_with_a_long_name_can_be_listened_in(tmp_path: Path) -
     deep = tmp_path / ("d" * 100) / ("e" * 100)
     deep.mkdir(parents=True)
     with ApprovalServer(str(deep), None):
-        (connection,) = unix_socket.listening(str(deep))
+        (connection,) = json_socket.listening(str(deep))
         connection.close()
 
 
 @pytest.mark.parametrize("answer", [Answer(True, hunks={"b": []}), Answer(True, contents={"b": "x"})])
 @pytest.mark.parametrize("files", [(), (FileDiff("b"),)])
 def test_an_answer_about_what_was_not_asked_is_none(answer: Answer, files: tuple[FileDiff, ...]) -> None:
-    with pytest.raises(unix_socket.Disconnected):
-        client.read_answer(answer.as_json(), replace(NOTHING, files=files))
+    with pytest.raises(json_socket.Disconnected):
+        ask_attached.read_answer(answer.as_json(), replace(NOTHING, files=files))
 
 
 def carried(prepared: Prepared) -> tuple[Question, int]:
@@ -191,7 +191,7 @@ def test_a_huge_diff_is_bounded_and_what_is_missing_is_said(
     content = "".join(f"{number} {line}\n" for number in range(5_000))
     question, size = carried(session.prepare("Write", {"file_path": "big.txt", "content": content}))
     (one,) = question.files
-    assert size < unix_socket.MOST_BYTES
+    assert size < json_socket.MOST_BYTES
     assert any("big.txt" in missing for missing in question.shortened)
     assert one.after is None and not one.editable and not one.selectable and "not shown" in one.hunks[-1]
     assert question.call.arguments == {}
@@ -231,8 +231,8 @@ def test_answers_to_many_questions_at_once_find_their_way(tmp_path: Path) -> Non
     with ApprovalServer(str(tmp_path), None) as server:
         lines = []
         for number in range(20):
-            (connection,) = unix_socket.listening(str(tmp_path))
-            line = unix_socket.JsonSocket(connection)
+            (connection,) = json_socket.listening(str(tmp_path))
+            line = json_socket.JsonSocket(connection)
             line.wait(TIMEOUT)
             line.send({"ask": replace(NOTHING, workspace=str(number)).as_json()})
             lines.append(line)
@@ -241,12 +241,12 @@ def test_answers_to_many_questions_at_once_find_their_way(tmp_path: Path) -> Non
         for incoming in taken:
             number = int(incoming.question.workspace)
             if number == 7:
-                assert unix_socket.ready(incoming.fileno(), TIMEOUT) and incoming.over
+                assert json_socket.ready(incoming.fileno(), TIMEOUT) and incoming.over
                 assert not incoming.answer(Answer(True))
             else:
                 assert incoming.answer(Answer(False, str(number)))
             incoming.close()
         for number, line in enumerate(lines):
             if number != 7:
-                assert client.read_answer(line.wait(TIMEOUT)["answer"], NOTHING).reason == str(number)
+                assert ask_attached.read_answer(line.wait(TIMEOUT)["answer"], NOTHING).reason == str(number)
                 line.close()

@@ -17,8 +17,8 @@ from handrail.cli import log, show
 from handrail.journal import Origin, Record, queries, undo
 from handrail.journal.queries import JournalReader
 from handrail.journal.rows import BEGIN, END
-from handrail.journal.selection import last_change
 from handrail.journal.store import SqliteJournal
+from handrail.journal.undo_selection import last_change
 from handrail.model import Call, Result
 from tests.journal.wired import Wired
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from handrail.approval import unix_socket
-from handrail.approval.server import ApprovalServer
+from handrail.approval import json_socket
+from handrail.approval.attached_terminal import ApprovalServer
 from handrail.shell.runner import ancestry
 from tests.command import TIMEOUT
 from tests.shell.own_places import SECRET, User, made_user, run
@@ -144,14 +144,14 @@ def test_a_command_cannot_answer_the_question_of_another_session(user: User) -> 
     """Without a boundary: a command of one session listens as an approver, and a second process asks."""
     (user.work / "answer.py").write_text(_ANSWER, encoding="utf-8")
     ask = (
-        "import sys; from handrail import Session; from handrail.approval.client import Approvers\n"
+        "import sys; from handrail import Session; from handrail.approval.ask_attached import Approvers\n"
         "with Session(sys.argv[1], mode='ask', approve=Approvers(sys.argv[2], sys.argv[1])) as session:\n"
         "    print(session.call('Write', {'file_path': 'new.txt', 'content': 'x'}).error.code)\n"
     )
     with user.session("off", mode="full") as session:
         place = user.state / "approvers"
         job = session.terminal().start(
-            f"{sys.executable} answer.py {place} {unix_socket.VERSION}", str(user.work), "job", False, None
+            f"{sys.executable} answer.py {place} {json_socket.VERSION}", str(user.work), "job", False, None
         )
         try:
             _until(lambda: any(place.glob("*.sock")) if place.is_dir() else False)
@@ -170,12 +170,12 @@ def test_the_same_program_answers_when_a_person_has_started_it(user: User, tmp_p
     script.write_text(_ANSWER, encoding="utf-8")
     place = user.state / "approvers"
     ask = (
-        "import sys; from handrail import Session; from handrail.approval.client import Approvers\n"
+        "import sys; from handrail import Session; from handrail.approval.ask_attached import Approvers\n"
         "with Session(sys.argv[1], mode='ask', approve=Approvers(sys.argv[2], sys.argv[1])) as session:\n"
         "    print(session.call('Write', {'file_path': 'new.txt', 'content': 'x'}).status)\n"
     )
     with subprocess.Popen(
-        [sys.executable, str(script), str(place), str(unix_socket.VERSION)], stdout=subprocess.PIPE
+        [sys.executable, str(script), str(place), str(json_socket.VERSION)], stdout=subprocess.PIPE
     ) as approver:
         try:
             assert approver.stdout is not None
@@ -219,21 +219,21 @@ def test_a_process_that_has_ended_is_no_peer(user: User) -> None:
         code = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])"
         subprocess.run([sys.executable, "-c", code, path], check=True, timeout=TIMEOUT)
         connection, _ = server.accept()
-        with connection, pytest.raises(unix_socket.Disconnected):
-            unix_socket.require_apart(connection, answers=False)
+        with connection, pytest.raises(json_socket.Disconnected):
+            json_socket.require_apart(connection, answers=False)
 
 
 def test_a_peer_that_is_confined_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         monkeypatch.setattr(ancestry, "ancestors", lambda _: iter(()))
-        monkeypatch.setattr(unix_socket, "peer", lambda _: os.getppid())
+        monkeypatch.setattr(json_socket, "peer", lambda _: os.getppid())
         monkeypatch.setattr(ancestry, "runs_above", lambda _: frozenset())
-        assert unix_socket.require_apart(ours, answers=True) == os.getppid()
+        assert json_socket.require_apart(ours, answers=True) == os.getppid()
         monkeypatch.setattr(ancestry, "gained_nothing", lambda pid: pid == os.getppid())
-        with pytest.raises(unix_socket.Disconnected):
-            unix_socket.require_apart(ours, answers=True)
-        assert unix_socket.require_apart(ours, answers=False) == os.getppid()
+        with pytest.raises(json_socket.Disconnected):
+            json_socket.require_apart(ours, answers=True)
+        assert json_socket.require_apart(ours, answers=False) == os.getppid()
 
 
 def _until(there: Callable[[], bool]) -> None:

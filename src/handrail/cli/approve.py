@@ -15,7 +15,7 @@ from handrail.model import Answer
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
-    from handrail.approval.server import ApprovalServer, IncomingQuestion
+    from handrail.approval.attached_terminal import ApprovalServer, IncomingQuestion
 
 _ABOUT = """\
 Answer the questions of other Handrail processes in this terminal: of an MCP server whose client cannot ask, of
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     tty = _Terminal.open()
     if not isinstance(tty, _Terminal):
         raise UsageError("this command needs a terminal")
-    from handrail.approval.server import ApprovalServer
+    from handrail.approval.attached_terminal import ApprovalServer
     from handrail.files.locks import state_directory
 
     workspace = None if options.all else os.path.realpath(options.workspace)

@@ -142,7 +142,7 @@ def person() -> Approve | None:
 
 def _ask_attached(workspace: str, settings: Settings) -> Approve:
     """Whoever has attached from another terminal, where nobody sits in front of this one."""
-    from handrail.approval.client import Approvers
+    from handrail.approval.ask_attached import Approvers
     from handrail.files.locks import state_directory
 
     return Approvers(state_directory(settings.state), workspace)

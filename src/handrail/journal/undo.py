@@ -21,10 +21,10 @@ from handrail.files.versions import Change, Saving, Stored, load, version_of
 from handrail.journal import BeforeImage, JournalFailed, MovedEntry, Origin, PendingRecord, Record
 from handrail.journal.queries import UNDO, CallSummary, JournalReader
 from handrail.journal.rows import ABSENT, DIRECTORY, LINK, mode_of
-from handrail.journal.selection import UnknownCall, choose
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo_directories import DirectoryChanges, StateChanges
 from handrail.journal.undo_plan import State, UndoPlan, plan_undo
+from handrail.journal.undo_selection import UnknownCall, choose
 from handrail.model import Access, Call, Failure, Result, Verdict
 from handrail.workspace import Root, WorkPath, Workspace
 

@@ -47,8 +47,8 @@ def undo_last(session: Session) -> UndoReport:
     """Undo the newest change of this session that is not undone yet."""
     from handrail.errors import ToolError
     from handrail.journal import JournalFailed
-    from handrail.journal.selection import last_change
     from handrail.journal.undo import CannotUndo
+    from handrail.journal.undo_selection import last_change
 
     with _reader(session) as reader:
         last = last_change(reader, session=session.origin.session)

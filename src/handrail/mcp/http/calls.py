@@ -24,7 +24,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from handrail.approval import elicitation
 from handrail.approval.answer_tokens import AnswerTokens
-from handrail.approval.client import Approvers
+from handrail.approval.ask_attached import Approvers
 from handrail.mcp import tool_list
 from handrail.mcp.http.principals import Principal
 from handrail.mcp.protocol import BUSY, ClientInfo, meta_of, replace_half_characters

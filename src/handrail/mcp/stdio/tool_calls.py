@@ -140,7 +140,7 @@ class CallService:
 
     def _approve(self, question: Question) -> Answer:
         """The `approve` of every session: asks the client whose call this thread makes."""
-        from handrail.approval.client import Approvers
+        from handrail.approval.ask_attached import Approvers
         from handrail.approval.elicitation import Elicitation
 
         call: RunningCall = self._current.call

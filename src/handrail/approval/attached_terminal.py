@@ -11,8 +11,8 @@ import socket
 import threading
 from queue import SimpleQueue
 
-from handrail.approval import unix_socket
-from handrail.approval.unix_socket import Disconnected, JsonSocket
+from handrail.approval import json_socket
+from handrail.approval.json_socket import Disconnected, JsonSocket
 from handrail.model import Answer, Question
 
 _BEAT = 5.0
@@ -77,7 +77,7 @@ class ApprovalServer:
         self._workspace = workspace
         self._open: set[JsonSocket] = set()
         self._lock = threading.Lock()
-        self._socket, self._path = unix_socket.listen(state)
+        self._socket, self._path = json_socket.listen(state)
         threading.Thread(target=self._accept, name="handrail-approve", daemon=True).start()
 
     def __enter__(self) -> ApprovalServer:
@@ -116,9 +116,9 @@ class ApprovalServer:
 
     def _serve(self, peer: JsonSocket, connection: socket.socket) -> None:
         try:
-            pid = unix_socket.require_apart(connection, answers=False)
-            peer.send({"handrail": unix_socket.VERSION, "workspace": self._workspace})
-            question = Question.from_json(peer.wait(unix_socket.PATIENCE).get("ask"))
+            pid = json_socket.require_apart(connection, answers=False)
+            peer.send({"handrail": json_socket.VERSION, "workspace": self._workspace})
+            question = Question.from_json(peer.wait(json_socket.PATIENCE).get("ask"))
             incoming = IncomingQuestion(peer, question, pid)
             self.questions.put(incoming)
             incoming.keep_alive()

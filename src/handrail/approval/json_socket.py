@@ -62,7 +62,7 @@ class JsonSocket:
             self._connection.shutdown(socket.SHUT_RDWR)
 
     def send(self, value: dict[str, Any]) -> None:
-        """Send a message; raises `Broken`, or `ValueError` if it is too long."""
+        """Send a message; raises `Disconnected`, or `ValueError` if it is too long."""
         data = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
         if len(data) > MOST_BYTES:
             raise ValueError(f"{len(data)} bytes are more than {MOST_BYTES}")
@@ -76,7 +76,7 @@ class JsonSocket:
                     rest = rest[self._connection.send(rest[:_BLOCK]) :]
 
     def wait(self, seconds: float) -> dict[str, Any]:
-        """The next object; raises `TimeoutError` if none comes, and `Broken`."""
+        """The next object; raises `TimeoutError` if none comes, and `Disconnected`."""
         deadline = time.monotonic() + seconds
         while not self._taken:
             if not ready(self, deadline - time.monotonic()):
@@ -129,7 +129,7 @@ def ready(line: JsonSocket | int, seconds: float, writing: bool = False) -> bool
 
 
 def peer(connection: socket.socket) -> int:
-    """The process on the other side; raises `Broken` if it is not one of this user, or cannot be known."""
+    """The process on the other side; raises `Disconnected` if it is not one of this user, or cannot be known."""
     with _broken():
         if sys.platform == "linux":
             raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
@@ -145,7 +145,7 @@ def peer(connection: socket.socket) -> int:
 
 
 def require_apart(connection: socket.socket, *, answers: bool) -> int:
-    """The process on the other side; raises `Broken` if it is, or may be, a command that Handrail runs.
+    """The process on the other side; raises `Disconnected` if it is, or may be, a command that Handrail runs.
 
     ``answers``: the other side is to answer. Then it may not be a process that this one has started, nor one that is
     confined where this one is not, as a command inside a boundary is.
@@ -165,7 +165,7 @@ def require_apart(connection: socket.socket, *, answers: bool) -> int:
 
 @contextlib.contextmanager
 def _alive(connection: socket.socket, pid: int) -> Iterator[None]:
-    """Make sure that facts read about the process are about the connected one; raises `Broken` otherwise."""
+    """Make sure that facts read about the process are about the connected one; raises `Disconnected` otherwise."""
     try:
         fd = struct.unpack("i", connection.getsockopt(socket.SOL_SOCKET, _PEER_PIDFD, 4))[0]
     except OSError:  # before Linux 6.5: the number has to do

@@ -18,7 +18,7 @@ from handrail.model import Answer, Question
 from handrail.pipeline.approve import refuse_unasked
 
 if TYPE_CHECKING:
-    from handrail.approval.unix_socket import JsonSocket
+    from handrail.approval.json_socket import JsonSocket
     from handrail.pipeline.session import Session
 
 ATTACH = "handrail approve"
@@ -77,8 +77,8 @@ class Approvers:
 
 def ask(state: str, question: Question) -> Answer | None:
     """The first answer; None if nobody is attached, everybody has gone, or the call is cancelled."""
+    from handrail.approval.json_socket import Disconnected
     from handrail.approval.shorten import shorten
-    from handrail.approval.unix_socket import Disconnected
 
     attached = _connect_approvers(state, question.workspace)
     over = "the asking process has ended"
@@ -103,16 +103,16 @@ def ask(state: str, question: Question) -> Answer | None:
 
 def _connect_approvers(state: str, workspace: str) -> list[JsonSocket]:
     """Connections to those who want to be asked about this workspace."""
-    from handrail.approval import unix_socket
+    from handrail.approval import json_socket
 
     attached = []
-    for connection in unix_socket.listening(state):
-        peer = unix_socket.JsonSocket(connection)
+    for connection in json_socket.listening(state):
+        peer = json_socket.JsonSocket(connection)
         try:
-            unix_socket.require_apart(connection, answers=True)  # a command of a model's does not approve itself
+            json_socket.require_apart(connection, answers=True)  # a command of a model's does not approve itself
             if not _wants_workspace(peer.wait(GREETING), workspace):
-                raise unix_socket.Disconnected
-        except (unix_socket.Disconnected, TimeoutError):
+                raise json_socket.Disconnected
+        except (json_socket.Disconnected, TimeoutError):
             peer.close()
         else:
             attached.append(peer)
@@ -120,7 +120,7 @@ def _connect_approvers(state: str, workspace: str) -> list[JsonSocket]:
 
 
 def _wants_workspace(hello: dict[str, Any], workspace: str) -> bool:
-    from handrail.approval.unix_socket import VERSION
+    from handrail.approval.json_socket import VERSION
 
     if hello.get("handrail") != VERSION:
         return False
@@ -135,7 +135,7 @@ def first_answer(attached: list[JsonSocket], question: Question, cancel: threadi
 
     Connections to those who have gone are closed, and taken off the list.
     """
-    from handrail.approval.unix_socket import Disconnected
+    from handrail.approval.json_socket import Disconnected
 
     heard = dict.fromkeys(attached, time.monotonic())
     while attached and not (cancel and cancel.is_set()):
@@ -160,8 +160,8 @@ def first_answer(attached: list[JsonSocket], question: Question, cancel: threadi
 
 
 def read_answer(value: Any, question: Question) -> Answer:
-    """The answer that was sent back; raises `Broken` if it is no answer, or not one to this question."""
-    from handrail.approval.unix_socket import Disconnected
+    """The answer that was sent back; raises `Disconnected` if it is no answer, or not one to this question."""
+    from handrail.approval.json_socket import Disconnected
 
     try:
         answer = Answer.from_json(value)
