@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import tomllib
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -13,7 +15,7 @@ from handrail import Session, dialects, tools
 from handrail.dialects import DialectError
 from handrail.dialects.check import check
 from tests.command import handrail
-from tests.test_architecture import modules_after
+from tests.test_architecture import ROOT, modules_after
 
 Make = Callable[..., Session]
 
@@ -95,6 +97,27 @@ def test_every_python_file_of_a_shipped_dialect_is_one_of_its_adapters() -> None
     assert files == {(name, file) for name, _, file in ADAPTERS} and files
 
 
+def imports_above(source: str) -> set[str]:
+    """The packages of Handrail that a module imports, and that do not lie below the dialects."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (contract,) = [one for one in settings["tool"]["importlinter"]["contracts"] if one["type"] == "layers"]
+    layers = contract["layers"]
+    below = {name.strip() for layer in layers[layers.index("dialects") :] for name in layer.split("|")}
+    modules = re.findall(r"^\s*(?:from|import) handrail\.(\w+)", source, re.MULTILINE)
+    modules += re.findall(r"^\s*from handrail import (\w+)", source, re.MULTILINE)
+    return set(modules) - below
+
+
+def test_adapters_import_only_packages_below_the_dialects() -> None:
+    """import-linter does not look into folders with a dash in their names; this test does."""
+    for path in dialects.HERE.glob("*/*.py"):
+        assert imports_above(path.read_text(encoding="utf-8")) == set(), path
+    assert imports_above("from handrail.journal import Journal\n    from handrail import pipeline\n") == {
+        "journal",
+        "pipeline",
+    }
+
+
 def test_no_switch_of_a_tool_serves_one_dialect_alone() -> None:
     """A switch that one dialect sets belongs into an adapter of that dialect."""
     users: dict[str, set[str]] = {}
@@ -161,6 +184,17 @@ def test_a_copy_of_a_shipped_folder_is_data_too(tmp_path: Path) -> None:
     text = (dialects.HERE / "claw" / "tools.toml").read_text(encoding="utf-8")
     with pytest.raises(DialectError, match="installed packages"):
         dialects.load(write(tmp_path / "claw", text, read_file__py=SHOUT, bash__py=SHOUT))
+
+
+def test_a_link_to_a_shipped_folder_is_followed_once(tmp_path: Path, root: Path, make_session: Make) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(dialects.HERE / "claw")
+    session = make_session(root, str(link))
+    link.unlink()
+    trap = f"open({str(tmp_path / 'ran')!r}, 'w')\n" + SHOUT
+    write(link, DIALECT, read_file__py=trap)
+    assert session.call("read_file", {"path": "a.txt"}).text == "one\ntwo\n"
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_registered_dialect_brings_its_adapter(

@@ -21,7 +21,7 @@ from handrail.dialects.entry import ToolEntry as ToolEntry
 from handrail.dialects.entry import describe_type, is_of_type
 from handrail.dialects.folder import HERE as HERE
 from handrail.dialects.folder import DialectError as DialectError
-from handrail.dialects.folder import FolderPlace, find_folder, is_shipped, read_folder
+from handrail.dialects.folder import find_folder, locate, read_folder
 from handrail.dialects.folder import names as names
 from handrail.dialects.renderers import RENDERERS, RenderContext, Renderer
 from handrail.dialects.templates import DialectTemplates
@@ -56,7 +56,7 @@ class Dialect:
 
     def __init__(self, name: str, folder: Path, *, installed: bool = False) -> None:
         self.name = name
-        self._folder = read_folder(FolderPlace(folder, installed or is_shipped(folder)))
+        self._folder = read_folder(locate(folder, installed=installed))
         table = self._folder.table
         self.about: str = table.get("about", "")
         self.quiet: Sequence[str] = table.get("quiet_notes", ())

@@ -17,7 +17,7 @@ from handrail.dialects.folder import (
     FolderPlace,
     find_adapter_problem,
     find_folder,
-    is_shipped,
+    locate,
     merge_tables,
     read_folder,
 )
@@ -50,7 +50,7 @@ _NO_TOOL = ("README.md", "prompt.md", "specs.json")
 
 def check(folder: Path, *, installed: bool = False) -> list[Problem]:
     """Every problem of a dialect, by file and line. Its adapters are imported only if it is ``installed``."""
-    run = _FolderCheck(FolderPlace(folder, installed or is_shipped(folder)))
+    run = _FolderCheck(locate(folder, installed=installed))
     run.check()
     if not run.problems:  # loading may still refuse it
         try:

@@ -67,12 +67,17 @@ def find_folder(name: str, beside: Path | None = None) -> FolderPlace:
         return FolderPlace(HERE / name, installed=True)
     for path in (Path(name), *([beside / name] if beside else [])):
         if os.path.isfile(path / "tools.toml"):
-            return FolderPlace(path, installed=is_shipped(path))
+            return locate(path)
     from importlib.metadata import entry_points
 
     for entry in entry_points(group="handrail.dialects", name=name):
         return FolderPlace(Path(entry.load()), installed=True)
     raise DialectError(f"unknown dialect {name!r}; the dialects are {', '.join(names())}, or give the path of a folder")
+
+
+def locate(path: Path, *, installed: bool = False) -> FolderPlace:
+    """The place of a folder that is given by its path. A link to a shipped dialect is followed once, here."""
+    return FolderPlace(HERE / path.resolve().name, True) if is_shipped(path) else FolderPlace(path, installed)
 
 
 def is_shipped(path: Path) -> bool:
