@@ -40,12 +40,12 @@ def test_the_list_on_a_terminal_has_colours(tmp_path: Path) -> None:
 
 def test_a_sound_folder_is_praised(mine: Path, tmp_path: Path) -> None:
     done = handrail("dialects", "check", str(mine), cwd=tmp_path)
-    assert done.returncode == 0 and b"is sound: 1 tools" in done.stdout and done.stderr == b""
+    assert done.returncode == 0 and b"is valid: 1 tools" in done.stdout and done.stderr == b""
     assert handrail("dialects", "check", str(mine), "--json", cwd=tmp_path).stdout == b"[]\n"
 
 
 def test_one_that_comes_along_can_be_checked_by_name(tmp_path: Path) -> None:
-    assert b"claude is sound" in handrail("dialects", "check", "claude", cwd=tmp_path).stdout
+    assert b"claude is valid" in handrail("dialects", "check", "claude", cwd=tmp_path).stdout
 
 
 def test_mistakes_are_told_with_file_and_line_and_exit_code_1(mine: Path, tmp_path: Path) -> None:
