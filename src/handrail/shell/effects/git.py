@@ -140,6 +140,7 @@ _NETWORK = {
     "svn": (),
 }
 _CHANGES_TREE = ("checkout", "restore", "switch", "reset", "stash", "merge", "rebase", "pull", "cherry-pick", "revert")
+_STAGE = re.compile(r"^:[0-3]:")
 _REVISION = re.compile(r"(?:HEAD|@|[A-Za-z0-9_/-]+)(?:[~^@{][^:]*)?|.*\.\..*|[0-9a-f]{7,40}")
 
 
@@ -323,7 +324,7 @@ def _files_shown(verb: str, found: ParsedOptions, named: Sequence[Arg]) -> list[
     either: list[Arg] = []
     for arg in found.operands[1:] if verb == "grep" and not found.has("e", "f") else found.operands:
         text = arg.text or ""
-        revision, colon, path = text.partition(":")
+        revision, colon, path = _STAGE.sub(":", text).partition(":")
         if colon and path and not revision.startswith("/"):
             out.append(FileEffect("read", path))
         elif arg in named or not _REVISION.fullmatch(text):

@@ -308,6 +308,8 @@ LOOKING: dict[str, Program] = {
     "pip3": Program(words=_PIP, why="pip may install something"),
     "tput": Program(words=_TPUT, why="tput with these arguments is not known"),
 }
+for _name in ("strings", "nm", "readelf", "size"):
+    LOOKING[_name] = replace(LOOKING[_name], arguments_in_files=True)
 for _name in ("ls", "tree", "fd", "fdfind", "du", "stat", "wc", "file", "realpath", "readlink"):
     LOOKING[_name] = replace(LOOKING[_name], shows="names")
 

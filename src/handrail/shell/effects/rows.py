@@ -40,6 +40,8 @@ class Program:
     """Options whose value is a file that is read if it has an `@` in front: `-d` of curl."""
     runs: str = ""
     """Options whose value is a program that is run."""
+    arguments_in_files: bool = False
+    """An operand `@file` stands for the arguments in that file."""
     most: int = 1000
     """With more operands than this it does something else."""
     below: str = ""
@@ -234,6 +236,9 @@ def judge_by_row(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
     why = doubt = ""
     if found.unknown:
         why = f"the option {found.unknown} of {base} is not known"
+    elif row.arguments_in_files and any((arg.text or "").startswith("@") for arg in operands):
+        why = doubt = f"{base} reads arguments from a file"
+        files += [Value((arg.text or "")[1:]).file("read") for arg in operands if (arg.text or "").startswith("@")]
     elif found.has(*row.run_names):
         why = doubt = f"{base} does what an option tells it"
     elif found.has(*row.write_names):

@@ -204,7 +204,10 @@ class Lexer:
         depth = 0
         while self.at < len(self.text):
             if found := plain.match(self.text, self.at):
-                parts.append(Part("text", found.group()))
+                if parts and parts[-1].kind == "text" and not parts[-1].quoted:  # over a continued line
+                    parts[-1] = Part("text", parts[-1].text + found.group())
+                else:
+                    parts.append(Part("text", found.group()))
                 self.at = found.end()
                 continue
             char = self.peek()

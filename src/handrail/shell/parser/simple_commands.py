@@ -88,6 +88,9 @@ class SimpleCommandParser(ExpansionParser):
         if self.text[found.end() : found.end() + 1] == "(":
             if found[2]:
                 self.fail("a list cannot be assigned to an element", found.end())
+            if self.inside:
+                # Bash forgets, behind the substitution, that a command has begun.
+                raise Unreadable("a list of values in a substitution")
             self.at = found.end() + 1
             values: list[Word] = []
             while True:

@@ -95,7 +95,9 @@ def words_of(parts: list[Part], source: str, *, braces: bool = True, value: bool
     if braces and any(part.kind == "text" and not part.quoted and "{" in part.text for part in parts):
         pieces = _split_at_braces(parts)
         rows = _alternatives(pieces) if len(pieces) <= MOST_ALTERNATIVES else []
-        if not rows or len(rows) > MOST_ALTERNATIVES:
+        # Bash expands braces first: a `$` at the end of an alternative begins a variable with the text behind it.
+        lone = len(rows) > 1 and any(part.kind == "text" and part.text == "$" for part in parts)
+        if not rows or lone or len(rows) > MOST_ALTERNATIVES:
             return [Word((Part("brace", source),), source)]
     # An alternative of which nothing is left is no word at all, unless something quoted stood there.
     return [Word(tuple(_mark(row, value)), source) for row in rows if row or not parts]

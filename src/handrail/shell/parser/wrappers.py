@@ -145,6 +145,8 @@ def _open(base: str, simple: Command) -> list[Inner]:
     while row.assigns and rest and (found := _ASSIGNMENT.match(rest[0].fixed or _leading(rest[0]))):
         assignments.append(Assignment(found[1], (_value(rest[0], found),)))
         rest = rest[1:]
+    if row.assigns and rest and "=" in (rest[0].fixed or _leading(rest[0])):
+        raise _Doubt(f"{base} sets a variable whose name is odd")
     if base == "flock" and rest and rest[0].fixed in ("-c", "--command"):
         return [_text(base, rest[1:2])]
     if base in ("watch", "ssh") and not (base == "watch" and ("x" in given or "exec" in given)):
