@@ -149,14 +149,14 @@ class Dialect:
         entry, tool = self.entry(name), self.tool(name)
         standard = tool.limits()
         known = {limit.name: limit.type for limit in fields(standard)}
-        given = {name: value for name, value in self.shared_limits.items() if name in known} | dict(entry.limits)
-        for name, value in given.items():
+        values = {name: value for name, value in self.shared_limits.items() if name in known} | dict(entry.limits)
+        for name, value in values.items():
             if name not in known:
                 raise DialectError(f"dialect {self.name}: {entry.name} has no limit {name!r}, only {sorted(known)}")
             if not is_of_type(value, known[name]):
                 kind = describe_type(known[name])
                 raise DialectError(f"dialect {self.name}: {entry.name}: limit {name!r} is a {kind}, not {value!r}")
-        return replace(standard, **given)
+        return replace(standard, **values)
 
     def spec(self, name: str) -> Spec:
         """The description and schema of one tool, as a model sees them."""

@@ -108,9 +108,9 @@ class ToolCheck:
     def _add(self, way: Key, text: str) -> None:
         self._report.add(("tools", self._name, *way), text)
 
-    def _check_limits(self, kind: type[Any], given: Mapping[str, Any]) -> None:
+    def _check_limits(self, kind: type[Any], limits: Mapping[str, Any]) -> None:
         known = {limit.name: limit.type for limit in fields(kind)}
-        for name, value in given.items():
+        for name, value in limits.items():
             if name not in known:
                 self._add(("limits", name), f"{self._entry['id']} has no limit {name}: {suggest(name, known)}")
             elif not is_of_type(value, known[name]):

@@ -59,13 +59,13 @@ class ToolEntry:
         self, arguments: Mapping[str, Any], known: Collection[str], needed: Collection[str]
     ) -> tuple[dict[str, Any], list[str]]:
         """The arguments of a call in our names, and the names that the tool does not have."""
-        given = self._expand_objects(arguments)
-        self._check(given)
+        expanded = self._expand_objects(arguments)
+        self._check(expanded)
         translated: dict[str, Any] = dict(self.preset)
         unknown = []
         names = self.argument_names
         # Names that models see come last, so that they win over an older name for the same argument.
-        for theirs, value in sorted(given.items(), key=lambda item: item[0] in known):
+        for theirs, value in sorted(expanded.items(), key=lambda item: item[0] in known):
             if theirs in self.unused:
                 continue
             if theirs not in known and theirs not in self.also:
@@ -83,12 +83,12 @@ class ToolEntry:
                 expanded = {**expanded.pop(name), **expanded}
         return expanded
 
-    def _check(self, given: Mapping[str, Any]) -> None:
+    def _check(self, values: Mapping[str, Any]) -> None:
         for name in self.filled:
-            value = given.get(name)
+            value = values.get(name)
             if not isinstance(value, str) or not value.strip():
                 raise BadPath(path=value if isinstance(value, str) else "", why="it is empty", blank=True)
-        texts = [given.get(name) for name in self.differ]
+        texts = [values.get(name) for name in self.differ]
         if texts and isinstance(texts[0], str) and all(text == texts[0] for text in texts):
             raise NothingToChange(old=texts[0])
 

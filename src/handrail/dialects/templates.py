@@ -147,24 +147,24 @@ def _parse(template: str) -> _Parsed:
 
 
 def _split(template: str) -> list[_Part]:
-    found, last = [], 0
+    parts, last = [], 0
     for match in _OPTIONAL.finditer(template):
-        negated, asked, passage = match.groups()
-        needs = [field for _, field, _, _ in _formatter.parse(passage) if field] + ([asked] if asked else [])
-        part = _Part(passage, tuple(needs[:-1]), asked) if negated else _Part(passage, tuple(needs))
-        found += [_Part(template[last : match.start()]), part]
+        negated, tested, passage = match.groups()
+        needs = [field for _, field, _, _ in _formatter.parse(passage) if field] + ([tested] if tested else [])
+        part = _Part(passage, tuple(needs[:-1]), tested) if negated else _Part(passage, tuple(needs))
+        parts += [_Part(template[last : match.start()]), part]
         last = match.end()
-    every = [*found, _Part(template[last:])]
+    every = [*parts, _Part(template[last:])]
     return [part._replace(pieces=_pieces(part.template)) for part in every if any(part)]
 
 
 def _pieces(template: str) -> tuple[tuple[str, str | None, str], ...] | None:
-    found: list[tuple[str, str | None, str]] = []
+    pieces: list[tuple[str, str | None, str]] = []
     for literal, name, form, conversion in _formatter.parse(template):
         if conversion or "{" in (form or "") or not (name is None or name.isidentifier()):
             return None  # Python's formatter reports what is wrong with it
-        found.append((literal, name, form or ""))
-    return tuple(found)
+        pieces.append((literal, name, form or ""))
+    return tuple(pieces)
 
 
 def facts_in(template: str) -> list[tuple[str, str]]:
@@ -172,12 +172,12 @@ def facts_in(template: str) -> list[tuple[str, str]]:
     bare = _OPTIONAL.sub("", template)
     if "[[" in bare or "]]" in bare or any("[[" in match[3] for match in _OPTIONAL.finditer(template)):
         raise ValueError("[[ and ]] must come in pairs, one pair not inside another")
-    found = []
+    facts = []
     for part in _split(template):
-        found += [(name, "") for name in (*part.needs, part.unless) if name]
+        facts += [(name, "") for name in (*part.needs, part.unless) if name]
         for _, name, form, conversion in _formatter.parse(part.template):
             if name is not None:
                 if conversion or not name.isidentifier():
                     raise ValueError(f"{{{name}}} is not a plain fact name")
-                found.append((name, form or ""))
-    return found
+                facts.append((name, form or ""))
+    return facts

@@ -111,7 +111,7 @@ def _steps(plan: Any) -> list[Step]:
     ]
 
 
-def _find_changes_since(draft: DraftDirectory, root: int, steps: Sequence[Step], kept: int) -> Iterator[Conflict]:
+def _find_changes_since(draft: DraftDirectory, root: int, steps: Sequence[Step], known: int) -> Iterator[Conflict]:
     """The kept entries that something else has changed since."""
     for step in steps:
         if step.action == "set":
@@ -126,7 +126,7 @@ def _find_changes_since(draft: DraftDirectory, root: int, steps: Sequence[Step],
                 if draft.is_refreshed_index(step.path, directory, name):
                     continue
                 if status and step.after and status.st_ino == step.after.inode:
-                    if any(True for _ in find_late(directory, name, step.path, status, kept)):
+                    if any(True for _ in find_late(directory, name, step.path, status, known)):
                         yield Conflict(step.path, "changed since it was kept")
                     continue
             finally:
@@ -431,14 +431,14 @@ def remove_marks(path: str, status: os.stat_result) -> None:
     """Remove the attributes and whiteouts of overlayfs from a tree that is no longer a layer."""
     stack = [(path, status)]
     while stack:
-        here, found = stack.pop()
-        if stat.S_ISDIR(found.st_mode):
+        here, entries = stack.pop()
+        if stat.S_ISDIR(entries.st_mode):
             stack += _list_marked(here)
-            _remove_attributes(here, found)
-            if os.lstat(here).st_mtime_ns != found.st_mtime_ns:
-                os.utime(here, ns=(found.st_atime_ns, found.st_mtime_ns))
+            _remove_attributes(here, entries)
+            if os.lstat(here).st_mtime_ns != entries.st_mtime_ns:
+                os.utime(here, ns=(entries.st_atime_ns, entries.st_mtime_ns))
         else:
-            _remove_attributes(here, found)
+            _remove_attributes(here, entries)
 
 
 def _list_marked(directory: str) -> Iterator[tuple[str, os.stat_result]]:

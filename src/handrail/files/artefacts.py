@@ -64,14 +64,14 @@ class Artefacts:
     def trim(self, spared: Collection[str] = ()) -> None:
         """Remove the oldest ones until the rest is within the budget; never the newest one, nor those in ``spared``."""
         with self._lock, contextlib.suppress(OSError):
-            found = []
+            artefacts = []
             with os.scandir(self.directory) as entries:
                 for entry in entries:
                     with contextlib.suppress(OSError):  # gone meanwhile
                         about = entry.stat(follow_symlinks=False)
-                        found.append((about.st_mtime_ns, about.st_blocks * 512, entry.path))
-            over = sum(size for _, size, _ in found) - self._budget
-            for _, size, path in sorted(found)[:-1]:  # an answer has just named the newest one
+                        artefacts.append((about.st_mtime_ns, about.st_blocks * 512, entry.path))
+            over = sum(size for _, size, _ in artefacts) - self._budget
+            for _, size, path in sorted(artefacts)[:-1]:  # an answer has just named the newest one
                 if over <= 0:
                     break
                 if path not in spared:

@@ -152,9 +152,9 @@ class _Slot:
     def _open_old(self, before: Stored) -> None:
         """Open the file to be replaced, and check that it is unchanged and writable."""
         self.old = os.open(self.name, READ, dir_fd=self.directory)
-        found = os.fstat(self.old)
-        if not stat.S_ISREG(found.st_mode) or (
-            version_of(found).stamp != before.version.stamp and not holds(self.old, before.raw)
+        status = os.fstat(self.old)
+        if not stat.S_ISREG(status.st_mode) or (
+            version_of(status).stamp != before.version.stamp and not holds(self.old, before.raw)
         ):
             raise ChangedSince(path=self.named, moment="commit")
         if not os.access(self.name, os.W_OK, dir_fd=self.directory, effective_ids=True):

@@ -72,15 +72,15 @@ class Exchange:
         for _ in range(100):
             mine = self._identify(self._temp)
             system_calls.exchange(self._temp, self._name, self._directory)
-            found = self._identify(self._temp)
-            if found == self._expected:
+            identity = self._identify(self._temp)
+            if identity == self._expected:
                 break
             self._expected = mine  # a stranger has put a file of its own there: that one is the newest, and goes back
         if self._unseen and not system_calls.lease_wanted(self.new, alone=True):
             return ""
         if self._unseen:
             after = self._copy_what_stands(after)
-        if found != _number(os.fstat(self.new)) or self.untouched(self._temp, after):
+        if identity != _number(os.fstat(self.new)) or self.untouched(self._temp, after):
             return ""
         return keep(self._temp, self._name, self._directory)
 
@@ -90,11 +90,11 @@ class Exchange:
             fd = os.open(self._name, READ, dir_fd=self._directory)
             try:
                 size = os.fstat(fd).st_size
-                found = read_all(fd, size, size)
-                if found is not None:
-                    write_all(self.new, found)
-                    os.ftruncate(self.new, len(found))
-                    after = found
+                contents = read_all(fd, size, size)
+                if contents is not None:
+                    write_all(self.new, contents)
+                    os.ftruncate(self.new, len(contents))
+                    after = contents
             finally:
                 os.close(fd)
         self._unseen = False
@@ -119,9 +119,9 @@ class Exchange:
 
 def keep(temp: str, name: str, directory: int) -> str:
     """A version that is not ours to delete gets a name that people see."""
-    kept = f"{name}.kept{temp.removeprefix('.handrail')}"
-    system_calls.rename_new(temp, kept, directory)
-    return kept
+    visible = f"{name}.kept{temp.removeprefix('.handrail')}"
+    system_calls.rename_new(temp, visible, directory)
+    return visible
 
 
 def _lease(fd: int) -> bool | None:
@@ -131,8 +131,8 @@ def _lease(fd: int) -> bool | None:
     return answer
 
 
-def _number(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
+def _number(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -155,21 +155,21 @@ def holds(fd: int, data: bytes) -> bool:
 
 def keep_metadata(old: int, new: int, named: str) -> None:
     """Owner where permitted, extended attributes and ACLs, then the mode (changing the owner clears bits of it)."""
-    found, fresh = os.fstat(old), os.fstat(new)
-    if (found.st_uid, found.st_gid) != (fresh.st_uid, fresh.st_gid):
+    status, fresh = os.fstat(old), os.fstat(new)
+    if (status.st_uid, status.st_gid) != (fresh.st_uid, fresh.st_gid):
         try:
-            os.fchown(new, found.st_uid, found.st_gid)
+            os.fchown(new, status.st_uid, status.st_gid)
         except PermissionError:
             with contextlib.suppress(PermissionError):
-                os.fchown(new, -1, found.st_gid)
+                os.fchown(new, -1, status.st_gid)
     _keep_attributes(old, new, named)
-    os.fchmod(new, stat.S_IMODE(found.st_mode))
+    os.fchmod(new, stat.S_IMODE(status.st_mode))
 
 
 def keep_times(old: int, new: int) -> None:
     """A move keeps the modification time."""
-    found = os.fstat(old)
-    os.utime(new, ns=(found.st_atime_ns, found.st_mtime_ns))
+    status = os.fstat(old)
+    os.utime(new, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def _keep_attributes(old: int, new: int, named: str) -> None:

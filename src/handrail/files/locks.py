@@ -35,9 +35,9 @@ Kind = Literal["exchange", "new", "delete", "through", "tree"]
 """`tree`: a directory that is removed with all that is in it."""
 
 
-def state_directory(given: str | None = None) -> str:
+def state_directory(configured: str | None = None) -> str:
     """Return the state directory: the given one, `$HANDRAIL_STATE`, or one below the XDG state directory."""
-    base = given or os.environ.get("HANDRAIL_STATE") or _user_state()
+    base = configured or os.environ.get("HANDRAIL_STATE") or _user_state()
     if base:
         with contextlib.suppress(OSError):
             os.makedirs(base, mode=0o700, exist_ok=True)
@@ -185,10 +185,10 @@ class Locks:
         except FileNotFoundError:
             return [], []
         with open(fd, "rb") as file:
-            found = intents_of(file.read())
-        keys: Any = next((one["keys"] for one in found if isinstance(one, dict) and "keys" in one), [])
+            intents = intents_of(file.read())
+        keys: Any = next((one["keys"] for one in intents if isinstance(one, dict) and "keys" in one), [])
         known = [one for one in keys if type(one) is int and 0 <= one < _KEYS] if isinstance(keys, list) else []
-        return [one for one in found if isinstance(one, dict) and "keys" not in one], known
+        return [one for one in intents if isinstance(one, dict) and "keys" not in one], known
 
 
 def key_of(path: str) -> int:
@@ -311,10 +311,10 @@ class KeyFiles:
 def intents_of(raw: bytes) -> list[Any]:
     """Read a record; empty if its writer was killed while writing it."""
     try:
-        found = json.loads(raw)
+        intents = json.loads(raw)
     except ValueError:
         return []
-    return found if isinstance(found, list) else []
+    return intents if isinstance(intents, list) else []
 
 
 def sweep_stripes(directory: str, recover: Callable[[Intent], None]) -> None:

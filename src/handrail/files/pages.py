@@ -106,9 +106,9 @@ class TextFile:
         self._deadline = time.monotonic() + seconds
         self._seconds = seconds
         self._legacy = legacy
-        found = os.fstat(fd)
-        self.raw = read_all(fd, SMALL, found.st_size)
-        self.version = version_of(found, hash_bytes(self.raw) if self.raw is not None else None)
+        status = os.fstat(fd)
+        self.raw = read_all(fd, SMALL, status.st_size)
+        self.version = version_of(status, hash_bytes(self.raw) if self.raw is not None else None)
         self._indexes = indexes
         self._only_utf8 = False
         self.replaced = False
@@ -211,13 +211,13 @@ class TextFile:
             offset, before = offset + raw, before + here
         return offset
 
-    def _tail(self, wanted: int) -> tuple[int, int]:
-        """Where the last ``wanted`` lines begin, and the number of the first of them (negative if not known)."""
+    def _tail(self, count: int) -> tuple[int, int]:
+        """Where the last ``count`` lines begin, and the number of the first of them (negative if not known)."""
         if self.size <= _COUNTED or self._index.total is not None or self.codec.unit > 1:
-            first = max(1, self._count_lines() - wanted + 1)
+            first = max(1, self._count_lines() - count + 1)
             return self._seek(first), first
         top, end = len(self.codec.bom), self.size
-        left = wanted + (1 if os.pread(self._fd, 1, end - 1) in (b"\n", b"\r") else 0)
+        left = count + (1 if os.pread(self._fd, 1, end - 1) in (b"\n", b"\r") else 0)
         while end > top:
             self._check()
             start = max(top, end - _BLOCK)
@@ -226,7 +226,7 @@ class TextFile:
             block = os.pread(self._fd, end - start, start)
             here = lines.count_ends(block)
             if here >= left:
-                return start + lines.after_end(block, here - left + 1), -wanted
+                return start + lines.after_end(block, here - left + 1), -count
             left -= here
             end = start
         return top, 1
@@ -320,8 +320,8 @@ class TextFile:
         if self.raw is not None or self.codec is not UTF8:
             return self.codec
         # The space in front: what looks like a byte order mark is none in the middle of a file.
-        found = self._sniff(b" " + os.pread(self._fd, _HEAD, offset).replace(b"\0", b" "), offset - 1)
-        return self._as_wanted(found)
+        codec = self._sniff(b" " + os.pread(self._fd, _HEAD, offset).replace(b"\0", b" "), offset - 1)
+        return self._as_wanted(codec)
 
     def _sniff(self, part: bytes, offset: int) -> Codec:
         return detect_encoding(part, self._legacy, whole=offset + len(part) >= self.size)

@@ -56,8 +56,8 @@ def _open_directory(one: IntentPart) -> Iterator[int]:
         raise ValueError(one.temp)
     directory = os.open(one.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        found = os.fstat(directory)
-        if (found.st_dev, found.st_ino) != (one.dev, one.ino):
+        status = os.fstat(directory)
+        if (status.st_dev, status.st_ino) != (one.dev, one.ino):
             raise FileNotFoundError(one.directory)
         yield directory
     finally:

@@ -51,15 +51,15 @@ class _SubtreeScan:
     size: int = 0
 
     def at(self, directory: int, name: str, inner: str = "") -> Iterator[SubtreeEntry]:
-        found = os.stat(name, dir_fd=directory, follow_symlinks=False)
-        mode, called = stat.S_IMODE(found.st_mode), f"{self.named}/{inner}" if inner else self.named
-        if stat.S_ISLNK(found.st_mode):
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        mode, called = stat.S_IMODE(status.st_mode), f"{self.named}/{inner}" if inner else self.named
+        if stat.S_ISLNK(status.st_mode):
             yield SubtreeEntry(inner, "link", mode, os.fsencode(os.readlink(name, dir_fd=directory)))
-        elif stat.S_ISREG(found.st_mode):
-            if found.st_nlink > 1 and not self.split:
-                raise HardLinked(path=called, links=found.st_nlink)
+        elif stat.S_ISREG(status.st_mode):
+            if status.st_nlink > 1 and not self.split:
+                raise HardLinked(path=called, links=status.st_nlink)
             yield SubtreeEntry(inner, "file", mode, self._read(directory, name, called))
-        elif stat.S_ISDIR(found.st_mode):
+        elif stat.S_ISDIR(status.st_mode):
             yield SubtreeEntry(inner, "directory", mode)
             fd = os.open(name, _FOLDER, dir_fd=directory)
             try:
@@ -82,18 +82,18 @@ class _SubtreeScan:
         return raw
 
     def all(self, directory: int, name: str) -> tuple[SubtreeEntry, ...]:
-        found: list[SubtreeEntry] = []
+        entries: list[SubtreeEntry] = []
         for entry in self.at(directory, name):
-            found.append(entry)
-            if len(found) > MOST_ENTRIES:
+            entries.append(entry)
+            if len(entries) > MOST_ENTRIES:
                 raise TooLargeToChange(
                     path=self.named,
                     size=self.size,
                     most=self.most_bytes,
-                    entries=len(found),
+                    entries=len(entries),
                     most_entries=MOST_ENTRIES,
                 )
-        return tuple(found)
+        return tuple(entries)
 
 
 def scan_subtree(workspace: Workspace, path: WorkPath, most_bytes: int, *, split: bool) -> Subtree:
@@ -101,12 +101,12 @@ def scan_subtree(workspace: Workspace, path: WorkPath, most_bytes: int, *, split
     try:
         with workspace.parent(path) as (directory, name):
             entries = _SubtreeScan(path.named, most_bytes, split).all(directory, name)
-            found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except (FileNotFoundError, NotADirectoryError):
         raise NotFound(path=path.named, nearest=workspace.nearest(path)) from None
     except OSError as error:
         raise from_os(error, path=path.named) from None
-    return Subtree(path, entries, version_of(found))
+    return Subtree(path, entries, version_of(status))
 
 
 def require_movable(workspace: Workspace, path: WorkPath) -> None:
@@ -126,15 +126,15 @@ def require_free(workspace: Workspace, subtree: Subtree, target: WorkPath) -> No
         raise BadPath(path=target.named, why="it is inside the directory to move")
     if named not in ("", ".", "..") and named != os.path.basename(real):
         raise WouldOverwrite(path=target.named, kind="a link")
-    found = workspace.stat(target)
-    if found is None:
+    status = workspace.stat(target)
+    if status is None:
         return
-    same_name = real.casefold() == source.casefold() and (found.st_dev, found.st_ino) == (
+    same_name = real.casefold() == source.casefold() and (status.st_dev, status.st_ino) == (
         subtree.version.dev,
         subtree.version.ino,
     )
     if not same_name:
-        is_directory = stat.S_ISDIR(found.st_mode)
+        is_directory = stat.S_ISDIR(status.st_mode)
         inside = f"{target.named.rstrip('/')}/{os.path.basename(source)}" if is_directory else None
         raise WouldOverwrite(path=target.named, kind="a directory" if is_directory else "a file", inside=inside)
 
@@ -186,16 +186,21 @@ def _move(workspace: Workspace, change: Change, saving: Saving) -> Version:
         workspace.parent(source) as (here, old),
         workspace.parent(change.path, True, saving.durable) as (there, new),
     ):
-        found = _stat(here, old)
-        if found is None or (found.st_dev, found.st_ino) != (version.dev, version.ino):
+        status = _stat(here, old)
+        if status is None or (status.st_dev, status.st_ino) != (version.dev, version.ino):
             raise ChangedSince(path=source.named, moment="commit")
         standing = _stat(there, new)
-        if standing and os.path.samestat(standing, found) and old.casefold() == new.casefold() and old != new:
+        if standing and os.path.samestat(standing, status) and old.casefold() == new.casefold() and old != new:
             os.rename(old, new, src_dir_fd=here, dst_dir_fd=there)  # one name in two spellings, where case is ignored
         else:
             _rename(here, old, there, new, change.subtree.is_directory)
         left = _stat(here, old) if old != new or not os.path.samestat(os.fstat(here), os.fstat(there)) else None
-        if left and os.path.samestat(left, found) and not stat.S_ISDIR(left.st_mode) and left.st_nlink > found.st_nlink:
+        if (
+            left
+            and os.path.samestat(left, status)
+            and not stat.S_ISDIR(left.st_mode)
+            and left.st_nlink > status.st_nlink
+        ):
             os.unlink(old, dir_fd=here)  # a file system that had to make a second name
         if saving.durable:
             system_calls.sync_directory(there)
@@ -236,10 +241,12 @@ def _remove(workspace: Workspace, change: Change, held: Held, saving: Saving) ->
             held.done()
             raise
         held.intend(intents("ready", [doing]))
-        kept = _delete(directory, temp, name, subtree)
+        leftover = _delete(directory, temp, name, subtree)
         held.done()
-        if kept:
-            raise Busy(path=change.path.named, why=f"another program wrote to it; the new version is saved as {kept}")
+        if leftover:
+            raise Busy(
+                path=change.path.named, why=f"another program wrote to it; the new version is saved as {leftover}"
+            )
         return subtree.version
 
 
@@ -249,9 +256,9 @@ def _put_back(directory: int, temp: str, name: str, path: WorkPath) -> None:
     try:
         system_calls.rename_new(temp, name, directory)
     except FileExistsError:
-        kept = keep(temp, name, directory)
+        visible = keep(temp, name, directory)
         raise Busy(
-            path=path.named, why=f"another program created a file with its name; it is saved as {kept}"
+            path=path.named, why=f"another program created a file with its name; it is saved as {visible}"
         ) from None
 
 
@@ -269,8 +276,8 @@ def _delete(directory: int, temp: str, name: str, subtree: Subtree) -> str:
 
 
 def _require_writable(directory: int, name: str, path: WorkPath) -> None:
-    found = _stat(directory, name)
-    if found is None:
+    status = _stat(directory, name)
+    if status is None:
         raise ChangedSince(path=path.named, moment="commit")
     if not os.access(name, os.W_OK, dir_fd=directory, effective_ids=True):
         raise PermissionDenied(path=path.named, why="it is not writable")

@@ -42,8 +42,8 @@ class Version:
         return (self.dev, self.ino, self.size, self.mtime_ns, self.ctime_ns)
 
 
-def version_of(found: os.stat_result, digest: str | None = None) -> Version:
-    return Version(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, digest)
+def version_of(status: os.stat_result, digest: str | None = None) -> Version:
+    return Version(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, digest)
 
 
 def stamps(paths: Iterable[str]) -> list[tuple[int, ...] | None]:
@@ -53,10 +53,10 @@ def stamps(paths: Iterable[str]) -> list[tuple[int, ...] | None]:
 
 def _stamp(path: str) -> tuple[int, ...] | None:
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return None
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def hash_bytes(raw: bytes) -> str:
@@ -76,11 +76,11 @@ def load(workspace: Workspace, path: WorkPath, most: int) -> Stored:
     """The whole file, for a change; refused above ``most`` bytes."""
     fd = workspace.open_file(path)
     try:
-        found = os.fstat(fd)
-        raw = read_all(fd, most, found.st_size)
+        status = os.fstat(fd)
+        raw = read_all(fd, most, status.st_size)
         if raw is None:
-            raise TooLargeToChange(path=path.named, size=max(found.st_size, most), most=most)
-        return Stored(path, raw, version_of(found, hash_bytes(raw)))
+            raise TooLargeToChange(path=path.named, size=max(status.st_size, most), most=most)
+        return Stored(path, raw, version_of(status, hash_bytes(raw)))
     except OSError as error:
         raise from_os(error, path=path.named) from None
     finally:

@@ -134,9 +134,9 @@ class Approvals:
         """Save a lasting answer after its first use; returns a note if it could not be saved."""
         if consent.answer.lasting == "once":
             return ()
-        asked = [access for access in judged.accesses if self._policy.judge([access]).decision == "ask"]
+        to_ask = [access for access in judged.accesses if self._policy.judge([access]).decision == "ask"]
         with self._lock:
-            self._granted.update(_resource(access, judged.accesses) for access in asked)
+            self._granted.update(_resource(access, judged.accesses) for access in to_ask)
         remember = getattr(self._policy, "remember", None)
         if consent.answer.lasting != "always" or not remember or not judged.verdict.allow:
             return ()

@@ -340,14 +340,14 @@ class Consent:
     def notes(self) -> list[NoteFacts]:
         """Notes for the model about the answer."""
         notes: list[NoteFacts] = []
-        wanted = total = 0
+        approved = total = 0
         for one in self.shown or ():
             numbers = range(len(one.hunks))
             chosen = (self.answer.hunks or {}).get(one.path, numbers) if one.parts else numbers
             total += len(numbers)
-            wanted += len(set(chosen) & set(numbers))
-        if wanted < total:
-            notes.append(PartlyApproved(wanted=wanted, total=total))
+            approved += len(set(chosen) & set(numbers))
+        if approved < total:
+            notes.append(PartlyApproved(wanted=approved, total=total))
         if self.answer.contents:
             notes.append(WrittenOtherwise(paths=", ".join(map(escape, self.answer.contents))))
         return notes

@@ -162,10 +162,10 @@ class ToolContext:
         return seen is not None and not seen.version.same_bytes(file.version)
 
     def exists(self, named: str) -> bool:
-        found = self._workspace.stat(self._paths[named])
-        if found and stat.S_ISDIR(found.st_mode):
+        status = self._workspace.stat(self._paths[named])
+        if status and stat.S_ISDIR(status.st_mode):
             raise IsDirectory(path=named)
-        return found is not None
+        return status is not None
 
     def load(self, named: str, *, whole: bool = False, unseen: bool = False) -> Loaded:
         path = self._paths[named]
@@ -201,25 +201,25 @@ class ToolContext:
 
     def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
         text = loaded.document if loaded else NEW
-        after, found = _apply_splices(text, splices), compute_hunks(text.text, splices)
+        after, hunks = _apply_splices(text, splices), compute_hunks(text.text, splices)
         if loaded and after == loaded.stored.raw:
-            return Staged(False, found)
+            return Staged(False, hunks)
         raw = loaded.stored.raw if loaded else None
-        self._proposed.append(Proposed(named, raw, after, found, apply_splices(text.text, splices), loaded is not None))
+        self._proposed.append(Proposed(named, raw, after, hunks, apply_splices(text.text, splices), loaded is not None))
         if self._choice:
             splices = self._choice.of(named, text.text, splices)
-            after, found = _apply_splices(text, splices), compute_hunks(text.text, splices)
+            after, hunks = _apply_splices(text, splices), compute_hunks(text.text, splices)
             if after == raw:
-                return Staged(False, found)
-        self._add(Change(self._paths[named], loaded.stored if loaded else None, after), found)
-        return Staged(True, found)
+                return Staged(False, hunks)
+        self._add(Change(self._paths[named], loaded.stored if loaded else None, after), hunks)
+        return Staged(True, hunks)
 
     def remove(self, named: str, loaded: Loaded) -> Staged:
         path, text = self._resolve_link_itself(named), loaded.document.text
-        found = compute_hunks(text, [Splice(0, len(text), "")] if text else [])
-        self._proposed.append(Proposed(named, loaded.stored.raw, None, found))
-        self._add(Change(path, loaded.stored, None), found)
-        return Staged(True, found)
+        hunks = compute_hunks(text, [Splice(0, len(text), "")] if text else [])
+        self._proposed.append(Proposed(named, loaded.stored.raw, None, hunks))
+        self._add(Change(path, loaded.stored, None), hunks)
+        return Staged(True, hunks)
 
     def move(
         self, named: str, target: str, loaded: Loaded, splices: Sequence[Splice], over: Loaded | None = None
@@ -272,12 +272,12 @@ class ToolContext:
         moved = Stored(subtree.path, b"", subtree.version)
         self._add(Change(target, None, None, moved, subtree=subtree, preview=preview), [])
 
-    def _add(self, change: Change, found: list[Hunk]) -> None:
+    def _add(self, change: Change, hunks: list[Hunk]) -> None:
         for other in self._changes:
             if other.path.real == change.path.real:  # one file under two names
                 raise SameFile(path=change.path.named, other=other.path.named)
         self._changes.append(change)
-        self._hunks.append(found)
+        self._hunks.append(hunks)
 
     def _resolve_link_itself(self, named: str) -> WorkPath:
         """Resolve a path to delete: a link itself, not its target."""

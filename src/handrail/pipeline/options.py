@@ -71,8 +71,8 @@ def load_tools(tools: object) -> list[AnyTool]:
     """The tools of a host; raises `ValueError` for what cannot be one."""
     from handrail.tools.functions import as_tool
 
-    given = _check_items("tools", tools, "functions or Tool objects")
-    return [as_tool(one) for one in given]  # type: ignore[arg-type] # whatever it is: it is checked there
+    items = _check_items("tools", tools, "functions or Tool objects")
+    return [as_tool(one) for one in items]  # type: ignore[arg-type] # whatever it is: it is checked there
 
 
 def _check_items(name: str, value: object, what: str) -> Iterable[object]:

@@ -103,8 +103,8 @@ def _find_schema(schema: Mapping[str, Any], place: list[str]) -> Mapping[str, An
 
 
 def _report_missing(schema: Mapping[str, Any], place: list[str]) -> str:
-    wanted = _find_schema(schema, place)
-    return f"missing; give {wanted.get('description', 'a value')} ({wanted.get('type', 'any')})"
+    argument = _find_schema(schema, place)
+    return f"missing; give {argument.get('description', 'a value')} ({argument.get('type', 'any')})"
 
 
 def _problem(error: Any, schema: Mapping[str, Any], place: list[str]) -> str:

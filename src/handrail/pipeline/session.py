@@ -249,8 +249,8 @@ class Session:
 
     def _receive(self, arguments: Mapping[str, Any] | str | None, progress: Progress) -> Received:
         received = progress.received
-        given = self._hide_secrets(read_arguments(arguments))
-        received = progress.reach(replace(received, call=replace(received.call, arguments=given)))
+        hidden = self._hide_secrets(read_arguments(arguments))
+        received = progress.reach(replace(received, call=replace(received.call, arguments=hidden)))
         if self._is_reported(received):
             self._events.report_start(received.call, received.on_event)
         return received

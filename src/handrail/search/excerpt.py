@@ -34,11 +34,11 @@ class Excerpts:
         self._chars = chars
         self._codecs: dict[str, str] = {}
 
-    def excerpt(self, found: FileMatches, hit: Hit) -> Excerpt:
+    def excerpt(self, matches: FileMatches, hit: Hit) -> Excerpt:
         """The line, or the part of it around the match."""
         raw = hit.raw if hit.after else hit.raw.rstrip(b"\r")
         column = max(0, min(hit.column, len(raw)))
-        name = self._encoding(found.path, raw, hit)
+        name = self._encoding(matches.path, raw, hit)
         while 0 < column < len(raw) and raw[column] & 0xC0 == 0x80 and name == "utf-8":
             column -= 1  # across lines ripgrep counts from elsewhere: no character is parted by that
         before = raw[:column].decode(name, "replace")

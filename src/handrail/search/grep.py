@@ -65,8 +65,8 @@ def search(query: Query, tree: SearchTree, budget: Budget) -> ResultPage:
     if tree.is_file:
         return _search_file(query, tree, budget, None, receipt)
     plain = PythonSearch(query, tree, names, budget, receipt)
-    found = plain.everywhere(query.mode) if query.order == "path" else plain.newest(query.mode)
-    return _page_from_stream(query, found, receipt)
+    stream = plain.everywhere(query.mode) if query.order == "path" else plain.newest(query.mode)
+    return _page_from_stream(query, stream, receipt)
 
 
 def _search_directory(query: Query, tree: SearchTree, budget: Budget, engine: Ripgrep) -> ResultPage:
@@ -75,13 +75,13 @@ def _search_directory(query: Query, tree: SearchTree, budget: Budget, engine: Ri
     run = engine.everywhere(query.mode, budget, receipt)
     if newest_names:  # all names are needed, but only the newest are kept
         return _cut_page(query, _sort_newest(tree, run, query.need), receipt)
-    found, all_of_it = _collect(run)
+    files, all_of_it = _collect(run)
     if all_of_it:
         if query.order == "path":
-            found.sort(key=lambda one: path_order(one.path))
+            files.sort(key=lambda one: path_order(one.path))
         else:
-            found = _sort_newest(tree, found, len(found))
-        return _cut_page(query, found, receipt)
+            files = _sort_newest(tree, files, len(files))
+        return _cut_page(query, files, receipt)
     if query.order == "path":
         later = Receipt()
         page = _page_from_stream(query, engine.everywhere(query.mode, budget, later, in_order=True), later)
@@ -89,7 +89,7 @@ def _search_directory(query: Query, tree: SearchTree, budget: Budget, engine: Ri
             return page
         receipt = later
         if not page.more and sum(one.count for one in page.files) < query.limit:
-            return _cut_page(query, sorted(found, key=lambda one: path_order(one.path)), receipt)
+            return _cut_page(query, sorted(files, key=lambda one: path_order(one.path)), receipt)
         return page
     return _search_newest_lines(query, tree, budget, engine)
 
@@ -146,14 +146,14 @@ def _search_file(
             return ResultPage((), False, receipt)
         label = "" if codec.name == "utf-8" else _LABELS.get(codec.name, "")
         if engine and (codec.name == "utf-8" or label):
-            found = list(engine.among(query.mode, {fd: ""}, budget, receipt, label))
+            files = list(engine.among(query.mode, {fd: ""}, budget, receipt, label))
         else:
             plain = PythonSearch(query, tree, NameFilter(query), budget, receipt)
             one = plain.file(fd, "", query.mode, None if codec.name == "utf-8" and not codec.bom else codec)
-            found = [one] if one else []
+            files = [one] if one else []
     finally:
         os.close(fd)
-    return _cut_page(query, found, receipt)
+    return _cut_page(query, files, receipt)
 
 
 def _detect_encoding(fd: int) -> Codec:
@@ -164,24 +164,24 @@ def _detect_encoding(fd: int) -> Codec:
 
 def _collect(run: Iterator[FileMatches]) -> tuple[list[FileMatches], bool]:
     """All that comes, unless it is too much to be held."""
-    found: list[FileMatches] = []
+    files: list[FileMatches] = []
     size = records = 0
     for one in run:
-        found.append(one)
+        files.append(one)
         records += max(1, len(one.hits))
         size += sum(len(hit.raw) for hit in one.hits)
         if size > _MOST_BYTES or records > _MOST_RECORDS:
             run.close()  # type: ignore[attr-defined]
-            return found, False
-    return found, True
+            return files, False
+    return files, True
 
 
-def _sort_newest(tree: SearchTree, found: Iterable[FileMatches], most: int) -> list[FileMatches]:
+def _sort_newest(tree: SearchTree, files: Iterable[FileMatches], most: int) -> list[FileMatches]:
     """The newest files of these, those of one age by path."""
     directory = tree.workspace.open_directory(tree.path)
     dated: list[tuple[int, FileMatches]] = []
     try:
-        for one in found:
+        for one in files:
             try:
                 age = -os.stat(one.path, dir_fd=directory, follow_symlinks=False).st_mtime_ns
             except OSError:  # gone, or not to be reached by this name
@@ -206,22 +206,22 @@ def _keep_newest(dated: list[tuple[int, FileMatches]], most: int) -> list[tuple[
 
 def _page_from_stream(query: Query, run: Iterator[FileMatches], receipt: Receipt) -> ResultPage:
     """The page from results that come in order: no more is fetched than it takes."""
-    found: list[FileMatches] = []
+    files: list[FileMatches] = []
     count = 0
     for one in run:
-        found.append(one)
+        files.append(one)
         count += one.count
         if count >= query.need:
             run.close()  # type: ignore[attr-defined]
             receipt.stopped = receipt.stopped or "count_limit"
             break
-    return _cut_page(query, found, receipt)
+    return _cut_page(query, files, receipt)
 
 
-def _cut_page(query: Query, found: Iterable[FileMatches], receipt: Receipt) -> ResultPage:
+def _cut_page(query: Query, files: Iterable[FileMatches], receipt: Receipt) -> ResultPage:
     skip, left = query.offset, query.limit
     page: list[FileMatches] = []
-    for one in found:
+    for one in files:
         if one.count <= skip:
             skip -= one.count
             continue
@@ -236,15 +236,15 @@ def _cut_page(query: Query, found: Iterable[FileMatches], receipt: Receipt) -> R
     return ResultPage(page, False, receipt)
 
 
-def _take_part(found: FileMatches, skip: int, taken: int, query: Query) -> FileMatches:
+def _take_part(matches: FileMatches, skip: int, taken: int, query: Query) -> FileMatches:
     """Some of the matches of a file, with the lines around them."""
-    matched = [hit for hit in found.hits if hit.matched][skip : skip + taken]
+    matched = [hit for hit in matches.hits if hit.matched][skip : skip + taken]
     if not query.before and not query.after:
-        return replace(found, hits=matched, count=taken)
+        return replace(matches, hits=matched, count=taken)
     chosen = {hit.line for hit in matched}
     near = {line for at in chosen for line in range(at - query.before, at + query.after + 1)}
-    hits = [_as_context(hit, chosen) for hit in found.hits if hit.line in near]
-    return replace(found, hits=hits, count=taken)
+    hits = [_as_context(hit, chosen) for hit in matches.hits if hit.line in near]
+    return replace(matches, hits=hits, count=taken)
 
 
 def _as_context(hit: Hit, chosen: set[int]) -> Hit:

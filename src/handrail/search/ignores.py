@@ -161,16 +161,16 @@ class Ignores:
         by_name = all(rules.decides_by_name(prefix[len(start) :]) for start, rules in self._every)
         if by_name and self._clean.issuperset(names):
             return {}
-        found: dict[str, bool] = {}
+        verdicts: dict[str, bool] = {}
         for name in names:
             verdict = self._judge(prefix + name + mark)
             if verdict is not None:
-                found[name] = verdict
+                verdicts[name] = verdict
             elif by_name and mark and len(self._clean) < _MOST_NAMES:
                 self._clean.add(name)  # not even as a directory, which more rules speak of
             elif by_name and self._judge(prefix + name + "/") is None and len(self._clean) < _MOST_NAMES:
                 self._clean.add(name)
-        return found
+        return verdicts
 
     def _judge(self, path: str) -> bool | None:
         for chain in reversed(self._chains):
@@ -185,16 +185,16 @@ def list_lines_above(root: str, real: str) -> tuple[str, ...]:
     """Return the lines from above the directory ``real`` in the workspace ``root``, rewritten for ``real``."""
     top = _find_repository(root) or root
     names = [name for name in os.path.relpath(real, top).split("/") if name != "."]
-    found: dict[str, list[str]] = {name: [] for name in NAMES}
+    lines: dict[str, list[str]] = {name: [] for name in NAMES}
     for depth in range(len(names)):
         directory = os.path.join(top, *names[:depth])
         for name in NAMES:
             for line in read_lines(os.path.join(directory, name)):
-                found[name] += _rewrite_line(line, names[depth:])
+                lines[name] += _rewrite_line(line, names[depth:])
     exclude = [
         line for text in read_lines(os.path.join(top, ".git/info/exclude")) for line in _rewrite_line(text, names)
     ]
-    return (*exclude, *(line for name in NAMES for line in found[name]))
+    return (*exclude, *(line for name in NAMES for line in lines[name]))
 
 
 def _find_repository(root: str) -> str | None:

@@ -48,8 +48,8 @@ class PythonSearch:
         """The files below the directory in the order of their paths; it stops when time is up."""
         walk = self._tree.walk(self._budget)
         for _, path in self._order_files(walk, False):
-            if found := self._search_file(path, mode):
-                yield found
+            if matches := self._search_file(path, mode):
+                yield matches
             if self._is_over():
                 return
 
@@ -58,8 +58,8 @@ class PythonSearch:
         walk = self._tree.walk(Budget(self._budget.left / 2))
         files = sorted(self._order_files(walk, True), key=lambda file: (-file[0], path_order(file[1])))
         for _, path in files:
-            if found := self._search_file(path, mode):
-                yield found
+            if matches := self._search_file(path, mode):
+                yield matches
             if self._is_over():
                 return
 
@@ -113,10 +113,10 @@ class PythonSearch:
 
     def file(self, fd: int, path: str, mode: Mode, codec: Codec | None = None) -> FileMatches | None:
         """What one open file holds."""
-        found, size = os.fstat(fd), self._query.file_bytes
-        if not stat.S_ISREG(found.st_mode):
+        status, size = os.fstat(fd), self._query.file_bytes
+        if not stat.S_ISREG(status.st_mode):
             return None
-        if (size is not None and found.st_size > size) or (self._query.multiline and found.st_size > _WHOLE):
+        if (size is not None and status.st_size > size) or (self._query.multiline and status.st_size > _WHOLE):
             self.receipt.large += 1
             return None
         search = _Across if self._query.multiline else _Lines
@@ -221,16 +221,16 @@ class _Lines:
             end = len(body) if end < 0 else end
             if first.end() <= end:
                 yield start, first.start() - start
-            elif found := self._next(body[start:end]):  # across lines: what about this line alone?
-                yield start, found.start()
+            elif hit := self._next(body[start:end]):  # across lines: what about this line alone?
+                yield start, hit.start()
             at = end + 1
 
     def _next(self, text: str, at: int = 0) -> regex.Match[str] | None:
         """The next match from ``at`` on. A byte that is no character is matched by nothing, not even by a dot."""
-        while at <= len(text) and (found := self._expression.search(text, at, timeout=self._left)):
-            if not _STRAY.search(text, found.start(), found.end()):
-                return found
-            at = found.start() + 1
+        while at <= len(text) and (match := self._expression.search(text, at, timeout=self._left)):
+            if not _STRAY.search(text, match.start(), match.end()):
+                return match
+            at = match.start() + 1
         return None
 
     @property
@@ -279,17 +279,17 @@ class _Across(_Lines):
         body = text.removesuffix("\n")
         matched: dict[int, int] = {}
         number = at = 0
-        while found := self._next(text, at):
-            at = found.end() + (found.end() == found.start())
-            if text and found.start() == len(text) and text.endswith("\n"):
+        while hit := self._next(text, at):
+            at = hit.end() + (hit.end() == hit.start())
+            if text and hit.start() == len(text) and text.endswith("\n"):
                 break  # behind the last line there is none
             self._count += 1
             if self._mode == "files_with_matches":
                 return True
-            while number + 1 < len(starts) and starts[number + 1] <= found.start():
+            while number + 1 < len(starts) and starts[number + 1] <= hit.start():
                 number += 1
-            column = found.start() - starts[number]
-            last = max(found.end() - 1, found.start())
+            column = hit.start() - starts[number]
+            last = max(hit.end() - 1, hit.start())
             line = number
             while line < len(starts) and starts[line] <= last:
                 matched.setdefault(line, column)

@@ -120,11 +120,11 @@ class _PatternParser:
 
     def counted(self) -> None:
         at = self.at
-        found = _COUNT.match(self.pattern, at)
-        if not found:
+        match = _COUNT.match(self.pattern, at)
+        if not match:
             closed = "}" in self.pattern[at:]
             raise self.fail("repetition quantifier expects a valid decimal" if closed else "unclosed repetition")
-        low, comma, high = found.groups()
+        low, comma, high = match.groups()
         if high is not None and int(high) < int(low):
             raise self.fail("the bounds of the repetition are reversed")
         if self.repeats * max(int(high or low), 1) > _MOST_REPEATS**2:
@@ -132,21 +132,21 @@ class _PatternParser:
         self.repeats *= max(int(high or low), 1)
         if self.repeats > _MOST_REPEATS:
             self.lacking = self.lacking or "so many repetitions"
-        self.at = found.end()
+        self.at = match.end()
         self.repeat(f"{{{int(low)}{comma or ''}{int(high) if high is not None else ''}}}", at)
 
     def group(self) -> None:
         start, rest = self.at, self.at + 1
         if _LOOK_AROUND.match(self.pattern, rest):
             raise self.fail("look-around, including look-ahead and look-behind, is not supported")
-        if found := _NAME.match(self.pattern, rest):
-            opening = found[0].replace("?<", "?P<")
-        elif found := _FLAGS.match(self.pattern, rest):
-            flags = found[1].replace("u", "").removesuffix("-")
+        if match := _NAME.match(self.pattern, rest):
+            opening = match[0].replace("?<", "?P<")
+        elif match := _FLAGS.match(self.pattern, rest):
+            flags = match[1].replace("u", "").removesuffix("-")
             if "U" in flags or "R" in flags:
-                self.lacking = self.lacking or f"the flags (?{found[1]})"
-            self.at = found.end()
-            if found[2] == ")":  # flags for what follows
+                self.lacking = self.lacking or f"the flags (?{match[1]})"
+            self.at = match.end()
+            if match[2] == ")":  # flags for what follows
                 self.out.append(f"(?{flags})" if flags else "")
                 return
             opening = f"?{flags}:"
@@ -154,7 +154,7 @@ class _PatternParser:
             raise self.fail("unrecognized flag")
         else:
             opening = ""
-        self.at = found.end() if found else rest
+        self.at = match.end() if match else rest
         self.opened.append((start, len(self.out)))
         self.out.append("(" + opening)
         self.atom = None
@@ -193,11 +193,11 @@ class _PatternParser:
         raise self.fail("unrecognized escape sequence", at)
 
     def code(self, at: int, kind: str) -> str:
-        found = _HEX.match(self.pattern, self.at)
-        digits = found[1] if found else self.pattern[self.at : self.at + _DIGITS[kind]]
-        self.at = found.end() if found else self.at + _DIGITS[kind]
+        match = _HEX.match(self.pattern, self.at)
+        digits = match[1] if match else self.pattern[self.at : self.at + _DIGITS[kind]]
+        self.at = match.end() if match else self.at + _DIGITS[kind]
         try:
-            code = int(digits, 16) if len(digits) == _DIGITS[kind] or found else -1
+            code = int(digits, 16) if len(digits) == _DIGITS[kind] or match else -1
         except ValueError:
             code = -1
         if not 0 <= code <= 0x10FFFF or 0xD800 <= code <= 0xDFFF:

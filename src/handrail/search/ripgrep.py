@@ -69,9 +69,9 @@ def find_program() -> str | None:
         return chosen or None
     beside = (sysconfig.get_path("scripts"), os.path.dirname(sys.executable))
     for path in (None, *beside):
-        found = shutil.which("rg", path=path)
-        if found and os.path.isabs(found):  # never one that happens to lie in the current directory
-            return found
+        program = shutil.which("rg", path=path)
+        if program and os.path.isabs(program):  # never one that happens to lie in the current directory
+            return program
     return None
 
 
@@ -172,12 +172,12 @@ class Ripgrep:
             held.callback(os.close, directory)
             here = f"/proc/self/fd/{directory}" if sys.platform == "linux" else self._tree.path.real
             every = self._names.all and self._tree.sight.readable is None
-            for found in self._run([*command, "--", "."], mode, budget, receipt, here, rules):
-                found.path = found.path.removeprefix("./")
+            for matches in self._run([*command, "--", "."], mode, budget, receipt, here, rules):
+                matches.path = matches.path.removeprefix("./")
                 if every or (
-                    self._names.wanted(found.path) and self._visible.shows(found.path, hidden=self._names.all)
+                    self._names.wanted(matches.path) and self._visible.shows(matches.path, hidden=self._names.all)
                 ):
-                    yield found
+                    yield matches
 
     def among(
         self, mode: Mode, files: Mapping[int, str], budget: Budget, receipt: Receipt, encoding: str = ""
@@ -185,9 +185,9 @@ class Ripgrep:
         """Only these files, by open descriptors: no name is looked up again."""
         command = [*self._common(mode), *([f"--encoding={encoding}"] if encoding else []), "--"]
         paths = {f"/dev/fd/{fd}": path for fd, path in files.items()}
-        for found in self._run([*command, *paths], mode, budget, receipt, "/", tuple(files)):
-            found.path = paths[found.path]
-            yield found
+        for matches in self._run([*command, *paths], mode, budget, receipt, "/", tuple(files)):
+            matches.path = paths[matches.path]
+            yield matches
 
     def _run(
         self, command: list[str], mode: Mode, budget: Budget, receipt: Receipt, here: str, fds: tuple[int, ...] = ()
@@ -209,13 +209,13 @@ class Ripgrep:
         if process.expired or process.code in (0, 1):
             return
         messages = process.messages
-        if found := _PARSE_ERROR.search(messages):
-            position = len(found[2]) - 2
-            if found[3] == "unclosed group" or not 0 < position <= len(self._query.pattern):
+        if match := _PARSE_ERROR.search(messages):
+            position = len(match[2]) - 2
+            if match[3] == "unclosed group" or not 0 < position <= len(self._query.pattern):
                 position = 0
-            raise bad_pattern(self._query.pattern, found[3], position or None)
-        if found := _OTHER_ERROR.search(messages) or re.search(r"regex parse error:(?s:.*)\nerror: (.*)", messages):
-            raise bad_pattern(self._query.pattern, found[1])
+            raise bad_pattern(self._query.pattern, match[3], position or None)
+        if match := _OTHER_ERROR.search(messages) or re.search(r"regex parse error:(?s:.*)\nerror: (.*)", messages):
+            raise bad_pattern(self._query.pattern, match[1])
         if process.code != 2 or (not reader.searched and not process.complaints):
             raise RipgrepFailed(messages[:500])
 
@@ -271,5 +271,5 @@ def _open_unnamed() -> IO[bytes]:
 
 def _is_safe(glob: str) -> list[str]:
     """The alternatives of a glob if all can be told to ripgrep; else none, and only the results are filtered."""
-    found = expand_braces(glob)
-    return found if all(_SAFE.fullmatch(one) and "***" not in one for one in found) else []
+    globs = expand_braces(glob)
+    return globs if all(_SAFE.fullmatch(one) and "***" not in one for one in globs) else []

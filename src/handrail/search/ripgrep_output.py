@@ -119,9 +119,9 @@ class Contents:
         return done
 
     @staticmethod
-    def _add(found: FileMatches, hit: Hit) -> None:
-        found.hits.append(hit)
-        found.count += hit.matched
+    def _add(matches: FileMatches, hit: Hit) -> None:
+        matches.hits.append(hit)
+        matches.count += hit.matched
 
     def end(self) -> Iterator[FileMatches]:
         if self._path is not None and self._rest.startswith(self._path):
@@ -166,5 +166,5 @@ def _parse_hit(line: bytes, column: bytes | None, text: bytes) -> Hit:
 
 
 def _parse_searched(tail: bytes) -> int:
-    found = _SEARCHED.search(b"\n" + tail)
-    return int(found[1]) if found else 0
+    match = _SEARCHED.search(b"\n" + tail)
+    return int(match[1]) if match else 0

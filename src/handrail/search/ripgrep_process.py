@@ -118,9 +118,9 @@ class RipgrepProcess:
             self._counts["large"] = self._counts.get("large", 0) + len(_LARGE.findall(lines))
         if (other := _DEBUG.sub(b"", lines)).strip():
             text = other.decode("utf-8", "replace")
-            for found in _COMPLAINT.finditer(text):
-                if found[3] != _GONE:
-                    self._complaints[found[2]] = self._complaints.get(found[2], 0) + 1
+            for match in _COMPLAINT.finditer(text):
+                if match[3] != _GONE:
+                    self._complaints[match[2]] = self._complaints.get(match[2], 0) + 1
             self._messages += other[: max(0, _MOST_MESSAGES - len(self._messages))]
 
     @property

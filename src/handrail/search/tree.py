@@ -36,10 +36,10 @@ class SearchTree:
         self.path = path
         self.sight = sight
         self._listings = listings
-        found = workspace.stat(path)
-        if found is None:
+        status = workspace.stat(path)
+        if status is None:
             raise NotFound(path=path.named, nearest=workspace.nearest(path))
-        self.is_file = not stat.S_ISDIR(found.st_mode)
+        self.is_file = not stat.S_ISDIR(status.st_mode)
 
     def walk(self, budget: Budget) -> Walk:
         """A walk through the directory; raises `NotDirectory`."""
@@ -86,9 +86,9 @@ class SearchTree:
         """What a link stands for: a file or directory of the workspace that may be seen; else it is but a link."""
         try:
             path = self.workspace.resolve(self.real(link))
-            found = self.workspace.stat(path)
+            status = self.workspace.stat(path)
         except (ToolError, OSError):
             return "link"
-        if found is None or (self.sight.readable and not self.sight.readable(path.real)):
+        if status is None or (self.sight.readable and not self.sight.readable(path.real)):
             return "link"
-        return "dir" if stat.S_ISDIR(found.st_mode) else "file" if stat.S_ISREG(found.st_mode) else "link"
+        return "dir" if stat.S_ISDIR(status.st_mode) else "file" if stat.S_ISREG(status.st_mode) else "link"

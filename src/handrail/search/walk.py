@@ -104,8 +104,8 @@ class Listings:
 
     def of(self, fd: int) -> DirectoryListing:
         """What the open directory holds; raises `OSError`."""
-        found = os.fstat(fd)
-        number, stamp = (found.st_dev, found.st_ino), (found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+        status = os.fstat(fd)
+        number, stamp = (status.st_dev, status.st_ino), (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
         known = self._known.get(number)
         if known and known.stamp == stamp and all(_stamp(fd, name) == was for name, was in _stamps(known)):
             return known
@@ -198,10 +198,10 @@ def _stamps(listing: DirectoryListing) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 def _stamp(fd: int, name: str) -> tuple[int, ...]:
     try:
-        found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        status = os.stat(name, dir_fd=fd, follow_symlinks=False)
     except OSError:
         return (0, 0, 0)
-    return (found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+    return (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
 
 
 class Walk:

@@ -159,17 +159,17 @@ class Codec:
 
     def _measure_offsets(self, text: str, positions: Sequence[int]) -> list[int]:
         # Unicode encodings give every character one spelling, so that encoding again measures exactly.
-        found, offset, last = [], len(self.bom), 0
+        offsets, offset, last = [], len(self.bom), 0
         for position in positions:
             offset += len(text[last:position].encode(self.name, self.errors))
             last = position
-            found.append(offset)
-        return found
+            offsets.append(offset)
+        return offsets
 
     def _walk_offsets(self, raw: bytes, text: str, positions: Sequence[int]) -> list[int]:
         # Legacy encodings may spell a character in several ways: walk the bytes that are there.
         decoder = codecs.getincrementaldecoder(self.name)("strict")
-        found: list[int] = []
+        offsets: list[int] = []
         offset = characters = 0
         for position in positions:
             while characters < position:
@@ -181,8 +181,8 @@ class Codec:
                     offset += 1
             if characters > position:  # the bytes stand for a letter and its accent, and the span parts them
                 raise self._cannot_encode(text, position)
-            found.append(offset)
-        return found
+            offsets.append(offset)
+        return offsets
 
 
 UTF8 = Codec("utf-8")
@@ -202,15 +202,15 @@ def detect_encoding(raw: bytes, legacy: str | None = None, whole: bool = True) -
     Raises `BinaryFile` on a NUL in the first 8 KB of a file without a UTF-16 or UTF-32 mark. ``legacy`` names the
     encoding to try first where the bytes are not UTF-8.
     """
-    found = detect_bom(raw)
-    if found and found.unit > 1:
-        if _is_valid(raw[len(found.bom) :], found.name, whole, "surrogatepass"):
-            return found
-        raise BinaryFile(why=f"it starts with a {found.name} mark, but is not {found.name}", size=len(raw))
+    bom = detect_bom(raw)
+    if bom and bom.unit > 1:
+        if _is_valid(raw[len(bom.bom) :], bom.name, whole, "surrogatepass"):
+            return bom
+        raise BinaryFile(why=f"it starts with a {bom.name} mark, but is not {bom.name}", size=len(raw))
     if b"\0" in raw[:SNIFFED]:
         raise BinaryFile(why="it contains NUL bytes", size=len(raw))
-    if found:
-        return found if _is_valid(raw, "utf-8", whole) else Codec("utf-8", bom=found.bom, stray=True)
+    if bom:
+        return bom if _is_valid(raw, "utf-8", whole) else Codec("utf-8", bom=bom.bom, stray=True)
     if raw.isascii() or _is_valid(raw, "utf-8", whole):
         return UTF8
     return _detect_legacy(raw, legacy, whole)
@@ -267,9 +267,9 @@ def _find_high(raw: bytes, start: int) -> int:
     for at in range(start, len(raw), _WINDOW):
         window = raw[at : at + _WINDOW]
         if not window.isascii():  # many times faster than the regular expression
-            found = _HIGH.search(window)
-            assert found
-            return at + found.start()
+            match = _HIGH.search(window)
+            assert match
+            return at + match.start()
     return -1
 
 

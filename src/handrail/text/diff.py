@@ -53,7 +53,7 @@ class Hunk:
 
 def compute_hunks(text: str, splices: Sequence[Splice], most_rows: int = MOST_ROWS) -> list[Hunk]:
     """Compute the changed places of ``text``, each with three lines of context; places that are near share a hunk."""
-    found: list[Hunk] = []
+    hunks: list[Hunk] = []
     line, position, grown, room, done = 1, 0, 0, most_rows, 0
     for group in _group_changed(text, splices, most_rows):
         start = _go_back(text, group[0].start)
@@ -64,14 +64,14 @@ def compute_hunks(text: str, splices: Sequence[Splice], most_rows: int = MOST_RO
             rows, old, new = _collect_rows(part, before, after, room)
             room -= len(rows)
             if rows:
-                found.append(Hunk(line + part[0][1], line + grown + part[0][3], tuple(rows)))
+                hunks.append(Hunk(line + part[0][1], line + grown + part[0][3], tuple(rows)))
             if old < part[-1][2] or new < part[-1][4]:
                 reached = start + sum(map(len, before[:old]))
                 done += sum(splice.start < reached for place in group for splice in place.splices)
-                return [*found, _summarize_rest(text, splices, done, line + old, line + grown + new)]
+                return [*hunks, _summarize_rest(text, splices, done, line + old, line + grown + new)]
         grown += len(after) - len(before)
         done += sum(len(place.splices) for place in group)
-    return found
+    return hunks
 
 
 @dataclass(slots=True)
@@ -199,9 +199,9 @@ def _summarize_rest(text: str, splices: Sequence[Splice], done: int, old_line: i
     return Hunk(old_line, new_line, (), LeftOut(max(1, len(splices) - done), old, new))
 
 
-def format_unified(name: str, found: Sequence[Hunk], created: bool = False, deleted: bool = False) -> str:
+def format_unified(name: str, hunks: Sequence[Hunk], created: bool = False, deleted: bool = False) -> str:
     """Format hunks as a unified diff, like `difflib.unified_diff`; very long lines are cut."""
-    return format_header(name, created, deleted) + "".join(map(format_hunk, found)) if found else ""
+    return format_header(name, created, deleted) + "".join(map(format_hunk, hunks)) if hunks else ""
 
 
 def format_header(name: str, created: bool = False, deleted: bool = False) -> str:
@@ -236,10 +236,10 @@ def _shorten(line: str) -> str:
     return line if left <= 0 else f"{line[:MOST_CHARS]} [{left} characters more]"
 
 
-def number_new_lines(found: Sequence[Hunk]) -> list[tuple[int, str]]:
+def number_new_lines(hunks: Sequence[Hunk]) -> list[tuple[int, str]]:
     """The new text of the hunks as numbered lines without endings; very long lines are cut."""
     rows = []
-    for hunk in found:
+    for hunk in hunks:
         number = hunk.new_first
         for sign, row in hunk.rows:
             if sign != "-":

@@ -63,13 +63,13 @@ def unescape(name: str) -> str:
     if "\\" not in name:
         return name
 
-    def char(found: re.Match[str]) -> str:
-        if found[1]:
-            return next(plain for plain, written in _SHORT.items() if written == found[0])
-        code = int(found[2] or found[3] or found[4], 16)
+    def char(match: re.Match[str]) -> str:
+        if match[1]:
+            return next(plain for plain, written in _SHORT.items() if written == match[0])
+        code = int(match[2] or match[3] or match[4], 16)
         if code > 0x10FFFF:
-            return found[0]
-        return chr(code + 0xDC00) if found[2] and code >= 0x80 else chr(code)
+            return match[0]
+        return chr(code + 0xDC00) if match[2] and code >= 0x80 else chr(code)
 
     return _WRITTEN.sub(char, name)
 

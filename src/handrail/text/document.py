@@ -66,13 +66,13 @@ class Document:
 def decode_document(raw: bytes, legacy: str | None = None) -> Document:
     """Detect the encoding of ``raw`` and decode it; raises `BinaryFile`."""
     if not detect_bom(raw) and b"\0" not in raw[:SNIFFED]:
-        found = Document(raw, UTF8)
+        document = Document(raw, UTF8)
         try:
-            found.text  # noqa: B018 - nearly every file is UTF-8: it is checked and read in one pass
+            document.text  # noqa: B018 - nearly every file is UTF-8: it is checked and read in one pass
         except UnicodeDecodeError:
             pass
         else:
-            return found
+            return document
     return Document(raw, detect_encoding(raw, legacy))
 
 
@@ -122,7 +122,7 @@ class Edited:
 
     def splices(self) -> list[Splice]:
         """All edits so far, as splices of the original text."""
-        found: list[Splice] = []
+        splices: list[Splice] = []
         last, new = 0, []
         for piece in [*self._pieces, _Piece("", self._length, self._length, kept=True)]:
             if not piece.kept:
@@ -130,22 +130,22 @@ class Edited:
                 continue
             text = "".join(new)
             if text or piece.start > last:
-                found.append(Splice(last, piece.start, text))
+                splices.append(Splice(last, piece.start, text))
             last, new = piece.end, []
-        return found
+        return splices
 
 
 def _take(ahead: list[_Piece], length: int) -> list[_Piece]:
     """Take pieces of this length from the end of ``ahead``, where the next one lies; one is cut in two if need be."""
-    found = []
+    taken = []
     while length > 0:
         piece = ahead.pop()
         cut = min(piece.end, piece.start + length)
-        found.append(piece._replace(end=cut))
+        taken.append(piece._replace(end=cut))
         if cut < piece.end:
             ahead.append(piece._replace(start=cut))
         length -= cut - piece.start
-    return found
+    return taken
 
 
 def splice(text: str, start: int, end: int, old: str, new: str) -> Splice | None:
@@ -176,41 +176,43 @@ def keep_endings(text: str, start: int, end: int, new: str) -> str:
     if "\n" in there and "\r" not in there and before != "\r":
         return new
     head, tail = text[begin:start], text[end:stop]
-    wanted = lines.split(head + new + lines.to_feeds(tail))
-    endings = _choose_endings(lines.split(there), wanted, before)
-    _separate_endings(wanted, endings, before, tail)
-    made = "".join(lines.body(line) + ending for line, ending in zip(wanted, endings, strict=True))
+    new_lines = lines.split(head + new + lines.to_feeds(tail))
+    endings = _choose_endings(lines.split(there), new_lines, before)
+    _separate_endings(new_lines, endings, before, tail)
+    result = "".join(lines.body(line) + ending for line, ending in zip(new_lines, endings, strict=True))
     if tail:  # the last line is the file's own from here on
-        made = made[: len(made) - len(endings[-1]) - len(lines.body(tail))]
-    return made[len(head) :]
+        result = result[: len(result) - len(endings[-1]) - len(lines.body(tail))]
+    return result[len(head) :]
 
 
-def _choose_endings(there: list[str], wanted: list[str], before: str) -> list[str]:
+def _choose_endings(there: list[str], new_lines: list[str], before: str) -> list[str]:
     """An ending for each wanted line, found by aligning them with the lines that are there."""
     known = [ending for line in there if (ending := lines.ending(line))]
     last = before or (known[0] if known else "\n")
     if len(set(known)) <= 1:
         main = known[0] if known else last
-        return [main if line.endswith("\n") else "" for line in wanted]
-    found: list[str] = []
-    for _, i1, i2, j1, j2 in get_opcodes([lines.body(line) for line in there], [lines.body(line) for line in wanted]):
-        for number, line in enumerate(wanted[j1:j2]):
+        return [main if line.endswith("\n") else "" for line in new_lines]
+    endings: list[str] = []
+    for _, i1, i2, j1, j2 in get_opcodes(
+        [lines.body(line) for line in there], [lines.body(line) for line in new_lines]
+    ):
+        for number, line in enumerate(new_lines[j1:j2]):
             own = lines.ending(there[i1 + number]) if i1 + number < i2 else ""
             last = own or last
-            found.append(last if line.endswith("\n") else "")
+            endings.append(last if line.endswith("\n") else "")
         if i2 > i1:
             last = lines.ending(there[i2 - 1]) or last
-    return found
+    return endings
 
 
-def _separate_endings(wanted: list[str], endings: list[str], before: str, tail: str) -> None:
+def _separate_endings(new_lines: list[str], endings: list[str], before: str, tail: str) -> None:
     """Fix endings that would run together: a lone "\\r", then an empty line that ends with "\\n", read as one."""
     if tail:
         endings[-1] = lines.ending(tail)
-    for number, line in enumerate(wanted):
+    for number, line in enumerate(new_lines):
         previous = endings[number - 1] if number else before
         if previous == "\r" and endings[number] == line == "\n":
-            if tail and number == len(wanted) - 1 and number:
+            if tail and number == len(new_lines) - 1 and number:
                 endings[number - 1] = "\r\n"  # the last ending is the file's own
             else:
                 endings[number] = "\r\n"

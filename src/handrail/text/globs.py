@@ -41,13 +41,13 @@ class Glob:
 
     def _skip_any(self, places: Iterable[tuple[int, int]]) -> Places:
         """With the places behind a `**`, which may stand for nothing."""
-        found: set[tuple[int, int]] = set()
+        states: set[tuple[int, int]] = set()
         for number, at in places:
-            found.add((number, at))
+            states.add((number, at))
             while at < len(self._names[number]) and self._names[number][at] is _ANY:
                 at += 1
-                found.add((number, at))
-        return frozenset(found)
+                states.add((number, at))
+        return frozenset(states)
 
     def enter(self, places: Places, name: str) -> Places:
         """The places below the directory ``name``; none: nothing down there can match."""
@@ -132,11 +132,11 @@ def expand_braces(pattern: str) -> list[str]:
         if len(waiting) + len(done) > _MOST:
             raise BadGlob(f"it expands to more than {_MOST} patterns")
         current = waiting.pop()
-        found = _find_brace(current)
-        if found is None:
+        brace = _find_brace(current)
+        if brace is None:
             done.append(current)
             continue
-        start, end, commas = found
+        start, end, commas = brace
         cuts = [start, *commas, end]
         parts = [current[a + 1 : b] for a, b in pairwise(cuts)]
         waiting += [current[:start] + part + current[end + 1 :] for part in reversed(parts)]
@@ -146,7 +146,7 @@ def expand_braces(pattern: str) -> list[str]:
 def _find_brace(pattern: str) -> tuple[int, int, list[int]] | None:
     """The first `{...}` with a comma in it: where it begins and ends, and its own commas."""
     opened: list[tuple[int, list[int]]] = []
-    found: list[tuple[int, int, list[int]]] = []
+    open_braces: list[tuple[int, int, list[int]]] = []
     at = 0
     while at < len(pattern):
         char = pattern[at]
@@ -161,9 +161,9 @@ def _find_brace(pattern: str) -> tuple[int, int, list[int]] | None:
         elif char == "}" and opened:
             start, commas = opened.pop()
             if commas:
-                found.append((start, at, commas))
+                open_braces.append((start, at, commas))
         at += 1
-    return min(found) if found else None
+    return min(open_braces) if open_braces else None
 
 
 def _split_names(pattern: str) -> list[str]:

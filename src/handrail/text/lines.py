@@ -84,10 +84,10 @@ def start_of_line(text: str, position: int) -> int:
     size = _NEAR
     while position > 0:  # in growing steps, so that a near ending is found without a look at the whole text
         low = max(0, position - size)
-        found = text.rfind("\n", low, position)
-        found = max(found, text.rfind("\r", max(low, found), position))
-        if found >= 0:
-            return found + 1
+        start = text.rfind("\n", low, position)
+        start = max(start, text.rfind("\r", max(low, start), position))
+        if start >= 0:
+            return start + 1
         position, size = low, size * 4
     return 0
 
@@ -97,12 +97,12 @@ def end_of_line(text: str, position: int) -> int:
     size = _NEAR
     while position < len(text):
         high = min(len(text), position + size)
-        found = text.find("\n", position, high)
-        lone = text.find("\r", position, found if found >= 0 else high)
+        end = text.find("\n", position, high)
+        lone = text.find("\r", position, end if end >= 0 else high)
         if lone >= 0:
             return lone + 2 if text.startswith("\n", lone + 1) else lone + 1
-        if found >= 0:
-            return found + 1
+        if end >= 0:
+            return end + 1
         position, size = high, size * 4
     return len(text)
 
@@ -156,12 +156,12 @@ def settle(
     It looks for the longest equal stretch first, so that they end up away from it. ``above`` and ``below`` say how
     many equal lines there are outside of what was compared; they are joined codes, and so is what comes back.
     """
-    found = list(codes)
+    settled = list(codes)
     for at, (code, i1, i2, j1, j2) in enumerate(codes):
         if code not in ("insert", "delete") or at == 0:
             continue
         rows, first, last = (after, j1, j2) if code == "insert" else (before, i1, i2)
-        run = found[at - 1][2] - found[at - 1][1]
+        run = settled[at - 1][2] - settled[at - 1][1]
         up = 0
         while up < min(run, SLIDE) and rows[first - up - 1] == rows[last - up - 1]:
             up += 1
@@ -171,28 +171,28 @@ def settle(
         run += above if at == 1 else 0
         run_below += below() if at + 2 >= len(codes) else 0
         if run < run_below + up:
-            _, a1, _, b1, _ = found[at - 1]
-            found[at - 1] = ("equal", a1, i1 - up, b1, j1 - up)
-            found[at] = (code, i1 - up, i2 - up, j1 - up, j2 - up)
-            if at + 1 < len(found):
-                _, _, a2, _, b2 = found[at + 1]
-                found[at + 1] = ("equal", i2 - up, a2, j2 - up, b2)
+            _, a1, _, b1, _ = settled[at - 1]
+            settled[at - 1] = ("equal", a1, i1 - up, b1, j1 - up)
+            settled[at] = (code, i1 - up, i2 - up, j1 - up, j2 - up)
+            if at + 1 < len(settled):
+                _, _, a2, _, b2 = settled[at + 1]
+                settled[at + 1] = ("equal", i2 - up, a2, j2 - up, b2)
             else:
-                found.append(("equal", i2 - up, i2, j2 - up, j2))
-    return join_opcodes(found)
+                settled.append(("equal", i2 - up, i2, j2 - up, j2))
+    return join_opcodes(settled)
 
 
 def join_opcodes(codes: Iterable[Opcode]) -> list[Opcode]:
     """Without empty codes, and with neighbours of one kind made one."""
-    found: list[Opcode] = []
+    joined: list[Opcode] = []
     for code, i1, i2, j1, j2 in codes:
         if i1 == i2 and j1 == j2:
             continue
-        if found and (found[-1][0] == "equal") == (code == "equal"):
-            _, i1, _, j1, _ = found.pop()
+        if joined and (joined[-1][0] == "equal") == (code == "equal"):
+            _, i1, _, j1, _ = joined.pop()
             code = "equal" if code == "equal" else _classify(i1, i2, j1, j2)
-        found.append((code, i1, i2, j1, j2))
-    return found
+        joined.append((code, i1, i2, j1, j2))
+    return joined
 
 
 def _classify(i1: int, i2: int, j1: int, j2: int) -> str:
@@ -259,7 +259,7 @@ def _find_anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int
 
 def _find_unique(rows: Sequence[str]) -> dict[str, int]:
     """Where each line stands; -1 for one that occurs again. In the order of the text."""
-    found: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for number, row in enumerate(rows):
-        found[row] = -1 if row in found else number
-    return found
+        positions[row] = -1 if row in positions else number
+    return positions

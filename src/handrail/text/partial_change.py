@@ -39,20 +39,20 @@ def replace_text(text: str, new: str) -> list[Splice]:
 
 def _find_line_starts(text: str) -> list[int]:
     """Where each line begins, and where the text ends."""
-    found = [0]
+    starts = [0]
     for line in lines.split(text):
-        found.append(found[-1] + len(line))
-    return found
+        starts.append(starts[-1] + len(line))
+    return starts
 
 
 def _convert_hunk(hunk: Hunk, starts: Sequence[int]) -> list[Splice]:
-    found: list[Splice] = []
+    splices: list[Splice] = []
     line = hunk.old_first - 1
     first, new, changing = line, "", False
     for sign, row in (*hunk.rows, (" ", "")):
         if sign == " ":
             if changing:
-                found.append(Splice(starts[first], starts[line], new))
+                splices.append(Splice(starts[first], starts[line], new))
             line += 1
             first, new, changing = line, "", False
             continue
@@ -61,4 +61,4 @@ def _convert_hunk(hunk: Hunk, starts: Sequence[int]) -> list[Splice]:
             line += 1
         else:
             new += row
-    return found
+    return splices

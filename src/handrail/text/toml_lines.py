@@ -27,11 +27,11 @@ class _TomlReader:
         self.lines: dict[Key, int] = {}
         self._tokens: list[tuple[str, str, int]] = []
         line = 1
-        for found in _TOKEN.finditer(text):
-            kind = found.lastgroup or ""
+        for match in _TOKEN.finditer(text):
+            kind = match.lastgroup or ""
             if kind != "comment":
-                self._tokens.append((kind, found[0], line))
-            line += found[0].count("\n")
+                self._tokens.append((kind, match[0], line))
+            line += match[0].count("\n")
         self._at = 0
         self._counts: dict[Key, int] = {}
         self._document()

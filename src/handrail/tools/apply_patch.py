@@ -66,17 +66,17 @@ class Data(TypedDict):
 
 def accesses(args: Args) -> list[Access]:
     """The accesses that the patch names."""
-    found: list[Access] = []
+    declared: list[Access] = []
     for op in parse_patch(args.patch):
         if op.kind == "add":
-            found.append(Access("write", op.path))
+            declared.append(Access("write", op.path))
         elif op.kind == "delete":
-            found.append(Access("delete", op.path))
+            declared.append(Access("delete", op.path))
         elif op.move_to is None:
-            found += [Access("read", op.path), Access("write", op.path)]
+            declared += [Access("read", op.path), Access("write", op.path)]
         else:
-            found += [Access("read", op.path), Access("delete", op.path), Access("write", op.move_to)]
-    return found
+            declared += [Access("read", op.path), Access("delete", op.path), Access("write", op.move_to)]
+    return declared
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
@@ -140,15 +140,15 @@ def _delete(op: FileOp, ctx: Context[Limits]) -> FileChange:
 
 def _update(op: FileOp, ctx: Context[Limits], *, overwrite: bool) -> FileChange:
     loaded = ctx.load(op.path, whole=not op.hunks, unseen=not ctx.limits.needs_reading)
-    made = _place_hunks(op, loaded)
+    placed = _place_hunks(op, loaded)
     if op.move_to is not None:
         over = _load_existing(op.move_to, overwrite, ctx)
-        staged = ctx.move(op.path, op.move_to, loaded, made.splices, over)
-        return FileChange("move", op.move_to, op.path, staged.hunks, made.level, note_changes(op.path, loaded))
-    staged = ctx.stage(op.path, loaded, made.splices)
+        staged = ctx.move(op.path, op.move_to, loaded, placed.splices, over)
+        return FileChange("move", op.move_to, op.path, staged.hunks, placed.level, note_changes(op.path, loaded))
+    staged = ctx.stage(op.path, loaded, placed.splices)
     if not staged.changes:
         raise BadHunk(number=len(op.hunks), same=True)
-    return FileChange("update", op.path, None, staged.hunks, made.level, note_changes(op.path, loaded))
+    return FileChange("update", op.path, None, staged.hunks, placed.level, note_changes(op.path, loaded))
 
 
 def _place_hunks(op: FileOp, loaded: Loaded) -> Placed:
@@ -164,7 +164,7 @@ def _place_hunks(op: FileOp, loaded: Loaded) -> Placed:
 
 def file_data(one: FileChange) -> FileData:
     """What programs learn of a changed file."""
-    added, removed = (sum(sign == wanted for hunk in one.hunks for sign, _ in hunk.rows) for wanted in "+-")
+    added, removed = (sum(sign == mark for hunk in one.hunks for sign, _ in hunk.rows) for mark in "+-")
     data: FileData = {
         "path": one.path,
         "change": one.kind,

@@ -153,13 +153,13 @@ class Arguments:
 
 def _keys(kind: Any) -> dict[str, tuple[Any, bool]]:
     """The keys of a `TypedDict`: the type of each, and whether it is required."""
-    found = {}
+    keys = {}
     for key, hint in get_type_hints(kind, include_extras=True).items():
         origin = get_origin(hint)
         # The class itself does not know of `NotRequired` in annotations that are texts.
         required = origin is Required or (origin is not NotRequired and key in kind.__required_keys__)
-        found[key] = (get_args(hint)[0] if origin in (Required, NotRequired) else hint, required)
-    return found
+        keys[key] = (get_args(hint)[0] if origin in (Required, NotRequired) else hint, required)
+    return keys
 
 
 def _split(hint: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -174,18 +174,18 @@ def accesses(args: Args) -> list[Access]:
     """A patch touches files. A command is run, each of its parts, and comes to files as far as that can be proven."""
     if args.patch:
         return patch_call.accesses(args.patch, args.workdir)
-    found = args.effects
-    worst = next((one.why for one in found.commands if one.tier == found.tier), "")
+    effects = args.effects
+    worst = next((one.why for one in effects.commands if one.tier == effects.tier), "")
     place = _place(args)
     whole = Access(
         "run",
         args.command,
-        tier=found.tier,
+        tier=effects.tier,
         why=worst,
-        doubt="; ".join(found.doubts),
-        unproven=" ".join(sorted(found.unproven)),
+        doubt="; ".join(effects.doubts),
+        unproven=" ".join(sorted(effects.unproven)),
         place=place,
-        script=found.script,
+        script=effects.script,
     )
     parts = [
         Access(
@@ -198,17 +198,17 @@ def accesses(args: Args) -> list[Access]:
             place=place,
             script=one.script,
         )
-        for one in found.commands
+        for one in effects.commands
     ]
     files = [
         Access(
             file.action, _relative_path(args.workdir, file.path), "", True, file.glob, file.below, file.into, file.sees
         )
-        for file in found.files
+        for file in effects.files
     ]
-    scripts = {one.text: one.script for one in found.commands}
-    out = [_network(text, scripts, possible=False) for text in found.network]
-    out += [_network(text, scripts, possible=True) for text in found.possible_network]
+    scripts = {one.text: one.script for one in effects.commands}
+    out = [_network(text, scripts, possible=False) for text in effects.network]
+    out += [_network(text, scripts, possible=True) for text in effects.possible_network]
     several = parts if len(parts) > 1 else []
     return list(dict.fromkeys([whole, *several, *files, *out, Access("read", args.workdir)]))
 
@@ -282,17 +282,17 @@ def run_command(args: Args, ctx: Context[L], show: Callable[[Run, L, Terminal], 
     terminal, where = ctx.terminal, ctx.resolve_directory(args.workdir)
     name = ctx.call_id or "bash"
     reads = args.effects.tier == "read_only" and not args.effects.doubts
-    given = CommandOptions(
+    options = CommandOptions(
         git_call.settings(args.effects, where), ctx.network, args.effects.script, ctx.approved, reads
     )
     if args.background:
-        job = terminal.start(args.command, where, name, True, args.timeout, given)
+        job = terminal.start(args.command, where, name, True, args.timeout, options)
         log = terminal.called(job.run.order.log)
         facts = CommandFacts(job=job.id, pid=job.run.pid, log=log, boundary=terminal.boundary.name)
         data = {"job": job.id, "pid": job.run.pid, "log": log, "boundary": terminal.boundary.name}
         return Outcome("started", facts, data)
     watch = ctx.watch()
-    done, ended = terminal.run(args.command, where, seconds, name, ctx.cancel, args.keep, given, ctx.follow_output)
+    done, ended = terminal.run(args.command, where, seconds, name, ctx.cancel, args.keep, options, ctx.follow_output)
     if ended is None:
         shown = show(done, limits, terminal)
         try:
@@ -323,9 +323,9 @@ def _require_harmless(command: str) -> Script:
         fault = check_syntax(command)
         if fault is not None:
             raise BadCommand(why=fault.message, line=fault.line, near=fault.text or None)
-    found = find_danger(script)
-    if found:
-        raise Dangerous(part=found.text, why=found.why)
+    harm = find_danger(script)
+    if harm:
+        raise Dangerous(part=harm.text, why=harm.why)
     return script
 
 
@@ -345,8 +345,8 @@ def view_output(done: Run, limits: Limits, terminal: Terminal) -> OutputView:
 
 def view_ends(done: Run, limits: Limits, terminal: Terminal) -> OutputView:
     """The beginning and the end of the output: as much as an answer can hold if the model could not read the rest."""
-    kept = terminal.reachable(done.order.log)
-    return done.view(limits.head_chars, limits.tail_chars) if kept else done.view(_MOST_CHARS, _MOST_CHARS)
+    log = terminal.reachable(done.order.log)
+    return done.view(limits.head_chars, limits.tail_chars) if log else done.view(_MOST_CHARS, _MOST_CHARS)
 
 
 def describe_output(view: OutputView) -> ShownOutput:

@@ -57,9 +57,9 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
             raise Dangerous(part=danger.text, why=danger.why)
 
     sent = ctx.terminal.jobs.write(args.job, args.text, args.close, check)
-    wanted = len(args.text.encode("utf-8", "surrogateescape"))
-    facts = Facts(args.job, sent, wanted, short=sent < wanted, closed=args.close)
-    return Outcome("sent", facts, Data(job=args.job, sent=sent, wanted=wanted))
+    size = len(args.text.encode("utf-8", "surrogateescape"))
+    facts = Facts(args.job, sent, size, short=sent < size, closed=args.close)
+    return Outcome("sent", facts, Data(job=args.job, sent=sent, wanted=size))
 
 
 def render(outcome: Outcome[Facts], templates: Templates) -> str:

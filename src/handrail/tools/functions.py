@@ -110,16 +110,16 @@ def tool(
     return decorate if function is None else decorate(function)
 
 
-def as_tool(given: AnyTool | Callable[..., object]) -> AnyTool:
+def as_tool(candidate: AnyTool | Callable[..., object]) -> AnyTool:
     """The tool of an object that a host gives to `Session`; raises `ValueError` if it cannot be one."""
-    if isinstance(given, Tool):
-        return given
-    made = getattr(given, _ATTRIBUTE, None)
-    if isinstance(made, Tool):
-        return made
-    if not callable(given):
-        raise ValueError(f"tools must be functions or Tool objects, not {repr(given)[:80]}")
-    return make_tool(given)
+    if isinstance(candidate, Tool):
+        return candidate
+    tool = getattr(candidate, _ATTRIBUTE, None)
+    if isinstance(tool, Tool):
+        return tool
+    if not callable(candidate):
+        raise ValueError(f"tools must be functions or Tool objects, not {repr(candidate)[:80]}")
+    return make_tool(candidate)
 
 
 def make_tool(
@@ -209,12 +209,12 @@ class _Parameters:
         self.args = _make_args(declared)
 
     def _declare(self, tool: str, parameter: inspect.Parameter, hint: Any, description: str) -> Argument:
-        name, given = parameter.name, Argument(*_split_hint(hint))
-        action = _find_action(given.type)
+        name, declared = parameter.name, Argument(*_split_hint(hint))
+        action = _find_action(declared.type)
         if action:
             self._files[name] = action
-        field = _make_field(given.marks, description)
-        kind = _as_path(given.type) if action else given.type
+        field = _make_field(declared.marks, description)
+        kind = _as_path(declared.type) if action else declared.type
         default = {} if parameter.default is parameter.empty else {"default": parameter.default}
         argument = Argument(kind, (field,), **default)
         try:
@@ -229,8 +229,8 @@ class _Parameters:
 
     def accesses(self, args: Arguments) -> list[Access]:
         named = [(action, name) for name, action in self._files.items()]
-        found = [(action, path) for action, name in named for path in _paths(args.__dict__[name])]
-        return list(dict.fromkeys(Access(action, path) for action, path in found))
+        paths = [(action, path) for action, name in named for path in _paths(args.__dict__[name])]
+        return list(dict.fromkeys(Access(action, path) for action, path in paths))
 
     def bind(self, args: Arguments, ctx: Context[NoLimits]) -> dict[str, object]:
         """The values that the function is called with."""
@@ -354,8 +354,8 @@ def _make_field(marks: Sequence[Any], description: str) -> Field:
         if isinstance(mark, str):
             known["description"] = mark
         for one in (mark, *getattr(mark, "metadata", ())):
-            given = {bound.name: getattr(one, bound.name, None) for bound in fields(Field)}
-            known |= {name: value for name, value in given.items() if type(value) in (str, int, float)}
+            bounds = {bound.name: getattr(one, bound.name, None) for bound in fields(Field)}
+            known |= {name: value for name, value in bounds.items() if type(value) in (str, int, float)}
     return Field(**known)
 
 
@@ -371,10 +371,10 @@ def _parse_docstring(text: str) -> tuple[str, dict[str, str]]:
         body = inspect.cleandoc(text[section.end() : end])
         name = ""
         for line in body.split("\n"):
-            found = _DOCUMENTED.fullmatch(line)
-            if found:
-                name = found[1]
-                documented[name] = found[2]
+            match = _DOCUMENTED.fullmatch(line)
+            if match:
+                name = match[1]
+                documented[name] = match[2]
             elif name and line.startswith(" "):
                 documented[name] += " " + line.strip()
             elif line.strip():

@@ -208,22 +208,22 @@ def _new_id(book: Notebook, index: int, source: str) -> str:
     taken = _ids(book)
     for number in range(len(taken) + 1):
         seed = "\n".join([str(number), str(index), source, *(one or "" for one in taken)])
-        found = "c" + hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:7]
-        if found not in taken:
-            return found
+        candidate = "c" + hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:7]
+        if candidate not in taken:
+            return candidate
     raise AssertionError("one of n + 1 different ids is free")
 
 
 def _ids(book: Notebook) -> list[str | None]:
-    found = (cell.value.get("id") if isinstance(cell.value, dict) else None for cell in book.cells)
-    return [one if isinstance(one, str) else None for one in found]
+    ids = (cell.value.get("id") if isinstance(cell.value, dict) else None for cell in book.cells)
+    return [one if isinstance(one, str) else None for one in ids]
 
 
 def _type(book: Notebook, index: int) -> str:
     """The kind of a cell; empty if it has none."""
     cell = book.cells[index].value
-    found = cell.get("cell_type") if isinstance(cell, dict) else None
-    return found if isinstance(found, str) else ""
+    kind = cell.get("cell_type") if isinstance(cell, dict) else None
+    return kind if isinstance(kind, str) else ""
 
 
 def _name(book: Notebook, index: int) -> str:
@@ -234,18 +234,18 @@ def _name(book: Notebook, index: int) -> str:
 def _find_cell(book: Notebook, named: str, most: int) -> tuple[int, bool]:
     """The index of the named cell, and whether its own id named it."""
     ids = _ids(book)
-    found = [index for index, one in enumerate(ids) if one == named]
-    if len(found) == 1:
-        return found[0], True
+    indexes = [index for index, one in enumerate(ids) if one == named]
+    if len(indexes) == 1:
+        return indexes[0], True
     number = _INDEX.fullmatch(named)
     # Ids that look like an index are none: after a deletion `cell-3` would be another cell than the one that was meant.
     if number and not any(one and _INDEX.fullmatch(one) for one in ids) and int(number[1]) < len(ids):
         return int(number[1]), False
-    listed = found or range(len(ids))
+    listed = indexes or range(len(ids))
     raise NoSuchCell(
         cell=escape(named[:80]),
-        many=len(found),
-        lost=not found,
+        many=len(indexes),
+        lost=not indexes,
         empty=not ids,
         cells=[
             f"{index}: {escape(_name(book, index)[:80])} ({escape(_type(book, index)[:20])})" for index in listed[:most]
@@ -277,16 +277,16 @@ def _faults(book: Notebook) -> list[str]:
 
     # Not nbformat.validate: it gives ids to cells that have none, and warns through process-wide filters.
     quick = get_validator(notebook.FORMAT, book.minor)  # type: ignore[no-untyped-call]
-    found: list[str] = []
+    faults: list[str] = []
     if any(True for _ in quick.iter_errors(book.value)):
         thorough = get_validator(notebook.FORMAT, book.minor, name="jsonschema")  # type: ignore[no-untyped-call]
         for error in thorough.iter_errors(book.value):
             best = best_match([error])
-            found.append(escape(f"{best.json_path.removeprefix('$.')[:100]}: {best.message[-200:]}"))
+            faults.append(escape(f"{best.json_path.removeprefix('$.')[:100]}: {best.message[-200:]}"))
     if book.has_ids:
         times = Counter(one for one in _ids(book) if one)
-        found += [f"{number} cells have the id {escape(one[:80])}" for one, number in times.items() if number > 1]
-    return found
+        faults += [f"{number} cells have the id {escape(one[:80])}" for one, number in times.items() if number > 1]
+    return faults
 
 
 def render(outcome: Outcome[Facts], templates: Templates) -> str:

@@ -34,8 +34,8 @@ class Args(Arguments):
     @property
     def most(self) -> int | None:
         """How many lines are asked for, if any number is."""
-        wanted = self.last - (self.offset or 1) + 1 if self.last is not None else None
-        return min(filter(None, (wanted, self.limit)), default=None)
+        count = self.last - (self.offset or 1) + 1 if self.last is not None else None
+        return min(filter(None, (count, self.limit)), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,22 +167,22 @@ def describe_page(
     about: FileFacts,
     page: TextPage,
     rows: list[ShownRow],
-    asked: int | None,
+    requested: int | None,
     *,
     count_all: bool = False,
 ) -> Outcome[PageFacts]:
-    """The answer for the ``rows`` of a page. It is partial if more lines follow, and not just ``asked`` many are shown.
+    """Return the ``rows`` of a page: partial if more lines follow, unless exactly ``requested`` lines are shown.
 
     ``count_all``: count the lines of the file for that note, however long it is.
     """
     first, last = rows[0].row.number, rows[-1].row.number
     ctx.mark_seen(file, first, last)
     more = page.more or rows[-1].row is not page.rows[-1]
-    complete = len(rows) == asked
+    complete = len(rows) == requested
     notes: list[NoteFacts] = []
     if more and not complete:
         total = page.total or (file.count() if count_all else None)
-        selected = min(total, first + asked - 1) if total and asked else total
+        selected = min(total, first + requested - 1) if total and requested else total
         notes.append(MoreLines(next=last + 1, remaining=selected - last if selected else None, total=total))
     if cut := [row for row in rows if row.cut]:
         line = cut[0].row.number

@@ -190,11 +190,11 @@ class _Hunt:
         limits, before = self._limits, len(self.places)
         self.receipt.searched += 1
         try:
-            for found in self._search.find(text, self.budget.left):
+            for occurrence in self._search.find(text, self.budget.left):
                 if len(self.places) == limits.occurrences:
                     raise TooManyOccurrences(most=limits.occurrences, what="occurrences")
-                self._weigh(len(found.new))
-                self.places.append(self._place(path, stored, text, found))
+                self._weigh(len(occurrence.new))
+                self.places.append(self._place(path, stored, text, occurrence))
         except TimeoutError:
             raise self.slow() from None
         except EmptyMatch as error:
@@ -213,11 +213,11 @@ class _Hunt:
         if self._bytes > self._limits.total_bytes:
             raise TooManyOccurrences(most=self._limits.total_bytes, what="bytes of text")
 
-    def _place(self, path: str, stored: Stored, text: str, found: Occurrence) -> Place:
-        what = f"{stored.version.digest} {found.start} {found.end} {path}"
+    def _place(self, path: str, stored: Stored, text: str, occurrence: Occurrence) -> Place:
+        what = f"{stored.version.digest} {occurrence.start} {occurrence.end} {path}"
         key = sha256(what.encode("utf-8", "surrogateescape")).hexdigest()[:_LONG]
-        old = text[found.start : found.end]
-        return Place(path, key, found, old, *occurrences.show_window(text, found, self._limits.window))
+        old = text[occurrence.start : occurrence.end]
+        return Place(path, key, occurrence, old, *occurrences.show_window(text, occurrence, self._limits.window))
 
     def slow(self) -> SearchTimedOut:
         return SearchTimedOut(seconds=self._limits.seconds, pattern=occurrences.shorten(self._args.pattern, 80))
@@ -343,10 +343,10 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     return outcome.with_facts(replace(outcome.facts, rows=rows))
 
 
-def _stage_file(ctx: Context[Limits], path: str, loaded: Loaded, found: Sequence[Occurrence]) -> list[tuple[int, str]]:
+def _stage_file(ctx: Context[Limits], path: str, loaded: Loaded, places: Sequence[Occurrence]) -> list[tuple[int, str]]:
     """The new lines of one file."""
     text = loaded.document.text
-    splices = [splice for one in found if (splice := minimize(text, one.start, one.end, one.new))]
+    splices = [splice for one in places if (splice := minimize(text, one.start, one.end, one.new))]
     try:
         hunks = ctx.stage(path, loaded, splices).hunks
     except CannotEncode as error:

@@ -14,10 +14,10 @@ from handrail.tools.tool import Arguments, Context, Hints, L, Outcome, Reads, Te
 _ALL_LINES = 1 << 40
 
 
-def _check_order(found: list[int]) -> list[int]:
-    if found[0] < 1 or 0 < found[1] < found[0]:
+def _check_order(lines: list[int]) -> list[int]:
+    if lines[0] < 1 or 0 < lines[1] < lines[0]:
         raise ValueError("the first line is 1, and the last line must not be before the first")
-    return found
+    return lines
 
 
 Range = Annotated[list[int], Field(min_length=2, max_length=2), AfterValidator(_check_order)]

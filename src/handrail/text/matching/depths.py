@@ -211,13 +211,13 @@ def _count_open(row: str) -> int:
 
 def _find_open_depths(above: Sequence[str]) -> list[int]:
     """The depths of the blocks that the line below ``above`` is in."""
-    found: list[int] = []
+    depths: list[int] = []
     for row in reversed(above):
-        if row.strip() and (not found or _measure(row) < found[-1]):
-            found.append(_measure(row))
-            if not found[-1]:
+        if row.strip() and (not depths or _measure(row) < depths[-1]):
+            depths.append(_measure(row))
+            if not depths[-1]:
                 break
-    return found[::-1]
+    return depths[::-1]
 
 
 def _is_top(around: Around, further: Sequence[str]) -> bool:

@@ -116,26 +116,26 @@ class IndentMap:
     def unit(self) -> str:
         return unit_of(self._file)
 
-    def map_indent(self, wanted: str) -> str:
-        """The file's indentation for a new line that the model gave the indentation ``wanted``; raises `Unsure`."""
+    def map_indent(self, indent: str) -> str:
+        """The file's indentation for a new line that the model gave the indentation ``indent``; raises `Unsure`."""
         if self.same:
-            return wanted
-        known: set[str | None] = {b for a, b in self._pairs if a == wanted}
-        images = [] if self.flat or len(known) > 1 else self._explain(wanted)
-        outcomes: set[str | None] = {image(wanted) for image in images}
-        on_grid = [image for image in images if self._on_grid(image, wanted, self._pairs[self.first_lost :])]
+            return indent
+        known: set[str | None] = {b for a, b in self._pairs if a == indent}
+        images = [] if self.flat or len(known) > 1 else self._explain(indent)
+        outcomes: set[str | None] = {image(indent) for image in images}
+        on_grid = [image for image in images if self._on_grid(image, indent, self._pairs[self.first_lost :])]
         if known and not self._is_mixed:
-            outcomes = known if {image(wanted) for image in on_grid} <= known else set()
+            outcomes = known if {image(indent) for image in on_grid} <= known else set()
         elif known:
             outcomes = known if outcomes == known else set()
         elif len(outcomes) > 1:
-            outcomes = {image(wanted) for image in on_grid} or self._shift(wanted)
+            outcomes = {image(indent) for image in on_grid} or self._shift(indent)
         answer = next(iter(outcomes)) if len(outcomes) == 1 else None
-        if self.two_kinds and (not known or set(wanted) != set(answer or "")):
+        if self.two_kinds and (not known or set(indent) != set(answer or "")):
             raise Unsure
-        if answer is None or (images and not known and self._may_be_in_place(wanted, bool(on_grid))):
+        if answer is None or (images and not known and self._may_be_in_place(indent, bool(on_grid))):
             raise Unsure
-        if not known and not any(image(wanted) == answer and self._is_exact(image) for image in images):
+        if not known and not any(image(indent) == answer and self._is_exact(image) for image in images):
             raise Unsure
         if self.first_lost and not (known or on_grid or all(a == b for a, b in self._pairs[1:])):
             raise Unsure
@@ -145,19 +145,19 @@ class IndentMap:
         """Whether a way to map gives the very indentations that the file has, not only as many columns."""
         return all(image(a) == b for a, b in self._pairs[self.first_lost :])
 
-    def _may_be_in_place(self, wanted: str, on_grid: bool) -> bool:
+    def _may_be_in_place(self, indent: str, on_grid: bool) -> bool:
         """Whether a line below lines that lost their indentation may be where it belongs in the file already."""
         depths = {b for _, b in self._pairs}
         if any(a for a, _ in self._pairs):
             return False
-        return (wanted in depths and all(self._new[1:])) or (
-            not on_grid and any(wanted == b + self.unit for b in depths)
+        return (indent in depths and all(self._new[1:])) or (
+            not on_grid and any(indent == b + self.unit for b in depths)
         )
 
-    def _shift(self, wanted: str) -> set[str | None]:
+    def _shift(self, indent: str) -> set[str | None]:
         """By as many characters as everywhere else, if the outcome is of the kind that the file has."""
         prefix = _explain_by_prefix(self._pairs)
-        image = prefix(wanted) if prefix else None
+        image = prefix(indent) if prefix else None
         return {image} if image is not None and self.is_usual(image) else set()
 
     def is_usual(self, indent: str) -> bool:
@@ -190,40 +190,43 @@ class IndentMap:
             not theirs and bool(ours) and any(a for a, _ in others) and not any(self._explain_simply(self._pairs, ""))
         )
 
-    def _explain(self, wanted: str) -> list[_Image]:
+    def _explain(self, indent: str) -> list[_Image]:
         """Ways to map an indentation, each of which is right for all pairs; the simplest first."""
-        found = [*self._explain_simply(self._pairs, wanted), *self._explain_by_scale(self._pairs, wanted)]
+        explanations = [*self._explain_simply(self._pairs, indent), *self._explain_by_scale(self._pairs, indent)]
         if self.first_lost:
-            found += [*self._explain_simply(self._pairs[1:], wanted), *self._explain_by_scale(self._pairs[1:], wanted)]
-        return found
+            explanations += [
+                *self._explain_simply(self._pairs[1:], indent),
+                *self._explain_by_scale(self._pairs[1:], indent),
+            ]
+        return explanations
 
-    def _explain_simply(self, pairs: _Pairs, wanted: str) -> Iterator[_Image]:
+    def _explain_simply(self, pairs: _Pairs, indent: str) -> Iterator[_Image]:
         """As many blanks more, or less, or as many columns, for a width of tabs."""
         prefix = _explain_by_prefix(pairs)
         if prefix:
             yield prefix
-        for tab, own, columns in self._list_columns(pairs, wanted):
+        for tab, own, columns in self._list_columns(pairs, indent):
             shifts = {b - a for a, b in columns}
             image = self._map_by_columns(tab, own, 1, 1, min(shifts, default=0))
-            if shifts == {0} or (len(shifts) == 1 and self._on_grid(image, wanted, pairs)):
+            if shifts == {0} or (len(shifts) == 1 and self._on_grid(image, indent, pairs)):
                 yield image
 
-    def _explain_by_scale(self, pairs: _Pairs, wanted: str) -> Iterator[_Image]:
+    def _explain_by_scale(self, pairs: _Pairs, indent: str) -> Iterator[_Image]:
         """Another unit, for which there must be two depths as evidence, or a line that is deeper than the one there is.
         Two depths can always be explained so: it must lead to one of the file's own."""
-        if len({a for a, _ in pairs}) < 2 and any(len(wanted) <= len(a) for a, _ in pairs):
+        if len({a for a, _ in pairs}) < 2 and any(len(indent) <= len(a) for a, _ in pairs):
             return
-        for tab, own, columns in self._list_columns(pairs, wanted):
+        for tab, own, columns in self._list_columns(pairs, indent):
             for up, down in _SCALES if (tab, own) == (1, 1) else ():
                 shifts = {b * down - a * up for a, b in columns}
                 if len(shifts) == 1 and (shifts == {0} or len(set(columns)) > 1):
                     image = self._map_by_columns(1, 1, up, down, shifts.pop())
-                    if self._on_grid(image, wanted, pairs):
+                    if self._on_grid(image, indent, pairs):
                         yield image
 
-    def _list_columns(self, pairs: _Pairs, wanted: str) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
+    def _list_columns(self, pairs: _Pairs, indent: str) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
         """The pairs in columns, for each width that a tab may have here and there."""
-        if self._is_mixed or any(" \t" in a for a in [wanted, *(a for a, _ in pairs)]):
+        if self._is_mixed or any(" \t" in a for a in [indent, *(a for a, _ in pairs)]):
             return  # tabs and spaces mixed: columns say nothing of characters
         if self.unit != "\t" and any("\t" in b for _, b in pairs):
             return
@@ -236,21 +239,21 @@ class IndentMap:
                 yield tab, own, [(len(a.expandtabs(tab)), len(b.expandtabs(own))) for a, b in pairs]
 
     def _map_by_columns(self, tab: int, own: int, up: int, down: int, shift: int) -> _Image:
-        def image(wanted: str) -> str | None:
-            columns, rest = divmod(len(wanted.expandtabs(tab)) * up + shift, down)
+        def image(indent: str) -> str | None:
+            columns, rest = divmod(len(indent.expandtabs(tab)) * up + shift, down)
             if columns < 0 or rest:
                 return None
             return "\t" * (columns // own) + " " * (columns % own) if self.unit == "\t" else " " * columns
 
         return image
 
-    def _on_grid(self, image: _Image, wanted: str, pairs: _Pairs) -> bool:
+    def _on_grid(self, image: _Image, indent: str, pairs: _Pairs) -> bool:
         """Whether every level from a known indentation to the wanted one is exactly one unit of the file's."""
         if not self.unit or not any(row[:1].isspace() for row in self._file):
             return False  # the file shows no unit
-        width = _width(wanted)
+        width = _width(indent)
         known = {_width(a): b for a, b in pairs if _width(a) != width}
-        levels = {_width(a): image(a) for a in [*self._new, wanted]} | known
+        levels = {_width(a): image(a) for a in [*self._new, indent]} | known
         below = max((column for column in known if column < width), default=None)
         above = min((column for column in known if column > width), default=None)
         if below is None and above is None:

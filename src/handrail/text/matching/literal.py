@@ -68,12 +68,12 @@ def overlaps(text: str, old: str, span: tuple[int, int]) -> bool:
 
 
 def _find_exact(text: str, old: str) -> tuple[tuple[int, int], ...]:
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     start = text.find(old) if old else -1
-    while start >= 0 and len(found) <= MOST_PLACES:
-        found.append((start, start + len(old)))
+    while start >= 0 and len(spans) <= MOST_PLACES:
+        spans.append((start, start + len(old)))
         start = text.find(old, start + len(old))
-    return tuple(found)
+    return tuple(spans)
 
 
 def _find_any_ending(text: str, old: str) -> tuple[tuple[int, int], ...]:
@@ -113,8 +113,8 @@ def find_literal(text: str, old: str, replace_all: bool) -> LiteralMatch | None:
 
 def plan_as_written(text: str, match: LiteralMatch, old: str, new: str) -> EditPlan:
     """Replace every place exactly as written, as the documents of some dialects require."""
-    found = [splice(text, start, end, old, new) for start, end in match.spans]
-    return EditPlan(match.level, (), tuple(one for one in found if one), len(match.spans))
+    splices = [splice(text, start, end, old, new) for start, end in match.spans]
+    return EditPlan(match.level, (), tuple(one for one in splices if one), len(match.spans))
 
 
 def plan_literal(text: str, match: LiteralMatch, old: str, new: str, replace_all: bool) -> EditPlan | None:
@@ -263,9 +263,9 @@ class _LiteralPlace:
         around = Around(above[1 if self.begin > self.near else 0 : -1], self.missing + old + tail, below)
         rows = new.split("\n")
         rows[-1] += tail
-        found = choose_rows(around, indent_of(old), rows)
-        found[-1] = found[-1][: len(found[-1]) - len(tail)]
-        return found, around.row
+        placed = choose_rows(around, indent_of(old), rows)
+        placed[-1] = placed[-1][: len(placed[-1]) - len(tail)]
+        return placed, around.row
 
     def _replace(self, old: str, rows: Sequence[str]) -> Splice | None:
         end = self._find_body_end(old)

@@ -56,16 +56,16 @@ class LooseSearch:
         groups = list(list_variants(lines.to_feeds(old), lines.to_feeds(new)))
         for find in (self._match_whole, self._match_trimmed, self._match_elided):
             for group in groups:
-                found = [one for reading in group if (one := find(reading))]
-                if found and find == self._match_whole and group is not groups[0]:
+                matches = [one for reading in group if (one := find(reading))]
+                if matches and find == self._match_whole and group is not groups[0]:
                     # What looks like a habit may be the file's own: then the text as it is stands there too.
-                    found += [one for reading in groups[0] if (one := self._match_trimmed(reading))]
-                if any(one.fits for one in found):
-                    return self._make_plan(found)
+                    matches += [one for reading in groups[0] if (one := self._match_trimmed(reading))]
+                if any(one.fits for one in matches):
+                    return self._make_plan(matches)
         for group in groups:
-            found = [one for reading in group if (one := self._match_but_one_word(reading))]
-            if found:
-                return self._make_plan(found, "words")
+            matches = [one for reading in group if (one := self._match_but_one_word(reading))]
+            if matches:
+                return self._make_plan(matches, "words")
         return None
 
     def _match_whole(self, reading: Variant) -> _VariantMatches | None:
@@ -89,8 +89,8 @@ class LooseSearch:
         edges = BlankEdges(*_plain_rows(reading))
         places = self._file.find_windows(edges.old)
         fits = len(places) != 1 or self._fits(edges, places[0], places[0] + len(edges.old))
-        found = [[LineMatch(at, edges.old, edges.new)] for at in places]
-        return _VariantMatches((*reading.names, "blank edges"), found, fits) if found else None
+        matches = [[LineMatch(at, edges.old, edges.new)] for at in places]
+        return _VariantMatches((*reading.names, "blank edges"), matches, fits) if matches else None
 
     def _fits(self, edges: BlankEdges, at: int, end: int) -> bool:
         """Whether blank lines that only one text has at an edge are nothing to the file there."""
@@ -143,28 +143,28 @@ class LooseSearch:
         starts = [at - anchor for at in self._file.find_equal(keys[anchor])]
         return [at for at in starts if self._is_all_but_one_word(at, keys, soft)]
 
-    def _is_all_but_one_word(self, start: int, wanted: Sequence[str], soft: set[int]) -> bool:
-        ours = self._file.keys[max(0, start) : start + len(wanted)]
-        if start < 0 or len(ours) < len(wanted):
+    def _is_all_but_one_word(self, start: int, keys: Sequence[str], soft: set[int]) -> bool:
+        ours = self._file.keys[max(0, start) : start + len(keys)]
+        if start < 0 or len(ours) < len(keys):
             return False
-        odd = [number for number, (a, b) in enumerate(zip(ours, wanted, strict=True)) if a != b]
-        if len(odd) != 1 or odd[0] not in soft or not _differs_in_one_word(ours[odd[0]], wanted[odd[0]]):
+        odd = [number for number, (a, b) in enumerate(zip(ours, keys, strict=True)) if a != b]
+        if len(odd) != 1 or odd[0] not in soft or not _differs_in_one_word(ours[odd[0]], keys[odd[0]]):
             return False
         fences = sum(bool(_FENCE.match(body)) for body in self._file.bodies[: start + odd[0]])
         return not self._prose or fences % 2 == 0  # what is in a fence is code
 
-    def _make_plan(self, found: Sequence[_VariantMatches], level: str = "") -> EditPlan:
-        starts = sorted({parts[0].at for one in found for parts in one.places})
+    def _make_plan(self, matches: Sequence[_VariantMatches], level: str = "") -> EditPlan:
+        starts = sorted({parts[0].at for one in matches for parts in one.places})
         if len(starts) > 1 and not self._replace_all:
             raise self._ambiguous(starts)
-        if any(len(one.places) != len(starts) for one in found) or _do_overlap(found[0].places):
+        if any(len(one.places) != len(starts) for one in matches) or _do_overlap(matches[0].places):
             raise self._ambiguous(starts)
-        if not all(one.fits for one in found):
-            raise UnsureIndent(line=starts[0] + 1, readings=sorted({name for one in found for name in one.names}))
-        levels = [self._find_loosest(one) for one in found]
+        if not all(one.fits for one in matches):
+            raise UnsureIndent(line=starts[0] + 1, readings=sorted({name for one in matches for name in one.names}))
+        levels = [self._find_loosest(one) for one in matches]
         strictest = min(levels, key=LOOSE_LEVELS.index)
         plans: dict[tuple[Splice, ...], _VariantMatches] = {}
-        for one in found:
+        for one in matches:
             try:
                 plans.setdefault(tuple(self._compute_splices(one)), one)
             except Unsure:
@@ -174,17 +174,17 @@ class LooseSearch:
                 line=starts[0] + 1, readings=sorted({name for one in plans.values() for name in one.names})
             )
         splices = plans.popitem()[0]
-        best = found[levels.index(strictest)]
+        best = matches[levels.index(strictest)]
         return EditPlan(level or strictest, best.names, splices, len(starts))
 
-    def _find_loosest(self, found: _VariantMatches) -> str:
+    def _find_loosest(self, matches: _VariantMatches) -> str:
         """Return the strictest level at which all places of a variant match."""
-        parts = [part for parts in found.places for part in parts]
+        parts = [part for parts in matches.places for part in parts]
         levels = [find_level(self._file.bodies[slice(*part.span)], part.old) for part in parts]
         return max(levels, key=LOOSE_LEVELS.index)
 
-    def _compute_splices(self, found: _VariantMatches) -> Iterator[Splice]:
-        for parts in found.places:
+    def _compute_splices(self, matches: _VariantMatches) -> Iterator[Splice]:
+        for parts in matches.places:
             for place in parts:
                 one = self._file.splice(place)
                 if one:

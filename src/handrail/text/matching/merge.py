@@ -189,22 +189,22 @@ class _Merge:
 
     def _find_indent(self, line: str, counterpart: int | None) -> str:
         """The file's indentation for a line, which may stand for one of the file's."""
-        wanted = plain_indent(line)
+        indent = plain_indent(line)
         if self._as_file is None or (self._lost and counterpart is None):
             raise Unsure
         if self._as_file:
-            if not self._indents.is_usual(wanted) or (
-                self._indents.two_kinds and self._indents.map_indent(wanted) != wanted
+            if not self._indents.is_usual(indent) or (
+                self._indents.two_kinds and self._indents.map_indent(indent) != indent
             ):
                 raise Unsure
-            return wanted
+            return indent
         if (
             counterpart is not None
             and self._ours[counterpart].strip()
-            and wanted == plain_indent(self._old[counterpart])
+            and indent == plain_indent(self._old[counterpart])
         ):
             return indent_of(self._ours[counterpart])
-        depth = self._indents.map_indent(wanted)
+        depth = self._indents.map_indent(indent)
         if self._indents.first_lost and counterpart == 0 and depth != indent_of(self._ours[0]):
             raise Unsure  # only the old text has lost it, so this should be where the file has it
         return depth

@@ -37,12 +37,12 @@ def find_nearest(bodies: Sequence[str], keys: Sequence[str], old: str) -> Neares
     ``keys`` are the squeezed ``bodies``. Empty if nothing is alike.
     """
     rows = lines.to_feeds(old).strip("\n").split("\n")
-    wanted = [squeeze(row) for row in rows]
-    starts = _find_by_vote(keys, wanted) or _find_alike(keys, wanted)
+    squeezed = [squeeze(row) for row in rows]
+    starts = _find_by_vote(keys, squeezed) or _find_alike(keys, squeezed)
     if not starts:
         return {}
     at = starts[0]
-    odd = next((k for k, key in enumerate(wanted) if not 0 <= at + k < len(keys) or keys[at + k] != key), 0)
+    odd = next((k for k, key in enumerate(squeezed) if not 0 <= at + k < len(keys) or keys[at + k] != key), 0)
     facts = NearestFacts(near=max(0, at) + 1, others=[max(0, start) + 1 for start in starts[1:]])
     if 0 <= at + odd < len(bodies):
         theirs, ours = show_difference(rows[odd], bodies[at + odd])
@@ -50,10 +50,10 @@ def find_nearest(bodies: Sequence[str], keys: Sequence[str], old: str) -> Neares
     return facts
 
 
-def _find_by_vote(keys: Sequence[str], wanted: Sequence[str]) -> list[int]:
+def _find_by_vote(keys: Sequence[str], squeezed: Sequence[str]) -> list[int]:
     """Where most lines of the text stand, the best first."""
     own: dict[str, list[int]] = {}
-    for number, key in enumerate(wanted):
+    for number, key in enumerate(squeezed):
         if len(key) > 3:
             own.setdefault(key, []).append(number)
     places: dict[str, list[int]] = {}
@@ -61,9 +61,9 @@ def _find_by_vote(keys: Sequence[str], wanted: Sequence[str]) -> list[int]:
         if key in own:
             places.setdefault(key, []).append(at)
     votes = Counter[int]()
-    for key, found in places.items():
-        if len(found) * len(own[key]) <= _FREQUENT:
-            votes.update(at - number for at in found for number in own[key])
+    for key, positions in places.items():
+        if len(positions) * len(own[key]) <= _FREQUENT:
+            votes.update(at - number for at in positions for number in own[key])
     if not votes:
         return []
     most = max(votes.values())
@@ -72,15 +72,15 @@ def _find_by_vote(keys: Sequence[str], wanted: Sequence[str]) -> list[int]:
     ]
 
 
-def _find_alike(keys: Sequence[str], wanted: Sequence[str]) -> list[int]:
+def _find_alike(keys: Sequence[str], squeezed: Sequence[str]) -> list[int]:
     """Where the longest line of the text is nearly."""
-    number = max(range(len(wanted)), key=lambda one: len(wanted[one]))
-    line = wanted[number][:_WIDTH]
+    number = max(range(len(squeezed)), key=lambda one: len(squeezed[one]))
+    line = squeezed[number][:_WIDTH]
     if len(line) < 4:
         return []
     near = [key if abs(len(key) - len(line)) <= len(line) else "" for key in keys]
-    found = process.extract(line, near, scorer=fuzz.ratio, score_cutoff=_ALIKE, limit=_PLACES)
-    return [at - number for _, _, at in found]
+    similar = process.extract(line, near, scorer=fuzz.ratio, score_cutoff=_ALIKE, limit=_PLACES)
+    return [at - number for _, _, at in similar]
 
 
 def show_difference(theirs: str, ours: str) -> tuple[str, str]:

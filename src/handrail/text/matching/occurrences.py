@@ -72,7 +72,7 @@ class OccurrenceSearch:
 
 def _find_pairs(text: str) -> list[int]:
     """Where the line feeds are that stand for two characters, in the text with every ending written as one."""
-    return [found.start() - number for number, found in enumerate(re.finditer("\r\n", text))]
+    return [match.start() - number for number, match in enumerate(re.finditer("\r\n", text))]
 
 
 def compile_search(
@@ -105,9 +105,9 @@ def _find_literal(pattern: str, replacement: str, text: str) -> Spans:
 def _find_matches(compiled: Any, new: Callable[[Any], str], text: str, until: float) -> Spans:
     position = 0
     # One search at a time: the timeout of an iterator begins anew with every match.
-    while found := compiled.search(text, position, timeout=max(0.0, until - time.monotonic())):
-        start, position = found.span()
-        yield start, position, new(found)
+    while match := compiled.search(text, position, timeout=max(0.0, until - time.monotonic())):
+        start, position = match.span()
+        yield start, position, new(match)
 
 
 def _compile(pattern: str, ignore_case: bool, whole_words: bool) -> Any:
@@ -148,19 +148,19 @@ def _make_expander(compiled: Any, replacement: str) -> Callable[[Any], str]:
 
 def _count_steps(pattern: str) -> int:
     """About how many steps a pattern has once its counted repeats are written out."""
-    counts = [int(found[1][:9]) for found in _TOKEN.finditer(pattern) if found[1]]
+    counts = [int(match[1][:9]) for match in _TOKEN.finditer(pattern) if match[1]]
     if _VERBOSE.search(pattern):  # a comment may part a repeat from its group: as if each repeated all the others
         return prod(max(1, count) for count in counts)
     sizes, last = [0], 0
-    for found in _TOKEN.finditer(pattern):
-        part = found[0]
+    for match in _TOKEN.finditer(pattern):
+        part = match[0]
         if part == "(":
             sizes.append(0)
         elif part == ")" and len(sizes) > 1:
             last = sizes.pop()
             sizes[-1] += last
-        elif found[1]:
-            repeated = last * max(1, int(found[1][:9]))
+        elif match[1]:
+            repeated = last * max(1, int(match[1][:9]))
             sizes[-1] += repeated - last
             last = repeated
         elif part not in "?*+":
@@ -169,17 +169,19 @@ def _count_steps(pattern: str) -> int:
     return sum(sizes)
 
 
-def show_window(text: str, found: Occurrence, width: int) -> tuple[str, str]:
+def show_window(text: str, occurrence: Occurrence, width: int) -> tuple[str, str]:
     """The line around an occurrence before and after, one line each, with no more than about ``width`` on each side."""
-    near = text[max(0, found.start - width - 1) : found.start]  # never the whole line: it may be endless
+    near = text[max(0, occurrence.start - width - 1) : occurrence.start]  # never the whole line: it may be endless
     left = near[lines.start_of_line(near, len(near)) :]
     left = "…" + left[-width:] if len(left) > width else left
-    near = text[found.end : found.end + width + 1]
-    if text[found.end - 1] in "\r\n":
+    near = text[occurrence.end : occurrence.end + width + 1]
+    if text[occurrence.end - 1] in "\r\n":
         near = ""  # its ending belongs to it: the line does not go on
     right = lines.body(near[: lines.end_of_line(near, 0)])
     right = right[:width] + "…" if len(right) > width else right
-    before, after = (left + shorten(part, 2 * width) + right for part in (text[found.start : found.end], found.new))
+    before, after = (
+        left + shorten(part, 2 * width) + right for part in (text[occurrence.start : occurrence.end], occurrence.new)
+    )
     return mark_line_ends(before), mark_line_ends(after)
 
 

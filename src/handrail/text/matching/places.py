@@ -58,9 +58,9 @@ class FileLines:
         self.key = key
         self.keys = [key(body) for body in self.bodies]
 
-    def find_windows(self, wanted: Sequence[str]) -> list[int]:
-        """Return the line numbers at which ``wanted`` matches; searches by its first line that is not blank."""
-        keys = [self.key(row) for row in wanted]
+    def find_windows(self, window: Sequence[str]) -> list[int]:
+        """Return the line numbers at which ``window`` matches; searches by its first line that is not blank."""
+        keys = [self.key(row) for row in window]
         first = next((number for number, key in enumerate(keys) if key), None)
         if first is None:
             return []

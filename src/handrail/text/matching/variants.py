@@ -91,8 +91,8 @@ def _remove_fence(old: str, new: str) -> _Pairs:
         return [(body, new)]
     # The break before the closing fence is the fence's; but a blank line there may also be one that the edit removes.
     pairs = [(body.rstrip("\n") + "\n" * max(ends, 1), new if ends or not new else new + "\n")]
-    kept = body.rstrip("\n").rpartition("\n")[2] == new.rstrip("\n").rpartition("\n")[2]
-    return pairs if kept or not ends or not surplus else [*pairs, (body, new)]
+    same_ending = body.rstrip("\n").rpartition("\n")[2] == new.rstrip("\n").rpartition("\n")[2]
+    return pairs if same_ending or not ends or not surplus else [*pairs, (body, new)]
 
 
 def _remove_gutter(old: str, new: str) -> _Pairs:
@@ -135,8 +135,8 @@ def _decode_entities(old: str, new: str) -> _Pairs:
         return _ENTITY.sub(lambda match: _ENTITIES[match[1]], text)
 
     def consistent(text: str) -> bool:
-        rest, found = _ENTITY.sub("", text), {_ENTITIES[name] for name in _ENTITY.findall(text)}
-        return not any(char in rest for char in {"<", ">", "&", *found})
+        rest, characters = _ENTITY.sub("", text), {_ENTITIES[name] for name in _ENTITY.findall(text)}
+        return not any(char in rest for char in {"<", ">", "&", *characters})
 
     return _undo_habit(old, new, undo, consistent)
 

@@ -93,7 +93,7 @@ def parse(text: str) -> Notebook:
 def escapes(text: str) -> bool:
     """Whether the file writes characters beyond ASCII as escapes."""
     # A backslash that is itself escaped is consumed as a pair, so that what follows it is no escape.
-    return text.isascii() and "\\u" in text and any(found[0] != "\\\\" for found in _ESCAPE.finditer(text))
+    return text.isascii() and "\\u" in text and any(match[0] != "\\\\" for match in _ESCAPE.finditer(text))
 
 
 def layout_of(text: str, item: JsonItem, inside: Sequence[JsonItem], escaped: bool) -> Layout:
@@ -144,25 +144,25 @@ def changed(book: Notebook, index: int, new: Mapping[str, Any], drop: frozenset[
     text, cell = book.text, book.cells[index]
     members = read_items(text, cell.at)
     layout = layout_of(text, cell, members, escaped)
-    found: list[Splice | None] = []
-    kept = False
+    splices: list[Splice | None] = []
+    keeps_members = False
     for number, member in enumerate(members):
         if member.key not in drop:
-            kept = True
+            keeps_members = True
             if member.key in new:
-                found.append(minimize(text, member.at, member.end, _respell(text, member, new[member.key], layout)))
-        elif kept:
-            found.append(Splice(members[number - 1].end, member.end, ""))
+                splices.append(minimize(text, member.at, member.end, _respell(text, member, new[member.key], layout)))
+        elif keeps_members:
+            splices.append(Splice(members[number - 1].end, member.end, ""))
         else:
-            found.append(Splice(member.start, members[number + 1].start, ""))
+            splices.append(Splice(member.start, members[number + 1].start, ""))
     keys = [member.key for member in members]
     for key in sorted(new.keys() - keys):
         # nbformat sorts the keys: where they are sorted they stay so.
         behind = next((member for member in members if member.key > key), None) if keys == sorted(keys) else None
         added = render(key, layout, "") + layout.colon + render(new[key], layout, layout.inner)
         place = behind.start if behind else members[-1].end
-        found.append(Splice(place, place, added + layout.gap if behind else layout.gap + added))
-    return sorted((splice for splice in found if splice), key=lambda splice: splice.start)
+        splices.append(Splice(place, place, added + layout.gap if behind else layout.gap + added))
+    return sorted((splice for splice in splices if splice), key=lambda splice: splice.start)
 
 
 def _respell(text: str, member: JsonItem, value: Any, layout: Layout) -> str:

@@ -110,8 +110,8 @@ class _CellReader:
         if not isinstance(kind, str) or not kind or source is None:
             return Cell(index, name, "broken", replace_surrogates(json.dumps(value, ensure_ascii=False, indent=1)))
         run = value.get("execution_count", value.get("prompt_number"))
-        given = value.get("outputs")
-        merged = list(_merge_streams(given)) if isinstance(given, list) else []
+        raw_outputs = value.get("outputs")
+        merged = list(_merge_streams(raw_outputs)) if isinstance(raw_outputs, list) else []
         outputs = tuple(self.output(one) for one in merged[: self.limits.outputs])
         more = len(merged) - len(outputs)
         return Cell(index, name, kind, replace_surrogates(source), run if type(run) is int else None, outputs, more)
@@ -147,8 +147,8 @@ class _CellReader:
             elif mime not in _TEXTS:
                 size = len((text or json.dumps(value)).encode("utf-8", "surrogatepass"))
                 parts.append(f"[{escape(mime[:80])}, {size} bytes]")
-        made = self._cut(kind, "\n".join(part.removesuffix("\n") for part in parts))
-        return Output(kind, made.text, made.left, tuple(pictures))
+        output = self._cut(kind, "\n".join(part.removesuffix("\n") for part in parts))
+        return Output(kind, output.text, output.left, tuple(pictures))
 
     def _picture(self, mime: str, text: str, pictures: list[Image]) -> str:
         """A word on a picture, which is put to the others if it may be handed on."""

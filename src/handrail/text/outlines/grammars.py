@@ -87,10 +87,10 @@ def symbols(text: str, ending: str, start: int, most: int) -> list[tuple[int, in
     raw = text.encode("utf-8", "replace")
     tree = Parser(grammar).parse(raw)
     source = _SourceLines(raw)
-    found = (item for item in _find_symbols(tree.root_node, source) if item[1] >= start)
+    items = (item for item in _find_symbols(tree.root_node, source) if item[1] >= start)
     return [
         (first, max(first, last := source.line(node.end_byte - 1)), source.label(named, last), level)
-        for node, first, named, level in islice(found, most)
+        for node, first, named, level in islice(items, most)
     ]
 
 

@@ -53,23 +53,23 @@ def list_symbols(text: str, name: str, start: int = 1, most: int = MOST) -> list
     """
     ending = _get_extension(name)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    found: Iterator[Symbol]
+    stream: Iterator[Symbol]
     if ending in _MARKDOWN:
-        found = _Headings(start, most + 1).of(text)
+        stream = _Headings(start, most + 1).of(text)
     elif ending in _PYTHON:
-        found = _Definitions(start, most + 1).of(text)
+        stream = _Definitions(start, most + 1).of(text)
     elif ending in GRAMMARS:
         from handrail.text.outlines.grammars import symbols
 
         try:
             with needs("outline"):
-                found = (Symbol(*symbol) for symbol in symbols(text, ending, start, most + 1))
+                stream = (Symbol(*symbol) for symbol in symbols(text, ending, start, most + 1))
         except MissingExtra as error:
             error.path, error.instead = name, "Or use Grep instead."
             raise
     else:
         raise NoOutline(path=name, why="the language of a file with this name is unknown. Use Grep instead.")
-    return [symbol._replace(label=shorten_label(symbol.label)) for symbol in found]
+    return [symbol._replace(label=shorten_label(symbol.label)) for symbol in stream]
 
 
 def _get_extension(name: str) -> str:
@@ -221,13 +221,13 @@ class _Definitions(_SymbolCollector):
 
 def _find_close(row: str, quote: str, at: int = 0) -> int:
     """Where a text in quotes is over; -1: not in this line."""
-    return next((found.end() for found in _CLOSE[quote].finditer(row, at) if found[0] == quote), -1)
+    return next((match.end() for match in _CLOSE[quote].finditer(row, at) if match[0] == quote), -1)
 
 
 def _scan_brackets(row: str, at: int, depth: int, trusting: bool) -> tuple[int, str]:
     """How many brackets are open at the end of a line, and the quotes that are."""
-    while found := _TOKEN.search(row, at):
-        sign, at = found[0], found.end()
+    while match := _TOKEN.search(row, at):
+        sign, at = match[0], match.end()
         if sign == "#":
             break
         if sign in ("(", "[", "{"):

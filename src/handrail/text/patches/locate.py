@@ -99,8 +99,8 @@ def _choose_places(fits: Sequence[_Fit]) -> list[int]:
         if first and last:
             for number, (low, high) in enumerate(zip(first, last, strict=True)):
                 if low != high:
-                    found = [at for at in spans[number][0] if low <= at <= high]
-                    raise _ambiguous([at - leads[number] for at in found], number + 1)
+                    in_range = [at for at in spans[number][0] if low <= at <= high]
+                    raise _ambiguous([at - leads[number] for at in in_range], number + 1)
             return [at - lead for at, lead in zip(first, leads, strict=True)]
     for number, fit in enumerate(fits, start=1):
         if len(fit.places) > 1:
@@ -121,38 +121,38 @@ _Spans = Sequence[tuple[list[int], int]]
 
 def _place_early(spans: _Spans) -> list[int] | None:
     """Each hunk as far up as those above it allow; None if they cannot be in order."""
-    found, floor = [], 0
+    placed, floor = [], 0
     for places, size in spans:
         number = bisect_left(places, floor)
         if number == len(places):
             return None
-        found.append(places[number])
+        placed.append(places[number])
         floor = places[number] + size
-    return found
+    return placed
 
 
 def _place_late(spans: _Spans) -> list[int] | None:
     """Each hunk as far down as those below it allow."""
-    found: list[int] = []
+    placed: list[int] = []
     ceiling: int | None = None
     for places, size in reversed(spans):
         number = len(places) if ceiling is None else bisect_left(places, ceiling - size + 1)
         if not number:
             return None
         ceiling = places[number - 1]
-        found.append(ceiling)
-    return found[::-1]
+        placed.append(ceiling)
+    return placed[::-1]
 
 
 def _join_touching(edits: Sequence[_LineEdit]) -> list[_LineEdit]:
     """Edits that touch each other as one."""
-    found: list[_LineEdit] = []
+    joined: list[_LineEdit] = []
     for edit in edits:
-        if found and found[-1].end >= edit.start:
-            found[-1] = _LineEdit(found[-1].start, edit.end, found[-1].new + edit.new)
+        if joined and joined[-1].end >= edit.start:
+            joined[-1] = _LineEdit(joined[-1].start, edit.end, joined[-1].new + edit.new)
         else:
-            found.append(edit)
-    return found
+            joined.append(edit)
+    return joined
 
 
 class _File:
@@ -174,23 +174,23 @@ class _File:
 
     def _find_windows(self, level: str, rows: Sequence[str], start: int = 0, number: int = 1) -> list[int]:
         """Where ``rows`` stand in the file, from line ``start`` on; found by the rarest of them."""
-        keys, wanted = self._get_keys(level), [_LEVELS[level](row) for row in rows]
+        keys, pattern = self._get_keys(level), [_LEVELS[level](row) for row in rows]
         if level not in self._counts:
             self._counts[level] = Counter(keys)
         counts = self._counts[level]
-        pivot = min(range(len(wanted)), key=lambda at: counts[wanted[at]])
-        found: list[int] = []
+        pivot = min(range(len(pattern)), key=lambda at: counts[pattern[at]])
+        windows: list[int] = []
         at = start + pivot - 1
-        for tried in range(counts[wanted[pivot]]):
+        for tried in range(counts[pattern[pivot]]):
             try:
-                at = keys.index(wanted[pivot], at + 1)
+                at = keys.index(pattern[pivot], at + 1)
             except ValueError:
                 break
-            if keys[at - pivot : at - pivot + len(wanted)] == wanted:
-                found.append(at - pivot)
-            if len(found) > 1 and tried * len(wanted) > _MOST_COMPARED:
-                raise _ambiguous(found, number)  # a text that repeats itself: no order could decide
-        return found
+            if keys[at - pivot : at - pivot + len(pattern)] == pattern:
+                windows.append(at - pivot)
+            if len(windows) > 1 and tried * len(pattern) > _MOST_COMPARED:
+                raise _ambiguous(windows, number)  # a text that repeats itself: no order could decide
+        return windows
 
     # Finding.
 
@@ -202,11 +202,11 @@ class _File:
             if not old:
                 return _Fit(tried, "exact", self._find_insertion(tried, scopes, number))
             for level in _LEVELS:
-                found = self._find_windows(level, old, scopes[0][0], number)
+                places = self._find_windows(level, old, scopes[0][0], number)
                 if hunk.at_end:
-                    found = [at for at in found if at + len(old) == len(self.rows)]
-                if found:
-                    fit = _Fit(tried, level, found)
+                    places = [at for at in places if at + len(old) == len(self.rows)]
+                if places:
+                    fit = _Fit(tried, level, places)
                     return _Fit(tried, level, self._narrow(fit, scopes, head, number))
         raise self._explain_missing(hunk, number)
 
@@ -233,19 +233,19 @@ class _File:
 
     def _narrow(self, fit: _Fit, scopes: Sequence[tuple[int, int]], head: int, number: int) -> list[int]:
         """Which of several places a line number or a header means."""
-        hunk, found = fit.hunk, fit.places
-        if hunk.line is not None and hunk.line - 1 + head in found:
+        hunk, places = fit.hunk, fit.places
+        if hunk.line is not None and hunk.line - 1 + head in places:
             return [hunk.line - 1 + head]
         if not hunk.headers:
-            return found
-        inside = [at for at in found if any(start <= at < end for start, end in scopes)]
+            return places
+        inside = [at for at in places if any(start <= at < end for start, end in scopes)]
         if inside or all(end == start + 1 for start, end in scopes):
-            return inside or found
+            return inside or places
         # The header opens a block that does not hold these lines: they are elsewhere, so they must be there only once.
         everywhere = self._find_windows(fit.level, hunk.old)
         if len(everywhere) > 1:
             raise _ambiguous(everywhere, number)
-        return found
+        return places
 
     def _find_scopes(self, hunk: PatchHunk, number: int) -> list[tuple[int, int]]:
         """The blocks that the hunk's headers open, the header's own line included; without any the whole file."""
@@ -264,10 +264,10 @@ class _File:
     def _find_headers(self, header: str) -> list[int]:
         """The lines that a header names: a whole line, or the beginning of one up to the end of a word."""
         for level, key in _LEVELS.items():
-            wanted = key(header)
-            found = [at for at, row in enumerate(self._get_keys(level)) if row == wanted]
-            if found:
-                return found
+            target = key(header)
+            headers = [at for at, row in enumerate(self._get_keys(level)) if row == target]
+            if headers:
+                return headers
         start = fold(header).strip()
         return [
             at
@@ -286,17 +286,17 @@ class _File:
                 return at
         return len(self.rows)
 
-    def _find_nearest(self, wanted: list[str]) -> tuple[int, int] | None:
+    def _find_nearest(self, rows: list[str]) -> tuple[int, int] | None:
         """Where the most of the hunk's first lines stand, if in one place only, and how many."""
         keys = self._get_keys("punctuation")
         reached: list[tuple[int, int]] = []
-        for at in self._find_windows("punctuation", wanted[:1])[:_MOST_TRIED]:
+        for at in self._find_windows("punctuation", rows[:1])[:_MOST_TRIED]:
             length = 1
-            while length < len(wanted) and keys[at + length : at + length + 1] == wanted[length : length + 1]:
+            while length < len(rows) and keys[at + length : at + length + 1] == rows[length : length + 1]:
                 length += 1
             reached.append((length, at))
         reached.sort(reverse=True)
-        if not reached or not wanted[0] or (len(reached) > 1 and reached[0][0] == reached[1][0]):
+        if not reached or not rows[0] or (len(reached) > 1 and reached[0][0] == reached[1][0]):
             return None
         return reached[0][1], reached[0][0]
 
@@ -313,15 +313,15 @@ class _File:
             raise BadHunk(number=number, placeholder=error.line) from None
         except Unsure:
             raise BadHunk(number=number, unsure=True, at=at + 1, old="\n".join(hunk.old)) from None
-        found, next_line, new = [], at, list[str]()
+        line_edits, next_line, new = [], at, list[str]()
         for row in [*rows, MergedRow(fit.size)]:
             if row.text is not None:
                 new.append(row.text)
                 continue
             if new or next_line < at + row.at:
-                found.append(_LineEdit(next_line, at + row.at, new))
+                line_edits.append(_LineEdit(next_line, at + row.at, new))
             next_line, new = at + row.at + 1, []
-        return found
+        return line_edits
 
     def _merge(self, hunk: PatchHunk, at: int) -> list[MergedRow]:
         ours = self.bodies[at : at + len(hunk.old)]
@@ -335,7 +335,7 @@ class _File:
     def splices(self, edits: Sequence[_LineEdit], final_newline: bool | None) -> list[Splice]:
         """Edits of lines as splices of the text, with the file's own line endings and its own way to end."""
         begins = [0, *accumulate(map(len, self.rows))]
-        found, expected, done = [], list[str](), 0
+        splices, expected, done = [], list[str](), 0
         for edit in edits:
             start, end = begins[edit.start], begins[edit.end]
             endings = [self._choose_ending(edit, number) for number in range(len(edit.new))]
@@ -348,15 +348,15 @@ class _File:
             lead = self._find_ending(edit.start) if edit.new and edit.start and not self.endings[edit.start - 1] else ""
             new = lead + "".join(body + ending for body, ending in zip(edit.new, endings, strict=True))
             one = minimize(self.text, start, end, new)
-            found += [one] if one else []
+            splices += [one] if one else []
             expected += [*self.bodies[done : edit.start], *edit.new]
             done = edit.end
-        if _split_bodies(apply_splices(self.text, found)) != [
+        if _split_bodies(apply_splices(self.text, splices)) != [
             *expected,
             *self.bodies[done:],
         ]:  # a lone "\r" in a new line, or two endings that run together
             raise BadHunk(number=1, endings=True)
-        return found
+        return splices
 
     def _choose_ending(self, edit: _LineEdit, number: int) -> str:
         """That of the line it replaces, or of its neighbour."""
@@ -370,14 +370,14 @@ class _File:
 
 def _take_signed(hunk: PatchHunk) -> list[MergedRow]:
     """The outcome of a hunk that fits by the letter."""
-    found, at = [], 0
+    lines, at = [], 0
     for sign, text in hunk.rows:
         if sign == "+":
-            found.append(MergedRow(at, text))
+            lines.append(MergedRow(at, text))
         elif sign == " ":
-            found.append(MergedRow(at))
+            lines.append(MergedRow(at))
         at += sign != "+"
-    return found
+    return lines
 
 
 def _list_variants(hunk: PatchHunk) -> list[tuple[PatchHunk, int]]:

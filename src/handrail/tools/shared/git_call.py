@@ -18,15 +18,15 @@ _TELLS_SETTINGS = ("config", "var", "version")
 """Verbs that print settings and run no program; they show what is set, and not what overrides it."""
 
 
-def seek(found: Effects, where: str, place: str = "") -> list[Access]:
+def seek(effects: Effects, where: str, place: str = "") -> list[Access]:
     """What the repositories of the git commands of a line add to what its words say. Nothing is changed.
 
     ``where`` is the directory that the line starts in, ``place`` its name, if that is not the workspace.
     """
     out: list[Access] = []
-    writes = any(file.action != "read" for file in found.files)
-    for run in found.git:
-        doubt = _unproven(run, found, where, writes) if run.looks else ""
+    writes = any(file.action != "read" for file in effects.files)
+    for run in effects.git:
+        doubt = _unproven(run, effects, where, writes) if run.looks else ""
         if doubt:
             out.append(Access("run", run.text, tier="ordinary", why=doubt, doubt=doubt, place=place))
         out.extend(
@@ -40,12 +40,12 @@ def _display_path(path: str, where: str, place: str) -> str:
     return os.path.normpath(os.path.join(place, os.path.relpath(path, where)))
 
 
-def settings(found: Effects, where: str) -> dict[str, str] | None:
+def settings(effects: Effects, where: str) -> dict[str, str] | None:
     """Settings with which git runs no program of a repository, for a line that only looks with git; None for others."""
-    if not found.only_looks_with_git or all(run.verb in _TELLS_SETTINGS for run in found.git):
+    if not effects.only_looks_with_git or all(run.verb in _TELLS_SETTINGS for run in effects.git):
         return None
     overrides: dict[str, str] = {}
-    for run in found.git:
+    for run in effects.git:
         overrides |= inspect(_places(run, where), (run.verb,)).overrides
     return overrides
 
@@ -54,12 +54,12 @@ def _places(run: GitRun, where: str) -> list[str]:
     return [os.path.join(where, os.path.expanduser(place)) for place in sorted(run.places or ())]
 
 
-def _unproven(run: GitRun, found: Effects, where: str, writes: bool) -> str:
+def _unproven(run: GitRun, effects: Effects, where: str, writes: bool) -> str:
     """Why a command that looks may run a program of the repository."""
     if writes and run.places != frozenset((".",)):
         return "the command changes a directory whose git settings may run programs"
     known = inspect(_places(run, where), (run.verb,))
-    if known.unproven or found.only_looks_with_git or run.verb in _TELLS_SETTINGS:
+    if known.unproven or effects.only_looks_with_git or run.verb in _TELLS_SETTINGS:
         return known.unproven
     return f"the repository makes git run a program: {known.fires}" if known.fires else ""
 

@@ -218,9 +218,9 @@ def read_outline(
     total = lines.count(text)
     start = max(1, total + offset + 1 if offset and offset < 0 else offset or 1)
     most = min(most or MOST, MOST)
-    found = list_symbols(text, name, start, most)
+    listed = list_symbols(text, name, start, most)
     ctx.mark_seen(file)
-    symbols, more = found[:most], found[most:]
+    symbols, more = listed[:most], listed[most:]
     rows = [f"{symbol.first}-{symbol.last}\t{'  ' * symbol.level}{symbol.label}" for symbol in symbols]
     data = Data(symbols=[symbol._asdict() for symbol in symbols], truncated=bool(more))
     notes = (MoreLines(next=more[0].first),) if more else ()
