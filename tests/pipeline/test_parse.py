@@ -109,7 +109,7 @@ def test_an_unknown_argument_gets_the_nearest_name(session: Session) -> None:
 
 def test_an_unknown_argument_like_none_gets_all_names(session: Session) -> None:
     text = refused(session.call("Write", {"file_path": "x", "content": "", "zzz": 1}))
-    assert "known are file_path, content" in text
+    assert "the arguments are file_path, content" in text
 
 
 def test_an_unknown_argument_cannot_forge_lines_of_the_answer(session: Session) -> None:
