@@ -33,5 +33,5 @@ class AsyncSession(AsyncCalls):
         await self.close()
 
     async def undo(self, **which: Unpack[UndoOptions]) -> UndoReport:
-        """Undo one call or several, like `Session.undo`; by default the last change of this workspace."""
+        """Undo one call or several, like `Session.undo`; by default the last change of this session."""
         return await self.run_in_thread(lambda: self.session.undo(**which))

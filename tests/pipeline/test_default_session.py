@@ -223,3 +223,17 @@ def _identity(fd: int) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def test_undo_leaves_the_changes_of_other_sessions_alone_unless_asked(tmp_path: Path) -> None:
+    with Session(tmp_path) as mine, Session(tmp_path) as other:
+        mine.call("Write", {"file_path": "mine.txt", "content": "1\n"})
+        other.call("Write", {"file_path": "other.txt", "content": "1\n"})
+        mine.undo()
+        assert not (tmp_path / "mine.txt").exists() and (tmp_path / "other.txt").exists()
+        with pytest.raises(UnknownCall, match="any_session"):
+            mine.undo()
+        mine.undo(any_session=True)
+        assert not (tmp_path / "other.txt").exists()
+        with pytest.raises(UnknownCall):  # undone already, by another session
+            other.undo()

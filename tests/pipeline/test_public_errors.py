@@ -122,7 +122,7 @@ def test_arguments_that_are_no_object_are_answered(arguments: Any, tmp_path: Pat
 def test_an_undo_of_a_call_that_does_not_exist_says_where_they_are_listed(asked: Any, tmp_path: Path) -> None:
     with Session(tmp_path) as session:
         session.call("LS", {"path": "."})
-        with pytest.raises(UnknownCall, match=r"there is no .*; `handrail log` lists the calls"):
+        with pytest.raises(UnknownCall, match=r"unknown (call|session) .*; `handrail log` lists the calls"):
             session.undo(**asked)
         with pytest.raises(UnknownCall, match="nothing to undo"):
             session.undo()

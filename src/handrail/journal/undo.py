@@ -92,6 +92,7 @@ def undo(
     call: str | int | None = None,
     since: str | int | None = None,
     session: str | None = None,
+    only: str = "",
     dry_run: bool = False,
 ) -> UndoReport:
     """Undo changes of earlier calls. Give one of ``call``, ``since`` and ``session``, or none of them.
@@ -99,7 +100,7 @@ def undo(
     ``call``: the number of one call in the journal, or the id that the model's framework gave it.
     ``since``: this call and all later ones in the same workspace.
     ``session``: all calls of the session with this name (`Session.origin.session`).
-    None of them: the newest change in this workspace that is not undone yet.
+    None of them: the newest change in this workspace that is not undone yet; with ``only``, of that session.
     ``dry_run``: report what would be done, and change nothing.
 
     Raises `UnknownCall` if there is no such call, `CannotUndo` if the journal cannot be opened, `JournalFailed` if it
@@ -108,7 +109,7 @@ def undo(
     if sum(one is not None for one in (call, since, session)) > 1:
         raise ValueError("give only one of call, since and session")
     with _open_reader(journal) as reader:
-        rows = choose(reader, hands.origin.workspace, call, since, session)
+        rows = choose(reader, hands.origin.workspace, call, since, session, only)
         hands.locks.sweep()  # what a killed call has begun is ended first: each file is the old one or the new one
         for attempt in range(_ATTEMPTS):
             try:

@@ -12,7 +12,12 @@ class UnknownCall(LookupError):
 
 
 def choose(
-    reader: JournalReader, workspace: str, call: str | int | None, since: str | int | None, session: str | None
+    reader: JournalReader,
+    workspace: str,
+    call: str | int | None,
+    since: str | int | None,
+    session: str | None,
+    only: str = "",
 ) -> list[CallSummary]:
     """The calls that are meant, the latest first. Of several, those that only looked are left out."""
     if call is not None or since is not None:
@@ -26,21 +31,27 @@ def choose(
         if not reader.has_session(session):
             raise UnknownCall(f"unknown session {session}; `handrail log` lists the calls")
         return list(reader.changing(session=session))
-    last = last_change(reader, workspace=workspace)
+    last = last_change(reader, workspace=workspace, only=only)
+    if last is None and only:
+        raise UnknownCall("there is nothing to undo in this session; any_session=True looks at all sessions")
     if last is None:
         raise UnknownCall("there is nothing to undo in this workspace")
     return [last]
 
 
-def last_change(reader: JournalReader, *, session: str = "", workspace: str = "") -> CallSummary | None:
-    """The newest call of a session or workspace that has changed something and is not undone."""
+def last_change(reader: JournalReader, *, session: str = "", workspace: str = "", only: str = "") -> CallSummary | None:
+    """The newest call of a session or workspace that has changed something and is not undone.
+
+    ``only``: of this session, though another one may have undone it.
+    """
     undone: set[int] = set()
+    own = {one.seq for one in reader.changed(session=only)} if only else None
     with contextlib.closing(reader.changed(session=session, workspace=workspace)) as calls:
         for one in calls:
             if one.seq in undone or one.status == "denied":
                 continue
             if one.undone is not None:
                 undone.update(one.undone)
-            elif any(file.after != file.before for file in reader.files(one.seq)):
+            elif (own is None or one.seq in own) and any(file.after != file.before for file in reader.files(one.seq)):
                 return one
     return None

@@ -108,4 +108,5 @@ class UndoOptions(TypedDict, total=False):
     call: str | int | None
     since: str | int | None
     session: str | None
+    any_session: bool
     dry_run: bool

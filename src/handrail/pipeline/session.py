@@ -216,21 +216,24 @@ class Session:
         call: str | int | None = None,
         since: str | int | None = None,
         session: str | None = None,
+        any_session: bool = False,
         dry_run: bool = False,
     ) -> UndoReport:
-        """Undo one ``call``, all ``since`` a call, or a ``session``'s; by default this workspace's last change.
+        """Undo one ``call``, all ``since`` a call, or a ``session``'s; by default the last change of this session.
 
-        ``dry_run`` only reports what would be done. Raises `UnknownCall` if there is no such call, `CannotUndo` if
-        there is no journal or it cannot be opened, and the errors of a commit; then nothing is changed.
+        ``any_session``: the last change of the workspace, also one of another session. ``dry_run`` only reports what
+        would be done. Raises `UnknownCall` if there is no such call, `CannotUndo` if there is no journal or it cannot
+        be opened, and the errors of a commit; then nothing is changed.
         """
         from handrail.journal.store import SqliteJournal
         from handrail.journal.undo import CannotUndo, UndoContext, undo
 
         if not isinstance(self.journal, SqliteJournal):
             raise CannotUndo("this session has no journal")
+        only = "" if any_session else self.origin.session
         saving = Saving(self.settings.durable, self.settings.hard_links)
         context = UndoContext(self.workspace, self._services.locks, saving, self.settings.most_edit_bytes, self.origin)
-        return undo(self.journal, context, call=call, since=since, session=session, dry_run=dry_run)
+        return undo(self.journal, context, call=call, since=since, session=session, only=only, dry_run=dry_run)
 
     def prepare(self, tool: str, arguments: Mapping[str, Any] | str | None = None) -> Judged:
         """A call as far as it goes without changing anything; raises `ToolError`."""
