@@ -64,7 +64,7 @@ def test_version_is_the_package_version_under_every_name_of_the_command(tmp_path
     [
         (["cal"], "did you mean call?"),
         (["-w", ".", "call"], "the command comes first"),
-        (["x\ny"], "no command x\\ny"),
+        (["x\ny"], "unknown command x\\ny"),
         (["call"], "required: TOOL"),
         (["call", "read", "file_path=a.txt"], "did you mean Read?"),
         (["call", "Fly"], "the tools are Read, Write"),
