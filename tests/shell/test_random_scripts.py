@@ -104,6 +104,8 @@ def test_time_before_a_compound_command_in_a_substitution_is_not_proven(keyword:
         "p0 a 2\\\n>&1",
         "(>f y=('') p0 < <(p1 & { z=(w) && p2; }) `q1`)",
         "env =1 p0",
+        "p0 <(p1 >&'$(hidden)' <<< '')",
+        "p0 $(p1 <& '$(hidden)')",
     ],
 )
 def test_constructs_that_bash_parses_in_its_own_way_are_not_proven(script: str) -> None:

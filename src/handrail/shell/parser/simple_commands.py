@@ -20,6 +20,7 @@ _SUBSCRIPT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[(?![^]\[ \t\n|&;()<>$`\\\"']*\
 _NUMBERED = re.compile(r"\[[0-9]+\]\+?=")
 _ODD_OVER_LINES = re.compile(rf"[A-Za-z_][A-Za-z0-9_]*(\[|\+?=)|{RESERVED.pattern}")
 _REDIRECT = re.compile(r"([0-9]+|\{[A-Za-z_][A-Za-z0-9_]*\})?(<<<|<<-|<<|<&|<>|>>|>&|>\||<(?!\()|>(?!\())|()(&>>|&>)")
+_DESCRIPTOR = re.compile(r"[0-9]+-?|-")
 _DECLARES = ("declare", "typeset", "local", "export", "readonly")
 
 
@@ -146,6 +147,9 @@ class SimpleCommandParser(ExpansionParser):
             if len(words) != 1:
                 raise Unreadable("the target of a redirection is not one word")
             target = words[0]
+            if self.inside and operator in ("<&", ">&") and not _DESCRIPTOR.fullmatch(target.bare or ""):
+                # Bash writes the commands of a substitution anew, and loses the quotes here.
+                raise Unreadable("a descriptor that is no number in a substitution")
         draft.redirects.append(Redirect(operator, descriptor, target))
         return True
 
