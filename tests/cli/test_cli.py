@@ -334,7 +334,7 @@ def test_doctor_looks_for_every_library_that_the_package_needs(project: Path) ->
 
 def test_doctor_tries_each_layer_of_the_sandbox(project: Path) -> None:
     checks = {check["name"]: check for check in json.loads(handrail("doctor", "--json", cwd=project).stdout)["checks"]}
-    for name in ("bubblewrap", "landlock", "seccomp"):
+    for name in ("namespaces", "bubblewrap", "landlock", "seccomp"):
         assert not checks[name]["needed"]
         if checks[name]["found"]:
             assert "tried, and refused as it should be: " in checks[name]["detail"]

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 import pytest
 
 from handrail.shell.sandbox.choose import Boundary
-from tests.shell.boundaries import MakeBoundary, World, bash, python
+from handrail.shell.sandbox.confinement import Mode
+from tests.shell.boundaries import MakeBoundary, World, bash, boundary_or_skip, python
 
 _TRIED = """
 import errno, socket
@@ -264,6 +265,99 @@ print(tried(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", {p})))
         )
         said = started.communicate(timeout=60)[0].decode()
     assert said == "EACCES EACCES\nreached\n"
+
+
+@pytest.mark.parametrize("mode", ["namespaces", "bwrap"])
+def test_a_session_reaches_its_own_unix_sockets_and_no_others(world: World, mode: Mode) -> None:
+    boundary = boundary_or_skip(mode, world.fence(network="loopback"))
+    theirs, abstract = str(world.work / "docker.sock"), f"\0handrail-test-{os.getpid()}"
+    try:
+        supervised(boundary)
+        with socket.socket(socket.AF_UNIX) as file, socket.socket(socket.AF_UNIX) as named:
+            for server_, address in ((file, theirs), (named, abstract)):
+                server_.bind(address)
+                server_.listen()
+            os.symlink(theirs, world.work / "link.sock")
+            code = f"""{_TRIED}
+import os, threading
+with socket.socket(socket.AF_UNIX) as own:
+    own.bind("own.sock")
+    own.listen()
+    for name in ("own.sock", os.path.abspath("own.sock"), {theirs!r}, "docker.sock", "link.sock", {abstract!r}, "none"):
+        print(tried(socket.AF_UNIX, socket.SOCK_STREAM, name))
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect("own.sock")
+        line.sendall(b"hello")
+        print([own.accept()[0].recv(9) for _ in range(3)][-1])
+for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
+    print(tried(socket.AF_UNIX, kind, {theirs!r}))
+    try:
+        print(socket.socketpair(socket.AF_UNIX, kind))
+    except OSError as error:
+        print(errno.errorcode[error.errno])
+"""
+            said = python(boundary, code, world.work).split()
+    finally:
+        boundary.close()
+    assert said[:6] == ["reached", "reached", "EACCES", "EACCES", "EACCES", "ECONNREFUSED"]
+    assert said[6:] == ["ENOENT", "b'hello'", *["EACCES"] * 4]
+
+
+def test_an_address_that_changes_while_it_is_looked_at_opens_no_other_socket(world: World) -> None:
+    """Two threads: one connects, the other swaps the address and the descriptor under it."""
+    boundary = boundary_or_skip("namespaces", world.fence(network="loopback"))
+    theirs = str(world.work / "docker.sock")
+    try:
+        supervised(boundary)
+        with socket.socket(socket.AF_UNIX) as file:
+            file.bind(theirs)
+            file.listen(64)
+            file.settimeout(0.2)
+            code = f"""
+import ctypes, os, socket, struct, threading, time
+libc = ctypes.CDLL(None)
+own = socket.socket(socket.AF_UNIX); own.bind("own.sock"); own.listen(4096)
+good = struct.pack("H108s", 1, b"own.sock"); bad = struct.pack("H108s", 1, {theirs.encode()!r})
+buffer = ctypes.create_string_buffer(good, 110)
+until = time.monotonic() + 1.5
+def swap():
+    while time.monotonic() < until:
+        ctypes.memmove(buffer, bad, 110); ctypes.memmove(buffer, good, 110)
+threading.Thread(target=swap).start()
+while time.monotonic() < until:
+    with socket.socket(socket.AF_UNIX) as made:
+        if libc.connect(made.fileno(), buffer, 110) == 0:
+            made.send(b"x")
+"""
+            python(boundary, code, world.work)
+            sent = b""
+            try:
+                while True:
+                    line, _ = file.accept()
+                    with line:
+                        sent += line.recv(9)
+            except TimeoutError:
+                pass
+            assert sent == b""
+    finally:
+        boundary.close()
+
+
+def test_commands_of_a_session_share_one_loopback(make_boundary: MakeBoundary, world: World) -> None:
+    boundary = make_boundary(network="loopback")
+    if not boundary.name.startswith("namespaces"):
+        pytest.skip("only our own namespaces share a network between commands")
+    code = """
+import socket
+with socket.create_server(("127.0.0.1", 3000)) as made:
+    print("up", flush=True)
+    made.accept()[0].send(b"hi")
+"""
+    with boundary.spawn([sys.executable, "-I", "-c", code], cwd=str(world.work), stdout=subprocess.PIPE) as dev_server:
+        assert dev_server.stdout is not None and dev_server.stdout.readline() == b"up\n"
+        assert bash(boundary, "exec 3<>/dev/tcp/127.0.0.1/3000; cat <&3", world.work) == (0, "hi")
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", 3000), 5)
 
 
 def test_descriptors_are_given_back_when_commands_end(make_boundary: MakeBoundary, world: World) -> None:

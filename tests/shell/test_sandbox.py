@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -15,8 +18,14 @@ from pathlib import Path
 import pytest
 
 from handrail.errors import NoSandbox
+from handrail.shell.runner.ancestry import ancestors
+from handrail.shell.runner.process_tree import children, command_line
 from handrail.shell.sandbox.choose import Boundary, choose, probe
 from handrail.shell.sandbox.confinement import Confinement, Mode, ResourceLimits
+from handrail.shell.sandbox.launch import SetUpFailed
+from handrail.shell.sandbox.namespace_errors import Switches, explain
+from handrail.shell.sandbox.namespaces import NamespaceBoundary
+from handrail.shell.sandbox.view import Overlay
 from tests.command import TIMEOUT
 from tests.shell.boundaries import MakeBoundary, World, bash, boundary_or_skip, python
 
@@ -307,15 +316,130 @@ def test_bubblewrap_that_does_not_start_gives_way_with_its_own_reason(
     boundary = choose("bwrap", False, world.fence())
     assert boundary.name == "none" and "No permissions" in boundary.description
     boundary.close()
-    boundary = choose("auto", False, world.fence())
-    assert boundary.name in ("landlock+seccomp", "none")
-    boundary.close()
 
 
 def test_the_probe_proves_each_layer_and_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     layers = {layer.name: layer for layer in probe()}
-    assert list(layers) == ["bubblewrap", "landlock", "seccomp"]
+    assert list(layers) == ["namespaces", "bubblewrap", "landlock", "seccomp"]
     for layer in layers.values():
         assert layer.why and (layer.works or layer.fix), json.dumps([layer.name, layer.why])
     assert os.listdir(tmp_path) == []
+
+
+# The launcher
+
+
+def test_nothing_outlives_a_program_that_is_killed(world: World) -> None:
+    """`kill -9` of the program: its launcher and all commands, also those that have left their shell, are gone."""
+    boundary_or_skip("namespaces", world.fence()).close()
+    code = f"""
+import subprocess, sys, time
+from handrail.shell.sandbox.confinement import Confinement
+from handrail.shell.sandbox.namespaces import NamespaceBoundary
+boundary = NamespaceBoundary(Confinement(writable=({str(world.work)!r},)))
+script = "setsid sleep 7777 >/dev/null 2>&1 & touch begun; sleep 7777"
+boundary.spawn(["bash", "-c", script], cwd={str(world.work)!r})
+print("started", flush=True)
+time.sleep(600)
+"""
+    program = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert program.stdout is not None and program.stdout.readline() == b"started\n"
+    until = time.monotonic() + TIMEOUT
+    while not (world.work / "begun").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    below = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _has_ancestor(pid, program.pid)]
+    assert len(below) >= 4  # the launcher, the init, the shell and what it started
+    program.kill()
+    program.communicate()
+    while any(os.path.exists(f"/proc/{pid}") for pid in below) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert [pid for pid in below if os.path.exists(f"/proc/{pid}")] == []
+
+
+def _has_ancestor(pid: int, wanted: int) -> bool:
+    return wanted in ancestors(pid)
+
+
+def test_a_launcher_that_was_killed_is_started_anew(world: World) -> None:
+    boundary = boundary_or_skip("namespaces", world.fence())
+    try:
+        launchers = [pid for pid in children(os.getpid()) or () if "sandbox/launcher.py" in command_line(pid)]
+        for pid in launchers:
+            os.kill(pid, signal.SIGKILL)
+        assert bash(boundary, "echo again", world.work) == (0, "again\n")
+    finally:
+        boundary.close()
+
+
+def test_a_workspace_that_was_replaced_is_the_new_one(world: World) -> None:
+    boundary = boundary_or_skip("namespaces", world.fence())
+    try:
+        bash(boundary, "echo old >a", world.work)
+        world.work.rename(world.folder / "past")
+        world.work.mkdir()
+        assert bash(boundary, "ls; echo new >b", world.work) == (0, "")
+        assert os.listdir(world.work) == ["b"] and os.listdir(world.folder / "past") == ["a"]
+    finally:
+        boundary.close()
+
+
+def test_an_overlay_takes_the_place_of_the_workspace(world: World) -> None:
+    """As a draft has it: all that a command changes is in the upper directory."""
+    boundary_or_skip("namespaces", world.fence()).close()
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="handrail-test-") as made:
+        top = Path(os.path.realpath(made))
+        lower, upper, work = (top / name for name in ("lo,w:er", "upper", "work"))
+        for path in (lower, upper, work):
+            path.mkdir()
+        (lower / "a").write_text("kept", encoding="utf-8")
+        record = Overlay(str(lower), str(upper), str(work), str(lower))
+        boundary = NamespaceBoundary(Confinement(writable=(str(lower),)), roots=[record])
+        try:
+            assert bash(boundary, "cat a; echo changed >a; echo new >b; ls", lower) == (0, "kepta\nb\n")
+        finally:
+            boundary.close()
+        assert (lower / "a").read_text(encoding="utf-8") == "kept" and os.listdir(lower) == ["a"]
+        assert sorted(os.listdir(upper)) == ["a", "b"]
+        subprocess.run(["chmod", "-R", "u+rwx", str(top)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("step", "number", "switches", "why", "fix"),
+    [
+        ("unshare", errno.ENOSPC, Switches(), "limit of user namespaces", "max_user_namespaces"),
+        ("unshare", errno.EPERM, Switches(), "container", "seccomp"),
+        ("unshare", errno.EPERM, Switches(debian=True), "only root", "unprivileged_userns_clone"),
+        ("unshare", errno.EINVAL, Switches(), "no user namespaces", "CONFIG_USER_NS"),
+        ("uid_map", errno.EPERM, Switches(apparmor=True), "AppArmor", "apparmor_restrict"),
+        ("propagation", errno.EACCES, Switches(apparmor=True), "AppArmor", "apparmor_restrict"),
+        ("proc", errno.EPERM, Switches(), "/proc is partly covered", "systempaths"),
+        ("mount_setattr", errno.ENOSYS, Switches(), "mount_setattr", "Linux 5.12"),
+        ("pivot_root", errno.EINVAL, Switches(), "root directory", "disk"),
+    ],
+)
+def test_each_refusal_has_its_own_reason_and_fix(
+    step: str, number: int, switches: Switches, why: str, fix: str
+) -> None:
+    found = explain(SetUpFailed(number, step, ""), switches)
+    assert why in found.why and fix in found.fix
+
+
+def test_a_limit_of_namespaces_is_met_for_real(world: World) -> None:
+    """In a user namespace whose own limit is 0, as a person without root can set it up."""
+    if os.geteuid() == 0 or shutil.which("unshare") is None:
+        pytest.skip("root needs no user namespace; or there is no unshare program")
+    code = f"""
+from handrail.shell.sandbox.confinement import Confinement
+from handrail.shell.sandbox.namespaces import NamespaceBoundary
+try:
+    NamespaceBoundary(Confinement(writable=({str(world.work)!r},)))
+except OSError as error:
+    print(error)
+"""
+    script = 'echo 0 >/proc/sys/user/max_user_namespaces && exec setpriv --bounding-set -all "$@"'
+    words = ["unshare", "-Ur", "bash", "-c", script, "bash", sys.executable, "-c", code]
+    done = subprocess.run(words, capture_output=True, timeout=TIMEOUT, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"no user namespace for the test: {done.stderr.decode()}")
+    assert b"limit of user namespaces" in done.stdout

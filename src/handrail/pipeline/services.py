@@ -70,6 +70,7 @@ def open_terminal(
         settings.keep_env,
         hidden=(lambda: unreadable(MOST_MASKED)) if unreadable else None,
         denied=getattr(policy, "denied_by_name", None),
+        credentials=getattr(policy, "credentials", None),
         protects=getattr(policy, "protects", None),
         own=own.state,
         config=own.config,

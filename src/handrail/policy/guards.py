@@ -75,6 +75,12 @@ class BuiltInPaths:
         rules, paths = self._rules_for(action)
         return [rules[number] for number in paths.find(path)]
 
+    def secret_places(self) -> list[str]:
+        """Secret paths that are named with their directory: absolute, or as they stand in a home directory."""
+        texts = [path.text for rule in self._rules_for("read")[0] for path in rule.paths if not path.except_]
+        plain = [text.removeprefix("**/").rstrip("/") for text in texts if "/" in text.rstrip("/")]
+        return [text for text in plain if not set(text) & set("*?[{")]
+
     def protects(self, path: str) -> bool:
         """Whether a command may change this only if a person has approved it."""
         if self._for_commands is None:

@@ -14,6 +14,7 @@ with the exact command allows.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -311,6 +312,20 @@ class RulePolicy:
     def protects(self, path: str) -> bool:
         """Whether a command may change this only if a person has approved it: it is protected, or a rule denies it."""
         return self._built_in.protects(path) or bool(self._deny_writes and self._deny.file("write", path))
+
+    def credentials(self) -> list[str]:
+        """Secrets of the user and of the system, outside of the workspace: what programs log in with.
+
+        Those of the home directory by its entries, and what the built-in rules name in a place of its own.
+        """
+        found: list[str] = []
+        with contextlib.suppress(OSError), os.scandir(self._home) as entries:
+            found += [entry.path for entry in entries if self._built_in.is_secret(entry.path)]
+        for text in self._built_in.secret_places():
+            place = text if text.startswith("/") else os.path.join(self._home, text)
+            if os.path.lexists(place):
+                found.append(place)
+        return [path for path in found if not self.readable(path)]
 
     def denied_by_name(self) -> list[str]:
         """List existing files that a deny rule names in full, anywhere."""

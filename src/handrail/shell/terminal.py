@@ -56,6 +56,8 @@ class TerminalOptions:
     boundary that mounts; elsewhere only what a command names is judged, by policy."""
     denied: Callable[[], Sequence[str]] | None = None
     """Those of them that a rule names in full. Outside of the workspace Landlock hides these too."""
+    credentials: Callable[[], Sequence[str]] | None = None
+    """Secrets outside of the workspace, which a command sees only if its use of the network was approved."""
     protects: Callable[[str], bool] | None = None
     """Whether a path may only be changed by a command that a person has approved."""
     own: tuple[str, ...] = ()
@@ -122,6 +124,7 @@ class Terminal:
                     hidden=all_names(map(os.path.realpath, own)),
                     masked=self._masked if options.hidden else None,
                     denied=options.denied,
+                    credentials=options.credentials,
                     aliases=((ALIAS, self._artefacts.directory),),
                     protected=(*usual_protected(self._roots), *missing),
                     guarded=self._guard.existing if self._guard else None,

@@ -1,1 +1,1 @@
-"""Confine commands: bubblewrap, Landlock, seccomp and a clean environment. Start reading at `choose.py`."""
+"""Confine commands: namespaces, bubblewrap, Landlock, seccomp and a clean environment. Start reading at `choose.py`."""

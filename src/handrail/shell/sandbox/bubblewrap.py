@@ -136,7 +136,7 @@ class BubblewrapBoundary:
             how |= {"cwd": where, "env": given, "pass_fds": (*how.get("pass_fds", ()), gate.entry, *ours)}
 
             def start() -> subprocess.Popen[bytes]:
-                mounts = self._mounts(level, named, protection)
+                mounts = self._mounts(level, named, protection, network)
                 return start_process([self._program, *mounts, *options, "--", *args], **how)
 
             thread = self._supervised if self._supervised and level == "loopback" else self._thread
@@ -161,7 +161,13 @@ class BubblewrapBoundary:
             return seccomp.program(network, families=seccomp.ALL if supervised else seccomp.IP, private=True)
         return seccomp.program(network, families=seccomp.ALL if self.fence.network == "on" else seccomp.IP)
 
-    def _mounts(self, network: Network, aliases: Sequence[tuple[str, str]], protection: Protection) -> Iterator[str]:
+    def _mounts(
+        self,
+        network: Network,
+        aliases: Sequence[tuple[str, str]],
+        protection: Protection,
+        opened: Network | None,
+    ) -> Iterator[str]:
         fence = self.fence
         # A name at the top needs a place to be mounted on, and the real top must not get one: here it is made anew.
         anew = bool(aliases) and "/" in fence.readable and "/" not in fence.writable
@@ -190,7 +196,7 @@ class BubblewrapBoundary:
             yield from (trees[path], path, path)
         for pin in protections(fence, protection):
             yield from ("--ro-bind" if pin.read_only else "--bind", pin.target, pin.target)
-        for path in self._hidden(trees):
+        for path in self._hidden(trees, opened):
             directory = is_directory(path)
             if directory:
                 yield from ("--perms", "0000", "--tmpfs", path, "--remount-ro", path)
@@ -201,12 +207,11 @@ class BubblewrapBoundary:
                 yield from ("--ro-bind-try", real, alias)
             yield from ("--remount-ro", "/")
 
-    def _hidden(self, trees: Iterable[str]) -> Iterator[str]:
+    def _hidden(self, trees: Iterable[str], opened: Network | None) -> Iterator[str]:
         """What is to be hidden and would be there to be seen."""
         fence = self.fence
-        masked = fence.masked() if fence.masked else ()
         bound = [tree for tree in trees if tree != "/"]
-        for path in maskable((*fence.hidden, *list(masked)[:MOST_MASKED]), fence.writable):
+        for path in maskable((*fence.hidden, *fence.hidden_now(opened)), fence.writable):
             elsewhere = any(is_inside(path, os.path.realpath(top)) for top in OVERLAID)
             if not elsewhere or any(is_inside(path, tree) for tree in bound):
                 yield path

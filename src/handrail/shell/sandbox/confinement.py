@@ -75,6 +75,8 @@ class Confinement:
     """Further paths not to be read, asked for at each start. Only bubblewrap can hold these inside writable trees."""
     denied: Callable[[], Sequence[str]] | None = None
     """Those of them that are cheap to name at each start, for Landlock, which hides what is outside writable trees."""
+    credentials: Callable[[], Sequence[str]] | None = None
+    """Further paths not to be read, outside of writable trees, but for a command whose network was opened for it."""
     aliases: tuple[tuple[str, str], ...] = ()
     """Directories to be read by another name too: the name at the top of the tree, and the real path."""
     network: Network = "off"
@@ -92,6 +94,14 @@ class Confinement:
             value = getattr(self, name)
             if isinstance(value, tuple) and any("\0" in path for path in value):
                 raise ValueError(f"{name}: a path cannot carry a NUL character")
+
+    def hidden_now(self, network: Network | None) -> list[str]:
+        """All further paths that a command is not to read, asked for at its start.
+
+        ``network``: what was opened for this command alone.
+        """
+        masked = list(self.masked() if self.masked else ())[:MOST_MASKED]
+        return [*masked, *(self.credentials() if self.credentials and network != "on" else ())]
 
     def protected_now(self, protection: Protection) -> list[str]:
         """All paths that a command is to find read-only, as far as they exist now."""

@@ -62,17 +62,26 @@ class LandlockBoundary:
     def run(self, work: Callable[[], T]) -> T:
         return self._tools.run(work)
 
-    def _made(self) -> RulesetCache:
-        return RulesetCache(self.fence, tmp=self.tmp, tools=False, also_hidden=self._denied())
+    def _made(self, credentials: bool = False) -> RulesetCache:
+        """The rules for commands; ``credentials``: for one that may see them."""
+        return RulesetCache(self.fence, tmp=self.tmp, tools=False, also_hidden=self._denied(credentials))
 
-    def _denied(self) -> list[str]:
+    def _denied(self, credentials: bool = False) -> list[str]:
         """What policy denies to read, as far as this boundary can hide it: outside of what commands may write."""
-        found = all_names(maskable(self.fence.denied() if self.fence.denied else (), self.fence.writable))
+        fence = self.fence
+        denied = [*(fence.denied() if fence.denied else ())]
+        if fence.credentials and not credentials:
+            # Not single files, such as .npmrc: programs fail on what they may not read, and a mask is not to be had.
+            denied += filter(os.path.isdir, fence.credentials())
+        found = all_names(maskable(denied, fence.writable))
         return [path for path in found if not any(is_inside(path, root) for root in self.fence.writable)]
 
-    def _ruleset(self, args: Sequence[str], written: Sequence[int], network: bool) -> int:
+    def _ruleset(self, args: Sequence[str], written: Sequence[int], network: bool, credentials: bool) -> int:
         """The rules for one command, made anew where what must be hidden, or what lies beside it, has changed."""
         named = [real for _, real in self.fence.aliases if any(real in arg for arg in args)]
+        if credentials and self.fence.credentials:
+            with contextlib.closing(self._made(credentials=True)) as rules:
+                return rules.ruleset(written, named, network=network)
         with self._choosing:
             if self._rules.stale() or not self._rules.hidden.issuperset(self._denied()):
                 fresh = self._made()
@@ -97,7 +106,7 @@ class LandlockBoundary:
         how |= {"env": given, "pass_fds": tuple(pass_fds) if waits else (*pass_fds, gate.entry)}
 
         level: Network = network or self.fence.network
-        ruleset = self._ruleset(args, written, level == "on")
+        ruleset = self._ruleset(args, written, level == "on", network == "on")
         outcome: Future[subprocess.Popen[bytes]] = Future()
         listeners: list[int] = []
 
@@ -183,8 +192,12 @@ def _describe(fence: Confinement, version: int, hides_own: bool, supervises: boo
     if fence.masked:
         where = "inside the workspace, " if fence.denied else ""
         lacks.append(where + "what policy denies to read is refused where the command names it, and open to programs")
+    if fence.credentials:
+        lacks.append("single files with tokens in the home directory (.npmrc, .netrc) can be read")
     if fence.protected:
-        lacks.append("git hooks, git configuration and the like are not read-only inside the workspace")
+        lacks.append(
+            "protected files are not read-only inside the workspace, and only put back when a command has ended"
+        )
     if version < 6:
         lacks.append("signals reach other processes")
     if not fence.shared_memory:

@@ -5,8 +5,9 @@ if it is one of this machine's loopback we do what was asked, on the command's o
 place. The command cannot exchange the address meanwhile, since it is never looked at again.
 
 Under Landlock the command shares the network of this machine, and the kernel refuses all TCP that it tries by itself.
-Under bubblewrap it has a network of its own, in which it reaches itself first; a connection to a port that nobody
-serves in there is made from here.
+In a namespace it has a network of its own, in which it reaches itself first; a connection to a port that nobody serves
+in there is made from here. Unix sockets have no network: the kernel would connect to those of any program that can be
+seen. So these are connected from here as well, and only to commands of the same network.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ import threading
 
 from handrail.shell.sandbox import seccomp
 from handrail.shell.sandbox.landlock import forgo_privileges
+from handrail.shell.sandbox.system_call_numbers import NUMBERS, system_call
 
 _RECEIVE, _SEND, _VALID, _ADD = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103
 _CONTINUE, _AT_NUMBER = 1, 1
-_GET_DESCRIPTOR = 438
-_CALLS = {42: "connect", 49: "bind", 50: "listen", 203: "connect", 200: "bind", 201: "listen"}
+_GET_DESCRIPTOR = NUMBERS["pidfd_getfd"][0]
+_CALLS = {number: name for name in ("connect", "bind", "listen") for number in NUMBERS[name]}
+_IN_ROOT = 0x10
 _LONGEST_ADDRESS = 128
 _MOST_AT_ONCE = 64
 _CONNECT_SECONDS = 30.0
@@ -128,11 +131,11 @@ class _Call:
         wanted = self._address() if self._name != "listen" else b""
         with _as_socket(self._descriptor()) as asked:
             is_tcp = asked.family in (socket.AF_INET, socket.AF_INET6) and asked.type == socket.SOCK_STREAM
-            if not is_tcp:
-                raise _Unhandled  # a pair, or netlink: it leads nowhere
-            address = _loopback(wanted, bind=self._name == "bind", sock=asked) if wanted else None
+            address = _loopback(wanted, bind=self._name == "bind", sock=asked) if wanted and is_tcp else None
             if self._own_network:
-                self._connect_outside(asked, address)
+                self._connect_inside(asked, wanted, address)
+            elif not is_tcp:
+                raise _Unhandled  # a pair, or netlink: it leads nowhere
             elif self._name == "connect":
                 asked.connect(address or _disallowed())
             elif self._name == "bind":
@@ -142,21 +145,50 @@ class _Call:
                     asked.bind(("127.0.0.1", 0) if asked.family == socket.AF_INET else ("::1", 0))
                 asked.listen(min(self._arguments[1] & 0x7FFFFFFF, 4096))
 
-    def _connect_outside(self, asked: socket.socket, address: _Address | None) -> None:
-        """Put a connection of this machine in the place of the command's socket, unless it can reach itself there."""
-        if address is None or _is_served(self._thread, address[1]):
-            raise _Unhandled
-        with socket.socket(asked.family, socket.SOCK_STREAM) as made:
-            for option in _COPIED:
-                made.setsockopt(*option, asked.getsockopt(*option))
-            made.settimeout(_CONNECT_SECONDS)
-            made.connect(address)
-            flags = fcntl.fcntl(asked, fcntl.F_GETFL)
-            made.setblocking(not flags & os.O_NONBLOCK)
-            number = self._arguments[0] & 0xFFFFFFFF
-            closes = _closes_on_exec(self._thread, number)
-            request = struct.pack("=QIIII", self._id, _AT_NUMBER, made.fileno(), number, os.O_CLOEXEC if closes else 0)
-            fcntl.ioctl(self._listener, _ADD, request)
+    def _connect_inside(self, asked: socket.socket, wanted: bytes, address: _Address | None) -> None:
+        """Connect for a command with a network of its own. The kernel never looks at the command's memory again, which
+        another thread of the command could have changed."""
+        if asked.family == socket.AF_UNIX and len(wanted) > 2 and wanted[2]:
+            self._connect_unix(asked, wanted[2:].partition(b"\0")[0])
+        elif address is None or _is_served(self._thread, address[1]):
+            _connect(asked, wanted)  # in the command's own network, to which its socket belongs
+        else:
+            with socket.socket(asked.family, socket.SOCK_STREAM) as made:
+                for option in _COPIED:
+                    made.setsockopt(*option, asked.getsockopt(*option))
+                made.settimeout(_CONNECT_SECONDS)
+                made.connect(address)
+                self._replace(asked, made)
+
+    def _connect_unix(self, asked: socket.socket, name: bytes) -> None:
+        """Connect to a socket that a command of the same session serves; those of other programs are refused."""
+        place = name if name.startswith(b"/") else os.fsencode(os.readlink(f"/proc/{self._thread}/cwd")) + b"/" + name
+        root = os.open(f"/proc/{self._thread}/root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            network = os.readlink(f"/proc/{self._thread}/ns/net")
+            self._require_waiting()
+            target = _open_in(root, place)
+        finally:
+            os.close(root)
+        try:
+            with socket.socket(socket.AF_UNIX, asked.type) as made:
+                made.settimeout(_CONNECT_SECONDS)
+                made.connect(f"/proc/self/fd/{target}")
+                peer = made.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+                if not _is_in_network(struct.unpack("=iII", peer)[0], network):
+                    raise _Refused(errno.EACCES)
+                self._replace(asked, made)
+        finally:
+            os.close(target)
+
+    def _replace(self, asked: socket.socket, made: socket.socket) -> None:
+        """Put a socket of ours in the place of the command's."""
+        flags = fcntl.fcntl(asked, fcntl.F_GETFL)
+        made.setblocking(not flags & os.O_NONBLOCK)
+        number = self._arguments[0] & 0xFFFFFFFF
+        closes = _closes_on_exec(self._thread, number)
+        request = struct.pack("=QIIII", self._id, _AT_NUMBER, made.fileno(), number, os.O_CLOEXEC if closes else 0)
+        fcntl.ioctl(self._listener, _ADD, request)
 
     def _address(self) -> bytes:
         _, place, length = self._arguments[:3]
@@ -208,6 +240,29 @@ def _loopback(raw: bytes, *, bind: bool, sock: socket.socket) -> _Address | None
             (str(wide), port, 0, 0) if wide == ipaddress.IPv6Address("::1") or (mapped and mapped.is_loopback) else None
         )
     return None
+
+
+def _connect(sock: socket.socket, address: bytes) -> None:
+    """Connect to an address in the kernel's form."""
+    if _libc.connect(ctypes.c_int(sock.fileno()), address, ctypes.c_uint(len(address))) != 0:
+        raise _Refused(ctypes.get_errno())
+
+
+def _open_in(root: int, path: bytes) -> int:
+    """A descriptor that only names a file, found below ``root`` as a process finds it whose root that is."""
+    how = struct.pack("=QQQ", os.O_PATH | os.O_CLOEXEC, 0, _IN_ROOT)
+    number = ctypes.c_long(system_call("openat2"))
+    fd: int = _libc.syscall(number, ctypes.c_int(root), path, how, ctypes.c_size_t(len(how)))
+    if fd < 0:
+        raise _Refused(ctypes.get_errno())
+    return fd
+
+
+def _is_in_network(pid: int, network: str) -> bool:
+    """Whether a process is in that network, by the name of the kernel's."""
+    with contextlib.suppress(OSError):
+        return pid > 0 and os.readlink(f"/proc/{pid}/ns/net") == network
+    return False
 
 
 def _disallowed() -> _Address:

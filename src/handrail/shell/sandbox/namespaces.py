@@ -33,8 +33,9 @@ from handrail.shell.sandbox.confinement import (
 )
 from handrail.shell.sandbox.environment import redirect_temporary_files
 from handrail.shell.sandbox.landlock import KEPT_CAPABILITIES, LEAST, ConfinedThreads, RulesetCache, version
-from handrail.shell.sandbox.launch import Launcher, LauncherGone, Start
+from handrail.shell.sandbox.launch import Launcher, LauncherGone, SetUpFailed, Start
 from handrail.shell.sandbox.loopback import Supervisor, works
+from handrail.shell.sandbox.namespace_errors import NoNamespaces, explain
 from handrail.shell.sandbox.start_gate import require_program
 from handrail.shell.sandbox.view import Hide, Mount, base_view, protections
 from handrail.shell.start_process import ProcessOptions
@@ -54,7 +55,7 @@ class NamespaceBoundary:
         """``roots``: mounts in the place of the writable trees, as a draft has them."""
         self._filtered = seccomp.supported()
         if not self._filtered:
-            raise OSError("namespaces: there is no table of system calls for this kind of machine")
+            raise NoNamespaces("there is no table of system calls for this kind of machine", "x86_64 or arm64")
         self.fence = fence
         self._roots = roots
         self._capabilities = sum(1 << bit for bit in KEPT_CAPABILITIES) if os.geteuid() == 0 else 0
@@ -82,9 +83,12 @@ class NamespaceBoundary:
         """Start a command in this very view: user namespaces may be forbidden, or mounting `/proc`."""
         quiet = subprocess.DEVNULL
         where = self.fence.writable[0] if self.fence.writable else "/"
-        tried = self.spawn(["true"], cwd=where, stdin=quiet, stdout=quiet, stderr=quiet)
+        try:
+            tried = self.spawn(["true"], cwd=where, stdin=quiet, stdout=quiet, stderr=quiet)
+        except SetUpFailed as error:
+            raise explain(error) from None
         if tried.wait(_START_SECONDS) != 0:
-            raise OSError(f"namespaces: a trial command ended with {tried.returncode}")
+            raise NoNamespaces(f"a trial command ended with {tried.returncode}", "")
 
     def run(self, work: Callable[[], T]) -> T:
         return self._tools.run(work) if self._tools else work()
@@ -101,7 +105,7 @@ class NamespaceBoundary:
         require_program(args[0], given)
         level: Network = network or self.fence.network
         start = Start(
-            mounts=list(self._mounts(protection)),
+            mounts=list(self._mounts(protection, network)),
             limits=_limits(self.fence.limits),
             capabilities=self._capabilities,
             filter=self._filter(level),
@@ -153,12 +157,11 @@ class NamespaceBoundary:
             with contextlib.suppress(OSError):
                 os.rmdir(real)
 
-    def _mounts(self, protection: Protection) -> Iterator[Mount]:
+    def _mounts(self, protection: Protection, network: Network | None) -> Iterator[Mount]:
         """What is mounted for one command: read-only files that are protected, and what is hidden since the start."""
         fence = self.fence
         yield from protections(fence, protection)
-        masked = fence.masked() if fence.masked else ()
-        for path in maskable((*self._absent, *list(masked)[:MOST_MASKED]), fence.writable):
+        for path in maskable((*self._absent, *fence.hidden_now(network)), fence.writable):
             yield Hide(path)
 
     def close(self) -> None:

@@ -17,6 +17,8 @@ from handrail.shell.sandbox import landlock, seccomp
 from handrail.shell.sandbox.bubblewrap import BubblewrapBoundary
 from handrail.shell.sandbox.confinement import Confinement, TooWide
 from handrail.shell.sandbox.landlock_process import LandlockBoundary
+from handrail.shell.sandbox.namespace_errors import NoNamespaces
+from handrail.shell.sandbox.namespaces import NamespaceBoundary
 
 _SECONDS = 60.0
 
@@ -82,13 +84,15 @@ class Layer:
 
 def probe() -> list[Layer]:
     """Each layer, proven by trying it. Costs a few started programs, and leaves nothing behind."""
-    return [_bubblewrap(), _landlock(), _seccomp()]
+    return [_namespaces(), _bubblewrap(), _landlock(), _seccomp()]
+
+
+def _namespaces() -> Layer:
+    return _layer("namespaces", NamespaceBoundary, _WORDS, "allow user namespaces")
 
 
 def _bubblewrap() -> Layer:
-    fix = (
-        "install bubblewrap, and allow user namespaces (Ubuntu: sysctl kernel.apparmor_restrict_unprivileged_userns=0)"
-    )
+    fix = "not needed where namespaces work; else install bubblewrap, and allow user namespaces"
     return _layer("bubblewrap", BubblewrapBoundary, _WORDS, fix)
 
 
@@ -115,10 +119,15 @@ def _seccomp() -> Layer:
 
 
 def _layer(
-    name: str, make: Callable[[Confinement], BubblewrapBoundary | LandlockBoundary], forbidden: Iterable[str], fix: str
+    name: str,
+    make: Callable[[Confinement], NamespaceBoundary | BubblewrapBoundary | LandlockBoundary],
+    forbidden: Iterable[str],
+    fix: str,
 ) -> Layer:
     try:
         got = _try(make)
+    except NoNamespaces as error:
+        return Layer(name, False, error.why, error.fix or fix)
     except (OSError, TooWide, BrokenExecutor, ValueError, subprocess.SubprocessError) as error:
         return Layer(name, False, str(error), fix)
     checked = list(forbidden)
@@ -130,7 +139,7 @@ def _layer(
     return Layer(name, True, f"tried, and refused as it should be: {', '.join(checked)}")
 
 
-def _try(make: Callable[[Confinement], BubblewrapBoundary | LandlockBoundary]) -> dict[str, bool]:
+def _try(make: Callable[[Confinement], NamespaceBoundary | BubblewrapBoundary | LandlockBoundary]) -> dict[str, bool]:
     with contextlib.ExitStack() as stack:
         folder = os.path.realpath(stack.enter_context(tempfile.TemporaryDirectory(prefix="handrail-probe-")))
         work, outside, hidden = (os.path.join(folder, name) for name in ("work", "outside", "hidden"))

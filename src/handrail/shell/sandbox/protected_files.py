@@ -296,7 +296,7 @@ class ProtectedFiles:
         for root, tips in (self._tips or {}).items():
             if not tips or not is_inside(path, root):
                 continue
-            name = os.path.relpath(path, root)
+            name = os.path.relpath(path, _work_tree(path, root))
             if new is None:
                 _, head = run_git(["rev-parse", "HEAD"], root, _environment())
                 current = head.decode("ascii", "replace").strip()
@@ -387,6 +387,14 @@ def _repository_of(path: str) -> str:
         if ".git" in parts or os.path.exists(os.path.join(place, "HEAD")):
             return place
     return ""
+
+
+def _work_tree(path: str, root: str) -> str:
+    """The directory of the repository around a path: a clone or a further work tree has the names of the first one."""
+    above = os.path.dirname(path)
+    while above != root and not os.path.lexists(os.path.join(above, ".git")):
+        above = os.path.dirname(above)
+    return above
 
 
 def _ordinary_parent(path: str) -> str:

@@ -1,0 +1,77 @@
+"""Why namespaces cannot be used on a machine, and what a person can do about it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from dataclasses import dataclass
+
+from handrail.shell.sandbox.launch import SetUpFailed
+
+_APPARMOR = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
+_DEBIAN = "/proc/sys/kernel/unprivileged_userns_clone"
+
+
+class NoNamespaces(OSError):
+    """Namespaces cannot be used here; `fix` says what would help."""
+
+    def __init__(self, why: str, fix: str) -> None:
+        super().__init__(f"namespaces: {why}")
+        self.why = why
+        self.fix = fix
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """Settings of the kernel that forbid user namespaces."""
+
+    apparmor: bool = False
+    debian: bool = False
+
+    @classmethod
+    def read(cls) -> Switches:
+        return cls(_value(_APPARMOR) == "1", _value(_DEBIAN) == "0")
+
+
+def explain(error: SetUpFailed, switches: Switches | None = None) -> NoNamespaces:
+    """The reason behind a step of the set-up that failed."""
+    found = Switches.read() if switches is None else switches
+    step, number = error.step, error.errno or 0
+    user_namespace = step in ("unshare", "setgroups", "uid_map", "gid_map")
+    if number in (errno.EPERM, errno.EACCES) and found.apparmor and step != "proc":
+        return NoNamespaces(
+            "AppArmor keeps programs of ordinary users from using user namespaces",
+            "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile that allows userns",
+        )
+    if user_namespace and number == errno.EPERM and found.debian:
+        return NoNamespaces(
+            "the kernel lets only root create user namespaces", "sysctl kernel.unprivileged_userns_clone=1"
+        )
+    if user_namespace and number == errno.ENOSPC:
+        return NoNamespaces("the limit of user namespaces is reached, or is 0", "sysctl user.max_user_namespaces=15000")
+    if user_namespace and number == errno.EINVAL:
+        return NoNamespaces(
+            "the kernel has no user namespaces, or this process stands in a chroot",
+            "a kernel with CONFIG_USER_NS, and a start outside of the chroot",
+        )
+    if user_namespace and number in (errno.EPERM, errno.EACCES):
+        return NoNamespaces(
+            "new namespaces are refused here, as in a container or inside another sandbox",
+            "in Docker: --security-opt seccomp=unconfined, or a profile that allows unshare and mount",
+        )
+    if step == "proc" and number == errno.EPERM:
+        return NoNamespaces(
+            "/proc is partly covered here, as in a container, so that no new one can be mounted",
+            "in Docker: --security-opt systempaths=unconfined",
+        )
+    if number == errno.ENOSYS:
+        return NoNamespaces(f"the kernel does not know {step}", "Linux 5.12 or later")
+    if step == "pivot_root" and number == errno.EINVAL:
+        return NoNamespaces("the root directory is the initial one of the kernel", "a system that starts from a disk")
+    return NoNamespaces(str(error.strerror), "")
+
+
+def _value(path: str) -> str:
+    with contextlib.suppress(OSError), open(path, encoding="ascii") as file:
+        return file.read().strip()
+    return ""
