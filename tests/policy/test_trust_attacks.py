@@ -67,12 +67,12 @@ def judge(tmp_path: Path) -> Callable[..., str]:
     ],
 )
 def test_what_a_command_comes_to_is_judged_with_all_that_is_in_it(
-    judged: Callable[..., str], command: str, full: str, ask: str
+    judge: Callable[..., str], command: str, full: str, ask: str
 ) -> None:
     assert (judge(command), judge(command, "ask")) == (full, ask)
 
 
-def test_a_deny_is_found_behind_an_ask(judged: Callable[..., str]) -> None:
+def test_a_deny_is_found_behind_an_ask(judge: Callable[..., str]) -> None:
     rules = 'rules = ["ask Read(sub/**)", "deny Read(sub/keep/**)", "ask Read(a.txt)", "deny Read(build/o)"]'
     assert judge("grep -r x sub", rules=rules) == "ask"  # what may not be read is named, and a person decides
     assert judge("cat a.txt build/*", rules=rules) == "deny"
