@@ -118,6 +118,6 @@ def test_a_tool_that_needs_an_extra_names_it_and_how_to_install_it(
         tmp_path, base_path, ("Read", {"file_path": file}), (tool, {name: file, **arguments})
     )
     assert (status, code) == ("error", "missing_extra")
-    assert f"the extra {extra} is needed for {USES[extra]}" in text
+    assert f"handrail[{extra}] is needed for {USES[extra]}" in text
     assert f"pip install 'handrail[{extra}]'" in text
     assert (tmp_path / file).read_bytes() == raw
