@@ -12,7 +12,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
-from handrail.dialects.folder import DialectError, is_shipped
+from handrail.dialects.folder import PACKAGE, DialectError, is_shipped
 from handrail.tools.tool import AnyTool, Tool
 
 
@@ -20,7 +20,8 @@ from handrail.tools.tool import AnyTool, Tool
 def load_adapter(file: Path, tool_id: str) -> AnyTool:
     """The tool that an adapter defines; raises `DialectError` if it is none of that id."""
     if is_shipped(file.parent):
-        module = import_module(f"{__package__}.{file.parent.name}.{file.stem}")
+        folders = file.parent.resolve().relative_to(PACKAGE).parts
+        module = import_module(".".join(("handrail", *folders, file.stem)))
     else:
         module = _import_file(file)
     tool = getattr(module, "TOOL", None)

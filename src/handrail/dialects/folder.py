@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).parent
+PACKAGE = HERE.parent.resolve()
 
 
 class DialectError(ValueError):
@@ -77,12 +78,13 @@ def find_folder(name: str, beside: Path | None = None) -> FolderPlace:
 
 def locate(path: Path, *, installed: bool = False) -> FolderPlace:
     """The place of a folder that is given by its path. A link to a shipped dialect is followed once, here."""
-    return FolderPlace(HERE / path.resolve().name, True) if is_shipped(path) else FolderPlace(path, installed)
+    real = path.resolve()
+    return FolderPlace(real, installed=True) if is_shipped(real) else FolderPlace(path, installed)
 
 
 def is_shipped(path: Path) -> bool:
-    """Whether a folder is one of the dialects that come with Handrail."""
-    return path.resolve().parent == HERE.resolve()
+    """Whether a folder comes with Handrail: a dialect, or the words of an integration."""
+    return path.resolve().is_relative_to(PACKAGE)
 
 
 def read_folder(place: FolderPlace, above: tuple[Path, ...] = ()) -> DialectFolder:

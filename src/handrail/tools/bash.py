@@ -76,9 +76,9 @@ class Args(Arguments):
     command: Annotated[
         str, BeforeValidator(_join_words), AfterValidator(_not_empty), Field(description="The command to run")
     ]
-    workdir: Annotated[str, Field(min_length=1, description="The directory to run in")] = "."
+    workdir: Annotated[str, Field(min_length=1, description="Working directory")] = "."
     timeout: Annotated[float | None, Field(gt=0, description="Seconds")] = None
-    background: Annotated[bool, Field(description="Return at once; read output with BashOutput")] = False
+    background: Annotated[bool, Field(description="Return at once; see BashOutput")] = False
     keep: Annotated[bool, Field(description="After timeout, continue in background")] = False
 
     @cached_property

@@ -33,7 +33,7 @@ class Args(Arguments):
     context: Annotated[int | None, Field(ge=0, description="Lines around each match")] = None
     before: Annotated[int | None, Field(ge=0, description="Lines before")] = None
     after: Annotated[int | None, Field(ge=0, description="Lines after")] = None
-    head_limit: Annotated[int | None, Field(ge=1, description="Maximum number of results")] = None
+    head_limit: Annotated[int | None, Field(ge=1, description="Max results")] = None
     offset: Annotated[int, Field(ge=0, description="Results to skip")] = 0
     sort: Annotated[Literal["newest", "path"] | None, Field(description="File order")] = None
     include_hidden: Annotated[bool, Field(description="Include dot files")] = False

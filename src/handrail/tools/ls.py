@@ -21,7 +21,7 @@ class Args(Arguments):
     path: Annotated[Reads, Field(description="The directory")] = "."
     depth: Annotated[int, Field(ge=1, le=10, description="Levels to show")] = 1
     offset: Annotated[int, Field(ge=0, description="Entries to skip")] = 0
-    limit: Annotated[int | None, Field(ge=1, description="Maximum number of entries")] = None
+    limit: Annotated[int | None, Field(ge=1, description="Max entries")] = None
     include_hidden: Annotated[bool, Field(description="Include dot files")] = False
     include_ignored: Annotated[bool, Field(description="Include ignored files")] = False
     ignore: Annotated[Sequence[str], Field(description="Globs to skip")] = ()

@@ -19,10 +19,10 @@ from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Templ
 class Args(Arguments):
     file_path: Annotated[Reads, Field(description="The file to read")]
     offset: Annotated[int | None, Field(description="First line, from 1; negative counts from the end")] = None
-    limit: Annotated[int | None, Field(ge=1, description="Maximum number of lines")] = None
-    column: Annotated[int, Field(ge=1, description="First character, to continue a cut line")] = 1
+    limit: Annotated[int | None, Field(ge=1, description="Max lines")] = None
+    column: Annotated[int, Field(ge=1, description="First character of a cut line")] = 1
     pages: Annotated[str | None, Field(description="Pages of a PDF, such as 1-5")] = None
-    outline: Annotated[bool, Field(description="Only list the symbols")] = False
+    outline: Annotated[bool, Field(description="Symbols only")] = False
     last: Annotated[int | None, Field(ge=1, hidden=True)] = None
     """The last line that is wanted; only for dialects that say where to stop and not how much to read."""
 

@@ -112,8 +112,10 @@ def load(path: str) -> Principals:
     except tomllib.TOMLDecodeError as error:
         raise BadPrincipals(f"{escape(path)}: not valid TOML: {error}") from None
     rows = table.pop("principal", None)
-    if table or not isinstance(rows, list) or not rows:
-        raise BadPrincipals(f"{escape(path)}: it may have only [[principal]] tables")
+    if table:
+        raise BadPrincipals(f"{escape(path)}: it may hold only [[principal]] tables")
+    if not isinstance(rows, list) or not rows:
+        raise BadPrincipals(f"{escape(path)}: it needs at least one [[principal]] table")
     known = [_principal(row, f"{escape(path)}: principal {number}") for number, row in enumerate(rows, 1)]
     if any("token" in row for row in rows):
         _private(path)

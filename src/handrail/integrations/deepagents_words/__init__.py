@@ -1,0 +1,1 @@
+"""The dialect in which the deepagents backend and its session talk."""
