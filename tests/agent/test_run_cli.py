@@ -162,7 +162,7 @@ def test_ctrl_c_cancels_the_command_and_is_exit_status_130(place: Place, json_to
     if json_too:
         assert json.loads(out.splitlines()[-1])["how"] == "cancelled"
     else:
-        assert b"stopped, as you asked" in err
+        assert b"stopped; you can continue" in err
 
 
 def test_ctrl_c_cancels_an_answer_that_does_not_come(place: Place) -> None:

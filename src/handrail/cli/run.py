@@ -74,7 +74,7 @@ def _run(plan: ChatPlan, task: str, as_json: bool) -> int:
     if events:
         how = ending.how if ending else "cancelled"
         conversation = work.conversation.id if work.conversation else None
-        text = ending.text if ending else "stopped, as you asked"
+        text = ending.text if ending else "stopped"
         events.line({"event": "over", "how": how, "text": text, "conversation": conversation})
     return code
 
