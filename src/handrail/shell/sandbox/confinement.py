@@ -1,8 +1,8 @@
-"""What commands are confined to, said once for every layer that can hold it.
+"""The paths and the network that commands get, described once for every kind of sandbox.
 
-Bubblewrap holds all of a `Fence`. Landlock knows only "allowed below this place": it can hide a path by allowing all
-its neighbours instead (`spread`), and it can protect nothing inside a tree that is writable, because whoever may create
-files in a directory may do so everywhere below it. What a layer cannot hold, its description says.
+Namespaces and Bubblewrap enforce all of a `Confinement`. Landlock only knows "allowed below this directory": it hides a
+path by allowing all its neighbours instead (`split_trees`), and can protect nothing inside a writable tree, because
+whoever may create files in a directory may do so everywhere below it. Each sandbox describes what it does not cover.
 """
 
 from __future__ import annotations
