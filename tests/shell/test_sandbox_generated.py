@@ -128,7 +128,6 @@ def test_protected_files_are_as_before_after_every_attack(work: Path, sandbox: s
     assert len(attacks) >= 200
     if not os.environ.get("HANDRAIL_LONG"):
         attacks = random.Random(_SEED).sample(attacks, 70)
-    (work / "locked.txt").touch()
     rules = work.parent / "rules.toml"
     rules.write_text('rules = ["deny Edit(locked.txt)"]\n', encoding="utf-8")
     from handrail import parse_rules

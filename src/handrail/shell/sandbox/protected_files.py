@@ -270,8 +270,8 @@ class ProtectedFiles:
         if new is None and not os.path.isdir(_ordinary_parent(path)):
             return True  # the directory around it is gone as a whole
         repository = _repository_of(path)
-        if repository:
-            return new is None or self._is_harmless(path, repository, old, new)
+        if repository:  # git deletes such files only with the whole repository
+            return path.endswith(".sample") if new is None else self._is_harmless(path, repository, old, new)
         return self._is_of_git(path, new)
 
     def _is_harmless(self, path: str, repository: str, old: _Saved | None, new: _Saved) -> bool:
