@@ -26,6 +26,7 @@ _NOREPLACE, _EXCHANGE = (1, 2) if _LINUX else (4, 2)  # RENAME_EXCL, RENAME_SWAP
 
 O_PATH = getattr(os, "O_PATH", os.O_RDONLY)
 DIRECTORY = O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+READABLE_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 TICK = 50_000_000
 """Nanoseconds within which two changes may get the same change time; no file system in use is coarser."""
@@ -140,6 +141,14 @@ def exchange(one: str, other: str, directory: int, to: int | None = None) -> boo
             return False
         raise
     return True
+
+
+def stat_at(name: str, directory: int) -> os.stat_result | None:
+    """The status of an entry of ``directory``, without following a link; None if it is not there."""
+    try:
+        return os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def sync_directory(directory: int) -> None:

@@ -16,12 +16,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from handrail.drafts.layout import DraftDirectory
-from handrail.system_calls import lease, open_beneath
+from handrail.system_calls import READABLE_DIRECTORY, lease, open_beneath, stat_at
 
 MARKS = "user.overlay."
 """The attributes with which overlayfs marks entries of an upper layer."""
 _BLOCK = 1 << 17
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 Action = Literal["create", "replace", "delete", "set"]
@@ -143,7 +142,7 @@ class _Comparer:
             inner = f"{path}/{name}" if path else name
             upper_path = os.path.join(self.upper, inner)
             upper = os.lstat(upper_path)
-            lower = _stat(name, directory)
+            lower = stat_at(name, directory)
             if _is_whiteout(upper):
                 if lower is not None:
                     self._check_tree(directory, name, inner, lower)
@@ -193,7 +192,7 @@ class _Comparer:
 
     @contextlib.contextmanager
     def _open_directory(self, path: str) -> Iterator[int]:
-        fd = open_beneath(self.root, path, _FOLDER) if path else os.dup(self.root)
+        fd = open_beneath(self.root, path, READABLE_DIRECTORY) if path else os.dup(self.root)
         try:
             yield fd
         finally:
@@ -224,16 +223,16 @@ def find_late_in_moved(directory: int, name: str, path: str, start: int) -> Iter
 
 def walk_tree(directory: int, name: str, path: str) -> Iterator[tuple[str, os.stat_result | None, int, str]]:
     """Everything below a directory: its path, its status (None if it has gone), and the directory that it is in."""
-    stack = [(path, os.open(name, _FOLDER, dir_fd=directory))]
+    stack = [(path, os.open(name, READABLE_DIRECTORY, dir_fd=directory))]
     try:
         while stack:
             above, fd = stack.pop()
             try:
                 for inner in os.listdir(fd):
-                    child = _stat(inner, fd)
+                    child = stat_at(inner, fd)
                     yield f"{above}/{inner}", child, fd, inner
                     if child is not None and stat.S_ISDIR(child.st_mode):
-                        stack.append((f"{above}/{inner}", os.open(inner, _FOLDER, dir_fd=fd)))
+                        stack.append((f"{above}/{inner}", os.open(inner, READABLE_DIRECTORY, dir_fd=fd)))
             finally:
                 os.close(fd)
     finally:
@@ -253,13 +252,6 @@ def is_being_written(status: os.stat_result, directory: int, name: str) -> bool:
         return lease(fd) is False
     finally:
         os.close(fd)
-
-
-def _stat(name: str, directory: int) -> os.stat_result | None:
-    try:
-        return os.stat(name, dir_fd=directory, follow_symlinks=False)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
 
 
 def _is_whiteout(status: os.stat_result) -> bool:

@@ -13,7 +13,7 @@ import os
 import secrets
 import stat
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+from handrail.system_calls import READABLE_DIRECTORY
 
 
 def make_renamable(parent: int, name: str) -> bool:
@@ -53,9 +53,9 @@ def _replace_by_upper(parent: int, name: str) -> None:
     status = os.stat(name, dir_fd=parent, follow_symlinks=False)
     os.mkdir(new_name, 0o700, dir_fd=parent)
     with contextlib.ExitStack() as stack:
-        old = os.open(name, _FOLDER, dir_fd=parent)
+        old = os.open(name, READABLE_DIRECTORY, dir_fd=parent)
         stack.callback(os.close, old)
-        new = os.open(new_name, _FOLDER, dir_fd=parent)
+        new = os.open(new_name, READABLE_DIRECTORY, dir_fd=parent)
         stack.callback(os.close, new)
         try:
             _move_entries(old, new)

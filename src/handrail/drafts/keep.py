@@ -33,7 +33,7 @@ from handrail.drafts.compare import (
     walk_tree,
 )
 from handrail.drafts.layout import DraftDirectory, link_index, read_clock
-from handrail.system_calls import DIRECTORY, open_beneath
+from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, open_beneath, stat_at
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MOST_OPEN = 32
@@ -151,10 +151,9 @@ class _Trees:
         with contextlib.ExitStack() as stack:
             root = draft.open_workspace()
             stack.callback(os.close, root)
-            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-            upper = os.open(draft.upper, flags)
+            upper = os.open(draft.upper, READABLE_DIRECTORY)
             stack.callback(os.close, upper)
-            old = os.open(draft.old, flags)
+            old = os.open(draft.old, READABLE_DIRECTORY)
             stack.callback(os.close, old)
             trees = cls(root, upper, old)
             stack.callback(trees.close)
@@ -238,8 +237,8 @@ class _Keeper:
     def _is_done(self, number: int, step: Step) -> bool:
         """Whether a step was carried out before the kill."""
         if step.action == "delete":
-            return _stat(str(number), self.trees.old) is not None
-        here = _stat(*self._in(self.trees.root, step.path))
+            return stat_at(str(number), self.trees.old) is not None
+        here = stat_at(*self._in(self.trees.root, step.path))
         return here is not None and step.after is not None and here.st_ino == step.after.inode
 
     def _in(self, tree: int, path: str) -> tuple[str, int]:
@@ -274,9 +273,8 @@ class _Keeper:
     def _held(self, directory: int, name: str, step: Step) -> Iterator[None]:
         """Look at an entry again and, if it is a file, make its writers wait; raises `DraftConflict` if it changed."""
         assert step.before
-        status = _stat(name, directory)
-        refreshed = self.draft.is_refreshed_index(step.path, directory, name)
-        if status is None or status.st_ino != step.before.inode or (self._is_late(status) and not refreshed):
+        status = stat_at(name, directory)
+        if status is None or self._is_foreign(status, directory, name, step):
             raise DraftConflict([Conflict(step.path, "changed outside the draft")])
         if not stat.S_ISREG(status.st_mode):
             yield
@@ -291,8 +289,7 @@ class _Keeper:
             if leased is False:
                 raise DraftConflict([Conflict(step.path, "another program is writing to it")])
             now = os.fstat(fd)
-            refreshed = self.draft.is_refreshed_index(step.path, directory, name)
-            if now.st_ino != step.before.inode or (self._is_late(now) and not refreshed):
+            if self._is_foreign(now, directory, name, step):
                 raise DraftConflict([Conflict(step.path, "changed outside the draft")])
             yield
             if leased and system_calls.lease_wanted(fd):
@@ -317,14 +314,20 @@ class _Keeper:
         start = self.draft.info.start
         return any(True for _ in find_late_in_moved(directory, name, step.path, start))
 
+    def _is_foreign(self, status: os.stat_result, directory: int, name: str, step: Step) -> bool:
+        """Whether an entry was replaced or changed outside the draft; a refreshed git index was not."""
+        if step.before is None or status.st_ino != step.before.inode:
+            return True
+        return self._is_late(status) and not self.draft.is_refreshed_index(step.path, directory, name)
+
     def _is_late(self, status: os.stat_result) -> bool:
         return status.st_ctime_ns >= self.draft.info.start and status.st_ino not in self._moved
 
     def _undo(self, number: int, step: Step) -> None:
         workspace, name = self.trees.parent(self.trees.root, step.path)
-        here = _stat(name, workspace)
+        here = stat_at(name, workspace)
         if step.action == "delete":
-            if here is None and _stat(str(number), self.trees.old) is not None:
+            if here is None and stat_at(str(number), self.trees.old) is not None:
                 _rename(str(number), self.trees.old, name, workspace)
                 _restore_mode(name, workspace, step.before)
             return
@@ -341,7 +344,7 @@ class _Keeper:
 
     def _save_foreign_writes(self, step: Step, upper: int, name: str, workspace: int) -> None:
         """Give files that another program wrote to while they were in the workspace a second name there."""
-        status = _stat(name, upper)
+        status = stat_at(name, upper)
         if status is None or self._clock is None:
             return
         below = walk_tree(upper, name, step.path) if stat.S_ISDIR(status.st_mode) else ()
@@ -357,7 +360,7 @@ class _Keeper:
         """Give an entry of the workspace the mode, owner, attributes and times of ``entry``."""
         assert entry
         directory, name = self.trees.parent(self.trees.root, step.path) if step.path else (self.trees.root, ".")
-        status = _stat(name, directory)
+        status = stat_at(name, directory)
         if status is None or stat.S_IFMT(status.st_mode) != stat.S_IFMT(entry.mode):
             return
         if (status.st_uid, status.st_gid) != entry.owner:
@@ -372,7 +375,7 @@ class _Keeper:
     def _clean(self, step: Step) -> None:
         """Remove the marks of overlayfs from an entry that is in the workspace now, and from everything below it."""
         directory, name = self.trees.parent(self.trees.root, step.path)
-        status = _stat(name, directory)
+        status = stat_at(name, directory)
         if status and step.after and status.st_ino == step.after.inode:
             remove_marks(f"/proc/self/fd/{directory}/{name}", status)
             _restore_mode(name, directory, step.after)
@@ -400,7 +403,7 @@ def _writable(*places: tuple[int, str]) -> Iterator[None]:
     changed: list[tuple[int, str, int]] = []
     if os.geteuid() != 0:
         for directory, name in places:
-            status = _stat(name, directory)
+            status = stat_at(name, directory)
             if status and stat.S_ISDIR(status.st_mode) and not status.st_mode & stat.S_IWUSR:
                 os.chmod(name, stat.S_IMODE(status.st_mode) | stat.S_IRWXU, dir_fd=directory)
                 if name == ".":
@@ -422,7 +425,7 @@ def _set_attributes(path: str, attributes: Mapping[str, str]) -> None:
 
 
 def _restore_mode(name: str, directory: int, entry: Entry | None) -> None:
-    status = _stat(name, directory)
+    status = stat_at(name, directory)
     if entry and status and stat.S_ISDIR(status.st_mode) and status.st_mode != entry.mode:
         os.chmod(name, stat.S_IMODE(entry.mode), dir_fd=directory)
 
@@ -469,10 +472,3 @@ def _remove_attributes(path: str, status: os.stat_result) -> None:
                 os.removexattr(path, name, follow_symlinks=False)
             finally:
                 os.chmod(path, mode)
-
-
-def _stat(name: str, directory: int) -> os.stat_result | None:
-    try:
-        return os.stat(name, dir_fd=directory, follow_symlinks=False)
-    except (FileNotFoundError, NotADirectoryError):
-        return None

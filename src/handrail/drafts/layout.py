@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from handrail.drafts.git_index import is_same_index
+from handrail.system_calls import READABLE_DIRECTORY, sync_directory
 
 State = Literal["open", "keeping", "kept", "undoing", "undone"]
 
@@ -117,7 +118,7 @@ class DraftDirectory:
             file.flush()
             os.fsync(file.fileno())
         os.rename(temporary, os.path.join(self.path, name))
-        sync_directory(self.path)
+        _sync(self.path)
 
     def read(self, name: str) -> Any:
         with open(os.path.join(self.path, name), encoding="utf-8", errors="surrogateescape") as file:
@@ -137,7 +138,7 @@ class DraftDirectory:
     def rename(self, old: str, new: str) -> None:
         """Move a plan on to the next state."""
         os.rename(os.path.join(self.path, old), os.path.join(self.path, new))
-        sync_directory(self.path)
+        _sync(self.path)
 
     def drop(self) -> None:
         """Delete the draft and everything in it. A draft whose keep was interrupted must be finished first."""
@@ -181,10 +182,10 @@ def read_clock(directory: str) -> int:
         os.close(fd)
 
 
-def sync_directory(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _sync(path: str) -> None:
+    fd = os.open(path, READABLE_DIRECTORY)
     try:
-        os.fsync(fd)
+        sync_directory(fd)
     finally:
         os.close(fd)
 

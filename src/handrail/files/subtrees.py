@@ -37,7 +37,6 @@ from handrail.workspace import WorkPath, Workspace
 
 MOST_ENTRIES = 2_000
 _SHOWN = 100
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(slots=True)
@@ -61,7 +60,7 @@ class _SubtreeScan:
             yield SubtreeEntry(inner, "file", mode, self._read(directory, name, called))
         elif stat.S_ISDIR(status.st_mode):
             yield SubtreeEntry(inner, "directory", mode)
-            fd = os.open(name, _FOLDER, dir_fd=directory)
+            fd = os.open(name, system_calls.READABLE_DIRECTORY, dir_fd=directory)
             try:
                 for child in sorted(os.listdir(fd)):
                     yield from self.at(fd, child, f"{inner}/{child}" if inner else child)

@@ -129,7 +129,7 @@ class ProtectedFiles:
         found = Snapshot()
         if self._tips is None:
             self._tips = {root: _tips(root) for root in self._roots if os.path.lexists(os.path.join(root, ".git"))}
-        left = _MOST_ENTRIES
+        left, seen = _MOST_ENTRIES, dict[str, _Listing]()
         for root in self._roots:
             waiting = [root]
             while waiting and left > 0:
@@ -137,6 +137,7 @@ class ProtectedFiles:
                 listing = self._listing(here)
                 if listing is None:
                     continue
+                seen[here] = listing
                 left -= 1 + len(listing.protected)
                 if listing.git:
                     self._add_repository(here, found)
@@ -146,7 +147,7 @@ class ProtectedFiles:
         for path in self._also:
             if os.path.lexists(path) and any(is_inside(path, root) for root in self._roots):
                 self._add(path, found)
-        self._saved = found.files
+        self._known, self._saved = seen, found.files  # nothing of directories that are gone
         self._latest, self._looked = found, time.monotonic()
         return found
 
@@ -166,9 +167,7 @@ class ProtectedFiles:
         folders = [name for name, is_folder, _ in names if is_folder and name not in _PASSED_OVER | guarded]
         plain = {name for name, _, _ in names}
         is_git = {"HEAD", "objects", "refs"} <= plain
-        made = _Listing(stamp, settled, tuple(folders), tuple(protected), is_git)
-        self._known[directory] = made
-        return made
+        return _Listing(stamp, settled, tuple(folders), tuple(protected), is_git)
 
     def _is_protected(self, path: str, is_link: bool) -> bool:
         if self._protects(path):
