@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
+from handrail.shell.runner import process_tree
 from handrail.shell.runner.order import CommandEnd, CommandOrder
+from handrail.shell.runner.process_tree import Process
 from handrail.shell.runner.registry import Runs
 from handrail.shell.runner.unattended import environment, interactive, meaning
 from handrail.shell.start_process import start_process
@@ -326,6 +328,19 @@ def test_a_daemon_below_a_sandbox_that_forks_is_found(go: Go, runs: Runs) -> Non
     assert stray.command.endswith("sleep 1234.5")  # it may not have got beyond `setsid` yet
     runs.close()
     assert not Path(f"/proc/{stray.pid}").exists()
+
+
+@linux
+def test_a_process_in_the_middle_of_exec_is_named_and_one_that_exits_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    def process(pid: int, exiting: bool = False) -> Process:
+        return Process(pid, 1, 1, 1, 1, dead=False, exiting=exiting)
+
+    lines = {1: ["[sh]", "[sleep]", "sleep 1"], 2: ["cat"], 3: ["[cat]"], 4: ["[kworker]"] * 10_000}
+    now = {1: process(1), 2: process(2), 3: process(3, exiting=True), 4: process(4)}
+    monkeypatch.setattr(process_tree, "look", now.get)
+    monkeypatch.setattr(process_tree, "command_line", lambda pid: lines[pid].pop(0))
+    named = process_tree.name_running([process(pid) for pid in (4, 3, 2, 1, 5)])
+    assert named == [(1, "sleep 1"), (2, "cat"), (4, "[kworker]")]
 
 
 def test_a_shell_that_is_gone_at_once_is_no_trouble(go: Go) -> None:

@@ -102,10 +102,8 @@ class NamespacedShell:
             alive = [
                 each for each in tree.members(process_tree.everything()) if not each.dead and each.pid not in known
             ]
-            found = sorted((number_inside(each.pid), process_tree.command_line(each.pid)) for each in alive)
-            swept = tuple(
-                LeftoverProcess(number, line) for number, line in found if number and not line.startswith("[")
-            )
+            found = sorted((number_inside(pid), line) for pid, line in process_tree.name_running(alive))
+            swept = tuple(LeftoverProcess(number, line) for number, line in found if number)
         self._go(signal.SIGCONT)
         return swept
 

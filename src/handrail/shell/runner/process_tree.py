@@ -45,6 +45,8 @@ _LIMIT_LINE = b"Max realtime timeout"
 _KILL_SECONDS = 5.0
 _MANY = 300
 """More processes than that get no time to end by themselves: in that time they may become ten times as many."""
+_EXITING = 0x4  # PF_EXITING of the kernel's process flags
+_EXEC_SECONDS = 0.05
 _LINE = 300
 """Most characters of a command line."""
 
@@ -60,6 +62,8 @@ class Process:
     start: int
     dead: bool
     """A zombie: gone but for its status."""
+    exiting: bool = False
+    """Dead, or about to be: nothing of its program runs any more."""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -76,7 +80,9 @@ def look(pid: int) -> Process | None:
     rest = text[text.rfind(b")") + 2 :].split()
     if len(rest) < 20:
         return None
-    return Process(pid, int(rest[1]), int(rest[2]), int(rest[3]), int(rest[19]), rest[0] in (b"Z", b"X"))
+    dead = rest[0] in (b"Z", b"X")
+    exiting = dead or bool(int(rest[6]) & _EXITING)
+    return Process(pid, int(rest[1]), int(rest[2]), int(rest[3]), int(rest[19]), dead, exiting)
 
 
 def clock() -> int:
@@ -121,6 +127,22 @@ def command_line(pid: int) -> str:
             line = " ".join(text.split())
             return (line if name == "cmdline" else f"[{line}]")[:_LINE]
     return ""
+
+
+def name_running(processes: Iterable[Process]) -> list[tuple[int, str]]:
+    """The pids and command lines of those that still run their program, in the order of their pids.
+
+    In the middle of `exec` a process has no command line; it is given a moment to get one.
+    """
+    until, named = time.monotonic() + _EXEC_SECONDS, list[tuple[int, str]]()
+    for pid in sorted(process.pid for process in processes):
+        while (now := look(pid)) and not now.exiting:
+            line = command_line(pid)
+            if not line.startswith("[") or time.monotonic() > until:
+                named.append((pid, line))
+                break
+            time.sleep(0.001)
+    return named
 
 
 def holds(pid: int, link: str) -> bool:

@@ -339,11 +339,9 @@ class Run:
             return ()
         with self._io:
             pipe = "" if self._closed else f"pipe:[{os.fstat(self._read).st_ino}]"
-        named = [(process.pid, process_tree.command_line(process.pid)) for process in found]
         return tuple(
             LeftoverProcess(pid, command, bool(pipe) and process_tree.holds(pid, pipe))
-            for pid, command in sorted(named)[:_MOST_STRAYS]
-            if not command.startswith("[")  # no command line any more: it is dying already
+            for pid, command in process_tree.name_running(found)[:_MOST_STRAYS]
         )
 
     @property
