@@ -37,8 +37,8 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., Session]]:
             )
         )
         session = made[-1]
-        if "landlock" not in session.terminal().boundary.name:
-            pytest.skip(f"Landlock is not in force here: {session.terminal().boundary.description}")
+        if "landlock" not in session.command_host().boundary.name:
+            pytest.skip(f"Landlock is not in force here: {session.command_host().boundary.description}")
         return session
 
     yield make
@@ -87,7 +87,7 @@ def test_the_kernel_refuses_what_lies_outside_even_if_the_house_does_not(
     opened: Callable[..., Session], tmp_path: Path
 ) -> None:
     session = opened()
-    boundary = session.terminal().boundary
+    boundary = session.command_host().boundary
     (tmp_path / "outside.txt").write_text("x", encoding="utf-8")
 
     def write(path: Path) -> None:
@@ -116,7 +116,7 @@ def test_after_the_end_nothing_is_opened_again(opened: Callable[..., Session], t
 
 def test_commands_cannot_look_into_the_state_of_the_program(opened: Callable[..., Session], tmp_path: Path) -> None:
     session = opened(sandbox="bwrap")
-    if not session.terminal().boundary.namespaced:
+    if not session.command_host().boundary.namespaced:
         pytest.skip("bubblewrap does not start here, and nothing else can hide a directory")
     (tmp_path / "state/journal").write_text("what others did\n", encoding="utf-8")
     state = tmp_path / "state"

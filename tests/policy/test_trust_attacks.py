@@ -185,7 +185,7 @@ def test_a_hidden_file_cannot_be_read_by_another_way(tmp_path: Path, make_sessio
     hidden = session.call("Bash", {"command": f"eval {_quoted(command)}; true $X"})
     assert "TOP-SECRET" not in hidden.text
     # And not by policy alone: the boundary itself holds.
-    terminal = session.terminal()
+    terminal = session.command_host()
     run, ended = terminal.run(command, str(root), 20, "x", None)
     with open(run.order.log, "rb") as log:
         assert b"TOP-SECRET" not in log.read()
@@ -195,7 +195,7 @@ def test_a_hidden_file_cannot_be_read_by_another_way(tmp_path: Path, make_sessio
 def _held(make_session: Make, root: Path) -> Session:
     session = make_session(root, mode="accept-edits", sandbox="bwrap", sandbox_required=True, approve=lambda _: True)
     try:
-        assert session.terminal().confined
+        assert session.command_host().confined
     except NoSandbox as error:
         pytest.skip(f"bubblewrap does not start here: {error}")
     return session

@@ -1,4 +1,4 @@
-"""Boundaries for the tests of this folder: made for a fence, closed at the end, or skipped with the reason."""
+"""Boundaries for the tests of this folder: made for a confinement, closed at the end, or skipped with the reason."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class World:
         self.file = self.outside / "file.txt"
         self.file.write_text("kept", encoding="utf-8")
 
-    def fence(self, **rest: Any) -> Confinement:
+    def confinement(self, **rest: Any) -> Confinement:
         # Named as readable, so that it is there under bubblewrap, which puts a private directory over /tmp.
         return Confinement(writable=(str(self.work),), readable=("/", str(self.outside)), **rest)
 
 
-def boundary_or_skip(mode: Mode, fence: Confinement) -> Boundary:
+def boundary_or_skip(mode: Mode, confinement: Confinement) -> Boundary:
     try:
-        return choose(mode, True, fence)
+        return choose(mode, True, confinement)
     except NoSandbox as error:
         pytest.skip(f"{mode} cannot be had on this machine: {error.facts['why']}")
 

@@ -23,7 +23,7 @@ def make_boundary(request: pytest.FixtureRequest, world: World) -> Iterator[Make
     made: list[Boundary] = []
 
     def boundary(**rest: Any) -> Boundary:
-        made.append(boundary_or_skip(request.param, world.fence(**rest)))
+        made.append(boundary_or_skip(request.param, world.confinement(**rest)))
         return made[-1]
 
     yield boundary

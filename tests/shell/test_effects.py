@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handrail.shell.effects.danger import find_danger
 from handrail.shell.effects.effects import FileEffect, effects
+from handrail.shell.effects.refused_commands import find_danger
 from handrail.shell.parser.parse import parse_script
 from tests import tracing
 from tests.command import TIMEOUT
 from tests.shell.command_table import DESTRUCTIVE, READ_ONLY
 from tests.shell.command_table_ordinary import ORDINARY
 from tests.shell.script_rows import ROWS as SCRIPTS
-from tests.shell.test_danger import HARMLESS, REFUSED
+from tests.shell.test_refused_commands import HARMLESS, REFUSED
 
 TABLE = [
     *(("read_only", *row) for row in READ_ONLY),

@@ -27,8 +27,8 @@ def confine(tmp_path: Path) -> Iterator[Callable[..., ConfinedThreads]]:
     tmp = tmp_path / "private"
     tmp.mkdir()
 
-    def confined(fence: Confinement, threads: int = 2) -> ConfinedThreads:
-        made.append(ConfinedThreads(lambda: RulesetCache(fence, tmp=str(tmp), tools=True), threads))
+    def confined(confinement: Confinement, threads: int = 2) -> ConfinedThreads:
+        made.append(ConfinedThreads(lambda: RulesetCache(confinement, tmp=str(tmp), tools=True), threads))
         return made[-1]
 
     yield confined

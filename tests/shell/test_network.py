@@ -269,7 +269,7 @@ print(tried(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", {p})))
 
 @pytest.mark.parametrize("mode", ["namespaces", "bwrap"])
 def test_a_session_reaches_its_own_unix_sockets_and_no_others(world: World, mode: Mode) -> None:
-    boundary = boundary_or_skip(mode, world.fence(network="loopback"))
+    boundary = boundary_or_skip(mode, world.confinement(network="loopback"))
     theirs, abstract = str(world.work / "docker.sock"), f"\0handrail-test-{os.getpid()}"
     try:
         supervised(boundary)
@@ -305,7 +305,7 @@ for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
 
 def test_an_address_that_changes_while_it_is_looked_at_opens_no_other_socket(world: World) -> None:
     """Two threads: one connects, the other swaps the address and the descriptor under it."""
-    boundary = boundary_or_skip("namespaces", world.fence(network="loopback"))
+    boundary = boundary_or_skip("namespaces", world.confinement(network="loopback"))
     theirs = str(world.work / "docker.sock")
     try:
         supervised(boundary)

@@ -12,7 +12,7 @@ import pytest
 from handrail.policy.files import approved_file
 from handrail.shell.sandbox.choose import choose
 from handrail.shell.sandbox.confinement import Confinement
-from handrail.shell.sandbox.mounts import all_names
+from handrail.shell.sandbox.mount_aliases import all_names
 from tests.shell.own_places import BOUNDARIES, SECRET, User, made_user, run, shows
 
 READINGS = {
@@ -166,7 +166,7 @@ def test_inside_the_workspace_landlock_cannot_hide_it_and_every_command_is_asked
 ) -> None:
     with made_user(monkeypatch, inside=True) as user, user.session("landlock", mode="accept-edits") as session:
         run(session, "true")
-        assert "so every command is asked about" in session.terminal().boundary.description
+        assert "so every command is asked about" in session.command_host().boundary.description
         assert session.prepare("Bash", {"command": "make"}).verdict.decision == "ask"
     with made_user(monkeypatch) as user, user.session("landlock", mode="accept-edits") as session:
         assert session.prepare("Bash", {"command": "make"}).verdict.decision == "allow"

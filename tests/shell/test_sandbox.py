@@ -23,9 +23,9 @@ from handrail.shell.runner.process_tree import children, command_line
 from handrail.shell.sandbox.choose import Boundary, choose, probe
 from handrail.shell.sandbox.confinement import Confinement, Mode, ResourceLimits
 from handrail.shell.sandbox.launch import SetUpFailed
+from handrail.shell.sandbox.mount_plan import Overlay
 from handrail.shell.sandbox.namespace_errors import Switches, explain
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
-from handrail.shell.sandbox.view import Overlay
 from tests.command import TIMEOUT
 from tests.shell.boundaries import MakeBoundary, World, bash, boundary_or_skip, python
 
@@ -176,7 +176,7 @@ def test_limits_are_on_before_the_command_begins(make_boundary: MakeBoundary, wo
 
 
 def test_limits_hold_without_a_boundary_too(world: World) -> None:
-    boundary = choose("off", False, world.fence(limits=ResourceLimits(file_bytes=1 << 20)))
+    boundary = choose("off", False, world.confinement(limits=ResourceLimits(file_bytes=1 << 20)))
     try:
         assert bash(boundary, "ulimit -f", world.work) == (0, "1024\n")
     finally:
@@ -255,7 +255,7 @@ def test_many_commands_at_once(make_boundary: MakeBoundary, world: World) -> Non
 
 @pytest.mark.parametrize("mode", ["namespaces", "bwrap"])
 def test_a_command_outlives_the_thread_that_asked_and_ends_with_the_boundary(world: World, mode: Mode) -> None:
-    boundary = boundary_or_skip(mode, world.fence())
+    boundary = boundary_or_skip(mode, world.confinement())
     started: list[subprocess.Popen[bytes]] = []
     asking = threading.Thread(target=lambda: started.append(boundary.spawn(["sleep", "600"], cwd=str(world.work))))
     asking.start()
@@ -286,7 +286,7 @@ def _restrictions() -> list[str]:
 
 
 def test_off_says_that_nothing_is_held(world: World) -> None:
-    boundary = choose("off", False, world.fence())
+    boundary = choose("off", False, world.confinement())
     assert boundary.name == "none" and "switched off" in boundary.description
     assert bash(boundary, f"echo x >{world.file}")[0] == 0
     assert boundary.run(lambda: 7) == 7
@@ -295,11 +295,11 @@ def test_off_says_that_nothing_is_held(world: World) -> None:
 
 def test_a_required_boundary_that_cannot_be_had_is_an_error(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NoSandbox) as error:
-        choose("off", True, world.fence())
+        choose("off", True, world.confinement())
     assert error.value.code == "no_sandbox"
     monkeypatch.setenv("PATH", str(world.work))  # no bwrap here
     with pytest.raises(NoSandbox) as error:
-        choose("bwrap", True, world.fence())
+        choose("bwrap", True, world.confinement())
     assert "not installed" in error.value.facts["why"]
 
 
@@ -311,9 +311,9 @@ def test_bubblewrap_that_does_not_start_gives_way_with_its_own_reason(
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{world.work}:{os.environ['PATH']}")
     with pytest.raises(NoSandbox) as error:
-        choose("bwrap", True, world.fence())
+        choose("bwrap", True, world.confinement())
     assert "No permissions to create new namespace" in error.value.facts["why"]
-    boundary = choose("bwrap", False, world.fence())
+    boundary = choose("bwrap", False, world.confinement())
     assert boundary.name == "none" and "No permissions" in boundary.description
     boundary.close()
 
@@ -332,7 +332,7 @@ def test_the_probe_proves_each_layer_and_leaves_nothing_behind(tmp_path: Path, m
 
 def test_nothing_outlives_a_program_that_is_killed(world: World) -> None:
     """`kill -9` of the program: its launcher and all commands, also those that have left their shell, are gone."""
-    boundary_or_skip("namespaces", world.fence()).close()
+    boundary_or_skip("namespaces", world.confinement()).close()
     code = f"""
 import subprocess, sys, time
 from handrail.shell.sandbox.confinement import Confinement
@@ -362,7 +362,7 @@ def _has_ancestor(pid: int, wanted: int) -> bool:
 
 
 def test_a_launcher_that_was_killed_is_started_anew(world: World) -> None:
-    boundary = boundary_or_skip("namespaces", world.fence())
+    boundary = boundary_or_skip("namespaces", world.confinement())
     try:
         launchers = [pid for pid in children(os.getpid()) or () if "sandbox/launcher.py" in command_line(pid)]
         for pid in launchers:
@@ -373,7 +373,7 @@ def test_a_launcher_that_was_killed_is_started_anew(world: World) -> None:
 
 
 def test_a_workspace_that_was_replaced_is_the_new_one(world: World) -> None:
-    boundary = boundary_or_skip("namespaces", world.fence())
+    boundary = boundary_or_skip("namespaces", world.confinement())
     try:
         bash(boundary, "echo old >a", world.work)
         world.work.rename(world.folder / "past")
@@ -386,7 +386,7 @@ def test_a_workspace_that_was_replaced_is_the_new_one(world: World) -> None:
 
 def test_an_overlay_takes_the_place_of_the_workspace(world: World) -> None:
     """As a draft has it: all that a command changes is in the upper directory."""
-    boundary_or_skip("namespaces", world.fence()).close()
+    boundary_or_skip("namespaces", world.confinement()).close()
     with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="handrail-test-") as made:
         top = Path(os.path.realpath(made))
         lower, upper, work = (top / name for name in ("lo,w:er", "upper", "work"))

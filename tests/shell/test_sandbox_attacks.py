@@ -206,7 +206,7 @@ def test_an_allowed_network_reaches_loopback(make_boundary: MakeBoundary, world:
 
 @pytest.mark.parametrize("mode", ["namespaces", "bwrap"])
 def test_a_loopback_of_its_own_comes_first_where_namespaces_can_be_had(world: World, mode: Mode) -> None:
-    boundary = boundary_or_skip(mode, world.fence(network="loopback"))
+    boundary = boundary_or_skip(mode, world.confinement(network="loopback"))
     try:
         with socket.create_server(("127.0.0.1", 0)) as ours:
             code = f"""
@@ -235,7 +235,7 @@ def test_protected_files_are_read_only_whatever_is_moved_around_them(world: Worl
     config = (world.work / ".git" / "config").read_bytes()
     hooks = sorted(os.listdir(world.work / ".git" / "hooks"))
     protected = usual_protected([str(world.work)])
-    boundary = boundary_or_skip(mode, world.fence(protected=protected))
+    boundary = boundary_or_skip(mode, world.confinement(protected=protected))
     try:
         for attack in (
             "echo x >.git/hooks/pre-commit",
@@ -258,7 +258,7 @@ def test_a_name_that_is_not_there_is_not_created_to_protect_it(world: World, mod
     subprocess.run(["git", "init", "-q", str(world.work)], check=True)
     shutil.rmtree(world.work / ".git" / "hooks")
     (world.work / ".git" / "config").unlink()
-    boundary = boundary_or_skip(mode, world.fence(protected=usual_protected([str(world.work)])))
+    boundary = boundary_or_skip(mode, world.confinement(protected=usual_protected([str(world.work)])))
     try:
         before = sorted(os.listdir(world.work / ".git"))
         with boundary.spawn(["sleep", "60"], cwd=str(world.work)) as slow:

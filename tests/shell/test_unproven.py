@@ -113,7 +113,7 @@ def test_what_a_boundary_lets_run_leaves_nothing_outside(place: World, scripts: 
 
 def _require_boundary(place: World) -> None:
     try:
-        choose("auto", True, place.fence()).close()
+        choose("auto", True, place.confinement()).close()
     except NoSandbox as error:
         pytest.skip(f"no boundary can be had on this machine: {error.facts['why']}")
 

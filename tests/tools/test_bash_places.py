@@ -13,9 +13,9 @@ from handrail import Session, Settings
 from handrail.errors import NoSandbox
 from handrail.files.artefacts import Artefacts
 from handrail.model import Result
+from handrail.shell.command_host import CommandHost, HostOptions
 from handrail.shell.effects.effects import effects
 from handrail.shell.sandbox.confinement import MOST_MASKED
-from handrail.shell.terminal import Terminal, TerminalOptions
 
 Make = Callable[..., Session]
 
@@ -78,27 +78,27 @@ def test_what_was_kept_cannot_be_changed_by_that_name_in_a_sandbox(session: Sess
 # What the host hides.
 
 
-def _terminal(tmp_path: Path, hidden: Callable[[], list[str]]) -> Terminal:
+def _command_host(tmp_path: Path, hidden: Callable[[], list[str]]) -> CommandHost:
     work = tmp_path / "work"
     work.mkdir()
-    terminal = Terminal(
-        (str(work),), Artefacts(str(tmp_path / "kept"), 1 << 20), TerminalOptions("bwrap", required=True, hidden=hidden)
+    command_host = CommandHost(
+        (str(work),), Artefacts(str(tmp_path / "kept"), 1 << 20), HostOptions("bwrap", required=True, hidden=hidden)
     )
     try:
-        terminal.boundary  # noqa: B018 - made when it is asked for
+        command_host.boundary  # noqa: B018 - made when it is asked for
     except NoSandbox as error:
         pytest.skip(f"bubblewrap cannot be had on this machine: {error.facts['why']}")
-    return terminal
+    return command_host
 
 
-def _prints(terminal: Terminal, command: str, cwd: Path) -> str:
-    done, _ = terminal.run(command, str(cwd), 20, "x", None)
+def _prints(command_host: CommandHost, command: str, cwd: Path) -> str:
+    done, _ = command_host.run(command, str(cwd), 20, "x", None)
     return done.view(10_000, 0).text()
 
 
 def test_hidden_files_and_directories_are_not_read_and_come_back_when_they_are_no_longer_hidden(tmp_path: Path) -> None:
     hidden: list[str] = []
-    terminal = _terminal(tmp_path, lambda: hidden)
+    command_host = _command_host(tmp_path, lambda: hidden)
     work = tmp_path / "work"
     (work / "keys").mkdir()
     for name in (".env", "keys/a.pem", "plain"):
@@ -106,27 +106,27 @@ def test_hidden_files_and_directories_are_not_read_and_come_back_when_they_are_n
     (work / "link").symlink_to(".env")
     seen = "cat .env link keys/a.pem plain 2>/dev/null; true"
     try:
-        assert _prints(terminal, seen, work) == "secret\n" * 4
+        assert _prints(command_host, seen, work) == "secret\n" * 4
         hidden += [str(work / "link"), str(work / "keys"), str(work / "keys/a.pem"), str(work / "gone"), str(work)]
-        assert _prints(terminal, seen, work) == "secret\n"
-        assert "denied" in _prints(terminal, "echo x > .env; rm -r keys", work) or os.geteuid() == 0
+        assert _prints(command_host, seen, work) == "secret\n"
+        assert "denied" in _prints(command_host, "echo x > .env; rm -r keys", work) or os.geteuid() == 0
         hidden.clear()
-        assert _prints(terminal, seen, work) == "secret\n" * 4
+        assert _prints(command_host, seen, work) == "secret\n" * 4
     finally:
-        terminal.close()
+        command_host.close()
     assert sorted(os.listdir(work)) == [".env", "keys", "link", "plain"]
 
 
 def test_what_could_not_be_hidden_is_counted(tmp_path: Path) -> None:
     work = tmp_path / "work"
-    terminal = _terminal(tmp_path, lambda: [str(work / f"f{number:03}") for number in range(MOST_MASKED + 3)])
+    command_host = _command_host(tmp_path, lambda: [str(work / f"f{number:03}") for number in range(MOST_MASKED + 3)])
     for number in range(MOST_MASKED + 3):
         (work / f"f{number:03}").write_text("secret\n", encoding="utf-8")
     try:
-        assert _prints(terminal, "cat f* 2>/dev/null", work) == "secret\n" * 3
-        assert terminal.unmasked == 3
+        assert _prints(command_host, "cat f* 2>/dev/null", work) == "secret\n" * 3
+        assert command_host.unmasked == 3
     finally:
-        terminal.close()
+        command_host.close()
 
 
 # What is typed.

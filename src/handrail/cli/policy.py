@@ -114,14 +114,14 @@ def _explain_sandbox(verdict: Verdict, bare: Verdict) -> Verdict:
 def _policy(session: Session, mode: Any, files: Sequence[PolicyFile], *, hides: bool = True) -> RulePolicy:
     from handrail.policy.judge import RulePolicy
 
-    confined, masked = lambda: session.terminal().confined, lambda: hides and session.terminal().hides
+    confined, masked = lambda: session.command_host().confined, lambda: hides and session.command_host().hides
     return RulePolicy(
         session.workspace.roots,
         mode,
         files,
         confined=confined,
         masked=masked,
-        offline=lambda: session.terminal().offline,
+        offline=lambda: session.command_host().offline,
     )
 
 

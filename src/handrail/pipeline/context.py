@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from handrail.pipeline.events import SessionEvent
     from handrail.pipeline.live_output import OutputFollower
     from handrail.search.tree import SearchTree
-    from handrail.shell.terminal import Terminal
+    from handrail.shell.command_host import CommandHost
 
 T = TypeVar("T")
 
@@ -98,10 +98,10 @@ class ToolContext:
         return TextFile(path, fd, self._services.indexes, self._settings.legacy_encoding, self._settings.read_seconds)
 
     @property
-    def terminal(self) -> Terminal:
+    def command_host(self) -> CommandHost:
         if self._dry:  # a preview must never run anything
-            raise AssertionError("a preview has no terminal")
-        return self._services.terminal()
+            raise AssertionError("a preview runs no commands")
+        return self._services.command_host()
 
     def wait_for(self, awaitable: Awaitable[T]) -> T:
         from handrail.pipeline.callers_loop import wait_for  # only needed for async functions

@@ -123,4 +123,4 @@ def _confine(judged: Judged, services: Services, work: Callable[[], T]) -> T:
     actions = {access.action for access in judged.accesses}
     if "run" in actions or actions.isdisjoint(FILE_ACTIONS):
         return work()
-    return services.terminal().boundary.run(work)
+    return services.command_host().boundary.run(work)

@@ -1,4 +1,4 @@
-"""The services that all calls of a session share, and the terminal that runs their commands."""
+"""The services that all calls of a session share, and the command host that runs their commands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from handrail.pipeline.events import Events, OnEvent
     from handrail.policy.guards import OwnFiles
     from handrail.secrets.redaction import Redaction
-    from handrail.shell.terminal import Terminal
+    from handrail.shell.command_host import CommandHost
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +44,26 @@ class Services:
     """The session's own listener."""
     events: Callable[[], Events]
     """Imports the events when the first one is sent."""
-    terminal: Callable[[], Terminal]
-    """Opens the terminal when the first command runs."""
+    command_host: Callable[[], CommandHost]
+    """Opens the command host when the first command runs."""
 
     def hide(self, text: str) -> str:
         """A text for the host or the model, with placeholders in the place of secrets."""
         return self.redaction.hide(text) if self.redaction else text
 
 
-def open_terminal(
+def open_command_host(
     settings: Settings, workspace: Workspace, artefacts: Artefacts, own: OwnFiles, policy: Policy
-) -> Terminal:
-    """The terminal of a session. Commands cannot see Handrail's own files, nor files that the policy hides."""
+) -> CommandHost:
+    """The command host of a session. Commands cannot see Handrail's own files, nor files that the policy hides."""
+    from handrail.shell.command_host import CommandHost, HostOptions
     from handrail.shell.sandbox.confinement import (  # slow to import, and only needed for commands
         MOST_MASKED,
         ResourceLimits,
     )
-    from handrail.shell.terminal import Terminal, TerminalOptions
 
     unreadable = getattr(policy, "unreadable", None)
-    options = TerminalOptions(
+    options = HostOptions(
         settings.sandbox,
         settings.sandbox_required,
         settings.network,
@@ -76,4 +76,4 @@ def open_terminal(
         config=own.config,
         limits=ResourceLimits(processes=settings.most_processes),
     )
-    return Terminal(tuple(root.path for root in workspace.roots if root.writable), artefacts, options)
+    return CommandHost(tuple(root.path for root in workspace.roots if root.writable), artefacts, options)

@@ -45,7 +45,7 @@ from handrail.pipeline.options import check_callbacks, check_options, load_tools
 from handrail.pipeline.prepare import declare, judge, parse, read_arguments, resolve, seek
 from handrail.pipeline.run import ATTEMPTS, run_and_commit
 from handrail.pipeline.search_view import SearchView
-from handrail.pipeline.services import Services, open_terminal
+from handrail.pipeline.services import Services, open_command_host
 from handrail.policy import Policy
 from handrail.policy.modes import DEFAULT_MODE, Mode
 from handrail.settings import Settings, config_file
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from handrail.policy.files import PolicyFile
     from handrail.policy.guards import OwnFiles
     from handrail.secrets.redaction import Redaction
-    from handrail.shell.terminal import Terminal
+    from handrail.shell.command_host import CommandHost
     from handrail.tools.tool import AnyTool
 
 _NO_CALLBACKS = (None, None, None)
@@ -132,11 +132,11 @@ class Session:
             search=SearchView(self.workspace, self.policy, lambda: self._own_files),
             on_event=on_event,
             events=lambda: self._events,
-            terminal=self.terminal,
+            command_host=self.command_host,
         )
         self._callbacks = (before_call, after_call, on_event)
         self._renderer = ResultRenderer(self.dialect, settings)
-        self._terminal: Terminal | None = None
+        self._command_host: CommandHost | None = None
         self._opening = threading.Lock()
         self._closed = False
         self._swept = threading.Event()
@@ -155,9 +155,9 @@ class Session:
         """End running commands and release the workspace. No call is possible afterwards."""
         with self._opening:
             self._closed = True
-            terminal = self._terminal
-        if terminal:
-            terminal.close()
+            command_host = self._command_host
+        if command_host:
+            command_host.close()
         self._journal.close()
         self._artefacts.close()
         self.workspace.close()
@@ -319,15 +319,22 @@ class Session:
 
     # Services that are made when they are first needed.
 
-    def terminal(self) -> Terminal:
-        """The terminal that runs commands; opened for the first one."""
+    def command_host(self) -> CommandHost:
+        """The host of the commands; opened for the first one."""
         with self._opening:
             self._require_open()
-            if self._terminal is None:
-                self._terminal = open_terminal(
+            if self._command_host is None:
+                self._command_host = open_command_host(
                     self.settings, self.workspace, self._artefacts, self._own_files, self.policy
                 )
-            return self._terminal
+            return self._command_host
+
+    def terminal(self) -> CommandHost:
+        """The old name of `command_host`."""
+        import warnings
+
+        warnings.warn("Session.terminal is now Session.command_host", DeprecationWarning, stacklevel=2)
+        return self.command_host()
 
     @cached_property
     def _events(self) -> Events:
@@ -343,7 +350,7 @@ class Session:
         return OwnFiles.locate(self._state, self._artefacts.directory, roots, os.environ)
 
     def _judge_own_files(self, accesses: Sequence[Access]) -> Verdict | None:
-        return self._own_files.judge(accesses, lambda: self.terminal().hides_own)
+        return self._own_files.judge(accesses, lambda: self.command_host().hides_own)
 
     def _rule_policy(self, mode: Mode) -> Policy:
         """The rules of files and the built-in ones, in a mode."""
@@ -353,9 +360,9 @@ class Session:
             self.workspace.roots,
             mode,
             self._rules,
-            lambda: self.terminal().confined,
-            masked=lambda: self.terminal().hides,
-            offline=lambda: self.terminal().offline,
+            lambda: self.command_host().confined,
+            masked=lambda: self.command_host().hides,
+            offline=lambda: self.command_host().offline,
         )
 
     def _require_open(self) -> None:

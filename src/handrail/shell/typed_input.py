@@ -5,8 +5,8 @@ Only a job that may run its input is asked. What was typed before counts, since 
 
 from __future__ import annotations
 
-from handrail.shell.effects.danger import Danger, find_danger
 from handrail.shell.effects.effects import effects
+from handrail.shell.effects.refused_commands import Danger, find_danger
 from handrail.shell.effects.wrapper_rules import runs_input
 from handrail.shell.parser.parse import parse_script
 from handrail.shell.parser.wrappers import FOREIGN_SHELLS, SHELLS

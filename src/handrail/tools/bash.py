@@ -14,8 +14,9 @@ from typing import Annotated, NamedTuple, TypedDict, TypeVar
 from handrail.errors import BadCommand, Dangerous, NotDirectory, TimeoutTooLong, ToolError, TooManyJobs
 from handrail.files.artefacts import ALIAS
 from handrail.model import Access
-from handrail.shell.effects.danger import find_danger
+from handrail.shell.command_host import CommandHost, CommandOptions
 from handrail.shell.effects.effects import Effects, ToolUse, effects
+from handrail.shell.effects.refused_commands import find_danger
 from handrail.shell.parser.parse import check_syntax, parse_script
 from handrail.shell.parser.script import Script
 from handrail.shell.patch_command import SHELLS, PatchCall, as_patch
@@ -23,7 +24,6 @@ from handrail.shell.runner.order import CommandEnd
 from handrail.shell.runner.output import WHOLE, OutputView
 from handrail.shell.runner.run import Run
 from handrail.shell.sandbox.protected_files import PutBack
-from handrail.shell.terminal import CommandOptions, Terminal
 from handrail.text.display import escape
 from handrail.tools import apply_patch
 from handrail.tools.arguments import AfterValidator, BeforeValidator, Field
@@ -271,7 +271,9 @@ class ShownOutput(NamedTuple):
     truncated: bool
 
 
-def run_command(args: Args, ctx: Context[L], show: Callable[[Run, L, Terminal], ShownOutput]) -> Outcome[CommandFacts]:
+def run_command(
+    args: Args, ctx: Context[L], show: Callable[[Run, L, CommandHost], ShownOutput]
+) -> Outcome[CommandFacts]:
     """Run a command; ``show`` decides which part of its output the answer holds."""
     limits = ctx.limits
     seconds = limits.seconds if args.timeout is None else args.timeout
@@ -279,33 +281,35 @@ def run_command(args: Args, ctx: Context[L], show: Callable[[Run, L, Terminal], 
         raise TimeoutTooLong(timeout=_number(seconds), most=_number(limits.most_seconds))
     if ctx.tree(args.workdir).is_file:
         raise NotDirectory(path=args.workdir)
-    terminal, where = ctx.terminal, ctx.resolve_directory(args.workdir)
+    command_host, where = ctx.command_host, ctx.resolve_directory(args.workdir)
     name = ctx.call_id or "bash"
     reads = args.effects.tier == "read_only" and not args.effects.doubts
     options = CommandOptions(
         git_call.settings(args.effects, where), ctx.network, args.effects.script, ctx.approved, reads
     )
     if args.background:
-        job = terminal.start(args.command, where, name, True, args.timeout, options)
-        log = terminal.called(job.run.order.log)
-        facts = CommandFacts(job=job.id, pid=job.run.pid, log=log, boundary=terminal.boundary.name)
-        data = {"job": job.id, "pid": job.run.pid, "log": log, "boundary": terminal.boundary.name}
+        job = command_host.start(args.command, where, name, True, args.timeout, options)
+        log = command_host.called(job.run.order.log)
+        facts = CommandFacts(job=job.id, pid=job.run.pid, log=log, boundary=command_host.boundary.name)
+        data = {"job": job.id, "pid": job.run.pid, "log": log, "boundary": command_host.boundary.name}
         return Outcome("started", facts, data)
     watch = ctx.watch()
-    done, ended = terminal.run(args.command, where, seconds, name, ctx.cancel, args.keep, options, ctx.follow_output)
+    done, ended = command_host.run(
+        args.command, where, seconds, name, ctx.cancel, args.keep, options, ctx.follow_output
+    )
     if ended is None:
-        shown = show(done, limits, terminal)
+        shown = show(done, limits, command_host)
         try:
-            job = terminal.jobs.keep(done, shown=shown.size)
+            job = command_host.jobs.keep(done, shown=shown.size)
         except TooManyJobs:
-            ended = terminal.end(done)
+            ended = command_host.end(done)
         else:
-            log = terminal.called(done.order.log)
+            log = command_host.called(done.order.log)
             note = KeptRunning(job=job.id, pid=done.pid, log=log, seconds=_number(seconds))
             facts = replace(shown.facts, job=job.id, pid=done.pid, log=log, seconds=_number(seconds))
             data = {"job": job.id, "pid": done.pid, "log": log, "seconds": _number(seconds)}
             return Outcome("kept", facts, data, (note,))
-    return _describe_end(args, ctx, terminal, show(done, limits, terminal), ended, _number(seconds), watch())
+    return _describe_end(args, ctx, command_host, show(done, limits, command_host), ended, _number(seconds), watch())
 
 
 def _number(seconds: float) -> float | int:
@@ -329,23 +333,23 @@ def _require_harmless(command: str) -> Script:
     return script
 
 
-def show_output(done: Run, limits: Limits, terminal: Terminal) -> ShownOutput:
+def show_output(done: Run, limits: Limits, command_host: CommandHost) -> ShownOutput:
     """The whole output if it is short, else its beginning and its end."""
-    return describe_output(view_output(done, limits, terminal))
+    return describe_output(view_output(done, limits, command_host))
 
 
-def view_output(done: Run, limits: Limits, terminal: Terminal) -> OutputView:
+def view_output(done: Run, limits: Limits, command_host: CommandHost) -> OutputView:
     """The output that the limits allow to show."""
     if done.bytes <= WHOLE:
         view = done.view(limits.whole_chars, 0)
         if not view.truncated:
             return view
-    return view_ends(done, limits, terminal)
+    return view_ends(done, limits, command_host)
 
 
-def view_ends(done: Run, limits: Limits, terminal: Terminal) -> OutputView:
+def view_ends(done: Run, limits: Limits, command_host: CommandHost) -> OutputView:
     """The beginning and the end of the output: as much as an answer can hold if the model could not read the rest."""
-    log = terminal.reachable(done.order.log)
+    log = command_host.reachable(done.order.log)
     return done.view(limits.head_chars, limits.tail_chars) if log else done.view(_MOST_CHARS, _MOST_CHARS)
 
 
@@ -374,20 +378,20 @@ def count_lines(view: OutputView) -> int | None:
 def _describe_end(
     args: Args,
     ctx: Context[Limits],
-    terminal: Terminal,
+    command_host: CommandHost,
     shown: ShownOutput,
     ended: CommandEnd,
     seconds: float,
     changed: Sequence[str],
 ) -> Outcome[CommandFacts]:
     truncated = shown.truncated
-    log = terminal.called(ended.log) if truncated or ended.strays else None
+    log = command_host.called(ended.log) if truncated or ended.strays else None
     if log:
-        terminal.retain(ended.log)
+        command_host.retain(ended.log)
     else:
-        terminal.forget(ended.log)
+        command_host.forget(ended.log)
     failed = ended.exit_code != 0
-    restored = terminal.put_back(ended.log)
+    restored = command_host.put_back(ended.log)
     facts = replace(
         shown.facts,
         command=args.command,
@@ -413,7 +417,7 @@ def _describe_end(
         "strays": [{"pid": stray.pid, "command": stray.command} for stray in ended.strays],
         "swept": [{"pid": stray.pid, "command": stray.command} for stray in ended.swept],
         "changed": list(changed),
-        "boundary": terminal.boundary.name,
+        "boundary": command_host.boundary.name,
         "put_back": [{"path": one.path, "change": one.change} for one in restored],
     }
     notes: list[NoteFacts] = []
@@ -425,10 +429,10 @@ def _describe_end(
         notes.append(TooMuchOutput(bytes=ended.output_bytes))
     if ended.cancelled:
         notes.append(CommandCancelled())
-    if failed and (place := terminal.elsewhere(args.effects.script)):
+    if failed and (place := command_host.elsewhere(args.effects.script)):
         notes.append(NamedElsewhere(name=ALIAS, place=place))
-    if terminal.unmasked:
-        notes.append(NotHidden(count=terminal.unmasked))
+    if command_host.unmasked:
+        notes.append(NotHidden(count=command_host.unmasked))
     notes += _put_back_notes(restored)
     if ended.swept:
         names = [f"{stray.pid} ({stray.command[:60]})" for stray in ended.swept]

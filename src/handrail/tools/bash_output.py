@@ -86,16 +86,16 @@ class Data(OutputData, total=False):
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
-    limits, terminal = ctx.limits, ctx.terminal
+    limits, command_host = ctx.limits, ctx.command_host
     if args.job is None:
-        jobs = [_state(job, terminal.called(job.run.order.log)) for job in terminal.jobs.list()]
+        jobs = [_state(job, command_host.called(job.run.order.log)) for job in command_host.jobs.list()]
         return Outcome("jobs" if jobs else "none", JobsFacts(jobs), {"jobs": [_data(job) for job in jobs]})
-    job = terminal.jobs.get(args.job)
+    job = command_host.jobs.get(args.job)
     until = time.monotonic() + args.wait
     while job.running and time.monotonic() < until and not (ctx.cancel and ctx.cancel.is_set()):
         time.sleep(_PAUSE)
-    reading = terminal.jobs.read(args.job, limits.head_chars, limits.tail_chars, args.filter, args.all)
-    state, view = _state(job, terminal.called(job.run.order.log)), reading.view
+    reading = command_host.jobs.read(args.job, limits.head_chars, limits.tail_chars, args.filter, args.all)
+    state, view = _state(job, command_host.called(job.run.order.log)), reading.view
     facts = OutputFacts(
         **_data(state),
         ended=state.ended,

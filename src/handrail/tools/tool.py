@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from handrail.files.pages import TextFile
     from handrail.files.versions import Stored, Subtree
     from handrail.search.tree import SearchTree
-    from handrail.shell.terminal import Terminal
+    from handrail.shell.command_host import CommandHost
     from handrail.text.diff import Hunk
     from handrail.text.document import Document, Splice
     from handrail.tools.arguments import Arguments as Arguments
@@ -122,7 +122,7 @@ class Context(Protocol[L_co]):
         """Whether a person has seen this call and allowed it."""
 
     @property
-    def terminal(self) -> Terminal:
+    def command_host(self) -> CommandHost:
         """Where commands run; a preview has none."""
 
     def real(self, named: str) -> str:

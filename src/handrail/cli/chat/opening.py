@@ -186,7 +186,7 @@ def _list_running(session: Session) -> list[str]:
     from handrail.errors import ToolError
 
     try:
-        return [run.order.log for run in session.terminal().running()]
+        return [run.order.log for run in session.command_host().running()]
     except ToolError:
         return []
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from handrail.shell.command_host import CommandHost
 from handrail.shell.runner.output import WHOLE
 from handrail.shell.runner.run import Run
-from handrail.shell.terminal import Terminal
 from handrail.tools import bash
 from handrail.tools.notes import CommandTimedOut
 from handrail.tools.shared import patch_call
@@ -46,11 +46,11 @@ def run(args: bash.Args, ctx: Context[Limits]) -> Outcome[Facts]:
     return replace(outcome, notes=tuple(note for note in outcome.notes if not isinstance(note, CommandTimedOut)))
 
 
-def _show_beginning(done: Run, limits: Limits, terminal: Terminal) -> bash.ShownOutput:
+def _show_beginning(done: Run, limits: Limits, command_host: CommandHost) -> bash.ShownOutput:
     is_long = done.bytes > limits.offload_bytes
     view = done.view(limits.first_bytes, 0) if done.bytes <= WHOLE or not is_long else None
     if view is None or (is_long and view.truncated):
-        view = bash.view_ends(done, limits, terminal)
+        view = bash.view_ends(done, limits, command_host)
     if view.tail:
         return bash.describe_output(view)
     raw = view.head.encode("utf-8", "replace")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from handrail.errors import Dangerous
+from handrail.shell.command_host import CommandHost
 from handrail.shell.runner.run import Run
-from handrail.shell.terminal import Terminal
 from handrail.tools import bash
 from handrail.tools.shared import patch_call
 from handrail.tools.tool import Context, Outcome
@@ -32,9 +32,9 @@ def run(args: bash.Args, ctx: Context[Limits]) -> Outcome[bash.Facts]:
     return bash.run_command(args, ctx, _show_sample)
 
 
-def _show_sample(done: Run, limits: Limits, terminal: Terminal) -> bash.ShownOutput:
+def _show_sample(done: Run, limits: Limits, command_host: CommandHost) -> bash.ShownOutput:
     """The whole output if it is short, else some lines of its beginning and its end."""
-    view = bash.view_output(done, limits, terminal)
+    view = bash.view_output(done, limits, command_host)
     if not view.truncated:
         return bash.describe_output(view)
     first = view.head.removesuffix("\n").split("\n")[: limits.sample_lines]

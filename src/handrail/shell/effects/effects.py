@@ -28,7 +28,6 @@ from handrail.shell.effects.arguments import (
     argument,
     arguments,
 )
-from handrail.shell.effects.danger import find_dangers
 from handrail.shell.effects.directories import Directories, Places, join_path
 from handrail.shell.effects.git import git, verb_of
 from handrail.shell.effects.git_runs import GitRun, find_unsteadiness, follow_directory_option, loss_of
@@ -44,6 +43,7 @@ from handrail.shell.effects.interpret import (
 from handrail.shell.effects.languages import find_starts
 from handrail.shell.effects.network import NetworkUse, is_socket, network_use
 from handrail.shell.effects.programs import HARMLESS_BEFORE, QUIET_DEVICES
+from handrail.shell.effects.refused_commands import find_dangers
 from handrail.shell.effects.worst_case import Unproven, worst_case
 from handrail.shell.effects.wrapper_rules import LISTERS, MAKES_NAMES, NARROWERS, runs_input, runs_words, wrapper
 from handrail.shell.parser.parse import STEERING, parse_script, script_of

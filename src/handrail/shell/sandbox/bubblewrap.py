@@ -39,8 +39,8 @@ from handrail.shell.sandbox.confinement import (
 from handrail.shell.sandbox.environment import redirect_temporary_files
 from handrail.shell.sandbox.landlock import LEAST, ConfinedThreads, RulesetCache, forgo_privileges, version
 from handrail.shell.sandbox.loopback import Supervisor, works
+from handrail.shell.sandbox.mount_plan import KEPT_IN_RUN, OVERLAID, protections
 from handrail.shell.sandbox.start_gate import StartGate, kill_on_failure, require_program, set_limits
-from handrail.shell.sandbox.view import KEPT_IN_RUN, OVERLAID, protections
 from handrail.shell.start_process import ProcessOptions, start_process
 
 T = TypeVar("T")
@@ -56,11 +56,11 @@ class BubblewrapBoundary:
     namespaced = True
     hides_own = True
 
-    def __init__(self, fence: Confinement) -> None:
+    def __init__(self, confinement: Confinement) -> None:
         found = shutil.which("bwrap")
         if found is None:
             raise OSError("bubblewrap is not installed")
-        self.fence = fence
+        self.confinement = confinement
         self._program = found
         self._filtered = seccomp.supported()
         self._tools: ConfinedThreads | None = None
@@ -68,15 +68,15 @@ class BubblewrapBoundary:
         with contextlib.ExitStack() as undo:
             undo.callback(shutil.rmtree, self.tmp, ignore_errors=True)
             self._thread = undo.enter_context(ThreadPoolExecutor(1, "handrail-bwrap"))
-            self._supervised = self._supervise(undo) if fence.network == "loopback" else None
+            self._supervised = self._supervise(undo) if confinement.network == "loopback" else None
             self._try()
             if version() >= LEAST:
                 with contextlib.suppress(TooWide):  # commands are held all the same, and the description says the rest
-                    self._tools = ConfinedThreads(lambda: RulesetCache(fence, tmp=self.tmp, tools=True))
+                    self._tools = ConfinedThreads(lambda: RulesetCache(confinement, tmp=self.tmp, tools=True))
                     undo.callback(self._tools.close)
             self._close = undo.pop_all()
         self.name = "bwrap" + ("+seccomp" if self._filtered else "") + ("+landlock" if self._tools else "")
-        self.description = _describe(fence, self._filtered, self._tools is not None, self._supervised is not None)
+        self.description = _describe(confinement, self._filtered, self._tools is not None, self._supervised is not None)
 
     def _supervise(self, undo: contextlib.ExitStack) -> ThreadPoolExecutor | None:
         """A thread from which commands reach the loopback of this machine too; None where that cannot be had."""
@@ -94,8 +94,10 @@ class BubblewrapBoundary:
         return thread
 
     def _try(self) -> None:
-        """Whether it starts here, with this very fence: user namespaces may be forbidden, or mounting `/proc`."""
-        where = self.fence.writable[0] if self.fence.writable else "/"  # the host may stand where nothing is inside
+        """Whether it starts here, with this very confinement: user namespaces may be forbidden, or mounting `/proc`."""
+        where = (
+            self.confinement.writable[0] if self.confinement.writable else "/"
+        )  # the host may stand where nothing is inside
         quiet = subprocess.DEVNULL
         tried = self.spawn(["true"], cwd=where, stdin=quiet, stdout=quiet, stderr=subprocess.PIPE)
         try:
@@ -121,8 +123,8 @@ class BubblewrapBoundary:
         given = redirect_temporary_files(how.get("env"), self.tmp)
         require_program(args[0], given)
         where = how.get("cwd") or os.getcwd()
-        named = [alias for alias in self.fence.aliases if any(alias[0] in arg for arg in args)]
-        level: Network = network or self.fence.network
+        named = [alias for alias in self.confinement.aliases if any(alias[0] in arg for arg in args)]
+        level: Network = network or self.confinement.network
         gate, (info, told) = StartGate(), os.pipe()
         ours = [told]
         options = ["--block-fd", str(gate.entry), "--info-fd", str(told), "--chdir", os.path.realpath(where)]
@@ -146,7 +148,7 @@ class BubblewrapBoundary:
             with kill_on_failure(started):
                 inner = _child(info)
                 if inner:  # the process inside that waits at the gate; it starts the command
-                    set_limits(inner, self.fence.limits)
+                    set_limits(inner, self.confinement.limits)
             gate.open()
             return started
         finally:
@@ -159,7 +161,7 @@ class BubblewrapBoundary:
         if network == "loopback":
             supervised = self._supervised is not None
             return seccomp.program(network, families=seccomp.ALL if supervised else seccomp.IP, private=True)
-        return seccomp.program(network, families=seccomp.ALL if self.fence.network == "on" else seccomp.IP)
+        return seccomp.program(network, families=seccomp.ALL if self.confinement.network == "on" else seccomp.IP)
 
     def _mounts(
         self,
@@ -168,9 +170,9 @@ class BubblewrapBoundary:
         protection: Protection,
         opened: Network | None,
     ) -> Iterator[str]:
-        fence = self.fence
+        confinement = self.confinement
         # A name at the top needs a place to be mounted on, and the real top must not get one: here it is made anew.
-        anew = bool(aliases) and "/" in fence.readable and "/" not in fence.writable
+        anew = bool(aliases) and "/" in confinement.readable and "/" not in confinement.writable
         yield from ("--unshare-pid", "--unshare-ipc", "--die-with-parent", "--cap-drop", "ALL")
         if os.geteuid() == 0:  # who keeps all of root's powers can mount everything writable again
             for capability in _FOR_ROOT:
@@ -179,22 +181,22 @@ class BubblewrapBoundary:
             yield "--unshare-net"
         if anew:
             yield from _tops()
-        elif "/" in (*fence.readable, *fence.writable):
-            yield from ("--bind" if "/" in fence.writable else "--ro-bind", "/", "/")
+        elif "/" in (*confinement.readable, *confinement.writable):
+            yield from ("--bind" if "/" in confinement.writable else "--ro-bind", "/", "/")
         else:
-            yield from _links(fence.readable)
+            yield from _links(confinement.readable)
         yield from ("--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run")
         for path in KEPT_IN_RUN:
             yield from ("--ro-bind-try", path, path)
         # Under both names, so that a path that a command prints is the path that the file tools know.
         yield from ("--bind", self.tmp, "/tmp", "--bind", self.tmp, self.tmp)  # noqa: S108 - that is the point
-        trees = {**dict.fromkeys(fence.readable, "--ro-bind"), **dict.fromkeys(fence.writable, "--bind")}
+        trees = {**dict.fromkeys(confinement.readable, "--ro-bind"), **dict.fromkeys(confinement.writable, "--bind")}
         for prefix in (sys.prefix, sys.base_prefix):  # an interpreter that lies in /tmp is still there
             if os.path.isdir(prefix) and is_inside(os.path.realpath(prefix), os.path.realpath("/tmp")):  # noqa: S108
                 trees.setdefault(os.path.realpath(prefix), "--ro-bind")
         for path in sorted(set(trees) - {"/"}):  # what lies deeper comes later, and is on top
             yield from (trees[path], path, path)
-        for pin in protections(fence, protection):
+        for pin in protections(confinement, protection):
             yield from ("--ro-bind" if pin.read_only else "--bind", pin.target, pin.target)
         for path in self._hidden(trees, opened):
             directory = is_directory(path)
@@ -209,9 +211,9 @@ class BubblewrapBoundary:
 
     def _hidden(self, trees: Iterable[str], opened: Network | None) -> Iterator[str]:
         """What is to be hidden and would be there to be seen."""
-        fence = self.fence
+        confinement = self.confinement
         bound = [tree for tree in trees if tree != "/"]
-        for path in maskable((*fence.hidden, *fence.hidden_now(opened)), fence.writable):
+        for path in maskable((*confinement.hidden, *confinement.hidden_now(opened)), confinement.writable):
             elsewhere = any(is_inside(path, os.path.realpath(top)) for top in OVERLAID)
             if not elsewhere or any(is_inside(path, tree) for tree in bound):
                 yield path
@@ -256,19 +258,19 @@ def _child(info: int) -> int | None:
     return None
 
 
-def _describe(fence: Confinement, filtered: bool, landlock: bool, supervised: bool) -> str:
+def _describe(confinement: Confinement, filtered: bool, landlock: bool, supervised: bool) -> str:
     holds = ["writes outside the workspace and a private /tmp", "other processes"]
-    lacks = [CREATED_LATE] if fence.protected else []
-    if fence.network == "on":
+    lacks = [CREATED_LATE] if confinement.protected else []
+    if confinement.network == "on":
         lacks.append("the network is open")
     else:
         own = "a loopback of its own" + (", and TCP services on the loopback of this machine" if supervised else "")
-        holds.append("the network" + ("" if fence.network == "off" else f" but for {own}"))
-    if fence.hidden or fence.masked:
-        holds.append("hidden paths" + (f" (at most {MOST_MASKED})" if fence.masked else ""))
-    if fence.protected:
+        holds.append("the network" + ("" if confinement.network == "off" else f" but for {own}"))
+    if confinement.hidden or confinement.masked:
+        holds.append("hidden paths" + (f" (at most {MOST_MASKED})" if confinement.masked else ""))
+    if confinement.protected:
         holds.append("changes of protected files")
-    if fence.network == "on":
+    if confinement.network == "on":
         lacks.append("sockets of other programs outside /run and /tmp can be reached")
     if not filtered:
         lacks.append("system calls are not filtered")

@@ -1,7 +1,7 @@
 """Which boundary is in force: the strongest that really works here, named and described in words a person can check.
 
-`choose` never guesses: a layer counts once it has been started with the very fence it is to hold. Where nothing can be
-had it says so, or, if a boundary is required, fails.
+`choose` never guesses: a layer counts once it has been started with the confinement that it is to enforce. Where none
+works, it says so, or, if a boundary is required, fails.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Boundary(Protocol):
     ) -> subprocess.Popen[bytes]:
         """Start a command inside, in the words of `subprocess.Popen`; without ``env`` it gets a scrubbed one.
 
-        ``network``: what this command may reach, if not what the fence says. ``protection``: the protected files that
+        ``network``: replaces the level of the confinement for this command. ``protection``: the protected files that
         it finds read-only, where the boundary can mount.
         """
 
@@ -69,8 +69,8 @@ class Unconfined:
     namespaced = False
     hides_own = False
 
-    def __init__(self, fence: Confinement, why: str) -> None:
-        self.fence = fence
+    def __init__(self, confinement: Confinement, why: str) -> None:
+        self.confinement = confinement
         self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
         self.description = f"Nothing confines commands: they can do what this user can do ({why})."
         self._shell = shutil.which("bash") or ""
@@ -88,7 +88,7 @@ class Unconfined:
     ) -> subprocess.Popen[bytes]:
         env, pass_fds = how.get("env"), how.get("pass_fds", ())
         given = dict(scrub_environment() if env is None else env)
-        limits = self.fence.limits
+        limits = self.confinement.limits
         asked = any((limits.processes, limits.file_bytes, limits.memory_bytes))
         limited = asked and hasattr(resource, "prlimit")  # Linux has
         waits = limited and bool(self._shell) and not has_gate(args, given, pass_fds)
@@ -122,15 +122,15 @@ _LAYERS: Mapping[Mode, Sequence[str]] = {
 }
 
 
-def choose(mode: Mode, required: bool, fence: Confinement) -> Boundary:
+def choose(mode: Mode, required: bool, confinement: Confinement) -> Boundary:
     """The strongest boundary of those asked for that works here; `NoSandbox` if one is required and none does."""
     why: list[str] = []
     for layer in _LAYERS[mode]:
         try:
-            return _BOUNDARIES[layer](fence)
+            return _BOUNDARIES[layer](confinement)
         except (OSError, TooWide, BrokenExecutor) as error:
             why.append(str(error))
     reason = "; ".join(why) or "switched off"
     if required:
         raise NoSandbox(mode=mode, why=reason)
-    return Unconfined(fence, reason)
+    return Unconfined(confinement, reason)

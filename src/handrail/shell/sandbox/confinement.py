@@ -117,7 +117,7 @@ def is_inside(path: str, tree: str) -> bool:
 
 
 def usual_protected(writable: Iterable[str], home: str | None = None) -> tuple[str, ...]:
-    """What runs outside the fence later, and therefore must not be changed from inside: git hooks, start-up files.
+    """Files that run outside the sandbox later, and so must not be changed from inside: git hooks, start-up files.
 
     A repository is protected if it is there at the start, at the top of a writable tree. Repositories further down, and
     those that a command creates, are not.

@@ -1,4 +1,4 @@
-"""Landlock, the kernel's own fence for files: a thread gives up rights for good, and what it starts inherits that.
+"""Landlock, the kernel's access control for files: a thread gives up rights for good, and its children inherit that.
 
 The rights belong to one thread, so the rest of the program stays as it was. Two uses: `Confined` runs the file tools in
 threads that can reach nothing but the workspace, and `LandlockBoundary` starts a command from a thread made for
@@ -107,12 +107,12 @@ def drop_capabilities() -> None:
 
 
 class RulesetCache:
-    """The rights that a fence leaves, as a ruleset of the kernel, ready to be put on threads."""
+    """The rights that a confinement leaves, as a ruleset of the kernel, ready to be put on threads."""
 
-    def __init__(self, fence: Confinement, *, tmp: str, tools: bool, also_hidden: Iterable[str] = ()) -> None:
+    def __init__(self, confinement: Confinement, *, tmp: str, tools: bool, also_hidden: Iterable[str] = ()) -> None:
         """``tools``: for the file tools, which have directories of their own and use no network.
 
-        ``also_hidden``: further paths that must not be readable, besides those of the fence.
+        ``also_hidden``: further paths that must not be readable, besides those of the confinement.
         """
         self.version = version()
         if self.version < LEAST:
@@ -120,15 +120,15 @@ class RulesetCache:
         known = (1 << (16 if self.version >= 5 else 15)) - 1
         # Version 4 knows TCP: bind and connect. Version 6 knows abstract sockets and signals.
         self._known = known, 3 if self.version >= 4 else 0, 3 if self.version >= 6 else 0
-        self._closed = tools or fence.network != "on"
-        self.hidden = frozenset((*fence.hidden, *also_hidden))
+        self._closed = tools or confinement.network != "on"
+        self.hidden = frozenset((*confinement.hidden, *also_hidden))
         self._held: dict[str, int] = {}
         self._made: dict[bool, int] = {}
         self._making = threading.Lock()
         # Raw disks are files too, so of the devices only the harmless ones are allowed.
         hidden = {*self.hidden, "/dev"}
         before = {above: _changed_at(above) for path in hidden for above in parent_directories(path)}
-        trees, split = split_trees(fence.readable, hidden)
+        trees, split = split_trees(confinement.readable, hidden)
         self._split = {path: before[path] for path in split}
         self._places = [
             *((tree, _READING, True) for tree in trees),
@@ -136,10 +136,10 @@ class RulesetCache:
             ("/proc", READ_FILE | READ_DIR, False),
             *((f"/dev/{device}", _DEVICE, False) for device in _DEVICES),
         ]
-        if fence.shared_memory:
+        if confinement.shared_memory:
             rights = READ_FILE | READ_DIR | WRITE_FILE | REMOVE_FILE | MAKE_REG | TRUNCATE
             self._places.append(("/dev/shm", rights, False))  # noqa: S108
-        for tree in (*fence.writable, tmp, *(fence.own if tools else ())):
+        for tree in (*confinement.writable, tmp, *(confinement.own if tools else ())):
             self._held[tree] = _opened(tree)
 
     def outdated(self) -> bool:
@@ -255,7 +255,7 @@ def _changed_at(directory: str) -> int:
 
 
 class ConfinedThreads:
-    """Threads that have given up all but what a fence allows, and run what they are handed.
+    """Threads that have given up all but what a confinement allows, and run what they are handed.
 
     They are made as they are needed, and made anew when a directory that may be written is another one by now.
     What ``work`` starts is confined for good, threads too: it must not be the first to use a pool that others share.

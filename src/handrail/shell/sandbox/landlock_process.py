@@ -20,7 +20,7 @@ from handrail.shell.sandbox.confinement import Confinement, Network, Protection,
 from handrail.shell.sandbox.environment import redirect_temporary_files
 from handrail.shell.sandbox.landlock import ConfinedThreads, RulesetCache, drop_capabilities, restrict
 from handrail.shell.sandbox.loopback import Supervisor, works
-from handrail.shell.sandbox.mounts import all_names
+from handrail.shell.sandbox.mount_aliases import all_names
 from handrail.shell.sandbox.start_gate import StartGate, has_gate, kill_on_failure, require_program, set_limits
 from handrail.shell.start_process import File, ProcessOptions, start_process
 
@@ -36,50 +36,50 @@ class LandlockBoundary:
     name = "landlock+seccomp"
     namespaced = False
 
-    def __init__(self, fence: Confinement) -> None:
+    def __init__(self, confinement: Confinement) -> None:
         if not seccomp.supported():
             raise OSError("there is no filter on system calls for this kind of machine")
         self._shell = shutil.which("bash")
         if self._shell is None:
             raise OSError("bash is not installed")
-        self.fence = fence
+        self.confinement = confinement
         self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
         with contextlib.ExitStack() as undo:
             undo.callback(shutil.rmtree, self.tmp, ignore_errors=True)
             self._rules = self._made()
             self._choosing = threading.Lock()
             undo.callback(lambda: self._rules.close())
-            self._tools = ConfinedThreads(lambda: RulesetCache(fence, tmp=self.tmp, tools=True))
+            self._tools = ConfinedThreads(lambda: RulesetCache(confinement, tmp=self.tmp, tools=True))
             undo.callback(self._tools.close)
             self._tools.run(lambda: None)
             self._close = undo.pop_all()
         # Before version 4 of Landlock a command could connect by itself, between our look and the kernel's.
-        self._supervises = fence.network == "loopback" and self._rules.version >= 4 and works()
-        places = {*fence.own, *fence.hidden}
-        self.hides_own = not any(is_inside(path, root) for path in places for root in fence.writable)
-        self.description = _describe(fence, self._rules.version, self.hides_own, self._supervises)
+        self._supervises = confinement.network == "loopback" and self._rules.version >= 4 and works()
+        places = {*confinement.own, *confinement.hidden}
+        self.hides_own = not any(is_inside(path, root) for path in places for root in confinement.writable)
+        self.description = _describe(confinement, self._rules.version, self.hides_own, self._supervises)
 
     def run(self, work: Callable[[], T]) -> T:
         return self._tools.run(work)
 
     def _made(self, credentials: bool = False) -> RulesetCache:
         """The rules for commands; ``credentials``: for one that may see them."""
-        return RulesetCache(self.fence, tmp=self.tmp, tools=False, also_hidden=self._denied(credentials))
+        return RulesetCache(self.confinement, tmp=self.tmp, tools=False, also_hidden=self._denied(credentials))
 
     def _denied(self, credentials: bool = False) -> list[str]:
         """What policy denies to read, as far as this boundary can hide it: outside of what commands may write."""
-        fence = self.fence
-        denied = [*(fence.denied() if fence.denied else ())]
-        if fence.credentials and not credentials:
+        confinement = self.confinement
+        denied = [*(confinement.denied() if confinement.denied else ())]
+        if confinement.credentials and not credentials:
             # Not single files, such as .npmrc: programs fail on what they may not read, and a mask is not to be had.
-            denied += filter(os.path.isdir, fence.credentials())
-        found = all_names(maskable(denied, fence.writable))
-        return [path for path in found if not any(is_inside(path, root) for root in self.fence.writable)]
+            denied += filter(os.path.isdir, confinement.credentials())
+        found = all_names(maskable(denied, confinement.writable))
+        return [path for path in found if not any(is_inside(path, root) for root in self.confinement.writable)]
 
     def _ruleset(self, args: Sequence[str], written: Sequence[int], network: bool, credentials: bool) -> int:
         """The rules for one command, made anew where what must be hidden, or what lies beside it, has changed."""
-        named = [real for _, real in self.fence.aliases if any(real in arg for arg in args)]
-        if credentials and self.fence.credentials:
+        named = [real for _, real in self.confinement.aliases if any(real in arg for arg in args)]
+        if credentials and self.confinement.credentials:
             with contextlib.closing(self._made(credentials=True)) as rules:
                 return rules.ruleset(written, named, network=network)
         with self._choosing:
@@ -105,7 +105,7 @@ class LandlockBoundary:
         gate = StartGate()
         how |= {"env": given, "pass_fds": tuple(pass_fds) if waits else (*pass_fds, gate.entry)}
 
-        level: Network = network or self.fence.network
+        level: Network = network or self.confinement.network
         ruleset = self._ruleset(args, written, level == "on", network == "on")
         outcome: Future[subprocess.Popen[bytes]] = Future()
         listeners: list[int] = []
@@ -136,7 +136,7 @@ class LandlockBoundary:
                 Supervisor(listener, own_network=False)
             starter.join()
             with kill_on_failure(started):
-                set_limits(started.pid, self.fence.limits)
+                set_limits(started.pid, self.confinement.limits)
                 _wait_for_end(thread)
             gate.open()
             return started
@@ -146,7 +146,7 @@ class LandlockBoundary:
 
     def _filter(self, network: Network) -> bytes:
         """The filter for one command. Only an open network by the settings includes sockets of other programs."""
-        families = seccomp.ALL if self.fence.network == "on" else seccomp.IP
+        families = seccomp.ALL if self.confinement.network == "on" else seccomp.IP
         spared = [os.getpid(), *itertools.islice(ancestors(os.getpid()), _MOST_SPARED)]
         if network == "loopback" and not self._supervises:
             network = "off"
@@ -170,36 +170,36 @@ def _wait_for_end(thread: int) -> None:
         raise TimeoutError("the thread that started a command does not end")
 
 
-def _describe(fence: Confinement, version: int, hides_own: bool, supervises: bool) -> str:
+def _describe(confinement: Confinement, version: int, hides_own: bool, supervises: bool) -> str:
     holds = ["writes outside the workspace and a private temporary directory", "other processes", "mounts"]
     lacks = ["the mode, owner and times of outside files can be changed", "processes are visible"]
-    if fence.network == "on":
+    if confinement.network == "on":
         lacks.append("the network is open, also to sockets of other programs")
     else:
-        but = " (loopback too)" if fence.network == "loopback" else ""
+        but = " (loopback too)" if confinement.network == "loopback" else ""
         holds.insert(1, "the network and all sockets" + (" but for TCP on loopback" if supervises else but))
-    if fence.hidden:
+    if confinement.hidden:
         holds.append("reading hidden paths")
         lacks.append("the names in hidden directories can be listed")
-    open_ = [path for path in fence.hidden if any(is_inside(path, root) for root in fence.writable)]
+    open_ = [path for path in confinement.hidden if any(is_inside(path, root) for root in confinement.writable)]
     if open_:
         lacks.append(f"{', '.join(open_)} cannot be hidden inside a writable tree")
     if not hides_own:
         lacks.append("Handrail's own files lie inside the workspace, so every command is asked about")
-    changed = [path for path in fence.readable if any(is_inside(path, root) for root in fence.writable)]
+    changed = [path for path in confinement.readable if any(is_inside(path, root) for root in confinement.writable)]
     if changed:
         lacks.append(f"{', '.join(changed)} can be changed, being inside a writable tree")
-    if fence.masked:
-        where = "inside the workspace, " if fence.denied else ""
+    if confinement.masked:
+        where = "inside the workspace, " if confinement.denied else ""
         lacks.append(where + "what policy denies to read is refused where the command names it, and open to programs")
-    if fence.credentials:
+    if confinement.credentials:
         lacks.append("single files with tokens in the home directory (.npmrc, .netrc) can be read")
-    if fence.protected:
+    if confinement.protected:
         lacks.append(
             "protected files are not read-only inside the workspace, and only put back when a command has ended"
         )
     if version < 6:
         lacks.append("signals reach other processes")
-    if not fence.shared_memory:
+    if not confinement.shared_memory:
         holds.append("shared memory by name")
     return f"Landlock and seccomp refuse {', '.join(holds)}; not held: {', '.join(lacks)}."

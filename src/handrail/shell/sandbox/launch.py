@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from handrail.shell.runner.process_tree import VARIABLE
+from handrail.shell.sandbox.mount_plan import Mount, as_data
 from handrail.shell.sandbox.system_call_numbers import system_call
-from handrail.shell.sandbox.view import Mount, as_data
 from handrail.shell.start_process import ProcessOptions, start_process
 
 _PROGRAM = os.path.join(os.path.dirname(__file__), "launcher.py")

@@ -35,9 +35,9 @@ from handrail.shell.sandbox.environment import redirect_temporary_files
 from handrail.shell.sandbox.landlock import KEPT_CAPABILITIES, LEAST, ConfinedThreads, RulesetCache, version
 from handrail.shell.sandbox.launch import Launcher, LauncherGone, SetUpFailed, Start
 from handrail.shell.sandbox.loopback import Supervisor, works
+from handrail.shell.sandbox.mount_plan import Hide, Mount, base_view, protections
 from handrail.shell.sandbox.namespace_errors import NoNamespaces, explain
 from handrail.shell.sandbox.start_gate import require_program
-from handrail.shell.sandbox.view import Hide, Mount, base_view, protections
 from handrail.shell.start_process import ProcessOptions
 
 T = TypeVar("T")
@@ -51,12 +51,12 @@ class NamespaceBoundary:
     namespaced = True
     hides_own = True
 
-    def __init__(self, fence: Confinement, roots: Sequence[Mount] | None = None) -> None:
+    def __init__(self, confinement: Confinement, roots: Sequence[Mount] | None = None) -> None:
         """``roots``: mounts in the place of the writable trees, as a draft has them."""
         self._filtered = seccomp.supported()
         if not self._filtered:
             raise NoNamespaces("there is no table of system calls for this kind of machine", "x86_64 or arm64")
-        self.fence = fence
+        self.confinement = confinement
         self._roots = roots
         self._capabilities = sum(1 << bit for bit in KEPT_CAPABILITIES) if os.geteuid() == 0 else 0
         self._lock = threading.Lock()
@@ -64,7 +64,7 @@ class NamespaceBoundary:
         self._absent: tuple[str, ...] = ()
         self._past = contextlib.ExitStack()
         self._tools: ConfinedThreads | None = None
-        self._supervises = fence.network == "loopback" and works()
+        self._supervises = confinement.network == "loopback" and works()
         self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
         with contextlib.ExitStack() as undo:
             undo.callback(shutil.rmtree, self.tmp, ignore_errors=True)
@@ -73,16 +73,16 @@ class NamespaceBoundary:
             self._try()
             if version() >= LEAST:
                 with contextlib.suppress(TooWide):  # commands are held all the same, and the description says the rest
-                    self._tools = ConfinedThreads(lambda: RulesetCache(fence, tmp=self.tmp, tools=True))
+                    self._tools = ConfinedThreads(lambda: RulesetCache(confinement, tmp=self.tmp, tools=True))
                     undo.callback(self._tools.close)
             self._close = undo.pop_all()
         self.name = "namespaces+seccomp" + ("+landlock" if self._tools else "")
-        self.description = _describe(fence, self._tools is not None, self._supervises)
+        self.description = _describe(confinement, self._tools is not None, self._supervises)
 
     def _try(self) -> None:
         """Start a command in this very view: user namespaces may be forbidden, or mounting `/proc`."""
         quiet = subprocess.DEVNULL
-        where = self.fence.writable[0] if self.fence.writable else "/"
+        where = self.confinement.writable[0] if self.confinement.writable else "/"
         try:
             tried = self.spawn(["true"], cwd=where, stdin=quiet, stdout=quiet, stderr=quiet)
         except SetUpFailed as error:
@@ -103,10 +103,10 @@ class NamespaceBoundary:
     ) -> subprocess.Popen[bytes]:
         given = redirect_temporary_files(how.get("env"), self.tmp)
         require_program(args[0], given)
-        level: Network = network or self.fence.network
+        level: Network = network or self.confinement.network
         start = Start(
             mounts=list(self._mounts(protection, network)),
-            limits=_limits(self.fence.limits),
+            limits=_limits(self.confinement.limits),
             capabilities=self._capabilities,
             filter=self._filter(level),
         )
@@ -120,20 +120,20 @@ class NamespaceBoundary:
         """The filter for one command. Only an open network by the settings includes sockets of other programs."""
         if network == "loopback":
             return seccomp.program(network, private=True, families=seccomp.ALL if self._supervises else seccomp.IP)
-        shared = network == "on" and self.fence.network == "on"
+        shared = network == "on" and self.confinement.network == "on"
         return seccomp.program(network, families=seccomp.ALL if shared else seccomp.IP)
 
     def _launcher(self, own_network: bool, anew: bool = False) -> Launcher:
         """The launcher for this kind of network; a new one where another directory stands at a writable path now."""
         with self._lock:
-            identities = [_identity(path) for path in self.fence.writable]
+            identities = [_identity(path) for path in self.confinement.writable]
             known = self._launchers.get(own_network)
             if known and known[1] == identities and not anew:
                 return known[0]
             self._make_aliases()
-            self._absent = tuple(path for path in self.fence.hidden if not os.path.lexists(path))
+            self._absent = tuple(path for path in self.confinement.hidden if not os.path.lexists(path))
             listen = seccomp.connecting() if own_network and self._supervises else b""
-            view = base_view(self.fence, self.tmp, self._roots)
+            view = base_view(self.confinement, self.tmp, self._roots)
             made = Launcher(view, own_network=own_network, capabilities=self._capabilities, listen=listen)
             self._past.callback(made.close)  # an older one stays while its commands run
             if made.listener >= 0:
@@ -148,20 +148,20 @@ class NamespaceBoundary:
             self._past.close()
 
     def _make_aliases(self) -> None:
-        for _, real in self.fence.aliases:
+        for _, real in self.confinement.aliases:
             with contextlib.suppress(OSError):  # it cannot be kept: then nothing will be there to be read
                 os.makedirs(real, mode=0o700, exist_ok=True)
 
     def _remove_empty_aliases(self) -> None:
-        for _, real in self.fence.aliases:
+        for _, real in self.confinement.aliases:
             with contextlib.suppress(OSError):
                 os.rmdir(real)
 
     def _mounts(self, protection: Protection, network: Network | None) -> Iterator[Mount]:
         """What is mounted for one command: read-only files that are protected, and what is hidden since the start."""
-        fence = self.fence
-        yield from protections(fence, protection)
-        for path in maskable((*self._absent, *fence.hidden_now(network)), fence.writable):
+        confinement = self.confinement
+        yield from protections(confinement, protection)
+        for path in maskable((*self._absent, *confinement.hidden_now(network)), confinement.writable):
             yield Hide(path)
 
     def close(self) -> None:
@@ -187,20 +187,20 @@ def _limits(limits: ResourceLimits) -> list[tuple[int, int]]:
     return [(kind, most) for kind, most in wanted.items() if most is not None]
 
 
-def _describe(fence: Confinement, landlock: bool, supervises: bool) -> str:
+def _describe(confinement: Confinement, landlock: bool, supervises: bool) -> str:
     holds = ["writes outside the workspace and a private /tmp", "other processes"]
     lacks: list[str] = []
-    if fence.network == "on":
+    if confinement.network == "on":
         lacks.append("the network is open")
         lacks.append("sockets of other programs outside /run and /tmp can be reached")
     else:
         own = "a loopback that the commands of a session share"
         own += ", and TCP services on the loopback of this machine" if supervises else ""
-        holds.append("the network" + ("" if fence.network == "off" else f" but for {own}"))
+        holds.append("the network" + ("" if confinement.network == "off" else f" but for {own}"))
         holds.append("sockets of other programs")
-    if fence.hidden or fence.masked:
-        holds.append("hidden paths" + (f" (at most {MOST_MASKED})" if fence.masked else ""))
-    if fence.protected:
+    if confinement.hidden or confinement.masked:
+        holds.append("hidden paths" + (f" (at most {MOST_MASKED})" if confinement.masked else ""))
+    if confinement.protected:
         holds.append("changes of protected files")
         lacks.append(CREATED_LATE)
     if not landlock:

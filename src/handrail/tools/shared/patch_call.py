@@ -13,8 +13,8 @@ from handrail.files.pages import TextFile
 from handrail.files.versions import Subtree
 from handrail.model import Access
 from handrail.search.tree import SearchTree
+from handrail.shell.command_host import CommandHost
 from handrail.shell.patch_command import PatchCall, as_patch
-from handrail.shell.terminal import Terminal
 from handrail.text.document import Splice
 from handrail.tools import apply_patch
 from handrail.tools.tool import Context, Loaded, Outcome, Staged
@@ -88,8 +88,8 @@ class _ContextBelow:
         return self._ctx.limits
 
     @property
-    def terminal(self) -> Terminal:
-        return self._ctx.terminal
+    def command_host(self) -> CommandHost:
+        return self._ctx.command_host
 
     @property
     def network(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handrail.shell.effects.danger import find_danger
+from handrail.shell.effects.refused_commands import find_danger
 from handrail.shell.parser.parse import parse_script
 
 REFUSED: list[tuple[str, str]] = [

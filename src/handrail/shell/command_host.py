@@ -1,4 +1,4 @@
-"""Where the commands of a session run: behind which boundary, with which environment, into which log."""
+"""Runs the commands of a session: chooses the sandbox, the environment and the log of each."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from handrail.shell.sandbox.confinement import (
 )
 from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.git_settings import with_settings
-from handrail.shell.sandbox.mounts import all_names
+from handrail.shell.sandbox.mount_aliases import all_names
 from handrail.shell.sandbox.protected_files import ProtectedFiles, PutBack
 
 _GIT = re.compile(r"\bgit\b")
 
 
 @dataclass(frozen=True, slots=True)
-class TerminalOptions:
-    """What a host decides about commands."""
+class HostOptions:
+    """Settings of a session for its commands."""
 
     sandbox: Mode = "auto"
     required: bool = False
@@ -87,10 +87,10 @@ class CommandOptions:
 NOTHING_GIVEN = CommandOptions()
 
 
-class Terminal:
+class CommandHost:
     """The commands of one session. The boundary is made when the first command runs."""
 
-    def __init__(self, roots: tuple[str, ...], artefacts: Artefacts, options: TerminalOptions) -> None:
+    def __init__(self, roots: tuple[str, ...], artefacts: Artefacts, options: HostOptions) -> None:
         self._roots = roots
         self._artefacts = artefacts
         self._options = options
@@ -119,7 +119,7 @@ class Terminal:
                 missing = self._missing(own)
                 if options.protects or missing:
                     self._guard = ProtectedFiles(self._roots, options.protects, missing)
-                fence = Confinement(
+                confinement = Confinement(
                     self._roots,
                     hidden=all_names(map(os.path.realpath, own)),
                     masked=self._masked if options.hidden else None,
@@ -132,7 +132,7 @@ class Terminal:
                     network=options.network,
                     limits=options.limits,
                 )
-                self._boundary = choose(options.sandbox, options.required, fence)
+                self._boundary = choose(options.sandbox, options.required, confinement)
             return self._boundary
 
     def _missing(self, own: Sequence[str]) -> list[str]:

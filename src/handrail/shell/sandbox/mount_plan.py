@@ -109,25 +109,31 @@ def as_data(mounts: Iterable[Mount]) -> list[tuple[object, ...]]:
     ]
 
 
-def base_view(fence: Confinement, tmp: str, roots: Sequence[Mount] | None = None) -> list[Mount]:
+def base_view(confinement: Confinement, tmp: str, roots: Sequence[Mount] | None = None) -> list[Mount]:
     """The view of a confinement, the same for all its commands.
 
     ``roots`` takes the place of the writable trees: a draft mounts an overlay there.
     """
-    return [*_system(fence), *_private(tmp), *_trees(fence, tmp, roots), *_hidden(fence), *_aliases(fence)]
+    return [
+        *_system(confinement),
+        *_private(tmp),
+        *_trees(confinement, tmp, roots),
+        *_hidden(confinement),
+        *_aliases(confinement),
+    ]
 
 
-def _system(fence: Confinement) -> Iterator[Mount]:
+def _system(confinement: Confinement) -> Iterator[Mount]:
     """The trees of the system, one by one, so that a name at the top can be added."""
-    whole = "/" in (*fence.readable, *fence.writable)
+    whole = "/" in (*confinement.readable, *confinement.writable)
     with os.scandir("/") as found:
         entries = sorted((entry.path, entry.is_symlink()) for entry in found)
     for path, is_link in entries:
         if is_link:
-            if whole or any(is_inside(os.path.realpath(path), tree) for tree in fence.readable):
+            if whole or any(is_inside(os.path.realpath(path), tree) for tree in confinement.readable):
                 yield Symlink(os.readlink(path), path)
         elif whole and path not in OVERLAID:
-            yield Bind(path, path, read_only="/" not in fence.writable, optional=True)
+            yield Bind(path, path, read_only="/" not in confinement.writable, optional=True)
     yield from (Dev(), Proc(), Tmpfs("/run"))
     for path in KEPT_IN_RUN:
         yield Bind(path, path, optional=True)
@@ -139,11 +145,11 @@ def _private(tmp: str) -> Iterator[Mount]:
     yield Bind(tmp, tmp, read_only=False)
 
 
-def _trees(fence: Confinement, tmp: str, roots: Sequence[Mount] | None) -> Iterator[Mount]:
-    writable: dict[str, Mount] = {path: Bind(path, path, read_only=False) for path in fence.writable}
+def _trees(confinement: Confinement, tmp: str, roots: Sequence[Mount] | None) -> Iterator[Mount]:
+    writable: dict[str, Mount] = {path: Bind(path, path, read_only=False) for path in confinement.writable}
     if roots is not None:
         writable = {mount.target: mount for mount in roots}
-    trees: dict[str, Mount] = {path: Bind(path, path) for path in fence.readable} | writable
+    trees: dict[str, Mount] = {path: Bind(path, path) for path in confinement.readable} | writable
     for prefix in (sys.prefix, sys.base_prefix):  # an interpreter that lies in /tmp is still there
         real = os.path.realpath(prefix)
         if os.path.isdir(real) and is_inside(real, os.path.realpath("/tmp")):  # noqa: S108
@@ -152,24 +158,24 @@ def _trees(fence: Confinement, tmp: str, roots: Sequence[Mount] | None) -> Itera
         yield trees[path]
 
 
-def _hidden(fence: Confinement) -> Iterator[Mount]:
-    for path in fence.hidden:
-        if not any(is_inside(root, path) for root in fence.writable):
+def _hidden(confinement: Confinement) -> Iterator[Mount]:
+    for path in confinement.hidden:
+        if not any(is_inside(root, path) for root in confinement.writable):
             yield Hide(path)
 
 
-def _aliases(fence: Confinement) -> Iterator[Mount]:
-    if "/" in fence.readable and "/" not in fence.writable:
-        for alias, real in fence.aliases:
+def _aliases(confinement: Confinement) -> Iterator[Mount]:
+    if "/" in confinement.readable and "/" not in confinement.writable:
+        for alias, real in confinement.aliases:
             yield Bind(real, alias, optional=True)
 
 
-def protections(fence: Confinement, protection: Protection) -> Iterator[Pin]:
+def protections(confinement: Confinement, protection: Protection) -> Iterator[Pin]:
     """Read-only mounts for protected paths that exist; the directories on the way cannot be renamed."""
     pinned: set[str] = set()
-    for entry in fence.protected_now(protection):
+    for entry in confinement.protected_now(protection):
         path = entry.rstrip("/")
-        root = max((root for root in fence.writable if is_inside(path, root)), key=len, default=None)
+        root = max((root for root in confinement.writable if is_inside(path, root)), key=len, default=None)
         if root is None or not os.path.lexists(path) or os.path.islink(path):
             continue
         # A directory on the way there could be moved aside, with a fresh one in its place; a mount cannot.
