@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from handrail import Session, Settings
 from tests.command import TIMEOUT
 
 TOKEN = "a-token-for-tests-0123456789"
@@ -100,3 +102,10 @@ def serving(*words: str, cwd: Path, state: Path | None = None) -> Iterator[Serve
                 process.kill()
                 process.wait()
         process.stderr.close()
+
+
+def need_hiding_sandbox(root: Path) -> None:
+    """Skip a test where the server would not keep several principals apart."""
+    with Session(root, journal=None, settings=Settings()) as session:
+        if not session.terminal().boundary.namespaced:
+            pytest.skip("no sandbox here hides files from commands")

@@ -14,15 +14,21 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
+import httpx2
 import pytest
+import uvicorn
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult
+from uvicorn.server import ServerState
 
-from handrail.mcp.http.principals import BadPrincipals, load, separating_rules
+from handrail.mcp.http.access import AccessCheck
+from handrail.mcp.http.connections import TimedConnection
+from handrail.mcp.http.principals import BadPrincipals, Principal, Principals, digest_of, load, separating_rules
 from handrail.model import Access
 from handrail.policy.judge import RulePolicy
 from handrail.workspace import Root
-from tests.mcp.http_server import TOKEN, Served, call, envelope, serving
+from tests.command import TIMEOUT
+from tests.mcp.http_server import TOKEN, Served, call, envelope, need_hiding_sandbox, serving
 from tests.mcp.stdio_client import said
 
 
@@ -140,6 +146,7 @@ def test_a_root_inside_the_root_of_another_principal_is_refused(tmp_path: Path) 
 def test_the_file_of_principals_is_not_to_be_read_by_one_of_them(tmp_path: Path) -> None:
     """It may well lie in the root of one, and has the tokens of all."""
     file = principals(tmp_path / "ann", ann=tmp_path / "ann", bob=tmp_path / "bob")
+    need_hiding_sandbox(tmp_path / "ann")
     with serving("--principals", str(file), cwd=tmp_path) as door:
         for tool, arguments in (
             ("Read", {"file_path": "principals.toml"}),
@@ -149,6 +156,127 @@ def test_the_file_of_principals_is_not_to_be_read_by_one_of_them(tmp_path: Path)
         ):
             answer = door.post(call(tool, **arguments), "token-of-ann-0123456789", **envelope(tool))
             assert "token-of-bob" not in answer.text, tool
+
+
+def test_one_principal_cannot_take_the_sessions_of_another(tmp_path: Path) -> None:
+    file = principals(tmp_path, ann=tmp_path / "ann", bob=tmp_path / "bob")
+    text = file.read_text(encoding="utf-8").replace('mode = "full"', 'tools = ["Read"]')
+    file.write_text(text, encoding="utf-8")
+    hello = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "0"}},
+    }
+    with serving("--principals", str(file), cwd=tmp_path) as door, httpx2.Client(timeout=TIMEOUT) as http:
+
+        def begin(name: str) -> httpx2.Response:
+            headers = {
+                "Authorization": f"Bearer token-of-{name}-0123456789",
+                "Accept": "application/json, text/event-stream",
+            }
+            return http.post(door.url, json=hello, headers=headers)
+
+        answers = [begin("ann") for _ in range(130)]
+        assert [answer.status_code for answer in answers] == [200] * 128 + [503] * 2
+        bobs = begin("bob")
+        assert bobs.status_code == 200
+        headers = {"Authorization": "Bearer token-of-ann-0123456789", "Mcp-Session-Id": bobs.headers["mcp-session-id"]}
+        assert http.delete(door.url, headers=headers).status_code == 404
+
+
+@pytest.mark.parametrize("second", [TOKEN, "another-token-0123456789", ""])
+def test_two_authorization_headers_are_refused(second: str) -> None:
+    """A proxy and this server could each believe another one of them."""
+    known = Principals([Principal("owner", digest_of(TOKEN), "/")])
+    passed: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        passed.append(scope)
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    check = AccessCheck({"owner": app}, known, ["server:1"], [], lambda _: False)
+
+    async def status(*tokens: str) -> int:
+        sent: list[Any] = []
+        headers = [(b"host", b"server:1"), *((b"authorization", f"Bearer {one}".encode()) for one in tokens)]
+        scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers}
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await check(scope, receive, send)
+        return int(sent[0]["status"])
+
+    assert anyio.run(status, TOKEN) == 204 and len(passed) == 1
+    assert anyio.run(status, TOKEN, second) == anyio.run(status, second, TOKEN) == 400 and len(passed) == 1
+
+
+PIECES = [
+    b"",
+    b"P",
+    b"POST /mcp HTTP/1.1\r\n",
+    b"POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n",
+    b"POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n",
+    b"POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf",
+    b"POST /mcp HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+    b"GET /mcp HTTP/1.1\r\nHost: x\r\n\r\nGET /mcp HT",
+]
+
+
+@pytest.mark.parametrize("sent", PIECES)
+def test_a_connection_with_half_a_request_is_closed(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TimedConnection, "seconds", 0.2)
+
+    async def app(_: Any, receive: Any, send: Any) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        await send({"type": "http.response.start", "status": 204})
+        await send({"type": "http.response.body"})
+
+    async def use() -> bytes:
+        config = uvicorn.Config(app, http=TimedConnection, timeout_keep_alive=600, lifespan="off")
+        config.load()
+        state = ServerState()
+        loop = asyncio.get_running_loop()
+        async with await loop.create_server(lambda: TimedConnection(config, state, {}), "127.0.0.1", 0) as server:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write(sent)
+            received = b""
+            with contextlib.suppress(ConnectionResetError):
+                received = await asyncio.wait_for(reader.read(), TIMEOUT)
+            writer.close()
+            return received
+
+    answer = asyncio.run(use())
+    assert answer.count(b"204") <= sent.count(b"GET /mcp HTTP/1.1\r\nHost")
+
+
+def test_an_answer_may_take_longer_than_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TimedConnection, "seconds", 0.05)
+
+    async def app(_: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await asyncio.sleep(0.3)
+        await send({"type": "http.response.start", "status": 204})
+        await send({"type": "http.response.body"})
+
+    async def use() -> bytes:
+        config = uvicorn.Config(app, http=TimedConnection, lifespan="off")
+        config.load()
+        state, loop = ServerState(), asyncio.get_running_loop()
+        async with await loop.create_server(lambda: TimedConnection(config, state, {}), "127.0.0.1", 0) as server:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write(b"GET /mcp HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            received = await asyncio.wait_for(reader.read(), TIMEOUT)
+            writer.close()
+            return received
+
+    assert asyncio.run(use()).startswith(b"HTTP/1.1 204")
 
 
 @pytest.mark.parametrize("bob", ["bob", "b[o]b {x,y} *"])

@@ -14,7 +14,7 @@ import pytest
 from handrail.cli import mcp_http as command
 from handrail.mcp.http import serve as serving_module
 from handrail.mcp.http.principals import Principals
-from tests.mcp.http_server import TOKEN, call, envelope, serving
+from tests.mcp.http_server import TOKEN, call, envelope, need_hiding_sandbox, serving
 
 
 @pytest.fixture
@@ -128,7 +128,27 @@ def test_tokens_in_a_file_that_others_can_read_are_refused(project: Path, refuse
     assert "chmod 600" in refused("--http", "127.0.0.1:0", "--principals", "principals.toml")
 
 
+TWO = "".join(f'[[principal]]\nname = "{name}"\nroot = "."\ntoken_sha256 = "{name * 64}"\n' for name in "ab")
+
+
+@pytest.mark.parametrize("sandbox", ["off", "landlock"])
+def test_principals_whose_commands_nothing_keeps_apart_are_refused(
+    project: Path, refused: Started, sandbox: str
+) -> None:
+    config = Path(os.environ["XDG_CONFIG_HOME"]) / "handrail" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f'[settings]\nsandbox = "{sandbox}"\n', encoding="utf-8")
+    (project / "principals.toml").write_text(TWO, encoding="utf-8")
+    words = refused("--http", "127.0.0.1:0", "--principals", "principals.toml")
+    assert "commands of a could read the files of the other principals" in words and words.count("\n") == 1
+    without = TWO.replace("root", 'tools = ["Read"]\nroot')
+    (project / "principals.toml").write_text(without, encoding="utf-8")
+    with serving("--principals", "principals.toml", cwd=project) as door:
+        assert door.post(call("LS"), token="test", **envelope("LS")).status_code == 401
+
+
 def test_the_principals_of_the_docs_are_accepted(project: Path) -> None:
+    need_hiding_sandbox(project)
     text = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
     (project / "principals.toml").write_text(text.split("```toml\n")[1].split("```")[0], encoding="utf-8")
     with serving("--principals", "principals.toml", cwd=project) as door:

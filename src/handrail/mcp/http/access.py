@@ -2,6 +2,7 @@
 
 foreign Host    421     a name that somebody else's DNS points here (rebinding)
 foreign Origin  403     a page in a browser that was not named with --allow-origin
+two tokens      400     a proxy in front of this server might have checked the other one
 no good token   401
 too large       413
 too many calls  429     for one principal; other requests always pass, so that calls can be cancelled
@@ -10,7 +11,7 @@ too many calls  429     for one principal; other requests always pass, so that c
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
@@ -28,17 +29,17 @@ _CALL = b'"tools/call"'
 
 
 class AccessCheck:
-    """Passes a request on to the SDK's application, or refuses it."""
+    """Passes a request on to the SDK's application of its principal, or refuses it."""
 
     def __init__(
         self,
-        app: ASGIApp,
+        apps: Mapping[str, ASGIApp],
         principals: Principals,
         hosts: Collection[str],
         origins: Collection[str],
         busy: Callable[[str], bool],
     ) -> None:
-        self._app = app
+        self._apps = apps
         self._principals = principals
         self._hosts = {host.lower() for host in hosts}
         self._origins = {origin.lower() for origin in origins}
@@ -69,6 +70,8 @@ class AccessCheck:
             return _response(421, "this Host is not allowed")
         if origins and (len(origins) > 1 or origins[0].lower() not in self._origins):
             return _response(403, "this Origin is not allowed")
+        if len(headers.getlist("authorization")) > 1:
+            return _response(400, "send one Authorization header")
         return None
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,7 +88,7 @@ class AccessCheck:
         if _CALL in first.get("body", b"") and self._busy(scope[PRINCIPAL].name):
             await _response(429, "too many calls at once", {"Retry-After": "1"})(scope, receive, send)
         else:
-            await self._app(scope, replayed, send)
+            await self._apps[scope[PRINCIPAL].name](scope, replayed, send)
 
 
 def _response(status: int, why: str, headers: dict[str, str] | None = None) -> Response:

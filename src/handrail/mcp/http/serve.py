@@ -27,6 +27,13 @@ if TYPE_CHECKING:
     from handrail.pipeline.session import Session
 
 _GRACE = 5
+_MOST_SESSIONS = 128
+"""Sessions of the protocol that one principal may have open; unused ones end after half an hour."""
+_NOT_SEPARATE = (
+    "commands of {name} could read the files of the other principals: that needs namespaces or bubblewrap "
+    "(`handrail doctor` names what is missing); give each principal `tools` without commands, or start a server for "
+    "each under its own user"
+)
 
 
 class HttpError(Exception):
@@ -87,15 +94,19 @@ async def _serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[A
     from starlette.middleware.cors import CORSMiddleware
 
     from handrail.mcp.http.access import MOST_BYTES, AccessCheck
+    from handrail.mcp.http.connections import TimedConnection
 
     services = _services(options)
-    manager = StreamableHTTPSessionManager(_server(services), max_request_body_size=MOST_BYTES, max_sessions=1024)
+    server = _server(services)
+    managers = {
+        name: StreamableHTTPSessionManager(server, max_request_body_size=MOST_BYTES, max_sessions=_MOST_SESSIONS)
+        for name in services
+    }
     port = sock.getsockname()[1]
     hosts = _hosts(options, port)
     origins = [f"http://{host}" for host in hosts] + list(options.origins)
-    app: ASGIApp = AccessCheck(
-        manager.handle_request, options.principals, hosts, origins, lambda name: services[name].busy
-    )
+    apps: dict[str, ASGIApp] = {name: manager.handle_request for name, manager in managers.items()}
+    app: ASGIApp = AccessCheck(apps, options.principals, hosts, origins, lambda name: services[name].busy)
     if options.origins:  # a browser asks first, without the token
         app = CORSMiddleware(
             app,
@@ -134,6 +145,7 @@ async def _serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[A
 
     config = uvicorn.Config(
         wrapped(app),
+        http=TimedConnection,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -142,20 +154,39 @@ async def _serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[A
         timeout_graceful_shutdown=_GRACE,
     )
     async with contextlib.AsyncExitStack() as leaving:
-        await leaving.enter_async_context(manager.run())
+        for manager in managers.values():
+            await leaving.enter_async_context(manager.run())
         await Server(config).serve(sockets=[sock])
 
 
 def _services(options: HttpOptions) -> dict[str, PrincipalService]:
     from handrail.approval.answer_tokens import AnswerTokens
     from handrail.mcp.http.calls import PrincipalService
-    from handrail.mcp.sessions import Sessions
+    from handrail.mcp.sessions import CannotOpen, Sessions
 
     tokens = AnswerTokens()
-    return {
+    services = {
         one.name: PrincipalService(one, Sessions(_opener(one, options)), tokens, options.structured, options.most_calls)
         for one in options.principals.known
     }
+    try:
+        for service in services.values():
+            if _needs_hiding(service.principal, options.principals):
+                with service.sessions.use(""):  # a machine without such a sandbox is reported at start-up
+                    pass
+    except CannotOpen as error:
+        for service in services.values():
+            service.sessions.close()
+        raise HttpError(str(error)) from None
+    return services
+
+
+def _needs_hiding(principal: Principal, known: Principals) -> bool:
+    """Whether only a sandbox can keep a principal out of the files of others: it runs commands as the same user."""
+    from handrail.mcp.tool_list import specs
+
+    tools = specs(principal.dialect, principal.tools)
+    return len(known.known) > 1 and any(tool["hints"]["open_world"] for tool in tools)
 
 
 def _opener(principal: Principal, options: HttpOptions) -> Callable[[], Session]:
@@ -175,10 +206,12 @@ def _opener(principal: Principal, options: HttpOptions) -> Callable[[], Session]
     except (config.ConfigError, PolicyError) as error:
         raise HttpError(str(error)) from None
 
+    needs_hiding = _needs_hiding(principal, options.principals)
+
     def opened() -> Session:
         dialect = dialects.load(principal.dialect)
         try:
-            return Session(
+            session = Session(
                 principal.root,
                 dialect=dialect,
                 roots=() if options.roots is None else [*known.roots, *options.roots],
@@ -187,6 +220,10 @@ def _opener(principal: Principal, options: HttpOptions) -> Callable[[], Session]
                 approve=approve,
                 settings=known.settings,
             )
+            if needs_hiding and not session.terminal().boundary.namespaced:
+                session.close()
+                raise CannotOpen(_NOT_SEPARATE.format(name=escape(principal.name)))
+            return session
         except ValueError as error:  # a mistake in the rules, or a workspace that is gone
             raise CannotOpen(f"cannot open a session: {error}") from None
         except ToolError as error:
