@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from handrail.errors import UnsureIndent
+from handrail.text.document import apply_splices
+from handrail.text.matching.find import plan_edit
 from handrail.text.matching.indentation import Unsure
 from handrail.text.matching.merge import merge
 
@@ -47,3 +50,20 @@ def test_a_re_indented_line_is_moved_by_as_much_in_the_file() -> None:
 def test_between_two_depths_a_line_without_indentation_is_not_placed() -> None:
     with pytest.raises(Unsure):
         merged(["a {", "    b", "}"], ["a {", "b", "}"], ["a {", "new", "b", "}"])
+
+
+@pytest.mark.parametrize("opening", "“‘„")
+@pytest.mark.parametrize("closing", "”’")
+def test_new_lines_are_quoted_as_the_file_quotes_the_old_ones(opening: str, closing: str) -> None:
+    curly = str.maketrans({"<": opening, ">": closing})
+    plain = str.maketrans({"<": "'" if opening == "‘" else '"', ">": "'" if closing == "’" else '"'})
+    text = "a = <one>\nb = <two>\n".translate(plain)
+    old, new = "a = <one>\nb = <two>".translate(curly), "a = <one>\nadded = <three>\nb = <changed>".translate(curly)
+    wanted = "a = <one>\nadded = <three>\nb = <changed>\n".translate(plain)
+    assert apply_splices(text, plan_edit(text, old, new).splices) == wanted
+
+
+def test_quotes_of_which_the_file_has_some_so_and_some_plain_are_not_guessed() -> None:
+    text = 'a = "one"\nb = “two”\n'
+    with pytest.raises(UnsureIndent):
+        plan_edit(text, "a = “one”\nb = “two”", "a = “one”\nadded = “three”\nb = “two”")

@@ -150,9 +150,14 @@ def _take(ahead: list[_Piece], length: int) -> list[_Piece]:
 
 def splice(text: str, start: int, end: int, old: str, new: str) -> Splice | None:
     """Replace ``start:end``, matched by ``old``, with what ``new`` means there; None if nothing would change."""
-    if "\r" not in old or text[start:end] != old:  # who spells out "\r" and hits exactly means the endings literally
+    if text[start:end] != old or not _means_endings(old, new):
         new = keep_endings(text, start, end, new)
     return minimize(text, start, end, new)
+
+
+def _means_endings(old: str, new: str) -> bool:
+    """Whether an edit means line endings literally: both texts spell out "\\r", or nothing else is changed."""
+    return "\r" in old and ("\r" in new or lines.to_feeds(old) == lines.to_feeds(new))
 
 
 def minimize(text: str, start: int, end: int, new: str) -> Splice | None:

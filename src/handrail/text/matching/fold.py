@@ -6,12 +6,14 @@ marks to their ASCII forms, and drops characters that have no width.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+
 _SAME = {
     "-": "‐‑‒–—―−﹘﹣－",
     "'": "‘’‚‛′＇",
     '"': "“”„‟″＂「」『』",
     " ": "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000",
-    "": "\u200b\u200c\u200d\u2060\ufeff\u00ad",
+    "": "\u200b\u200c\u200d\u2060\ufeff\u00ad\ufe0e\ufe0f",
     "...": "…",
     ".": "。．",
     ",": "，、",
@@ -80,3 +82,30 @@ def squeeze_with_offsets(text: str) -> tuple[str, list[int]]:
         plain += here
         begins += [start] * len(here)
     return "".join(plain), [*begins, len(text)]
+
+
+def list_folded(text: str, other: str) -> Iterator[tuple[str, bool]]:
+    """Yield the plain form of each typographic character of ``text`` that can be seen, and whether ``other``, which
+    is equal once folded, has the plain form there."""
+    if text.isascii():
+        return
+    folded, begins = squeeze_with_offsets(text)
+    folded_other, others = squeeze_with_offsets(other)
+    if folded != folded_other:
+        return
+    last = -1
+    for here, there in zip(begins[:-1], others[:-1], strict=True):
+        plain = _TABLE.get(text[here], "")
+        if here != last and plain.strip():
+            yield plain, other[there] not in _TABLE
+        last = here
+
+
+def fold_some(text: str, plain_forms: Collection[str]) -> str:
+    """``text`` with those typographic characters in their plain form that have one of these."""
+    return text.translate({ord(char): plain for char, plain in _TABLE.items() if plain in plain_forms})
+
+
+def find_plain_forms(text: str) -> set[str]:
+    """The plain forms of the typographic characters in ``text``."""
+    return set() if text.isascii() else {_TABLE[char] for char in set(text) & _TABLE.keys()}

@@ -8,11 +8,18 @@ dashes and spaces.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from handrail.text.matching.fold import remove_blanks, squeeze, squeeze_with_offsets
+from handrail.text.matching.fold import (
+    find_plain_forms,
+    fold_some,
+    list_folded,
+    remove_blanks,
+    squeeze,
+    squeeze_with_offsets,
+)
 from handrail.text.matching.indentation import IndentMap, Unsure, has_lost_indent, indent_of, plain_indent
 
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
@@ -20,6 +27,7 @@ _KEY = re.compile(r"\W*([\w.-]+)\s*[:=]")
 _ALIKE = 0.5
 Code = tuple[str, int, int, int, int]
 _HARD = "\u00a0"
+_QUOTES = ("'", '"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +136,7 @@ class _Merge:
         self._sloppy = any(a.strip() != b.strip() for a, b in zip(old, ours, strict=True))
         # So do blanks that do not break.
         self._unbreaking = any(_HARD in a and _HARD not in b for a, b in zip(old, ours, strict=True))
+        self._folded, self._kept = _compare_typography(old, ours)
         self._lost = indents.bare and has_lost_indent(new, {*range(len(new))} - {j for _, j in aligned})
 
     def keep(self, i: int, j: int) -> MergedRow:
@@ -164,7 +173,8 @@ class _Merge:
         ours, old, new = self._ours[i].strip(), self._old[i].strip(), self._new[j].strip()
         if ours == old:
             return MergedRow(i, placed)
-        return MergedRow(i, indent_of(placed) + _carry_change(ours, old, new) + placed[len(placed.rstrip()) :])
+        changed = _carry_change(ours, old, new, self._fold_as_file)
+        return MergedRow(i, indent_of(placed) + changed + placed[len(placed.rstrip()) :])
 
     def add(self, j: int, i1: int, i2: int) -> MergedRow:
         """A line with no counterpart: it stands behind line ``i1``, or in place of ``i1`` to ``i2``."""
@@ -182,10 +192,18 @@ class _Merge:
 
     def _place(self, line: str, counterpart: int | None) -> str:
         line = line.rstrip() if self._trims else line
-        line = line.replace(_HARD, " ") if self._unbreaking else line
+        line = self._fold_as_file(line.replace(_HARD, " ") if self._unbreaking else line)
         if self._indents.same:
             return line
         return self._find_indent(line, counterpart) + line.lstrip() if line.strip() else ""
+
+    def _fold_as_file(self, text: str) -> str:
+        """``text`` with quotes and dashes as the file writes those of the old text; raises `Unsure` if it has both."""
+        if not self._folded or text.isascii():
+            return text
+        if find_plain_forms(text) & self._folded & self._kept:
+            raise Unsure
+        return fold_some(text, self._folded)
 
     def _find_indent(self, line: str, counterpart: int | None) -> str:
         """The file's indentation for a line, which may stand for one of the file's."""
@@ -218,7 +236,17 @@ def _are_alike(old: str, new: str) -> bool:
     return SequenceMatcher(None, old, new, autojunk=False).ratio() >= _ALIKE
 
 
-def _carry_change(ours: str, old: str, new: str) -> str:
+def _compare_typography(old: Sequence[str], ours: Sequence[str]) -> tuple[set[str], set[str]]:
+    """The plain forms that the file has where the old text is typographic, and those that it has so itself; both
+    kinds of quotes go together."""
+    folded, kept = set[str](), set[str]()
+    for theirs, there in zip(old, ours, strict=True):
+        for plain, is_plain in list_folded(theirs, there):
+            (folded if is_plain else kept).update(_QUOTES if plain in _QUOTES else (plain,))
+    return folded, kept
+
+
+def _carry_change(ours: str, old: str, new: str, restyle: Callable[[str], str] = str) -> str:
     """The change from ``old`` to ``new``, made in ``ours``, which is ``old`` but for folding."""
     folded, begins_old = squeeze_with_offsets(old)
     folded_ours, begins_ours = squeeze_with_offsets(ours)
@@ -235,6 +263,6 @@ def _carry_change(ours: str, old: str, new: str) -> str:
             continue
         if starts[i1] not in place or starts[i2] not in place:
             raise Unsure
-        parts += [ours[last : begins_ours[place[starts[i1]]]], "".join(after[j1:j2])]
+        parts += [ours[last : begins_ours[place[starts[i1]]]], restyle("".join(after[j1:j2]))]
         last = begins_ours[place[starts[i2]]]
     return "".join([*parts, ours[last:]])

@@ -178,10 +178,10 @@ def _undo_habit(old: str, new: str, undo: Callable[[str], str], consistent: Call
     if bare == old or not consistent(old):
         return []
     meant = _choose_new(old, bare, new, undone)
-    if not consistent(new):
-        return [(bare, new)] if meant == [new] else []
     if meant == [new] and _HALF_DONE.search(new):
         return []
+    if not consistent(new):
+        return [(bare, new)] if meant == [new] else []
     if meant == [undone] and "\\\\" not in old and _has_torn_string(undone) and not _has_torn_string(bare):
         return []  # this was an escape in a string of the code's own
     if len(meant) > 1 and undo(bare) == bare:

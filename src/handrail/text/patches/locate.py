@@ -305,9 +305,8 @@ class _File:
     def edits(self, fit: _Fit, at: int, number: int) -> list[_LineEdit]:
         """What the hunk changes, as runs of lines between its lines of context."""
         hunk = fit.hunk
-        added = "\n".join(text for sign, text in hunk.rows if sign == "+")
         try:
-            refuse_omissions(self.text, "\n".join(hunk.old), added)
+            refuse_omissions(self.text, "\n".join(hunk.old), "\n".join(hunk.new))
             rows = _take_signed(hunk) if fit.level == "exact" else self._merge(hunk, at)
         except Placeholder as error:
             raise BadHunk(number=number, placeholder=error.line) from None
