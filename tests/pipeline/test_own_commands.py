@@ -15,7 +15,7 @@ from handrail.approval import json_socket
 from handrail.approval.attached_terminal import ApprovalServer
 from handrail.shell.runner import ancestry
 from tests.command import TIMEOUT
-from tests.shell.own_places import SECRET, User, made_user, run
+from tests.shell.own_places import BOUNDARIES, SECRET, User, made_user, run
 
 Judge = Callable[..., str]
 
@@ -188,7 +188,7 @@ def test_the_same_program_answers_when_a_person_has_started_it(user: User, tmp_p
 
 
 @pytest.mark.parametrize("network", ["loopback", "on"])
-@pytest.mark.parametrize("sandbox", ["off", "bwrap", "landlock"])
+@pytest.mark.parametrize("sandbox", ["off", *BOUNDARIES])
 @pytest.mark.slow
 def test_a_command_that_connects_to_an_approver_is_turned_away(user: User, sandbox: str, network: str) -> None:
     connect = (

@@ -193,11 +193,13 @@ def test_a_hidden_file_cannot_be_read_by_another_way(tmp_path: Path, make_sessio
 
 
 def _held(make_session: Make, root: Path) -> Session:
-    session = make_session(root, mode="accept-edits", sandbox="bwrap", sandbox_required=True, approve=lambda _: True)
+    session = make_session(
+        root, mode="accept-edits", sandbox="namespaces", sandbox_required=True, approve=lambda _: True
+    )
     try:
         assert session.command_host().confined
     except NoSandbox as error:
-        pytest.skip(f"bubblewrap does not start here: {error}")
+        pytest.skip(f"namespaces cannot be used here: {error}")
     return session
 
 

@@ -142,21 +142,25 @@ def _tree(user: User) -> dict[str, bytes]:
     return {name: data for name, data in found.items() if "artefacts/" not in name or "1-2-3" in name}
 
 
-def test_inside_the_workspace_bubblewrap_hides_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    with made_user(monkeypatch, inside=True) as user, user.session("bwrap", mode="full") as session:
+@pytest.mark.parametrize("sandbox", ["namespaces", "bwrap"])
+def test_inside_the_workspace_mounts_hide_it(monkeypatch: pytest.MonkeyPatch, sandbox: str) -> None:
+    with made_user(monkeypatch, inside=True) as user, user.session(sandbox, mode="full") as session:
         for path in user.files():
             said = run(session, f"cat {path}; echo x >>{path}; rm -f {path}")
             assert not shows(path, said)
             assert shows(path, path.read_bytes().decode("utf-8", "replace"))
 
 
-def test_settings_that_are_not_there_yet_cannot_be_made_inside_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sandbox", ["namespaces", "bwrap"])
+def test_settings_that_are_not_there_yet_cannot_be_made_inside_the_workspace(
+    monkeypatch: pytest.MonkeyPatch, sandbox: str
+) -> None:
     with made_user(monkeypatch, inside=True) as user:
         for path in user.files()[-2:]:
             path.unlink()
         user.config.rmdir()
         user.config.parent.rmdir()
-        with user.session("bwrap", mode="full") as session:
+        with user.session(sandbox, mode="full") as session:
             run(session, f"mkdir -p {user.config}; echo 'rules = []' >{approved_file(os.environ)}")
         assert not os.path.exists(approved_file(os.environ))
 

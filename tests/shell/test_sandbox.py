@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -14,17 +15,19 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from handrail.errors import NoSandbox
 from handrail.shell.runner.ancestry import ancestors
 from handrail.shell.runner.process_tree import children, command_line
+from handrail.shell.sandbox import choose as choosing
 from handrail.shell.sandbox.choose import Boundary, choose, probe
 from handrail.shell.sandbox.confinement import Confinement, Mode, ResourceLimits
 from handrail.shell.sandbox.launch import SetUpFailed
 from handrail.shell.sandbox.mount_plan import Overlay
-from handrail.shell.sandbox.namespace_errors import Switches, explain
+from handrail.shell.sandbox.namespace_errors import NoNamespaces, Switches, explain
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from tests.command import TIMEOUT
 from tests.shell.boundaries import MakeBoundary, World, bash, boundary_or_skip, python
@@ -316,6 +319,26 @@ def test_bubblewrap_that_does_not_start_gives_way_with_its_own_reason(
     boundary = choose("bwrap", False, world.confinement())
     assert boundary.name == "none" and "No permissions" in boundary.description
     boundary.close()
+
+
+def test_auto_takes_namespaces_and_each_weaker_one_says_why(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    with contextlib.closing(boundary_or_skip("namespaces", world.confinement())):
+        pass
+    with contextlib.closing(choose("auto", True, world.confinement())) as boundary:
+        assert boundary.name.startswith("namespaces") and "do not work here" not in boundary.description
+
+    def refuse(_: Confinement) -> Boundary:
+        raise NoNamespaces("the kernel lets only root create user namespaces", "")
+
+    monkeypatch.setitem(cast("dict[str, Any]", choosing._BOUNDARIES), "namespaces", refuse)
+    with contextlib.closing(choose("auto", False, world.confinement())) as boundary:
+        assert not boundary.name.startswith("namespaces")
+        assert "the kernel lets only root create user namespaces" in boundary.description
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    with contextlib.closing(choose("auto", False, world.confinement())) as boundary:
+        assert boundary.name == "none"
+        for reason in ("only root create", "bubblewrap is not installed", "bash is not installed"):
+            assert reason in boundary.description
 
 
 def test_the_probe_proves_each_layer_and_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

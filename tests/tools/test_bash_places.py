@@ -20,7 +20,7 @@ from handrail.shell.sandbox.confinement import MOST_MASKED
 Make = Callable[..., Session]
 
 
-@pytest.fixture(params=["bwrap", "landlock", "off"])
+@pytest.fixture(params=["namespaces", "bwrap", "landlock", "off"])
 def session(request: pytest.FixtureRequest, make_session: Make) -> Session:
     required = request.param != "off"
     session = make_session(durable=False, sandbox=request.param, sandbox_required=required)
@@ -54,7 +54,7 @@ def test_a_command_reads_long_output_by_the_name_that_the_answer_gave(session: S
 def test_a_program_reads_it_by_that_name_or_the_model_is_told_the_real_place(session: Session) -> None:
     log = _evicted(session)
     result = _bash(session, f"python3 -c \"print(open('{log}').read()[-7:])\"")
-    if result.data["boundary"].startswith("bwrap"):
+    if result.data["boundary"].startswith(("namespaces", "bwrap")):
         assert (result.status, result.text) == ("ok", "100000")
         return
     assert result.data["exit_code"] == 1 and result.status == "partial"
@@ -82,12 +82,14 @@ def _command_host(tmp_path: Path, hidden: Callable[[], list[str]]) -> CommandHos
     work = tmp_path / "work"
     work.mkdir()
     command_host = CommandHost(
-        (str(work),), Artefacts(str(tmp_path / "kept"), 1 << 20), HostOptions("bwrap", required=True, hidden=hidden)
+        (str(work),),
+        Artefacts(str(tmp_path / "kept"), 1 << 20),
+        HostOptions("namespaces", required=True, hidden=hidden),
     )
     try:
         command_host.boundary  # noqa: B018 - made when it is asked for
     except NoSandbox as error:
-        pytest.skip(f"bubblewrap cannot be had on this machine: {error.facts['why']}")
+        pytest.skip(f"namespaces cannot be had on this machine: {error.facts['why']}")
     return command_host
 
 

@@ -33,7 +33,7 @@ def session(make_session: Make) -> Session:
     return make_session(durable=False, sandbox="off")
 
 
-@pytest.fixture(params=["landlock", "bwrap"])
+@pytest.fixture(params=["namespaces", "landlock", "bwrap"])
 def held(request: pytest.FixtureRequest, make_session: Make, tmp_path: Path) -> Session:
     """A session on `work`, whose commands a kernel boundary holds."""
     work = tmp_path / "work"

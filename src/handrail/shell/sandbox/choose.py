@@ -114,7 +114,7 @@ _BOUNDARIES: Mapping[str, Callable[[Confinement], Boundary]] = {
     "landlock": LandlockBoundary,
 }
 _LAYERS: Mapping[Mode, Sequence[str]] = {
-    "auto": ("bwrap", "landlock"),
+    "auto": ("namespaces", "bwrap", "landlock"),
     "namespaces": ("namespaces",),
     "bwrap": ("bwrap",),
     "landlock": ("landlock",),
@@ -127,9 +127,13 @@ def choose(mode: Mode, required: bool, confinement: Confinement) -> Boundary:
     why: list[str] = []
     for layer in _LAYERS[mode]:
         try:
-            return _BOUNDARIES[layer](confinement)
+            boundary = _BOUNDARIES[layer](confinement)
         except (OSError, TooWide, BrokenExecutor) as error:
             why.append(str(error))
+            continue
+        if why:
+            boundary.description += f" Stronger sandboxes do not work here: {'; '.join(why)}."
+        return boundary
     reason = "; ".join(why) or "switched off"
     if required:
         raise NoSandbox(mode=mode, why=reason)
