@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.editing import ONE_MB, contents, editor
 from benchmarks.measure import Line, Scale, Times, contest, share, size
 from handrail import Session, Settings
-from handrail.text.codec import detect_encoding
+from handrail.text.document import detect_encoding
 
 
 def lines(folder: Path, scale: Scale) -> Iterator[Line]:

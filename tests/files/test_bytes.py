@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from handrail import Session
 from handrail.text import lines
-from handrail.text.codec import detect_encoding
+from handrail.text.document import detect_encoding
 
 FAST = settings(
     deadline=None,

@@ -16,7 +16,7 @@ import pytest
 from handrail.cli import log, show
 from handrail.journal import Origin, Record, queries, undo
 from handrail.journal.queries import JournalReader
-from handrail.journal.rows import BEGIN, END
+from handrail.journal.records import BEGIN, END
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo_selection import last_change
 from handrail.model import Call, Result

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from handrail.files.versions import hash_bytes
-from handrail.journal import BeforeImage, PendingRecord, Record, images
+from handrail.journal import BeforeImage, PendingRecord, Record
+from handrail.journal.database import load_images
 from handrail.journal.queries import JournalReader
 from handrail.journal.store import SqliteJournal
 from handrail.model import Call, Result
@@ -133,7 +134,7 @@ def test_an_image_that_rotted_is_not_given_out(wired: Make, journal: SqliteJourn
     session.call("Write", {"file_path": "f", "content": "x"})
     with sqlite3.connect(journal.path) as db:
         db.execute("UPDATE images SET data = x'00'")
-        assert images.load(db, [hash_bytes(b"start")]) == {}
+        assert load_images(db, [hash_bytes(b"start")]) == {}
     db.close()
     assert session.undo().missing == (str(project / "f"),)
 

@@ -19,7 +19,7 @@ from handrail.pipeline.context import ToolContext
 from handrail.pipeline.prepare import judge
 from handrail.pipeline.prepare import parse
 from handrail.pipeline.prepare import declare, resolve
-from handrail.pipeline.run import commit, run, run_and_commit
+from handrail.pipeline.session import commit, run, run_and_commit
 from handrail.pipeline.services import Services
 
 def call(received: Received, services: Services, progress: Progress, context: ToolContext) -> object:

@@ -18,7 +18,7 @@ from handrail import Access, Question, Record, Result, Session, ToolError, Verdi
 from handrail.journal import NoJournal
 from handrail.model import as_json
 from handrail.pipeline.call_state import Progress
-from handrail.pipeline.run import run_and_commit
+from handrail.pipeline.session import run_and_commit
 from handrail.text.document import Splice
 from handrail.tools.tool import Outcome
 

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from handrail.errors import BinaryFile, CannotEncode
-from handrail.text.codec import Codec, detect_bom, detect_encoding
+from handrail.text.document import Codec, detect_bom, detect_encoding
 
 LEGACY = ["cp1252", "latin_1", "gbk", "gb18030", "big5", "cp932", "euc_jp", "euc_kr"]
 UNICODE = [

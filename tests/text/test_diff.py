@@ -13,7 +13,7 @@ from handrail.text import diff, lines
 from handrail.text.diff import Hunk, compute_hunks, format_unified, number_new_lines
 from handrail.text.document import Splice, apply_splices, minimize, splice
 from handrail.text.lines import get_opcodes
-from handrail.text.matching.literal import find_spans
+from handrail.text.matching.find import find_spans
 
 TEXT = st.lists(st.sampled_from(["a\n", "b\n", "\n", "c\r\n", "\r\n", "d\r", "e\n", "f\n"]), max_size=30).map("".join)
 

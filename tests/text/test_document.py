@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.errors import BinaryFile, CannotEncode
-from handrail.text.codec import Codec, detect_encoding
-from handrail.text.document import Document, Edited, Splice, apply_splices, decode_document
+from handrail.text.document import Codec, Document, Edited, Splice, apply_splices, decode_document, detect_encoding
 
 CODECS = [
     Codec("utf-8"),

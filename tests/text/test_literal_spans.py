@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.text import lines
-from handrail.text.matching.literal import find_spans
+from handrail.text.matching.find import find_spans
 
 TEXT = st.text(st.sampled_from("ab\n\r"), max_size=14)
 OLD = st.text(st.sampled_from("ab\n\r"), min_size=1, max_size=4)

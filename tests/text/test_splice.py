@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from handrail.text import lines
 from handrail.text.document import apply_splices, keep_endings, minimize, splice
-from handrail.text.matching.literal import find_spans
+from handrail.text.matching.find import find_spans
 
 ENDS = ["\n", "\r\n", "\r"]
 MIXED = st.lists(st.tuples(st.sampled_from(["", "a", "b", "cc"]), st.sampled_from(ENDS)), max_size=7).map(

@@ -13,7 +13,7 @@ from handrail.cli.log import add_journal, journal_error, open_reader
 from handrail.cli.output import Screen, as_document, write
 
 if TYPE_CHECKING:
-    from handrail.journal.images import StorageUse
+    from handrail.journal.database import StorageUse
     from handrail.journal.queries import ToolStats
 
 _ABOUT = """\

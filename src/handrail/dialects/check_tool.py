@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from handrail import tools
-from handrail.dialects import template_facts
+from handrail.dialects import ToolEntry, describe_type, is_of_type, template_facts
 from handrail.dialects.adapters import load_adapter
-from handrail.dialects.entry import ToolEntry, describe_type, is_of_type
 from handrail.text.toml_lines import Key
 from handrail.tools.tool import AnyTool
 

@@ -21,7 +21,7 @@ from handrail import system_calls
 from handrail.errors import PastEnd, TimedOut
 from handrail.files.versions import Version, hash_bytes, read_all, version_of
 from handrail.text import lines
-from handrail.text.codec import UTF8, Codec, detect_encoding
+from handrail.text.document import UTF8, Codec, detect_encoding
 from handrail.workspace import WorkPath
 
 SMALL = 1 << 20

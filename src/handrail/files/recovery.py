@@ -17,9 +17,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from handrail import system_calls
-from handrail.files.exchange import READ, keep
 from handrail.files.locks import Doing, Intent, IntentPart
-from handrail.files.versions import BLOCK
+from handrail.files.versions import BLOCK, READ, keep_version
 
 _TEMP = re.compile(r"\.handrail-[0-9a-f]{16}")
 
@@ -90,7 +89,7 @@ def _undo(directory: int, one: IntentPart, begun: bool) -> None:
         if _is_ours(directory, one):
             system_calls.exchange(one.temp, one.name, directory)
         elif _digest_at(directory, one.temp) != one.old:
-            keep(one.temp, one.name, directory)
+            keep_version(one.temp, one.name, directory)
     if kind in ("new", "exchange"):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(one.temp, dir_fd=directory)
@@ -105,7 +104,7 @@ def _put_back(directory: int, one: IntentPart) -> None:
         system_calls.rename_new(one.temp, one.name, directory)
     except FileExistsError:
         if _ino(directory, one.name) != left:
-            keep(one.temp, one.name, directory)
+            keep_version(one.temp, one.name, directory)
     if _ino(directory, one.temp) == left:  # a second name of the same file
         os.unlink(one.temp, dir_fd=directory)
 
@@ -119,7 +118,7 @@ def _settle(directory: int, temp: str, name: str, new_ino: int, old: str | None)
         # Killed right after the exchange: what lies under the temporary name is a stranger's write. Put it back,
         # or, if the stranger has replaced our file by now, keep both.
         if _ino(directory, name) != new_ino:
-            keep(temp, name, directory)
+            keep_version(temp, name, directory)
             return
         system_calls.exchange(temp, name, directory)
     os.unlink(temp, dir_fd=directory)

@@ -29,9 +29,18 @@ from handrail.errors import (
     WouldOverwrite,
     from_os,
 )
-from handrail.files.exchange import READ, keep
 from handrail.files.locks import Held, intents, part
-from handrail.files.versions import Change, Saving, Subtree, SubtreeEntry, Version, read_all, version_of
+from handrail.files.versions import (
+    READ,
+    Change,
+    Saving,
+    Subtree,
+    SubtreeEntry,
+    Version,
+    keep_version,
+    read_all,
+    version_of,
+)
 from handrail.text.display import escape
 from handrail.workspace import WorkPath, Workspace
 
@@ -255,7 +264,7 @@ def _put_back(directory: int, temp: str, name: str, path: WorkPath) -> None:
     try:
         system_calls.rename_new(temp, name, directory)
     except FileExistsError:
-        visible = keep(temp, name, directory)
+        visible = keep_version(temp, name, directory)
         raise Busy(
             path=path.named, why=f"another program created a file with its name; it is saved as {visible}"
         ) from None
@@ -271,7 +280,7 @@ def _delete(directory: int, temp: str, name: str, subtree: Subtree) -> str:
             except OSError:
                 if entry.kind != "directory":
                     raise IoError(path=subtree.path.named, why=f"a part of it could not be deleted: {at}") from None
-    return keep(temp, name, directory) if _stat(directory, temp) else ""
+    return keep_version(temp, name, directory) if _stat(directory, temp) else ""
 
 
 def _require_writable(directory: int, name: str, path: WorkPath) -> None:

@@ -11,10 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from handrail import system_calls
 from handrail.errors import TooLargeToChange, from_os
 from handrail.workspace import WorkPath, Workspace
 
 BLOCK = 1 << 20
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LEAST = 1 << 16
 
 
@@ -171,3 +173,10 @@ class Saving:
 
     durable: bool = True
     hard_links: HardLinks = "refuse"
+
+
+def keep_version(temp: str, name: str, directory: int) -> str:
+    """A version that is not ours to delete gets a name that people see."""
+    visible = f"{name}.kept{temp.removeprefix('.handrail')}"
+    system_calls.rename_new(temp, visible, directory)
+    return visible

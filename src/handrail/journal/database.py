@@ -9,9 +9,14 @@ rows deleted or added in the middle, and rows deleted at the end, with or withou
 somebody who can write all of these and recomputes every hash, because there is no secret in it, or who deletes both
 database and anchor. A power failure may lose the newest rows if the anchor was written to the disk before them; this is
 reported as a loss, too.
+
+Before-images are here as well, so that a record and the old contents of its files are written in one transaction: by
+hash, compressed, within a budget of bytes. Equal contents are stored once. When the budget is used up, the least
+recently used images are removed; a call without its images cannot be undone, and undo reports that. Images are true
+copies: a secret in a file is in its image too, so the journal is readable by its owner only.
 """
 
-# ruff: noqa: S608 - what is put into a query are names of columns, all constants of `rows.py`
+# ruff: noqa: S608 - what is put into a query are names of columns, all constants of `records.py`
 
 from __future__ import annotations
 
@@ -24,12 +29,14 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from handrail.journal.rows import FILE, SCHEMA, VERSION, hashed_columns
+from handrail.files.versions import hash_bytes
+from handrail.journal.records import FILE, SCHEMA, VERSION, hashed_columns
 from handrail.secrets.masking import Mask
 
 _WAIT = 10.0
@@ -266,3 +273,94 @@ class Anchor:
 def _parse_entry(raw: bytes) -> ChainEntry:
     match = _ANCHOR.fullmatch(raw)
     return ChainEntry(int(match[1]), match[2].decode("ascii")) if match else ChainEntry(0, "unreadable")
+
+
+_FAST = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Contents on their way into the journal."""
+
+    hash: str
+    size: int
+    data: bytes
+    packed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StorageUse:
+    """The size of the images."""
+
+    count: int
+    size: int
+    """Of the contents."""
+    stored: int
+    """The original size."""
+
+
+def pack_image(digest: str, raw: bytes) -> Packed:
+    """Compressed, if that makes it smaller."""
+    small = zlib.compress(raw, _FAST) if len(raw) > 64 else raw
+    return Packed(digest, len(raw), small, True) if len(small) < len(raw) else Packed(digest, len(raw), raw, False)
+
+
+def find_missing_images(db: sqlite3.Connection, hashes: Iterable[str]) -> list[str]:
+    """Return the hashes that are not stored yet."""
+    return [
+        digest for digest in hashes if db.execute("SELECT 1 FROM images WHERE hash = ?", (digest,)).fetchone() is None
+    ]
+
+
+def store_images(
+    db: sqlite3.Connection, seq: int, contents: Mapping[str, bytes], ready: Mapping[str, Packed], most: int
+) -> int:
+    """Inside a transaction: store the images; return the added bytes. Images beyond ``most`` are skipped."""
+    added = 0
+    for digest, raw in contents.items():
+        if db.execute("UPDATE images SET used = ? WHERE hash = ?", (seq, digest)).rowcount:
+            continue
+        one = ready.get(digest) or pack_image(digest, raw)  # gone since we looked
+        if len(one.data) > most:
+            continue
+        row = (digest, one.size, len(one.data), seq, one.packed, one.data)
+        db.execute("INSERT INTO images VALUES (?, ?, ?, ?, ?, ?)", row)
+        added += len(one.data)
+    return added
+
+
+def trim_images(db: sqlite3.Connection, over: int, seq: int) -> int:
+    """Inside a transaction: let the oldest go until ``over`` bytes are free; how many were freed."""
+    freed = 0
+    while freed < over:
+        oldest = db.execute("SELECT hash, stored FROM images WHERE used < ? ORDER BY used LIMIT 16", (seq,)).fetchall()
+        if not oldest:
+            break
+        for digest, stored in oldest:
+            if freed >= over:
+                break
+            db.execute("DELETE FROM images WHERE hash = ?", (digest,))
+            freed += stored
+    return freed
+
+
+def load_images(db: sqlite3.Connection, digests: Iterable[str]) -> dict[str, bytes]:
+    """Load the contents that are still stored and unchanged."""
+    contents: dict[str, bytes] = {}
+    for digest in digests:
+        row = db.execute("SELECT packed, data FROM images WHERE hash = ?", (digest,)).fetchone()
+        if row is None:
+            continue
+        try:
+            raw = zlib.decompress(row[1]) if row[0] else bytes(row[1])
+        except (zlib.error, TypeError):
+            continue
+        if hash_bytes(raw) == digest:
+            contents[digest] = raw
+    return contents
+
+
+def storage_use(db: sqlite3.Connection) -> StorageUse:
+    return StorageUse(
+        *db.execute("SELECT count(*), coalesce(sum(size), 0), coalesce(sum(stored), 0) FROM images").fetchone()
+    )

@@ -1,6 +1,6 @@
 """Reading the journal: calls by number, session or workspace, figures over all of them, and whether it is whole."""
 
-# ruff: noqa: S608 - what is put into a query are names of columns, all constants of `rows.py`
+# ruff: noqa: S608 - what is put into a query are names of columns, all constants of `records.py`
 from __future__ import annotations
 
 import contextlib
@@ -13,9 +13,17 @@ from typing import Any
 from urllib.parse import quote
 
 from handrail.journal import JournalFailed
-from handrail.journal import images as kept
-from handrail.journal.database import GENESIS, Anchor, BrokenEntry, ChainEntry, entry_hash
-from handrail.journal.rows import CALL_COLUMNS, FILE_COLUMNS, VERSION, hashed_columns
+from handrail.journal.database import (
+    GENESIS,
+    Anchor,
+    BrokenEntry,
+    ChainEntry,
+    StorageUse,
+    entry_hash,
+    load_images,
+    storage_use,
+)
+from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, VERSION, hashed_columns
 
 UNDO = "Undo"
 """The name under which an undo is in the journal."""
@@ -257,12 +265,12 @@ class JournalReader:
 
     def images(self, digests: Sequence[str]) -> dict[str, bytes]:
         with self.errors():
-            return kept.load(self.db, digests)
+            return load_images(self.db, digests)
 
-    def use(self) -> kept.StorageUse:
+    def use(self) -> StorageUse:
         """Return the size of the before-images."""
         with self.errors():
-            return kept.storage_use(self.db)
+            return storage_use(self.db)
 
     def stats(self, *, session: str = "") -> tuple[list[ToolStats], dict[str, int]]:
         """Figures per tool, and how often a call ended in which code."""

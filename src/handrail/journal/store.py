@@ -7,7 +7,7 @@ that makes callers wait before it fails (locked by another program, a network fi
 for a while, so that not every call waits for it again.
 """
 
-# ruff: noqa: S608 - what is put into a query are names of columns, all constants of `rows.py`
+# ruff: noqa: S608 - what is put into a query are names of columns, all constants of `records.py`
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 
 from handrail.files.versions import Change
-from handrail.journal import BeforeImage, JournalFailed, MovedEntry, PendingRecord, Record, Token, images
-from handrail.journal.database import Database, Head
-from handrail.journal.rows import (
+from handrail.journal import BeforeImage, JournalFailed, MovedEntry, PendingRecord, Record, Token
+from handrail.journal.database import Database, Head, Packed, find_missing_images, pack_image, store_images, trim_images
+from handrail.journal.records import (
     BEGIN,
     END,
     after_row,
@@ -144,7 +144,7 @@ class SqliteJournal:
         db: Database,
         record: Record,
         changes: list[Change | BeforeImage | MovedEntry],
-        ready: dict[str, images.Packed],
+        ready: dict[str, Packed],
     ) -> None:
         """A call that changed nothing, or whose beginning could not be written down."""
         end = end_row(record, self._clock(), db.mask)
@@ -166,27 +166,25 @@ class SqliteJournal:
             self._keep(db, head, seq, replaced_contents(changes), ready)
             head.chain(seq, "whole 0")
 
-    def _pack_missing(self, contents: Mapping[str, bytes]) -> dict[str, images.Packed]:
+    def _pack_missing(self, contents: Mapping[str, bytes]) -> dict[str, Packed]:
         """Compress the images that are not stored yet, before the database is locked, because it may take a while."""
         if not contents:
             return {}
         with self._database() as db:
-            missing = images.missing(db.connection, contents)
-        return {digest: images.pack(digest, contents[digest]) for digest in missing}
+            missing = find_missing_images(db.connection, contents)
+        return {digest: pack_image(digest, contents[digest]) for digest in missing}
 
     def _most(self) -> int:
         """No single image may take more."""
         return self.budget // 2
 
-    def _keep(
-        self, db: Database, head: Head, seq: int, contents: dict[str, bytes], ready: dict[str, images.Packed]
-    ) -> None:
+    def _keep(self, db: Database, head: Head, seq: int, contents: dict[str, bytes], ready: dict[str, Packed]) -> None:
         if not contents:
             return
-        head.kept += images.keep(db.connection, seq, contents, ready, self._most())
+        head.kept += store_images(db.connection, seq, contents, ready, self._most())
         if head.kept > self.budget:
             head.trimmed = True
-            head.kept -= images.trim(db.connection, head.kept - self.budget, seq)
+            head.kept -= trim_images(db.connection, head.kept - self.budget, seq)
 
 
 def _path(change: Change | BeforeImage | MovedEntry) -> str:

@@ -20,7 +20,7 @@ from handrail.files.locks import Held, Locks
 from handrail.files.versions import Change, Saving, Stored, load, version_of
 from handrail.journal import BeforeImage, JournalFailed, MovedEntry, Origin, PendingRecord, Record
 from handrail.journal.queries import UNDO, CallSummary, JournalReader
-from handrail.journal.rows import ABSENT, DIRECTORY, LINK, mode_of
+from handrail.journal.records import ABSENT, DIRECTORY, LINK, mode_of
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo_directories import DirectoryChanges, StateChanges
 from handrail.journal.undo_plan import State, UndoPlan, plan_undo

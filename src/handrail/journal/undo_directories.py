@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from handrail.errors import ToolError
 from handrail.files.versions import SubtreeEntry, hash_bytes
 from handrail.journal import MovedEntry
-from handrail.journal.rows import ABSENT, DIRECTORY, LINK
+from handrail.journal.records import ABSENT, DIRECTORY, LINK
 from handrail.journal.undo_plan import State
 from handrail.workspace import WorkPath, Workspace
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from handrail.journal.queries import FileRow
-from handrail.journal.rows import ABSENT, DIRECTORY, LINK
+from handrail.journal.records import ABSENT, DIRECTORY, LINK
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,9 @@ from handrail.files.subtrees import describe_subtree, is_same_disk, require_free
 from handrail.files.versions import Change, Stored, Subtree, Version, load
 from handrail.pipeline.call_state import Choice, Judged, Proposed, StagedChanges
 from handrail.pipeline.services import Services
-from handrail.text.codec import UTF8
 from handrail.text.diff import Hunk, compute_hunks
 from handrail.text.display import escape
-from handrail.text.document import NEW, Document, Splice, apply_splices, decode_document
+from handrail.text.document import NEW, UTF8, Document, Splice, apply_splices, decode_document
 from handrail.tools.tool import Loaded, Staged
 from handrail.tracker import moved_lines, stamp_of
 from handrail.workspace import WorkPath

@@ -111,8 +111,7 @@ def naming(callback: str) -> Iterator[None]:
 
 
 def _log(message: str, call: Call, *facts: object) -> None:
-    # Slow to import: a host that has not imported it does not read its records either. The import waits for another
-    # thread that is importing it just now.
+    # Slow to import: a host that has not imported it does not read its records either.
     if "logging" in sys.modules:
         import logging
 

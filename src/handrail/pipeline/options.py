@@ -1,4 +1,4 @@
-"""The options of `Session` and `Session.undo`: their types, for functions that pass them on, and their checks."""
+"""The options of `Session` and `Session.undo`: their types, their checks, and the files that they name."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from handrail.policy import Policy
     from handrail.policy.files import PolicyFile
     from handrail.policy.modes import Mode
+    from handrail.secrets.redaction import Redaction
     from handrail.tools.tool import AnyTool
 
 
@@ -110,3 +111,19 @@ class UndoOptions(TypedDict, total=False):
     session: str | None
     any_session: bool
     dry_run: bool
+
+
+def load_redaction(settings: Settings) -> Redaction | None:
+    """The secrets that the settings hide; None if there are none."""
+    if not (settings.redact_values_from_env or settings.redact_files or settings.redact_patterns):
+        return None
+    from handrail.secrets import redaction
+
+    return redaction.load(settings, os.environ) or None
+
+
+def load_rules(root: str | os.PathLike[str], state: str) -> tuple[PolicyFile, ...]:
+    """The rules of the system, of the user and of the project; raises `PolicyError` for a mistake in one."""
+    from handrail.policy.files import load
+
+    return load(os.path.realpath(root), os.environ, state)

@@ -1,7 +1,7 @@
 """The pipeline of a call, from a model's tool call to its result. The order of the steps is a security property.
 
     parse -> declare -> resolve -> judge       the call is prepared: nothing has changed yet, a preview exists
-    approve -> run -> commit                   under locks only to commit
+    approve -> run -> commit                   under locks only to commit; run again if a file changed meanwhile
     render -> record                           every call ends here, refusals and failures included
 
 Each step takes the state that the step before it returns (`call_state.py`). Inside, failures are exceptions with
@@ -41,9 +41,8 @@ from handrail.model import Access, Approve, Call, Result, Verdict
 from handrail.pipeline.approve import Approvals
 from handrail.pipeline.call_state import Declared, Done, Judged, NotAsShown, Progress, Received, Rendered
 from handrail.pipeline.finish import Recorder, ResultRenderer, SessionJournal
-from handrail.pipeline.options import check_callbacks, check_options, load_tools
+from handrail.pipeline.options import check_callbacks, check_options, load_redaction, load_rules, load_tools
 from handrail.pipeline.prepare import declare, judge, parse, read_arguments, resolve, seek
-from handrail.pipeline.run import ATTEMPTS, run_and_commit
 from handrail.pipeline.search_view import SearchView
 from handrail.pipeline.services import Services, open_command_host
 from handrail.policy import Policy
@@ -57,11 +56,23 @@ if TYPE_CHECKING:
     from handrail.pipeline.events import AfterCall, BeforeCall, Events, OnEvent
     from handrail.policy.files import PolicyFile
     from handrail.policy.guards import OwnFiles
-    from handrail.secrets.redaction import Redaction
     from handrail.shell.command_host import CommandHost
     from handrail.tools.tool import AnyTool
+import contextlib
+from functools import partial
+from typing import TypeVar
+
+from handrail.files.commit import commit as commit_files
+from handrail.files.locks import Held
+from handrail.files.versions import stamps
+from handrail.pipeline.call_state import Approved, Ran
+from handrail.pipeline.context import ToolContext
+from handrail.pipeline.prepare import FILE_ACTIONS
 
 _NO_CALLBACKS = (None, None, None)
+ATTEMPTS = 20
+_OVERTAKEN = 3
+"""After this many attempts the locks are taken before the run."""
 
 
 class Session:
@@ -113,9 +124,9 @@ class Session:
         self.workspace = self._open_workspace([Root(os.fspath(root)), *roots, artefacts])
         self.tracker = Tracker()
         self._has_own_policy = policy is not None
-        self._rules = () if policy is not None else (*_load_rules(root, state), *rules)
+        self._rules = () if policy is not None else (*load_rules(root, state), *rules)
         self.policy = self._rule_policy(DEFAULT_MODE if mode is None else mode) if policy is None else policy
-        redaction = _load_redaction(settings)
+        redaction = load_redaction(settings)
         home = os.path.realpath(self.workspace.home)
         self.origin = Origin(os.urandom(4).hex(), self.dialect.name, home, redaction.hide if redaction else str)
         self._journal = SessionJournal(journal, state, settings)
@@ -259,8 +270,8 @@ class Session:
         return received
 
     def _is_reported(self, received: Received) -> bool:
-        """Whether anybody gets the events of a call: a callback, or the `logging` module if the host uses it."""
-        return self._callbacks != _NO_CALLBACKS or received.on_event is not None or "logging" in sys.modules
+        """Whether anybody gets the events of a call: a callback, or a reader of our debug records."""
+        return self._callbacks != _NO_CALLBACKS or received.on_event is not None or _is_logging()
 
     def _hide_secrets(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         redaction = self._services.redaction
@@ -370,13 +381,13 @@ class Session:
             raise SessionOver
 
 
-def _load_redaction(settings: Settings) -> Redaction | None:
-    """The secrets that the settings hide; None if there are none."""
-    if not (settings.redact_values_from_env or settings.redact_files or settings.redact_patterns):
-        return None
-    from handrail.secrets import redaction
+def _is_logging() -> bool:
+    """Whether the host reads debug records of the logger `handrail`. One that never imported `logging` reads none."""
+    if "logging" not in sys.modules:
+        return False
+    import logging  # waits for another thread that is importing it just now
 
-    return redaction.load(settings, os.environ) or None
+    return logging.getLogger("handrail").isEnabledFor(logging.DEBUG)
 
 
 def _format_traceback() -> str:
@@ -385,8 +396,103 @@ def _format_traceback() -> str:
     return traceback.format_exc()
 
 
-def _load_rules(root: str | os.PathLike[str], state: str) -> tuple[PolicyFile, ...]:
-    """The rules of the system, of the user and of the project; raises `PolicyError` for a mistake in one."""
-    from handrail.policy.files import load
+T = TypeVar("T")
 
-    return load(os.path.realpath(root), os.environ, state)
+
+def run_and_commit(approved: Approved, services: Services, progress: Progress) -> Done:
+    """Run an approved call and commit its changes; again if another program changed the files meanwhile."""
+    if not approved.previous.written_paths:
+        if approved.may_change_files:
+            from handrail.pipeline.before_images import save_before_images  # only needed for commands
+
+            approved = progress.reach(save_before_images(approved, services.recorder, services.workspace, progress))
+        with contextlib.closing(_open_context(approved, services)) as context:
+            ran = progress.reach(run(approved, context, services))
+        return progress.reach(Done(ran, (), progress.token))
+    repeatable = approved.previous.tool.repeatable
+    attempts = ATTEMPTS if repeatable else 1
+    for attempt in range(attempts):
+        # Files that are written in place are locked for the run too.
+        lock_first = attempt >= _OVERTAKEN or services.settings.hard_links == "through" or not repeatable
+        try:
+            return _attempt(approved, services, progress, lock_first)
+        except ChangedSince as error:
+            if error.moment != "commit" or attempt == attempts - 1:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _attempt(approved: Approved, services: Services, progress: Progress, lock_first: bool) -> Done:
+    judged, locks = approved.previous, services.locks
+    writes = judged.written_paths
+    with contextlib.ExitStack() as stack:
+        context = stack.enter_context(contextlib.closing(_open_context(approved, services)))
+        held = stack.enter_context(locks.hold(writes)) if lock_first else None
+        before = stamps(writes)
+        try:
+            ran = progress.reach(run(approved, context, services))
+        except ToolError:
+            # Perhaps it saw half of the changes of another call.
+            if held or (stamps(writes) == before and locks.free(writes)):
+                raise
+            raise _changed_meanwhile(approved) from None
+        if not held and ran.staged.changes:
+            held = stack.enter_context(locks.hold(writes))
+        if not lock_first and (stamps(writes) != before or not (held or locks.free(writes))):
+            raise _changed_meanwhile(approved)
+        return commit(ran, held, services, progress)
+
+
+def _changed_meanwhile(approved: Approved) -> ChangedSince:
+    return ChangedSince(path=approved.accesses[0].target, moment="commit")
+
+
+def run(approved: Approved, context: ToolContext, services: Services) -> Ran:
+    """Run the tool. A change that it did not declare was neither judged nor locked: a fault of the tool."""
+    judged = approved.previous
+    work = partial(judged.tool.run, judged.args, context)
+    outcome = _confine(judged, services, work) if judged.tool.repeatable else work()
+    staged, writes = context.staged, judged.written_paths
+    for change in staged.changes:
+        if change.path.real not in writes:
+            raise AssertionError(f"a change of {change.path.named!r} was staged but not declared")
+    return Ran(approved, outcome, staged)
+
+
+def commit(ran: Ran, held: Held | None, services: Services, progress: Progress) -> Done:
+    """Write the staged changes under the locks that are ``held``; raises `NotAsShown` if a person saw others."""
+    approved, staged = ran.previous, ran.staged
+    judged, tracker, settings = approved.previous, services.tracker, services.settings
+    if approved.consent:
+        approved.consent.require_same(staged.proposed)
+    done = Done(ran, (), progress.token)
+    data: dict[str, object] = {}
+    if held and staged.changes:
+        services.recorder.begin(approved, staged.changes, progress)
+        saving = Saving(settings.durable, settings.hard_links)
+        versions = _confine(judged, services, lambda: commit_files(services.workspace, staged.changes, held, saving))
+        done = progress.reach(Done(ran, tuple(staged.changes), progress.token))
+        for change, hunks, version in zip(staged.changes, staged.hunks, versions, strict=True):
+            tracker.wrote(change.path.real, version, hunks, change.after)
+            data.setdefault("mtime_ms", version.mtime_ns // 1_000_000)
+    if judged.parsed.entry.forgets:
+        tracker.forget(*judged.written_paths)
+    data |= {"diff": staged.diff(), "applied": bool(staged.changes)}
+    return progress.reach(replace(done, data=data))
+
+
+def _open_context(approved: Approved, services: Services) -> ToolContext:
+    choice = approved.consent.choice if approved.consent else None
+    return ToolContext(
+        services, approved.previous, choice=choice, network=approved.network, approved=approved.by_person
+    )
+
+
+def _confine(judged: Judged, services: Services, work: Callable[[], T]) -> T:
+    """Do ``work`` on files inside the sandbox of commands, where the settings ask for that."""
+    if not services.settings.confine_files:
+        return work()
+    actions = {access.action for access in judged.accesses}
+    if "run" in actions or actions.isdisjoint(FILE_ACTIONS):
+        return work()
+    return services.command_host().boundary.run(work)

@@ -9,8 +9,8 @@ from handrail import system_calls
 from handrail.errors import BinaryFile
 from handrail.search.query import FileMatches, Hit
 from handrail.search.tree import SearchTree
-from handrail.text.codec import SNIFFED, detect_encoding
 from handrail.text.display import replace_surrogates
+from handrail.text.document import SNIFFED, detect_encoding
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MARK = "…"

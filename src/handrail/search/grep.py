@@ -20,7 +20,7 @@ from handrail.search.query import FileMatches, Hit, NameFilter, Query, ResultPag
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.ripgrep import Ripgrep, RipgrepFailed
 from handrail.search.tree import SearchTree
-from handrail.text.codec import SNIFFED, Codec, detect_encoding
+from handrail.text.document import SNIFFED, Codec, detect_encoding
 
 _MOST_BYTES = 2 << 20
 _MOST_RECORDS = 10_000

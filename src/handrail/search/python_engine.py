@@ -17,7 +17,7 @@ from handrail.search.regex import bad_pattern
 from handrail.search.ripgrep_output import KEPT
 from handrail.search.tree import SearchTree
 from handrail.search.walk import Walk
-from handrail.text.codec import Codec, detect_bom
+from handrail.text.document import Codec, detect_bom
 
 _BLOCK = 1 << 16
 _LONG = 8 << 20

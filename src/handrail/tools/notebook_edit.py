@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 from handrail.errors import BadNotebook, ChangedSince, NoSuchCell
 from handrail.errors.extras import needs
 from handrail.text import lines
-from handrail.text.codec import UTF8
 from handrail.text.display import escape
-from handrail.text.document import Splice, apply_splices
+from handrail.text.document import UTF8, Splice, apply_splices
 from handrail.text.notebooks import cells as notebook
 from handrail.text.notebooks.cells import Notebook
 from handrail.tools.arguments import AfterValidator, BeforeValidator, Field

@@ -66,7 +66,7 @@ def undo_last(session: Session) -> UndoReport:
 
 def net_diff(session: Session) -> str:
     """Return all changes of this session as one diff, from the first version of each file to the current one."""
-    from handrail.journal.rows import ABSENT, DIRECTORY, LINK
+    from handrail.journal.records import ABSENT, DIRECTORY, LINK
 
     first: dict[str, str] = {}
     with _reader(session) as reader:
@@ -79,7 +79,7 @@ def net_diff(session: Session) -> str:
 
 
 def _diff_file(path: str, digest: str, images: dict[str, bytes], session: Session) -> str:
-    from handrail.journal.rows import DIRECTORY
+    from handrail.journal.records import DIRECTORY
     from handrail.text.diff import compute_hunks, format_unified
     from handrail.text.document import Splice
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from handrail.text.codec import UTF8
-from handrail.text.document import Document
+from handrail.text.document import UTF8, Document
 from handrail.tools import write
 from handrail.tools.tool import Context, Outcome
 

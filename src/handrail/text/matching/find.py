@@ -14,7 +14,16 @@ Matching levels, from strict to loose; the answer names the strictest level at w
 A dialect chooses a match strategy: `exact` has the first two levels, `trimmed` also ignores the blanks around the whole
 text and then around each line, and `forgiving` has all levels above.
 
-A literal match wins if it consists of whole words and does not begin inside the indentation of a line (`literal.py`).
+A literal match wins if it consists of whole words and does not begin inside the indentation of a line. It never begins
+inside a "\\r\\n", and three cases are not simply literal:
+
+- A match that begins or ends inside a word is refused, unless every occurrence is meant.
+- A match that begins inside the indentation of a line stands for whole lines, quoted with a part of their indentation.
+- One line quoted without its indentation, replaced by several, leaves their depth open: they are literal where they fit
+  the lines around, indented like that line where only this fits, and refused otherwise.
+
+Deleting whole lines also deletes their line ending. The answer names whatever is not literal.
+
 Otherwise lines are compared as loosely as `inner_blanks`, and must match exactly one place: a second place is a refusal
 even if it matches worse. The texts are also tried in other *variants* (line numbers, fences, escapes, entities, blank
 edges, an elided middle). No level ignores a letter, a digit or an operator of code.
@@ -22,22 +31,295 @@ edges, an elided middle). No level ignores a letter, a digit or an operator of c
 
 from __future__ import annotations
 
-from handrail.errors import ManyLoose, NoMatch, NothingToChange, UnsureIndent
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+from handrail.errors import InsideWord, ManyLoose, ManyMatches, NoMatch, NothingToChange, TooManyPlaces, UnsureIndent
 from handrail.text import lines
-from handrail.text.document import EditPlan, keep_endings, minimize
-from handrail.text.matching.indentation import Unsure
-from handrail.text.matching.literal import (
-    LiteralMatch,
-    find_literal,
-    find_spans,
-    overlaps,
-    plan_as_written,
-    plan_literal,
-)
+from handrail.text.document import EditPlan, Splice, keep_endings, minimize, splice
+from handrail.text.matching.depths import Around, choose_rows
+from handrail.text.matching.indentation import Unsure, indent_of
 from handrail.text.matching.loose import LooseSearch
 from handrail.text.matching.nearest import NearestFacts, find_nearest
-from handrail.text.matching.omission import refuse_omissions
+from handrail.text.matching.omission import OMISSION_WORDS, refuse_omissions
 from handrail.text.matching.places import BlankEdges, FileLines, LineMatch, find_level, split_rows
+
+_END = "(?>\r\n|\n|\r)"
+MOST_PLACES = 100_000
+"""More places are counted, not collected."""
+Level = Literal["exact", "line_endings"]
+_NEAR = 400_000
+"""How many characters on either side of a place may tell how deep its lines belong; of several, a part each."""
+_MOST_JUDGED = 1000
+"""Where a line of more places is replaced by several, none of them is judged."""
+_ESCAPED = frozenset("abefnrtv0")
+_WORD_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class LiteralMatch:
+    """All places of one level as spans of characters, in order and without overlap; at most `MOST_PLACES` + 1."""
+
+    level: Level
+    spans: tuple[tuple[int, int], ...]
+
+
+def find_spans(text: str, old: str) -> LiteralMatch:
+    """Find ``old`` in ``text`` at the first level that has any place."""
+    if "\r" in old or "\n" not in old or "\r" not in text:
+        spans = _find_exact(text, old)
+        if old.startswith("\n") and "\r" in text:  # half of a "\r\n" is no place
+            spans = tuple(span for span in spans if not text.startswith("\r\n", span[0] - 1))
+        if spans or ("\r" not in text and "\r" not in old):
+            return LiteralMatch("exact", spans)
+    # An `old` that does not spell out "\r" is what a model was shown, where all line endings look alike: it is not
+    # unique if it is elsewhere with other endings.
+    spans = _find_any_ending(text, lines.to_feeds(old))
+    return LiteralMatch("exact" if all(text[start:end] == old for start, end in spans) else "line_endings", spans)
+
+
+def overlaps(text: str, old: str, span: tuple[int, int]) -> bool:
+    """Whether ``old`` is there a second time that overlaps with the first: "aba" in "ababa" is two places."""
+    again = text.find(old, span[0] + 1, span[1] + len(old) - 1)
+    return again >= 0 and not (old.startswith("\n") and text.startswith("\r\n", again - 1))
+
+
+def _find_exact(text: str, old: str) -> tuple[tuple[int, int], ...]:
+    spans: list[tuple[int, int]] = []
+    start = text.find(old) if old else -1
+    while start >= 0 and len(spans) <= MOST_PLACES:
+        spans.append((start, start + len(old)))
+        start = text.find(old, start + len(old))
+    return tuple(spans)
+
+
+def _find_any_ending(text: str, old: str) -> tuple[tuple[int, int], ...]:
+    """Search with every line ending taken as one character, and map the spans back."""
+    if not old.startswith("\n"):  # a pattern that begins with letters is found fast
+        pattern = re.compile(_END.join(map(re.escape, old.split("\n"))))
+        return tuple(match.span() for match in islice(pattern.finditer(text), MOST_PLACES + 1))
+    pairs: list[int] = []
+    start = text.find("\r\n")
+    while start >= 0:
+        pairs.append(start - len(pairs))  # where this pair's single character stands in the folded text
+        start = text.find("\r\n", start + 2)
+
+    def back(position: int) -> int:
+        # Pairs that lie before the position have one character more in the real text.
+        return position + bisect_right(pairs, position - 1)
+
+    return tuple((back(start), back(end)) for start, end in _find_exact(lines.to_feeds(text), old))
+
+
+def find_literal(text: str, old: str, replace_all: bool) -> LiteralMatch | None:
+    """Find ``old``, line endings taken as equal; raises if there is more than one place, or too many to replace."""
+    match = find_spans(text, old)
+    if not match.spans:
+        return None
+    if len(match.spans) > MOST_PLACES:
+        count = max(len(match.spans), text.count(old))
+        if replace_all:
+            raise TooManyPlaces(old=old, count=count, most=MOST_PLACES)
+        raise ManyMatches(old=old, count=count, lines=[])
+    first = match.spans[0]
+    if (len(match.spans) > 1 or overlaps(text, text[slice(*first)], first)) and not replace_all:
+        places = [_count_line(text, start) for start, _ in match.spans[:10]]
+        raise ManyMatches(old=old, count=max(2, len(match.spans)), lines=places)
+    return match
+
+
+def plan_as_written(text: str, match: LiteralMatch, old: str, new: str) -> EditPlan:
+    """Replace every place exactly as written, as the documents of some dialects require."""
+    splices = [splice(text, start, end, old, new) for start, end in match.spans]
+    return EditPlan(match.level, (), tuple(one for one in splices if one), len(match.spans))
+
+
+def plan_literal(text: str, match: LiteralMatch, old: str, new: str, replace_all: bool) -> EditPlan | None:
+    """Replace the places of ``match``; None if the edit has to be matched by whole lines.
+
+    Raises `InsideWord`, and `UnsureIndent` where the new lines may be meant in two ways.
+    """
+    splices: list[Splice | None] = []
+    remarks: list[str] = []
+    inside = 0
+    for start, end in match.spans:
+        if _cuts_word(text, start) or _cuts_word(text, end):
+            if not replace_all:
+                raise InsideWord(old=old, line=_count_line(text, start), word=_word_at(text, start, end))
+            inside += 1
+        place = _LiteralPlace.at(text, start, end, old, new, _NEAR // len(match.spans))
+        if place.is_cut and replace_all:
+            return None
+        try:
+            one = place.read()
+        except Unsure:
+            raise UnsureIndent(old=old, line=_count_line(text, start), indent=True, cut=True) from None
+        splices.append(one.splice)
+        remarks += [one.remark] if one.remark and one.remark not in remarks else []
+    if inside:
+        remarks.append(f"{inside} inside longer words")
+    level = "indentation" if remarks == [_CUT] else match.level
+    return EditPlan(
+        level, tuple(name for name in remarks if name != _CUT), tuple(one for one in splices if one), len(splices)
+    )
+
+
+_CUT = "cut"
+
+
+@dataclass(frozen=True, slots=True)
+class _LiteralEdit:
+    splice: Splice | None
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _LiteralPlace:
+    """One literal match and the texts of the edit."""
+
+    text: str
+    start: int
+    end: int
+    old: str
+    new: str
+    begin: int
+    """Where the line begins that the place begins in, if only blanks are between."""
+    inside: bool
+    """Whether there is text of the line right before the place."""
+    near: int
+    """How many characters on either side may be looked at."""
+
+    @classmethod
+    def at(cls, text: str, start: int, end: int, old: str, new: str, near: int) -> _LiteralPlace:
+        # What has text right before it is no beginning of a line: then nobody asks where that is.
+        inside = start > 0 and not text[start - 1].isspace()
+        return cls(text, start, end, old, new, start if inside else lines.start_of_line(text, start), inside, near)
+
+    @property
+    def missing(self) -> str:
+        """The part of the indentation above the place that is not in it; empty if there is more than indentation."""
+        lead = self.text[self.begin : self.start]
+        return lead if not lead.strip() else ""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the place begins inside the indentation of a line that has more than blanks."""
+        first = lines.to_feeds(self.old).partition("\n")[0]
+        return bool(self.missing) and indent_of(first) != "" and bool(first.strip())
+
+    def read(self) -> _LiteralEdit:
+        if not self.new and self._deletes_lines():
+            return self._delete_lines()
+        if self.is_cut:
+            return self._replace_cut()
+        if self.missing and not self.old[:1].isspace():
+            old, new = self._strip_ends()
+            if "\n" not in old and "\n" in new:
+                return self._add_further(old, new)
+        return _LiteralEdit(splice(self.text, self.start, self.end, self.old, self.new))
+
+    def _deletes_lines(self) -> bool:
+        """Whether whole lines go, and more of them than the place covers: their last end, or their indentation."""
+        if self.text[self.end - 1] in "\r\n":
+            return self.is_cut
+        whole = self.is_cut or (self.start == self.begin and not self.inside)
+        return whole and self.text[self.end : self.end + 1] in ("\r", "\n")
+
+    def _delete_lines(self) -> _LiteralEdit:
+        end = self.end if self.text[self.end - 1] in "\r\n" else lines.end_of_line(self.text, self.end)
+        return _LiteralEdit(Splice(self.begin, end, ""), _CUT if self.is_cut else "line end removed as well")
+
+    def _strip_ends(self) -> tuple[str, str]:
+        """Both texts without the line ends that both end in."""
+        old, new = lines.to_feeds(self.old), lines.to_feeds(self.new)
+        while old.endswith("\n") and new.endswith("\n"):
+            old, new = old[:-1], new[:-1]
+        return old, new
+
+    def _find_body_end(self, old: str) -> int:
+        """Where the place ends without the line ends that were taken off."""
+        end = self.end
+        for _ in range(lines.to_feeds(self.old).count("\n") - old.count("\n")):
+            end -= 2 if self.text[end - 2 : end] == "\r\n" else 1
+        return end
+
+    def _add_further(self, old: str, new: str) -> _LiteralEdit:
+        """One line without its indentation, and several in its place."""
+        rows, _ = self._place_rows(old, new)
+        if "\n".join(rows)[len(self.missing) :] == new:
+            return _LiteralEdit(splice(self.text, self.start, self.end, self.old, self.new))
+        line = _count_line(self.text, self.start)
+        return _LiteralEdit(self._replace(old, rows), f"new lines indented like line {line}")
+
+    def _replace_cut(self) -> _LiteralEdit:
+        """Lines of which the first is quoted with a part of its indentation."""
+        old, new = self._strip_ends()
+        if "\n" not in old:
+            rows, row = self._place_rows(old, new)
+            places = FileLines(self.text).find_windows([row])
+            if len(places) > 1:
+                raise ManyLoose(old=self.old, count=len(places), lines=[at + 1 for at in places[:10]])
+            return _LiteralEdit(self._replace(old, rows), _CUT)
+        # The further lines are as the file has them, so only the first one can have lost something.
+        rows = new.split("\n")
+        first, whole = indent_of(rows[0]), self.missing + indent_of(old)
+        if not rows[0].strip() or first not in (indent_of(old), whole):
+            raise Unsure
+        rows[0] = rows[0] if first == whole else self.missing + rows[0]
+        return _LiteralEdit(self._replace(old, rows), _CUT)
+
+    def _place_rows(self, old: str, new: str) -> tuple[list[str], str]:
+        """The new rows as they belong in the file, for one line of it; and that line."""
+        if self.near < _NEAR // _MOST_JUDGED:
+            raise Unsure
+        end = self._find_body_end(old)
+        stop = lines.end_of_line(self.text, end)
+        tail = lines.body(self.text[end:stop])
+        above = lines.to_feeds(self.text[max(0, self.begin - self.near) : self.begin]).split("\n")
+        below = lines.to_feeds(self.text[stop : stop + self.near]).split("\n")
+        around = Around(above[1 if self.begin > self.near else 0 : -1], self.missing + old + tail, below)
+        rows = new.split("\n")
+        rows[-1] += tail
+        placed = choose_rows(around, indent_of(old), rows)
+        placed[-1] = placed[-1][: len(placed[-1]) - len(tail)]
+        return placed, around.row
+
+    def _replace(self, old: str, rows: Sequence[str]) -> Splice | None:
+        end = self._find_body_end(old)
+        return minimize(self.text, self.begin, end, keep_endings(self.text, self.begin, end, "\n".join(rows)))
+
+
+def _count_line(text: str, position: int) -> int:
+    return lines.count_ends(text, 0, position) + 1
+
+
+def _cuts_word(text: str, at: int) -> bool:
+    """Whether a place that begins or ends at ``at`` parts a word. Scripts without capitals often have no blanks
+    between words, so they are left alone."""
+    if not 0 < at < len(text) or (text[max(0, at - 2)] == "\\" and text[at - 1] in _ESCAPED):
+        return False
+    return unicodedata.combining(text[at]) > 0 or (_is_of_word(text[at - 1]) and _is_of_word(text[at]))
+
+
+def _is_of_word(char: str) -> bool:
+    return char == "_" or char.isdigit() or char.lower() != char.upper()
+
+
+def _word_at(text: str, start: int, end: int) -> str:
+    """The whole word that the place parts."""
+    at = end if _cuts_word(text, end) else start
+    first = last = at
+    while first and at - first < _WORD_SHOWN and _is_of_word(text[first - 1]):
+        first -= 1
+    while last < len(text) and last - at < _WORD_SHOWN and _is_of_word(text[last]):
+        last += 1
+    return text[first:last]
+
 
 EXACT, TRIMMED, FORGIVING = "exact", "trimmed", "forgiving"
 """The match strategies."""
@@ -49,7 +331,8 @@ def plan_edit(
     """Compute what replacing ``old`` by ``new`` changes; raises if it applies nowhere or is ambiguous."""
     if old == new:
         raise NothingToChange(old=old)
-    refuse_omissions(text, old, new)
+    if OMISSION_WORDS.search(new):  # few texts
+        refuse_omissions(text, old, new)
     match = find_literal(text, old, replace_all)
     plan = _plan_literal(text, match, old, new, replace_all, matching) if match else None
     file = None

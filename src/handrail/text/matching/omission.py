@@ -33,6 +33,8 @@ _REST = re.compile(
     r"|其余|其他|不变|省略|现有|原有|既存|残り|同様|以下略",
     re.IGNORECASE,
 )
+OMISSION_WORDS = re.compile(rf"{_DOTS}|{_REST.pattern}", re.IGNORECASE)
+"""A text without any of these has no omission."""
 _WORDS = (
     "a above after all and any are as at be been before below body change changed changes class classes code comment"
     " content contents continue continues definition definitions etc existing field fields file for from function"

@@ -11,8 +11,8 @@ from handrail import media
 from handrail.errors import BinaryFile, NoOutline, PastEnd, ToolError
 from handrail.files.pages import TextFile
 from handrail.text import lines
-from handrail.text.codec import detect_encoding
 from handrail.text.display import replace_surrogates
+from handrail.text.document import detect_encoding
 from handrail.tools.notes import MoreLines, MorePages, NoteFacts, PagesStopped
 from handrail.tools.tool import Context, Outcome, Templates
 

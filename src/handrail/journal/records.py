@@ -1,25 +1,26 @@
-"""The tables of the journal, and the columns of a call.
+"""The records of calls, and the tables and columns in which the journal stores them.
 
 `calls` has one row per call, `files` one for every file that it changes. `chain` has an entry for every write (the
 beginning of a call, its end, or both at once), whose hash covers those columns.
 """
 
-# ruff: noqa: S608 - what is put into a query are names of columns, all constants of `rows.py`
+# ruff: noqa: S608 - what is put into a query are names of columns, all constants of `records.py`
 from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import stat
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from handrail.files.versions import Change, SubtreeEntry, hash_bytes
-from handrail.journal import BeforeImage, MovedEntry, PendingRecord, Record
-from handrail.journal.images import SCHEMA as IMAGES
-from handrail.model import Access
+from handrail.model import Access, Call, Result, Verdict
 from handrail.secrets.masking import Mask
+
+if TYPE_CHECKING:
+    import sqlite3
 
 VERSION = 1
 ABSENT = ""
@@ -51,7 +52,90 @@ CREATE TABLE IF NOT EXISTS files (
     seq INTEGER NOT NULL, attempt INTEGER NOT NULL, {FILE}, after, after_mode, PRIMARY KEY (seq, attempt, place)
 );
 CREATE INDEX IF NOT EXISTS files_path ON files (path);
-{IMAGES}"""
+CREATE TABLE IF NOT EXISTS images (
+    hash TEXT PRIMARY KEY, size INTEGER NOT NULL, stored INTEGER NOT NULL, used INTEGER NOT NULL,
+    packed INTEGER NOT NULL, data BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS images_used ON images (used);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where calls come from: the same for all calls of a session."""
+
+    session: str = ""
+    dialect: str = ""
+    workspace: str = ""
+    """The directory that relative paths start from, links followed."""
+    hide: Callable[[str], str] = str
+    """Takes secrets out of a text, where the session hides any."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeImage:
+    """A file that something else than a commit may change: a command that is about to run."""
+
+    path: str
+    """Absolute, links followed."""
+    before: bytes | None
+    """The contents; None: no file."""
+    mode: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MovedEntry:
+    """One entry of a move or removal of a subtree: it leaves its path, or arrives there."""
+
+    path: str
+    """Absolute, links above it followed."""
+    entry: SubtreeEntry
+    goes: bool
+    moved_from: str | None = None
+    top: bool = False
+    """Whether it is the top of the moved subtree: parent directories may have been created for it."""
+    sure: bool = True
+    """Whether the change is made or not made as a whole; if not, the disk is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRecord:
+    """A call that is about to change something."""
+
+    call: Call
+    accesses: tuple[Access, ...]
+    verdict: Verdict | None
+    """None for a call that was stopped before it could be judged."""
+    changes: Sequence[Change | BeforeImage | MovedEntry] = ()
+    origin: Origin = Origin()
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """The token that `begin` returns and `record` takes."""
+
+    seq: int
+    """The number of the call in the journal; 0 if nothing was written down."""
+    attempt: int = 0
+    changes: tuple[Change | BeforeImage | MovedEntry, ...] = ()
+    warning: str = ""
+    """Why the journal could not be written, where that stops nothing."""
+    unkept: tuple[str, ...] = ()
+    """Paths whose contents are too large to store: their change cannot be undone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record(PendingRecord):
+    """A finished call: its result, and the changes that were made, earlier contents included."""
+
+    changes: tuple[Change, ...] = ()
+    result: Result = field(kw_only=True)
+    traceback: str = field(default="", kw_only=True)
+    """Of a fault in this program."""
+    token: Token | None = field(default=None, kw_only=True)
+    """From `begin`, if the call came that far."""
+    data: Mapping[str, Any] | None = field(default=None, kw_only=True)
+    """The tool's values for programs, before the dialect shaped them; the result's own if None."""
 
 
 def begin_row(record: PendingRecord, now: int, mask: Mask) -> tuple[Any, ...]:
