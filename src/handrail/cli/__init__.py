@@ -18,6 +18,7 @@ COMMANDS = {
     "chat": ("chat.command", "chat with a model that uses these tools in your project"),
     "run": ("run", "give a model one task; the exit code reports the outcome"),
     "call": ("call", "make one tool call and print its result"),
+    "try": ("try_command", "run a command in a draft of the project, see what it changed, and keep or drop that"),
     "batch": ("batch", "make many calls in one session, as JSON lines, for scripts in any language"),
     "tools": ("tools", "show the tool definitions for a model, as a list or as JSON"),
     "dialects": ("dialects", "list the dialects with their size in tokens, or check your own"),

@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from handrail.cli.output import Stop, UsageError, write
@@ -87,9 +88,12 @@ def open_config() -> Config:
         raise UsageError(str(error)) from None
 
 
-def open_session(options: argparse.Namespace, approve: Approve | None = None) -> Session:
-    """A session as the options and the user's configuration ask for it."""
+def open_session(options: argparse.Namespace, approve: Approve | None = None, *, draft: bool = False) -> Session:
+    """A session as the options and the user's configuration ask for it; with ``draft`` there must be drafts."""
     config = open_config()
+    settings = config.settings
+    if draft:
+        settings = replace(settings, drafts=True, sandbox="namespaces", sandbox_required=True)
     dialect = open_dialect(options.dialect)
     for option, places in (
         ("-w", [options.workspace]),
@@ -111,7 +115,7 @@ def open_session(options: argparse.Namespace, approve: Approve | None = None) ->
             options.workspace,
             dialect=dialect,
             roots=roots,
-            settings=config.settings,
+            settings=settings,
             mode=getattr(options, "mode", None),
             approve=approve or _ask_attached(options.workspace, config.settings),
         )

@@ -1,7 +1,9 @@
 """Drafts: run a command in a copy-on-write view of the workspace, look at its changes, then keep or drop them.
 
+store.py              the directory in which drafts lie, on the mount of their workspace
 layout.py             the files of a draft and its states
 compare.py            the steps that turn the workspace into the draft, and conflicts with other changes
+changes.py            the changes of a draft, file by file, with the lines that differ
 keep.py               carry the steps out, finish them after a kill, take them back
 directory_renames.py  make directories renamable, which overlayfs refuses to users
 git_index.py          compare git index files without the file times in them

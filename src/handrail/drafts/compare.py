@@ -143,7 +143,7 @@ class _Comparer:
             upper_path = os.path.join(self.upper, inner)
             upper = os.lstat(upper_path)
             lower = stat_at(name, directory)
-            if _is_whiteout(upper):
+            if is_whiteout(upper):
                 if lower is not None:
                     self._check_tree(directory, name, inner, lower)
                     self._add("delete", inner, lower, None)
@@ -169,6 +169,8 @@ class _Comparer:
             else:
                 self._add("set", path, lower, upper)
             return
+        if self.draft.is_same_index(path, upper_path, directory, name):
+            return  # `git status` has refreshed the file times in it
         self._check_tree(directory, name, path, lower)
         self._add("replace", path, lower, upper)
 
@@ -254,7 +256,7 @@ def is_being_written(status: os.stat_result, directory: int, name: str) -> bool:
         os.close(fd)
 
 
-def _is_whiteout(status: os.stat_result) -> bool:
+def is_whiteout(status: os.stat_result) -> bool:
     """Whether an entry of the upper layer says that the name below it is deleted."""
     return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
 

@@ -22,6 +22,7 @@ from typing import Any
 from handrail import system_calls
 from handrail.drafts.compare import (
     MARKS,
+    Comparison,
     Conflict,
     Entry,
     Step,
@@ -47,12 +48,13 @@ class DraftConflict(Exception):
         self.conflicts = tuple(conflicts)
 
 
-def keep(draft: DraftDirectory) -> list[Step]:
+def keep(draft: DraftDirectory, comparison: Comparison | None = None) -> list[Step]:
     """Carry the draft's changes over into the workspace; returns the steps.
 
-    Raises `DraftConflict` if the workspace has changed at these places, and `OSError`; then nothing has changed.
+    ``comparison``: the changes that were looked at, if somebody has; no others are carried over then. Raises
+    `DraftConflict` if the workspace has changed at these places, and `OSError`; then nothing has changed.
     """
-    comparison = compare(draft)
+    comparison = comparison or compare(draft)
     if comparison.conflicts:
         raise DraftConflict(comparison.conflicts)
     draft.write("keeping.json", {"steps": [asdict(step) for step in comparison.steps]})
@@ -71,15 +73,24 @@ def recover(draft: DraftDirectory) -> bool:
     return True
 
 
-def undo(draft: DraftDirectory) -> list[Step]:
-    """Take back a kept draft; returns its steps. Raises `DraftConflict` if the workspace has changed there since."""
+def read_kept(draft: DraftDirectory) -> list[Step]:
+    """The steps of a kept draft."""
+    return _read_steps(draft, "kept.json")
+
+
+def find_undo_conflicts(draft: DraftDirectory) -> list[Conflict]:
+    """The kept entries that something else has changed since: these keep a draft from being taken back."""
     plan = draft.read("kept.json")
-    steps = _steps(plan)
     root = draft.open_workspace()
     try:
-        conflicts = list(_find_changes_since(draft, root, steps, plan["kept"]))
+        return list(_find_changes_since(draft, root, _steps(plan), plan["kept"]))
     finally:
         os.close(root)
+
+
+def undo(draft: DraftDirectory) -> list[Step]:
+    """Take back a kept draft; returns its steps. Raises `DraftConflict` if the workspace has changed there since."""
+    conflicts = find_undo_conflicts(draft)
     if conflicts:
         raise DraftConflict(conflicts)
     draft.rename("kept.json", "undoing.json")

@@ -94,10 +94,7 @@ class DraftDirectory:
 
     @property
     def state(self) -> State:
-        for name, state in _PLANS.items():
-            if os.path.lexists(os.path.join(self.path, name)):
-                return state
-        return "open"
+        return _read_state(self.path)
 
     def open_workspace(self) -> int:
         """A descriptor of the workspace; `FileNotFoundError` if another directory has its name now."""
@@ -126,11 +123,15 @@ class DraftDirectory:
 
     def is_refreshed_index(self, path: str, directory: int, name: str) -> bool:
         """Whether an entry of the workspace is the git index, with other file times and nothing else changed in it."""
+        return self.is_same_index(path, os.path.join(self.path, INDEX), directory, name)
+
+    def is_same_index(self, path: str, other: str, directory: int, name: str) -> bool:
+        """Whether an entry of the workspace is the git index, and the file ``other`` differs in file times only."""
         if path != ".git/index":
             return False
         try:
             fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
-            with open(fd, "rb") as now, open(os.path.join(self.path, INDEX), "rb") as before:
+            with open(fd, "rb") as now, open(other, "rb") as before:
                 return is_same_index(now.read(_MOST_INDEX_BYTES), before.read(_MOST_INDEX_BYTES))
         except OSError:
             return False
@@ -145,6 +146,18 @@ class DraftDirectory:
         if self.state in ("keeping", "undoing"):
             raise OSError(errno.EBUSY, "an interrupted keep must be finished before the draft is dropped", self.path)
         remove_tree(self.path)
+
+
+def _read_state(path: str) -> State:
+    for name, state in _PLANS.items():
+        if os.path.lexists(os.path.join(path, name)):
+            return state
+    return "open"
+
+
+def is_interrupted(path: str) -> bool:
+    """Whether a keep or an undo of the draft at ``path`` was begun and not finished."""
+    return _read_state(path) in ("keeping", "undoing")
 
 
 def link_index(workspace: str, path: str) -> None:

@@ -92,6 +92,8 @@ class CallSummary:
     """The command that it ran."""
     unsure: bool = False
     """Whether the command may have changed more than was kept."""
+    draft: str = ""
+    """The directory of the draft that the command ran in: all its changes in the workspace are known then."""
 
     @classmethod
     def of(
@@ -105,7 +107,8 @@ class CallSummary:
             [one for one in accesses if isinstance(one, list) and len(one) > 1] if isinstance(accesses, list) else []
         )
         command = next((str(target) for action, target, *_ in known if action == "run"), None)
-        return cls(seq, status or UNFINISHED, undone, command, any(len(access) > 3 for access in known))
+        draft = next((str(path[0]) for action, _, *path in known if action == "run" and path), "")
+        return cls(seq, status or UNFINISHED, undone, command, any(len(access) > 3 for access in known), draft)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 Undone are contents, modes, moves, creations (with directories that were created for them, if they are empty) and
 deletions. A file that has changed since is not overwritten but reported as a conflict. All files are restored at once
 or none (only a file whose name a directory has now is restored in a second step). An undo is recorded like a call, so
-it can be undone. Git, owners, times and extended attributes are not touched.
+it can be undone. Git, owners, times and extended attributes are not touched. A command that ran in a draft is taken
+back as a whole where that is possible (`undo_drafts.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from handrail.errors import ChangedSince, ToolError, from_os
 from handrail.files.commit import commit
@@ -23,6 +24,7 @@ from handrail.journal.queries import UNDO, CallSummary, JournalReader
 from handrail.journal.records import ABSENT, DIRECTORY, LINK, mode_of
 from handrail.journal.store import SqliteJournal
 from handrail.journal.undo_directories import DirectoryChanges, StateChanges
+from handrail.journal.undo_drafts import How, KeptDraft, read_images
 from handrail.journal.undo_plan import State, UndoPlan, plan_undo
 from handrail.journal.undo_selection import UnknownCall, choose
 from handrail.model import Access, Call, Failure, Result, Verdict
@@ -31,7 +33,7 @@ from handrail.workspace import Root, WorkPath, Workspace
 __all__ = ["CannotUndo", "Conflict", "Restored", "UndoContext", "UndoReport", "UnknownCall", "undo"]
 
 _ATTEMPTS = 5
-How = Literal["changed", "created", "deleted", "mode"]
+_MOST_LOCKED = 1_000
 
 
 class CannotUndo(RuntimeError):
@@ -111,13 +113,82 @@ def undo(
     with _open_reader(journal) as reader:
         rows = choose(reader, hands.origin.workspace, call, since, session, only)
         hands.locks.sweep()  # what a killed call has begun is ended first: each file is the old one or the new one
-        for attempt in range(_ATTEMPTS):
-            try:
-                return _Undo(journal, reader, hands, rows).run(dry_run)
-            except ChangedSince as error:  # a program that knows nothing of our locks; look again
-                if error.moment != "commit" or attempt == _ATTEMPTS - 1:
-                    raise
+        if dry_run and len(rows) > 1:  # what one undo does to the next is known from the hashes alone
+            return _undo_files(journal, reader, hands, rows, dry_run)
+        reports: list[UndoReport] = []
+        left: list[CallSummary] = []
+        for row in rows:
+            draft = KeptDraft.find(row.draft, hands.origin.workspace) if row.draft else None
+            if draft and left:
+                reports.append(_undo_files(journal, reader, hands, left, dry_run))
+                left, draft = [], KeptDraft.find(row.draft, hands.origin.workspace)
+            report = _undo_draft(journal, reader, hands, row, draft, dry_run) if draft else None
+            if report:
+                reports.append(report)
+            else:
+                left.append(row)
+        if left or not reports:
+            reports.append(_undo_files(journal, reader, hands, left, dry_run))
+    return _join(reports)
+
+
+def _undo_files(
+    journal: SqliteJournal, reader: JournalReader, hands: UndoContext, rows: list[CallSummary], dry_run: bool
+) -> UndoReport:
+    """Restore files from their old contents in the journal."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            return _Undo(journal, reader, hands, rows).run(dry_run)
+        except ChangedSince as error:  # a program that knows nothing of our locks; look again
+            if error.moment != "commit" or attempt == _ATTEMPTS - 1:
+                raise
     raise AssertionError("unreachable")
+
+
+def _undo_draft(
+    journal: SqliteJournal,
+    reader: JournalReader,
+    hands: UndoContext,
+    row: CallSummary,
+    draft: KeptDraft,
+    dry_run: bool,
+) -> UndoReport | None:
+    """Take back a command that ran in a draft; None if something has changed meanwhile, and nothing was done."""
+    restored = tuple(Restored(path, how) for path, how in draft.list())
+    if dry_run:
+        return UndoReport((row.seq,), restored, (), ())
+    call = Call(UNDO, {"calls": [row.seq], "undone": [row.seq]})
+    verdict = Verdict("allow", "undo", "requested by the user")
+    accesses = tuple(Access("delete" if one.how == "deleted" else "write", one.path, one.path) for one in restored)
+    # Half of what a command did is not to be done again: without all of it this undo cannot be undone.
+    paths = [] if row.unsure else [one.path for one in reader.files(row.seq)]
+    with hands.locks.hold(paths[:_MOST_LOCKED]):
+        token = journal.begin(PendingRecord(call, accesses, verdict, read_images(paths), hands.origin))
+        record = Record(call, accesses, verdict, origin=hands.origin, result=Result(UNDO, "ok", ""), token=token)
+        try:
+            done = draft.take_back()
+        except OSError as error:
+            refused = from_os(error, path=error.filename or "")
+            failed = Result(UNDO, "error", str(refused), error=Failure(refused.code, str(refused)))
+            journal.record(replace(record, result=failed))
+            raise refused from None
+        text = f"undo of {row.seq}" if done else f"call {row.seq} was not undone: its files have changed meanwhile"
+        ended = Result(UNDO, "ok", text) if done else Result(UNDO, "error", text, error=Failure("changed_since", text))
+        warning = journal.record(replace(record, result=ended))
+    if not done:
+        return None
+    return UndoReport((row.seq,), restored, (), (), warning=warning or token.warning)
+
+
+def _join(reports: Sequence[UndoReport]) -> UndoReport:
+    return UndoReport(
+        calls=tuple(one for report in reports for one in report.calls),
+        restored=tuple(one for report in reports for one in report.restored),
+        conflicts=tuple(one for report in reports for one in report.conflicts),
+        missing=tuple(one for report in reports for one in report.missing),
+        unknown=tuple(one for report in reports for one in report.unknown),
+        warning="; ".join(report.warning for report in reports if report.warning),
+    )
 
 
 def _open_reader(journal: SqliteJournal) -> JournalReader:
@@ -333,6 +404,8 @@ def _list_unknown_effects(row: CallSummary, drifted: bool) -> list[str]:
     from handrail.shell.effects.effects import effects  # slow to import, and only needed for commands
 
     if row.command is None or row.status == "denied":
+        return []
+    if row.draft and not row.unsure:
         return []
     if drifted or row.unsure:
         return [row.command]

@@ -73,11 +73,17 @@ def _groups(files: Sequence[FileRow]) -> list[list[FileRow]]:
     changed = [row for row in files if row.after != row.before or _other_mode(row)]
     by_path = {row.path: row for row in changed}
     sources = {row.moved_from for row in changed if row.moved_from in by_path}
-    return [
-        [row, by_path[row.moved_from]] if row.moved_from in by_path else [row]
-        for row in changed
-        if row.path not in sources
-    ]
+    groups: list[list[FileRow]] = []
+    repositories: dict[str, list[FileRow]] = {}
+    for row in changed:
+        above, inside, _ = row.path.partition("/.git/")
+        if inside:  # objects, references and the index of a repository belong together
+            if above not in repositories:
+                groups.append(repositories.setdefault(above, []))
+            repositories[above].append(row)
+        elif row.path not in sources:
+            groups.append([row, by_path[row.moved_from]] if row.moved_from in by_path else [row])
+    return groups
 
 
 def _other_mode(row: FileRow) -> bool:

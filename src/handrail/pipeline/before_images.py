@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, SubtreeEntry
+from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES
 from handrail.journal import BeforeImage, MovedEntry, NoJournal
+from handrail.journal.undo_drafts import read_image
 from handrail.model import Access
 from handrail.pipeline.call_state import Approved, Progress
 from handrail.pipeline.finish import Recorder
@@ -144,7 +144,7 @@ class BeforeImages:
     def _add(self, path: str) -> None:
         if path in self.saved or path in self.missed:
             return
-        one = _read(path, self.room) if len(self.saved) < MOST_SAVED_FILES else None
+        one = read_image(path, self.room) if len(self.saved) < MOST_SAVED_FILES else None
         if one is None:
             self.missed.append(path)
         else:
@@ -158,25 +158,3 @@ def _with_all_below(path: str) -> Iterator[str]:
     if not os.path.islink(path):
         for directory, folders, files in os.walk(path):
             yield from (os.path.join(directory, name) for name in (*folders, *files))
-
-
-def _read(path: str, room: int) -> BeforeImage | MovedEntry | None:
-    """The file, link or directory at a path; None if it is too large or of another kind."""
-    try:
-        status = os.lstat(path)
-        mode = stat.S_IMODE(status.st_mode)
-        if stat.S_ISLNK(status.st_mode):
-            return MovedEntry(path, SubtreeEntry("", "link", mode, os.fsencode(os.readlink(path))), True, sure=False)
-        if stat.S_ISDIR(status.st_mode):
-            return MovedEntry(path, SubtreeEntry("", "directory", mode), True, sure=False)
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
-        return BeforeImage(path, None)
-    except OSError:
-        return None
-    with open(fd, "rb") as file:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > room:
-            return None
-        raw = file.read(room + 1)
-    return BeforeImage(path, raw, stat.S_IMODE(status.st_mode)) if len(raw) <= room else None

@@ -53,7 +53,7 @@ class Services:
 
 
 def open_command_host(
-    settings: Settings, workspace: Workspace, artefacts: Artefacts, own: OwnFiles, policy: Policy
+    settings: Settings, workspace: Workspace, artefacts: Artefacts, own: OwnFiles, policy: Policy, state: str
 ) -> CommandHost:
     """The command host of a session. Commands cannot see Handrail's own files, nor files that the policy hides."""
     from handrail.shell.command_host import CommandHost, HostOptions
@@ -74,6 +74,7 @@ def open_command_host(
         protects=getattr(policy, "protects", None),
         own=own.state,
         config=own.config,
+        drafts=state if settings.drafts else "",
         limits=ResourceLimits(processes=settings.most_processes),
     )
     return CommandHost(tuple(root.path for root in workspace.roots if root.writable), artefacts, options)

@@ -336,7 +336,7 @@ class Session:
             self._require_open()
             if self._command_host is None:
                 self._command_host = open_command_host(
-                    self.settings, self.workspace, self._artefacts, self._own_files, self.policy
+                    self.settings, self.workspace, self._artefacts, self._own_files, self.policy, self._state
                 )
             return self._command_host
 

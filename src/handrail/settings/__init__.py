@@ -54,6 +54,8 @@ class Settings:
     """The sandbox of commands: the strongest that works on this machine, a certain one, or `off`."""
     sandbox_required: bool = False
     """Refuse commands if no sandbox works."""
+    drafts: bool = False
+    """Run commands in drafts of the workspace, where the sandbox is `namespaces`: see docs/drafts.md."""
     network: Network = "loopback"
     """The network of commands without approval: none, loopback (if the sandbox supports it), or all."""
     keep_env: tuple[str, ...] = ()

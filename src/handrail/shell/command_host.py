@@ -7,12 +7,15 @@ import os
 import re
 import secrets
 import shutil
+import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Unpack
 
+from handrail.drafts.store import DraftStore, NoDraft, OpenDraft
 from handrail.errors import BadCommand
 from handrail.files.artefacts import ALIAS, Artefacts
 from handrail.shell.effects.respell import respell
@@ -38,7 +41,10 @@ from handrail.shell.sandbox.confinement import (
 from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.git_settings import with_settings
 from handrail.shell.sandbox.mount_aliases import all_names
+from handrail.shell.sandbox.mount_plan import DraftLayers
+from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.sandbox.protected_files import ProtectedFiles, PutBack
+from handrail.shell.start_process import ProcessOptions
 
 _GIT = re.compile(r"\bgit\b")
 
@@ -64,6 +70,8 @@ class HostOptions:
     """Where Handrail keeps its state: not for commands."""
     config: tuple[str, ...] = ()
     """Where the user's settings and rules are: not for commands either."""
+    drafts: str = ""
+    """The state directory, if commands may run in drafts of the workspace."""
     log_bytes: int = 4 << 30
     limits: ResourceLimits = field(default_factory=ResourceLimits)
 
@@ -82,6 +90,8 @@ class CommandOptions:
     """A person has seen this command and allowed it: it may change protected files."""
     reads: bool = False
     """It is proven to change nothing."""
+    draft: OpenDraft | None = None
+    """The draft that it works in, instead of the workspace."""
 
 
 NOTHING_GIVEN = CommandOptions()
@@ -106,6 +116,9 @@ class CommandHost:
         self.unmasked = 0
         """Paths that the last command could have read although they are to be hidden: there were too many."""
         self.jobs = Jobs(self._runs)
+        self._store: DraftStore | None = None
+        self.no_drafts = "" if options.drafts else "drafts are switched off"
+        """Why commands run in no draft; known once there is a boundary."""
 
     @property
     def boundary(self) -> Boundary:
@@ -119,9 +132,11 @@ class CommandHost:
                 missing = self._missing(own)
                 if options.protects or missing:
                     self._guard = ProtectedFiles(self._roots, options.protects, missing)
+                store = self._open_store()
                 confinement = Confinement(
                     self._roots,
-                    hidden=all_names(map(os.path.realpath, own)),
+                    hidden=all_names(map(os.path.realpath, (*own, *([store.path] if store else [])))),
+                    drafts=store.path if store else "",
                     masked=self._masked if options.hidden else None,
                     denied=options.denied,
                     credentials=options.credentials,
@@ -133,7 +148,41 @@ class CommandHost:
                     limits=options.limits,
                 )
                 self._boundary = choose(options.sandbox, options.required, confinement)
+                if isinstance(self._boundary, NamespaceBoundary):
+                    self._store = store
+                elif store:
+                    self.no_drafts = "drafts need the sandbox that is called namespaces"
             return self._boundary
+
+    def _open_store(self) -> DraftStore | None:
+        """The place for drafts; None if there can be none."""
+        if not self._options.drafts:
+            return None
+        try:
+            if len(self._roots) != 1:
+                raise NoDraft(0, "there is more than one directory to write to")
+            return DraftStore.open(self._options.drafts, self._roots[0])
+        except OSError as error:
+            self.no_drafts = error.strerror or str(error)
+            return None
+
+    def create_draft(self) -> OpenDraft | None:
+        """A new draft of the workspace; None if there can be none, and `no_drafts` says why."""
+        if not self.boundary or self._store is None:
+            return None
+        try:
+            return self._store.create()
+        except OSError as error:
+            self.no_drafts = f"a draft cannot be created: {error.strerror}"
+            return None
+
+    def start_in_draft(
+        self, args: Sequence[str], draft: OpenDraft, network: Network | None = None, **how: Unpack[ProcessOptions]
+    ) -> subprocess.Popen[bytes]:
+        """Start a program in a draft, in the words of `subprocess.Popen`. No file is protected from it."""
+        assert isinstance(self.boundary, NamespaceBoundary)
+        how.setdefault("env", scrub_environment(keep=self._options.keep_env))
+        return self.boundary.spawn(args, network=network, protection="nothing", draft=_layers(draft), **how)
 
     def _missing(self, own: Sequence[str]) -> list[str]:
         """Own places inside the workspace that a command could make before Handrail does; made here where possible."""
@@ -182,7 +231,8 @@ class CommandHost:
         ``on_start`` gets the path of its log.
         """
         level = _protection(command, given)
-        guard = self._guard if self.boundary and level != "nothing" and not given.reads else None
+        unguarded = level == "nothing" or given.reads or given.draft is not None
+        guard = self._guard if self.boundary and not unguarded else None
         before = guard.find() if guard else None
         run = self._begin(self._runs.start, command, cwd, name, given=given, protection=level)
         try:
@@ -256,6 +306,8 @@ class CommandHost:
         network: Network | None = "on" if given.network else None
         level: Protection = "nothing" if given.approved else protection
         spawn = partial(boundary.spawn, network=network, protection=level)
+        if given.draft and isinstance(boundary, NamespaceBoundary):
+            spawn = partial(boundary.spawn, network=network, protection=level, draft=_layers(given.draft))
         order = CommandOrder(command, "", env, cwd, spawn, self._shell, stdin, boundary.namespaced, budget)
         try:
             try:
@@ -340,6 +392,10 @@ class CommandHost:
                 self._boundary.close()
             if self._spare:
                 shutil.rmtree(self._spare, ignore_errors=True)
+
+
+def _layers(draft: OpenDraft) -> DraftLayers:
+    return DraftLayers(draft.directory.info.workspace, draft.name)
 
 
 def _protection(command: str, given: CommandOptions) -> Protection:

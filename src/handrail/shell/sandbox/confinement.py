@@ -79,6 +79,8 @@ class Confinement:
     """Further paths not to be read, outside of writable trees, but for a command whose network was opened for it."""
     aliases: tuple[tuple[str, str], ...] = ()
     """Directories to be read by another name too: the name at the top of the tree, and the real path."""
+    drafts: str = ""
+    """The directory of drafts, on the mount of the workspace; empty if commands run in none."""
     network: Network = "off"
     shared_memory: bool = False
     """Whether commands may use `/dev/shm` where it is shared with other programs (under bubblewrap it is private)."""

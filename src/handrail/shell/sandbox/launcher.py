@@ -183,7 +183,8 @@ def _mount_dev(target: str) -> None:
 def _mount_overlay(lower: str, upper: str, work: str, target: str, options: str) -> None:
     _make_place(target, True)
     names = (("lowerdir", lower), ("upperdir", upper), ("workdir", work))
-    text = ",".join(f"{name}={_escape(_OLD + path)}" for name, path in names)
+    above = _OLD if os.path.isdir(_OLD) else ""  # a mount for one command finds its directories in the view
+    text = ",".join(f"{name}={_escape(above + path)}" for name, path in names)
     _mount("overlay", target, "overlay", _MS_NOSUID, f"{text},{options}" if options else text, "overlay")
 
 

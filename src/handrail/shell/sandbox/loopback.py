@@ -26,6 +26,7 @@ import threading
 
 from handrail.shell.sandbox import seccomp
 from handrail.shell.sandbox.landlock import forgo_privileges
+from handrail.shell.sandbox.renames import prepare_rename, rename_calls
 from handrail.shell.sandbox.system_call_numbers import NUMBERS, system_call
 
 _RECEIVE, _SEND, _VALID, _ADD = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103
@@ -112,7 +113,7 @@ class _Call:
         self._own_network = own_network
         self._id, self._thread, _, number, _, _ = struct.unpack_from("=QIIiIQ", notice)
         self._arguments = struct.unpack_from("=6Q", notice, 32)
-        self._name = _CALLS[number]
+        self._name = _CALLS.get(number) or rename_calls()[number]
 
     def answer(self) -> None:
         error, flags = 0, 0
@@ -128,6 +129,11 @@ class _Call:
             fcntl.ioctl(self._listener, _SEND, struct.pack("=QqiI", self._id, 0, error, flags))
 
     def _do(self) -> None:
+        if self._name.startswith("rename"):
+            # What fails here fails in the kernel too, which says why.
+            with contextlib.suppress(OSError):
+                prepare_rename(self._thread, self._name, self._arguments, self._require_waiting)
+            raise _Unhandled
         wanted = self._address() if self._name != "listen" else b""
         with _as_socket(self._descriptor()) as asked:
             is_tcp = asked.family in (socket.AF_INET, socket.AF_INET6) and asked.type == socket.SOCK_STREAM

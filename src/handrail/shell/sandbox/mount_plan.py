@@ -2,7 +2,7 @@
 
 A view begins with an empty root, so that a command sees what a record names and nothing else. Records are mounted in
 the order of the list, and a later one covers an earlier one. Sources are paths of this machine; `Hide` and `Pin` name
-paths of the view.
+paths of the view. In the mounts of one command, which come on top of a view, sources are paths of the view as well.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from handrail.shell.sandbox.confinement import Confinement, Protection, is_inside
 
 OVERLAID = ("/dev", "/proc", "/run", "/tmp")  # noqa: S108 - a private one stands there
+DRAFTS = "/.handrail-drafts"
+"""Where a view has the directory of drafts. It is covered before a command begins."""
 KEPT_IN_RUN = (  # of a directory that is full of sockets: programs (NixOS) and the addresses of name servers
     "/run/current-system",
     "/run/booted-system",
@@ -75,13 +77,23 @@ class Dev:
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """A copy-on-write view of a directory: changes go to ``upper``. All three are directories of this machine."""
+    """A copy-on-write view of a directory: changes go to ``upper``."""
 
     lower: str
     upper: str
     work: str
     target: str
     options: str = "userxattr"
+
+
+@dataclass(frozen=True, slots=True)
+class DraftLayers:
+    """The draft that a command works in."""
+
+    workspace: str
+    """Its real path."""
+    name: str
+    """Of the draft's directory in the directory of drafts; it holds `upper` and `work`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +126,24 @@ def base_view(confinement: Confinement, tmp: str, roots: Sequence[Mount] | None 
 
     ``roots`` takes the place of the writable trees: a draft mounts an overlay there.
     """
+    drafts = [Bind(confinement.drafts, DRAFTS, read_only=False)] if confinement.drafts else []
     return [
         *_system(confinement),
         *_private(tmp),
         *_trees(confinement, tmp, roots),
         *_hidden(confinement),
         *_aliases(confinement),
+        *drafts,
     ]
+
+
+def draft_mounts(confinement: Confinement, draft: DraftLayers) -> Iterator[Mount]:
+    """The mounts that show a draft to one command: the overlay covers what is hidden inside the workspace as well."""
+    inside = os.path.join(DRAFTS, draft.name)
+    yield Overlay(draft.workspace, f"{inside}/upper", f"{inside}/work", draft.workspace)
+    for path in confinement.hidden:
+        if is_inside(path, draft.workspace):
+            yield Hide(path)
 
 
 def _system(confinement: Confinement) -> Iterator[Mount]:

@@ -35,9 +35,11 @@ from handrail.shell.sandbox.environment import redirect_temporary_files
 from handrail.shell.sandbox.landlock import KEPT_CAPABILITIES, LEAST, ConfinedThreads, RulesetCache, version
 from handrail.shell.sandbox.launch import Launcher, LauncherGone, SetUpFailed, Start
 from handrail.shell.sandbox.loopback import Supervisor, works
-from handrail.shell.sandbox.mount_plan import Hide, Mount, base_view, protections
+from handrail.shell.sandbox.mount_plan import DRAFTS, DraftLayers, Hide, Mount, base_view, draft_mounts, protections
 from handrail.shell.sandbox.namespace_errors import NoNamespaces, explain
+from handrail.shell.sandbox.renames import rename_calls
 from handrail.shell.sandbox.start_gate import require_program
+from handrail.shell.sandbox.system_call_numbers import system_call
 from handrail.shell.start_process import ProcessOptions
 
 T = TypeVar("T")
@@ -64,7 +66,10 @@ class NamespaceBoundary:
         self._absent: tuple[str, ...] = ()
         self._past = contextlib.ExitStack()
         self._tools: ConfinedThreads | None = None
-        self._supervises = confinement.network == "loopback" and works()
+        listens = (confinement.network == "loopback" or confinement.drafts) and works()
+        self._supervises = confinement.network == "loopback" and bool(listens)
+        self.renames_directories = bool(confinement.drafts) and bool(listens)
+        """Whether commands can rename the directories of a draft."""
         self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
         with contextlib.ExitStack() as undo:
             undo.callback(shutil.rmtree, self.tmp, ignore_errors=True)
@@ -99,13 +104,15 @@ class NamespaceBoundary:
         *,
         network: Network | None = None,
         protection: Protection = "repositories",
+        draft: DraftLayers | None = None,
         **how: Unpack[ProcessOptions],
     ) -> subprocess.Popen[bytes]:
+        """``draft``: the draft that the command sees in the place of the workspace."""
         given = redirect_temporary_files(how.get("env"), self.tmp)
         require_program(args[0], given)
         level: Network = network or self.confinement.network
         start = Start(
-            mounts=list(self._mounts(protection, network)),
+            mounts=list(self._mounts(protection, network, draft)),
             limits=_limits(self.confinement.limits),
             capabilities=self._capabilities,
             filter=self._filter(level),
@@ -132,15 +139,21 @@ class NamespaceBoundary:
                 return known[0]
             self._make_aliases()
             self._absent = tuple(path for path in self.confinement.hidden if not os.path.lexists(path))
-            listen = seccomp.connecting() if own_network and self._supervises else b""
+            listen = self._listening(own_network)
             view = base_view(self.confinement, self.tmp, self._roots)
             made = Launcher(view, own_network=own_network, capabilities=self._capabilities, listen=listen)
             self._past.callback(made.close)  # an older one stays while its commands run
             if made.listener >= 0:
-                supervisor = Supervisor(os.dup(made.listener), own_network=True)
+                supervisor = Supervisor(os.dup(made.listener), own_network=own_network)
                 self._past.callback(supervisor.close)
             self._launchers[own_network] = made, identities
             return made
+
+    def _listening(self, own_network: bool) -> bytes:
+        """The filter that hands calls of commands to us; empty if there is nothing to hand over."""
+        calls = [system_call("connect")] if own_network and self._supervises else []
+        calls += rename_calls() if self.renames_directories else []
+        return seccomp.notifying(calls) if calls else b""
 
     def _close_launchers(self) -> None:
         with self._lock:
@@ -157,12 +170,16 @@ class NamespaceBoundary:
             with contextlib.suppress(OSError):
                 os.rmdir(real)
 
-    def _mounts(self, protection: Protection, network: Network | None) -> Iterator[Mount]:
-        """What is mounted for one command: read-only files that are protected, and what is hidden since the start."""
+    def _mounts(self, protection: Protection, network: Network | None, draft: DraftLayers | None) -> Iterator[Mount]:
+        """What is mounted for one command: its draft, protected files read-only, and what is hidden since the start."""
         confinement = self.confinement
+        if draft:
+            yield from draft_mounts(confinement, draft)
         yield from protections(confinement, protection)
         for path in maskable((*self._absent, *confinement.hidden_now(network)), confinement.writable):
             yield Hide(path)
+        if confinement.drafts:
+            yield Hide(DRAFTS)
 
     def close(self) -> None:
         """End every command that still runs."""

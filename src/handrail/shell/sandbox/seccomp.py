@@ -157,11 +157,17 @@ def _tcp_alone(allow: _Line, denied: _Line) -> list[_Line]:
 
 def connecting(machine: str | None = None) -> bytes:
     """A filter that allows all, and hands each `connect` to whoever has the listener."""
-    name, column = ARCHITECTURES[machine or os.uname().machine]
+    return notifying([system_call("connect", machine)], machine)
+
+
+def notifying(calls: Sequence[int], machine: str | None = None) -> bytes:
+    """A filter that allows all, and hands the calls with these numbers to whoever has the listener."""
+    name, _ = ARCHITECTURES[machine or os.uname().machine]
     allow = (_RETURN, 0, 0, _ALLOW)
-    other = [(_LOAD, 0, 0, _ARCHITECTURE), (_JUMP_EQUAL, 1, 0, name), allow, (_LOAD, 0, 0, _NUMBER)]
-    code = [*other, (_JUMP_EQUAL, 0, 1, NUMBERS["connect"][column]), (_RETURN, 0, 0, _NOTIFY), allow]
-    return b"".join(struct.pack("=HBBI", *line) for line in code)
+    code = [(_LOAD, 0, 0, _ARCHITECTURE), (_JUMP_EQUAL, 1, 0, name), allow, (_LOAD, 0, 0, _NUMBER)]
+    for number in calls:
+        code += [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, _NOTIFY)]
+    return b"".join(struct.pack("=HBBI", *line) for line in [*code, allow])
 
 
 def install_listener(code: bytes) -> int:

@@ -1,0 +1,212 @@
+"""`handrail try`: run a command in a draft, show what it changed, and keep or drop that."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from handrail.cli.common import CommandParser, add_workspace, open_session
+from handrail.cli.output import Screen, Stop, UsageError, as_document, on_terminal, paint_diff, warn, write
+from handrail.text.display import escape
+
+if TYPE_CHECKING:
+    from handrail.approval.tty import Tty
+    from handrail.drafts.store import OpenDraft
+    from handrail.pipeline.draft_changes import DraftChanges
+    from handrail.pipeline.session import Session
+
+_ABOUT = """\
+Run a command in a draft of the workspace: it sees the files under their usual paths, and its changes go to a copy. Then
+the changes are shown, and you keep or drop them. Until you keep them, no file of the workspace has changed.
+
+Kept changes are in the journal like those of any call: `handrail undo` takes them back. The command cannot write
+outside of the workspace, except for a private /tmp; what it does over the network cannot be taken back.
+
+Several words are a program and its arguments; a single one is a line for the shell."""
+
+_EXAMPLES = """\
+examples:
+  handrail try -- make clean
+  handrail try 'sed -i s/foo/bar/ src/*.py && make test'
+  handrail try --drop -- ./migrate.sh          only see what it would change
+  handrail try --keep --json -- npm run build
+
+exit codes: those of the command; 125 the command could not be run or its changes could not be kept"""
+
+
+class _Parser(CommandParser):
+    """Takes everything after `--` as the command."""
+
+    def parse_intermixed_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
+        words = list(args or ())
+        at = words.index("--") if "--" in words else len(words)
+        options = super().parse_intermixed_args(words[:at], namespace)
+        options.words += words[at + 1 :]
+        if not options.words:
+            self.error("give the command to run")
+        return options
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = _Parser("try", _ABOUT, _EXAMPLES)
+    parser.add_argument("words", metavar="COMMAND", nargs="*", default=[], help="the command, best after --")
+    answer = parser.add_mutually_exclusive_group()
+    answer.add_argument("--keep", action="store_true", help="keep the changes without asking")
+    answer.add_argument("--drop", action="store_true", help="drop the changes without asking")
+    parser.add_argument("--network", action="store_true", help="give the command the network")
+    parser.add_argument("--json", action="store_true", help="print the changes as JSON; the command prints to stderr")
+    add_workspace(parser, roots=False)
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.json and not (options.keep or options.drop):
+        raise UsageError("--json asks nobody; give --keep or --drop as well")
+    options.dialect, options.root, options.read_root = "native", [], []
+    with open_session(options, draft=True) as session:
+        return _try(session, options)
+
+
+def _try(session: Session, options: argparse.Namespace) -> int:
+    from handrail.errors import NoSandbox
+    from handrail.pipeline.draft_changes import DraftChanges
+
+    try:
+        host = session.command_host()
+        draft = host.create_draft()
+    except NoSandbox as error:
+        raise _Failed(f"there can be no draft here: {error}") from None
+    if draft is None:
+        raise _Failed(f"there can be no draft here: {host.no_drafts}")
+    try:
+        code = _run(session, draft, options)
+        try:
+            changes = DraftChanges.observe(draft)
+        except OSError as error:
+            raise _Failed(f"the changes cannot be read: {error.strerror}; they were dropped") from None
+        kept = False
+        if changes.changes:
+            if not options.json:
+                _show(changes)
+            kept = options.keep or (not options.drop and _ask())
+            if kept:
+                _keep(session, changes, _command(options.words), code)
+        if options.json:
+            write(as_document(_report(changes, code, kept)))
+        else:
+            write(_summarize(changes, kept))
+        return code
+    finally:
+        if draft.is_open:
+            draft.drop()
+
+
+class _Failed(Stop):
+    """The command could not be run, or its changes could not be kept."""
+
+    code = 125
+
+
+def _command(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else shlex.join(words)
+
+
+def _run(session: Session, draft: OpenDraft, options: argparse.Namespace) -> int:
+    """Run the command on this terminal; returns its exit code."""
+    from handrail.shell.runner.order import find_shell
+
+    words = options.words if len(options.words) > 1 else [find_shell(), "-c", options.words[0]]
+    streams = [sys.stdin, sys.stderr if options.json else sys.stdout, sys.stderr]
+    stdin, stdout, stderr = (subprocess.DEVNULL if one is None else one.fileno() for one in streams)
+    try:
+        process = session.command_host().start_in_draft(
+            words,
+            draft,
+            "on" if options.network else None,
+            cwd=os.path.realpath(options.workspace),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+        )
+    except OSError as error:
+        raise _Failed(f"{escape(words[0])} cannot be run: {error.strerror}") from None
+    return _wait(process)
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """Wait for the command. An interrupt from the keyboard ends the command, not the question about its changes."""
+    while True:
+        try:
+            code = process.wait()
+            return code if code >= 0 else 128 - code
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGKILL)
+
+
+def _show(changes: DraftChanges) -> None:
+    for one in changes.summaries():
+        write(f"{one}\n")
+    diff = changes.unified()
+    if on_terminal(sys.stdout):
+        diff = Screen(sys.stdout).render(*paint_diff(diff))
+    write(f"\n{diff}\n")
+
+
+def _ask() -> bool:
+    from handrail.approval.tty import Tty
+
+    tty: Tty | None = Tty.open()
+    if tty is None:
+        warn("nobody can be asked without a terminal: the changes are dropped (--keep keeps them)")
+        return False
+    try:
+        while True:
+            key = tty.key("[k]eep [d]rop ")
+            if key in "kd\x04\x1b" and key:
+                return key == "k"
+    finally:
+        tty.close()
+
+
+def _keep(session: Session, changes: DraftChanges, command: str, code: int) -> None:
+    from handrail.drafts.keep import DraftConflict
+    from handrail.errors import JournalFailed
+    from handrail.pipeline.draft_changes import describe_conflicts, keep_and_record
+
+    try:
+        missed, warning = keep_and_record(session.journal, session.origin, changes, command, code)
+    except DraftConflict as error:
+        lines = "\n  ".join(describe_conflicts(error))
+        raise _Failed(f"nothing was kept, because the workspace has changed meanwhile:\n  {lines}") from None
+    except JournalFailed as error:
+        raise _Failed(f"nothing was kept, because it cannot be recorded: {error.why}") from None
+    except OSError as error:
+        raise _Failed(f"nothing was kept: {error.strerror}") from None
+    if missed:
+        warn(f"{len(missed)} of these changes cannot be undone: they are too large or too many for the journal")
+    if warning:
+        warn(f"the changes cannot be undone: the journal could not be written ({warning})")
+
+
+def _report(changes: DraftChanges, code: int, kept: bool) -> dict[str, object]:
+    return {
+        "exit_code": code,
+        "kept": kept,
+        "changes": [asdict(one) for one in changes.summaries()],
+        "diff": changes.unified(),
+    }
+
+
+def _summarize(changes: DraftChanges, kept: bool) -> str:
+    if not changes.changes:
+        return "nothing was changed\n"
+    counts = ", ".join(f"{count} {how}" for how, count in changes.counts.items() if count)
+    return f"{counts}: " + (
+        "kept; `handrail undo` takes it back\n" if kept else "dropped, the workspace is as before\n"
+    )

@@ -1,0 +1,182 @@
+"""The changes of a draft, one for each file, link and directory, with their contents and the lines that differ."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from handrail.drafts.compare import Comparison, Entry, Step, is_whiteout, walk_tree
+from handrail.drafts.layout import DraftDirectory
+from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, open_beneath, stat_at
+from handrail.text.diff import Hunk, compute_hunks
+from handrail.text.document import Splice
+
+How = Literal["created", "changed", "deleted"]
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_SAMPLE = 8192
+MOST_COMPARED_BYTES = 4 << 20
+"""Larger files are not compared line by line."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftChange:
+    """The change of one path, relative to the workspace."""
+
+    path: str
+    before: Entry | None
+    """None: it is created."""
+    after: Entry | None
+    """None: it is deleted."""
+
+    @property
+    def how(self) -> How:
+        if self.before is None:
+            return "created"
+        return "changed" if self.after else "deleted"
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is a directory before and after, as far as it exists."""
+        return all(entry is None or entry.is_directory for entry in (self.before, self.after))
+
+
+@dataclass(frozen=True, slots=True)
+class LineDiff:
+    """The difference of a file before and after."""
+
+    hunks: tuple[Hunk, ...] = ()
+    added: int = 0
+    removed: int = 0
+    description: str = ""
+    """Instead of lines, where there are none to compare."""
+
+
+class ChangeReader:
+    """Reads the changes of a draft that is not kept yet."""
+
+    def __init__(self, draft: DraftDirectory) -> None:
+        with contextlib.ExitStack() as stack:
+            self._root = draft.open_workspace()
+            stack.callback(os.close, self._root)
+            self._upper = os.open(draft.upper, READABLE_DIRECTORY)
+            stack.callback(os.close, self._upper)
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> ChangeReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def list(self, comparison: Comparison) -> list[DraftChange]:
+        """All changes in the order of their paths. A directory in which names changed is not one of them."""
+        changes = [change for step in comparison.steps for change in self._expand(step)]
+        return sorted(changes, key=lambda change: change.path)
+
+    def _expand(self, step: Step) -> Iterator[DraftChange]:
+        if step.action == "set":
+            if step.before and step.after and stat.S_IMODE(step.before.mode) != stat.S_IMODE(step.after.mode):
+                yield DraftChange(step.path, step.before, step.after)
+            return
+        before = dict(self._walk(self._root, step.path, step.before))
+        after = dict(self._walk(self._upper, step.path, step.after))
+        for path in before.keys() | after.keys():
+            old, new = before.get(path), after.get(path)
+            if old and new and old.is_directory and new.is_directory and old.mode == new.mode:
+                continue
+            yield DraftChange(path, old, new)
+
+    def _walk(self, tree: int, path: str, entry: Entry | None) -> Iterator[tuple[str, Entry]]:
+        if entry is None:
+            return
+        yield path, entry
+        if entry.is_directory:
+            with _parent(tree, path) as (directory, name):
+                for inner, status, _, _ in walk_tree(directory, name, path):
+                    if status is not None and not is_whiteout(status):
+                        yield inner, Entry.of(status)
+
+    def read_before(self, change: DraftChange, most: int) -> bytes | None:
+        """The old contents of a file, or the target of a link; None if it is larger, or of another kind."""
+        return _read(self._root, change.path, change.before, most)
+
+    def read_after(self, change: DraftChange, most: int) -> bytes | None:
+        """The new contents of a file, or the target of a link; None if it is larger, or of another kind."""
+        return _read(self._upper, change.path, change.after, most)
+
+    def diff(self, change: DraftChange, most_rows: int = 2_000) -> LineDiff:
+        """The lines in which a file differs."""
+        if change.is_directory:
+            mode = f", mode {stat.S_IMODE(change.after.mode):04o}" if change.before and change.after else ""
+            return LineDiff(description=f"directory {change.how}{mode}")
+        old, new = self.read_before(change, MOST_COMPARED_BYTES), self.read_after(change, MOST_COMPARED_BYTES)
+        if (old is None and change.before) or (new is None and change.after):
+            return LineDiff(description=_describe_sizes(change))
+        if change.before and change.after and old == new and change.before.type == change.after.type:
+            return LineDiff(description=f"mode {change.before.mode & 0o7777:04o} -> {change.after.mode & 0o7777:04o}")
+        try:
+            texts = [(raw or b"").decode("utf-8") for raw in (old, new)]
+        except UnicodeDecodeError:
+            return LineDiff(description=_describe_sizes(change))
+        if any("\0" in text[:_SAMPLE] for text in texts):
+            return LineDiff(description=_describe_sizes(change))
+        hunks = compute_hunks(texts[0], [Splice(0, len(texts[0]), texts[1])] if any(texts) else [], most_rows)
+        return LineDiff(tuple(hunks), *_count(hunks), "" if hunks else f"empty file {change.how}")
+
+
+def count_changes(changes: Sequence[DraftChange]) -> dict[How, int]:
+    """How many files, links and directories were created, changed and deleted."""
+    counts: dict[How, int] = {"created": 0, "changed": 0, "deleted": 0}
+    for change in changes:
+        counts[change.how] += 1
+    return counts
+
+
+def _count(hunks: Sequence[Hunk]) -> tuple[int, int]:
+    added = removed = 0
+    for hunk in hunks:
+        if hunk.left_out:
+            added += hunk.left_out.new_count
+            removed += hunk.left_out.old_count
+        for sign, _ in hunk.rows:
+            added += sign == "+"
+            removed += sign == "-"
+    return added, removed
+
+
+def _describe_sizes(change: DraftChange) -> str:
+    old, new = change.before, change.after
+    kinds = sorted({entry.type for entry in (old, new) if entry})
+    sizes = " -> ".join(f"{entry.size}" for entry in (old, new) if entry)
+    return f"{' and '.join(kinds)} {change.how}, {sizes} bytes"
+
+
+@contextlib.contextmanager
+def _parent(tree: int, path: str) -> Iterator[tuple[int, str]]:
+    above, _, name = path.rpartition("/")
+    fd = open_beneath(tree, above, DIRECTORY) if above else os.dup(tree)
+    try:
+        yield fd, name
+    finally:
+        os.close(fd)
+
+
+def _read(tree: int, path: str, entry: Entry | None, most: int) -> bytes | None:
+    if entry is None or entry.type not in ("file", "link") or entry.size > most:
+        return None
+    try:
+        with _parent(tree, path) as (directory, name):
+            if entry.type == "link":
+                return os.fsencode(os.readlink(name, dir_fd=directory))
+            status = stat_at(name, directory)
+            if status is None or not stat.S_ISREG(status.st_mode):
+                return None
+            with open(os.open(name, _READ, dir_fd=directory), "rb") as file:
+                raw = file.read(most + 1)
+    except OSError:
+        return None
+    return raw if len(raw) <= most else None

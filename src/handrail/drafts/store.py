@@ -1,0 +1,217 @@
+"""The directory in which the drafts of a user lie, one directory each, on the mount of their workspace.
+
+Changes are kept by renaming them into the workspace, and a rename does not leave a mount. So the state directory is
+used if it lies on the same mount, else a hidden directory beside the workspace or further up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from handrail.drafts.keep import DraftConflict, recover
+from handrail.drafts.layout import DraftDirectory, is_interrupted, remove_tree
+from handrail.system_calls import READABLE_DIRECTORY
+
+_ESCAPED = re.compile(rb"\\([0-7]{3})")
+_MOST_MOUNTS = 4 << 20
+
+
+class NoDraft(OSError):
+    """A workspace of which there can be no draft; the text says why."""
+
+
+@dataclass(slots=True)
+class OpenDraft:
+    """A draft that this process works on. Nobody else touches it meanwhile."""
+
+    directory: DraftDirectory
+    lock: int
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.directory.path)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was neither dropped nor retained."""
+        return self.lock >= 0
+
+    def drop(self) -> None:
+        """Delete the draft."""
+        try:
+            self.directory.drop()
+        finally:
+            self.close()
+
+    def retain(self, size: int) -> None:
+        """Leave a kept draft where it is, so that it can be taken back. ``size``: the bytes of what it replaced."""
+        self.directory.write(_SIZE, size)
+        self.close()
+
+    def close(self) -> None:
+        """Leave the draft as it is."""
+        if self.lock >= 0:
+            os.close(self.lock)
+            self.lock = -1
+
+
+@dataclass(slots=True)
+class DraftStore:
+    """The drafts of one workspace and others of the same mount."""
+
+    path: str
+    workspace: str
+    budget: int = 1 << 30
+    """How many bytes kept drafts may take, which are there to be taken back."""
+    _created: int = field(default=0)
+
+    @classmethod
+    def open(cls, state: str, workspace: str, budget: int = 1 << 30) -> DraftStore:
+        """The store for a workspace; raises `NoDraft` if there can be none."""
+        workspace = os.path.realpath(workspace)
+        _require_suitable(workspace)
+        wanted = _mount_of(workspace)
+        places = [os.path.join(os.path.realpath(state), "drafts")]
+        above = workspace
+        while (above := os.path.dirname(above)) != "/" and _mount_of(above) == wanted:
+            places.append(os.path.join(above, f".handrail-drafts-{os.geteuid()}"))
+        for place in places:
+            if f"{place}/".startswith(f"{workspace.rstrip('/')}/"):
+                continue  # a layer cannot lie inside of the one below it
+            with contextlib.suppress(OSError):
+                _make_private(place)
+                if _mount_of(place) == wanted:
+                    return cls(place, workspace, budget)
+                if not os.listdir(place):
+                    os.rmdir(place)
+        raise NoDraft(
+            errno.EXDEV, "no directory beside the workspace can be written that is on the same mount", workspace
+        )
+
+    def create(self) -> OpenDraft:
+        """A new draft of the workspace; raises `OSError`."""
+        with self._alone():
+            if self._created % _SWEPT_EVERY == 0:
+                self._sweep()
+            self._created += 1
+            directory = DraftDirectory.create(os.path.join(self.path, secrets.token_hex(8)), self.workspace)
+            return OpenDraft(directory, _lock(directory.path))
+
+    def _sweep(self) -> None:
+        """Finish the drafts that a killed process has left, and delete those that nobody can use any more."""
+        kept: list[tuple[int, str]] = []
+        for name in os.listdir(self.path):
+            path = os.path.join(self.path, name)
+            if name == _LOCK or not os.path.isdir(path):
+                continue
+            with contextlib.suppress(BlockingIOError), lock_draft(path):
+                draft = _recover(path)
+                if draft and draft.state == "kept":
+                    kept.append((draft.info.start, path))
+                elif not is_interrupted(path):
+                    remove_tree(path)
+        room = self.budget
+        for number, (_, path) in enumerate(sorted(kept, reverse=True)):
+            room -= _read_size(path)
+            if room < 0 or number >= _MOST_KEPT:
+                with contextlib.suppress(BlockingIOError), lock_draft(path):
+                    remove_tree(path)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        fd = os.open(os.path.join(self.path, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)
+
+
+_LOCK = "lock"
+_SIZE = "size.json"
+_SWEPT_EVERY = 50
+_MOST_KEPT = 500
+
+
+@contextlib.contextmanager
+def lock_draft(path: str) -> Iterator[None]:
+    """Keep others off a draft; raises `BlockingIOError` if somebody works on it."""
+    fd = _lock(path)
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def _recover(path: str) -> DraftDirectory | None:
+    """The draft at ``path``, finished if it was interrupted; None if it cannot be used."""
+    try:
+        draft = DraftDirectory.open(path)
+        recover(draft)
+    except (OSError, ValueError, TypeError, DraftConflict):
+        return None
+    return draft
+
+
+def _read_size(path: str) -> int:
+    """What a kept draft takes; one that was finished after a kill counts as a whole megabyte."""
+    with contextlib.suppress(OSError, ValueError), open(os.path.join(path, _SIZE), "rb") as file:
+        return int(file.read(64))
+    return 1 << 20
+
+
+def _lock(path: str) -> int:
+    """A descriptor that keeps others off a draft; raises `BlockingIOError` if somebody works on it."""
+    fd = os.open(path, READABLE_DIRECTORY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _make_private(path: str) -> None:
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    status = os.lstat(path)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        raise PermissionError(errno.EACCES, "it belongs to another user", path)
+    if stat.S_IMODE(status.st_mode) != 0o700:
+        os.chmod(path, 0o700)
+
+
+def _mount_of(path: str) -> str:
+    """The number of the mount that a directory lies on; empty if it cannot be told."""
+    fd = os.open(path, READABLE_DIRECTORY)
+    try:
+        with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
+            return os.fsdecode(file.read(4096).partition(b"mnt_id:")[2].split(None, 1)[0])
+    finally:
+        os.close(fd)
+
+
+def _require_suitable(workspace: str) -> None:
+    """Raise `NoDraft` for a workspace with mounts inside it, or on a file system that cannot be a lower layer."""
+    if workspace == "/":
+        raise NoDraft(errno.EINVAL, "the workspace is the root directory", workspace)
+    try:
+        mount = _mount_of(workspace)
+        with open("/proc/self/mountinfo", "rb") as file:
+            rows = [line.split(b" ") for line in file.read(_MOST_MOUNTS).splitlines()]
+    except OSError as error:
+        raise NoDraft(error.errno, f"the mounts of this machine cannot be read: {error.strerror}", workspace) from None
+    for row in rows:
+        point = os.fsdecode(_ESCAPED.sub(lambda code: bytes([int(code[1], 8) & 0xFF]), row[4]))
+        if point.startswith(workspace + "/"):
+            raise NoDraft(errno.EBUSY, f"there is a mount inside the workspace: {point}", workspace)
+        if os.fsdecode(row[0]) == mount and row[row.index(b"-") + 1] == b"overlay":
+            raise NoDraft(errno.EINVAL, "the workspace lies on an overlay, as in a container", workspace)

@@ -1,0 +1,97 @@
+"""Undo a command that ran in a draft by carrying out the plan of its keep backwards.
+
+That restores every entry itself, with its times and attributes, however many there are. It is done for a whole call or
+not at all: where something has changed since, or the draft is gone, the old contents in the journal are used instead.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from handrail.drafts.compare import Action, Step
+from handrail.drafts.keep import DraftConflict, find_undo_conflicts, read_kept, undo
+from handrail.drafts.layout import DraftDirectory
+from handrail.drafts.store import lock_draft
+from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, SubtreeEntry
+from handrail.journal import BeforeImage, MovedEntry
+
+How = Literal["changed", "created", "deleted", "mode"]
+"""What an undo does to a path."""
+_HOW: dict[Action, How] = {"create": "deleted", "replace": "changed", "delete": "created"}
+
+
+class KeptDraft:
+    """A kept draft that nothing has changed since."""
+
+    def __init__(self, directory: DraftDirectory) -> None:
+        self._directory = directory
+
+    @classmethod
+    def find(cls, path: str, workspace: str) -> KeptDraft | None:
+        """The kept draft at ``path``; None if it is gone, of another workspace, or cannot be taken back as a whole."""
+        try:
+            directory = DraftDirectory.open(path)
+            if directory.state != "kept" or directory.info.workspace != workspace or find_undo_conflicts(directory):
+                return None
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+        return cls(directory)
+
+    def list(self) -> Iterator[tuple[str, How]]:
+        """The absolute paths that would be restored, and how: `changed`, `created` or `deleted`."""
+        for step in read_kept(self._directory):
+            if step.action != "set":
+                yield os.path.join(self._directory.info.workspace, step.path), _HOW[step.action]
+            elif _changes_mode(step):
+                yield os.path.join(self._directory.info.workspace, step.path), "mode"
+
+    def take_back(self) -> bool:
+        """Restore everything; False if something has changed meanwhile, and nothing was done. Raises `OSError`."""
+        try:
+            with lock_draft(self._directory.path):
+                undo(self._directory)
+                self._directory.drop()
+        except (DraftConflict, BlockingIOError):
+            return False
+        return True
+
+
+def _changes_mode(step: Step) -> bool:
+    return bool(step.before and step.after and stat.S_IMODE(step.before.mode) != stat.S_IMODE(step.after.mode))
+
+
+def read_images(paths: Sequence[str]) -> list[BeforeImage | MovedEntry]:
+    """The state of these paths now, as far as the journal can take it: so that an undo can be undone."""
+    images: list[BeforeImage | MovedEntry] = []
+    room = MOST_SAVED_BYTES
+    for path in paths[:MOST_SAVED_FILES]:
+        image = read_image(path, room)
+        if image is not None:
+            images.append(image)
+            room -= len((image.before if isinstance(image, BeforeImage) else image.entry.raw) or b"")
+    return images
+
+
+def read_image(path: str, room: int) -> BeforeImage | MovedEntry | None:
+    """The file, link or directory at a path; None if it is larger than ``room`` or of another kind."""
+    try:
+        status = os.lstat(path)
+        mode = stat.S_IMODE(status.st_mode)
+        if stat.S_ISLNK(status.st_mode):
+            return MovedEntry(path, SubtreeEntry("", "link", mode, os.fsencode(os.readlink(path))), True, sure=False)
+        if stat.S_ISDIR(status.st_mode):
+            return MovedEntry(path, SubtreeEntry("", "directory", mode), True, sure=False)
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return BeforeImage(path, None)
+    except OSError:
+        return None
+    with open(fd, "rb") as file:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > room:
+            return None
+        raw = file.read(room + 1)
+    return BeforeImage(path, raw, stat.S_IMODE(status.st_mode)) if len(raw) <= room else None

@@ -1,0 +1,190 @@
+"""What a command did in a draft: its changes as lines to read, as accesses to judge, and as before-images to undo."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from handrail.drafts.changes import ChangeReader, DraftChange, How, LineDiff, count_changes
+from handrail.drafts.compare import Comparison, compare
+from handrail.drafts.keep import DraftConflict, keep
+from handrail.drafts.store import OpenDraft
+from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, EntryKind, SubtreeEntry
+from handrail.journal import BeforeImage, Journal, MovedEntry, Origin, PendingRecord, Record
+from handrail.model import Access, Call, Failure, Result, Verdict
+from handrail.text.diff import format_unified
+from handrail.text.display import escape, replace_surrogates
+
+TRY = "Try"
+"""The name under which `handrail try` is in the journal."""
+MOST_COMPARED = 200
+"""Files that are compared line by line; further ones are only named."""
+MOST_RETAINED_BYTES = 1 << 30
+"""More than this of old contents is not left on the disk for an undo."""
+_MOST_DIFF_CHARS = 1_000_000
+_MOST_NAMED = 30
+
+
+@dataclass(frozen=True, slots=True)
+class FileSummary:
+    """The change of one path in numbers."""
+
+    path: str
+    how: How
+    added: int = 0
+    removed: int = 0
+    description: str = ""
+    """Where there are no lines to count."""
+
+    def __str__(self) -> str:
+        counts = " ".join(f"{sign}{count}" for sign, count in (("+", self.added), ("-", self.removed)) if count)
+        more = counts or self.description
+        return f"{self.how} {escape(self.path)}" + (f" ({more})" if more else "")
+
+
+@dataclass(frozen=True, slots=True)
+class DraftChanges:
+    """The changes of a command that ran in a draft, all of them, before they are kept or dropped."""
+
+    draft: OpenDraft
+    comparison: Comparison
+    changes: tuple[DraftChange, ...]
+    diffs: tuple[LineDiff, ...]
+    """Of the first changes, as many as are compared."""
+
+    @classmethod
+    def observe(cls, draft: OpenDraft) -> DraftChanges:
+        """Compare a draft in which nothing runs any more with its workspace; raises `OSError`."""
+        comparison = compare(draft.directory)
+        with ChangeReader(draft.directory) as reader:
+            changes = reader.list(comparison)
+            # What a tool keeps for itself comes last: of many changes the first ones are shown.
+            changes.sort(key=lambda change: (".git" in change.path.split("/"), change.path))
+            shown = [change for change in changes if ".git" not in change.path.split("/")][:MOST_COMPARED]
+            diffs = [reader.diff(change) for change in shown]
+        return cls(draft, comparison, tuple(changes), tuple(diffs))
+
+    @property
+    def counts(self) -> dict[How, int]:
+        return count_changes(self.changes)
+
+    def summaries(self) -> Iterator[FileSummary]:
+        """All changes in numbers; those that were not compared have none."""
+        for number, change in enumerate(self.changes):
+            line = self.diffs[number] if number < len(self.diffs) else LineDiff()
+            yield FileSummary(change.path, change.how, line.added, line.removed, line.description)
+
+    def describe(self) -> str:
+        """The changes in one line each, as many as can be read; empty if there are none."""
+        lines = [str(one) for one in self.summaries()]
+        left = lines[_MOST_NAMED:]
+        return "\n".join([*lines[:_MOST_NAMED], *([f"... and {len(left)} more"] if left else [])])
+
+    def unified(self) -> str:
+        """The changes as a unified diff. Where it would be too long, the rest is counted."""
+        parts: list[str] = []
+        length = 0
+        for change, line in zip(self.changes, self.diffs, strict=False):
+            name = escape(change.path)
+            header = {"created": change.before is None, "deleted": change.after is None}
+            part = format_unified(name, line.hunks, **header) if line.hunks else f"{name}: {line.description}\n"
+            length += len(part)
+            if length > _MOST_DIFF_CHARS:
+                break
+            parts.append(part)
+        left = len(self.changes) - len(parts)
+        if left:
+            parts.append(f"... and {left} more {'path' if left == 1 else 'paths'}\n")
+        return replace_surrogates("".join(parts))
+
+    def before_images(self) -> tuple[list[BeforeImage | MovedEntry], list[str]]:
+        """The old state of each path for the journal, and the paths that are too large or too many for it."""
+        saved: list[BeforeImage | MovedEntry] = []
+        missed: list[str] = []
+        room = MOST_SAVED_BYTES
+        workspace = self.draft.directory.info.workspace
+        with ChangeReader(self.draft.directory) as reader:
+            for change in self.changes:
+                image = _image(reader, os.path.join(workspace, change.path), change, room)
+                if image is None or len(saved) >= MOST_SAVED_FILES:
+                    missed.append(change.path)
+                    continue
+                saved.append(image)
+                room -= len((image.before if isinstance(image, BeforeImage) else image.entry.raw) or b"")
+        return saved, missed
+
+    def keep(self) -> None:
+        """Carry the changes over into the workspace; raises `DraftConflict` or `OSError`, and nothing has changed."""
+        if self.comparison.conflicts:
+            raise DraftConflict(self.comparison.conflicts)
+        if self.comparison.steps:
+            keep(self.draft.directory, self.comparison)
+
+    def retain(self, seq: int, missed: Sequence[str]) -> list[str]:
+        """Leave a kept draft for an undo, if a call in the journal names it; returns the paths that cannot be undone.
+
+        ``missed``: the paths that are not in the journal itself.
+        """
+        size = sum(change.before.size for change in self.changes if change.before)
+        if seq and size <= MOST_RETAINED_BYTES and self.comparison.steps:
+            self.draft.retain(size)
+            return []
+        return list(missed)
+
+
+def keep_and_record(
+    journal: Journal, origin: Origin, changes: DraftChanges, command: str, code: int
+) -> tuple[list[str], str]:
+    """Keep changes that a person has seen, and record them as a call of their own.
+
+    Returns the paths that cannot be undone, and why the journal could not be written. Raises as `DraftChanges.keep`
+    does, and `JournalFailed` if a required journal cannot be written; then nothing is kept.
+    """
+    images, missed = changes.before_images()
+    workspace = changes.draft.directory.info.workspace
+    call = Call(TRY, {"command": command})
+    accesses = (
+        Access("run", command, changes.draft.directory.path),
+        *(unsaved_access(workspace, path) for path in missed),
+    )
+    verdict = Verdict("allow", "try", "requested by the user")
+    pending = PendingRecord(call, accesses, verdict, images, origin)
+    token = journal.begin(pending)
+    result = Result(TRY, "ok", changes.describe(), data={"exit_code": code, "diff": changes.unified()})
+    record = Record(call, accesses, verdict, origin=origin, result=result, token=token)
+    try:
+        changes.keep()
+    except (DraftConflict, OSError) as error:
+        failed = replace(result, status="error", text=str(error), error=Failure("not_kept", str(error)))
+        journal.record(replace(record, result=failed))
+        raise
+    warning = journal.record(record) or token.warning
+    return changes.retain(token.seq, [*missed, *token.unkept]), warning
+
+
+def unsaved_access(workspace: str, path: str) -> Access:
+    """The access to a path whose old contents are not in the journal."""
+    doubt = "not all of it could be saved"
+    return Access("write", path, os.path.join(workspace, path), by_command=True, doubt=doubt)
+
+
+def describe_conflicts(conflict: DraftConflict) -> Sequence[str]:
+    """The conflicts in one line each."""
+    return [f"{escape(one.path)}: {one.reason}" for one in conflict.conflicts[:_MOST_NAMED]]
+
+
+def _image(reader: ChangeReader, path: str, change: DraftChange, room: int) -> BeforeImage | MovedEntry | None:
+    entry, after = change.before, change.after
+    if after and after.type == "other":
+        return None
+    if entry is None:
+        return BeforeImage(path, None)
+    mode = stat.S_IMODE(entry.mode)
+    if entry.type in ("directory", "link"):
+        raw = b"" if entry.type == "directory" else reader.read_before(change, room)
+        kind: EntryKind = "directory" if entry.type == "directory" else "link"
+        return None if raw is None else MovedEntry(path, SubtreeEntry("", kind, mode, raw), True, sure=False)
+    raw = reader.read_before(change, room) if entry.type == "file" else None
+    return None if raw is None else BeforeImage(path, raw, mode)

@@ -1,0 +1,106 @@
+"""Let commands rename directories in a draft, which overlayfs refuses to users.
+
+A filter on system calls hands each rename to this process (`loopback.Supervisor`). If its source is a directory of a
+draft, it is made renamable; then the kernel carries the call out. Nothing is renamed here on behalf of the command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import stat
+import struct
+from collections.abc import Callable, Sequence
+
+from handrail.drafts.directory_renames import make_renamable
+from handrail.shell.sandbox.mount_plan import DRAFTS
+from handrail.shell.sandbox.system_call_numbers import ARCHITECTURES, system_call
+from handrail.system_calls import O_PATH, READABLE_DIRECTORY, stat_at
+
+_HERE = -100
+_LONGEST_PATH = 4096
+_PAGE = 4096
+_EXCHANGE = 2
+_IN_ROOT = 0x10
+_MOST_MOUNTS = 4 << 20
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def rename_calls(machine: str | None = None) -> dict[int, str]:
+    """The system calls that rename, by their numbers on a kind of machine."""
+    kind = machine or os.uname().machine
+    calls = {system_call(name, kind): name for name in ("renameat", "renameat2")}
+    if ARCHITECTURES[kind][1] == 0:
+        calls[82] = "rename"  # newer architectures have no such call
+    return calls
+
+
+def prepare_rename(thread: int, name: str, arguments: Sequence[int], require_waiting: Callable[[], None]) -> None:
+    """Make the directories that a call of ``thread`` renames renamable; raises `OSError` if that fails.
+
+    ``require_waiting`` raises `OSError` if the thread has ended: its number may belong to another one.
+    """
+    places = [(_HERE, arguments[0]), (_HERE, arguments[1])]
+    flags = 0
+    if name != "rename":
+        places = [(arguments[0], arguments[1]), (arguments[2], arguments[3])]
+        flags = arguments[4] if name == "renameat2" else 0
+    for directory, pointer in places if flags & _EXCHANGE else places[:1]:
+        path = _absolute_path(thread, directory, _read_path(thread, pointer, require_waiting))
+        above, _, last = path.rstrip(b"/").rpartition(b"/")
+        if last in (b"", b".", b".."):
+            continue
+        parent = _open_in_root(thread, above or b"/", require_waiting)
+        try:
+            entry = stat_at(os.fsdecode(last), parent)
+            if entry and stat.S_ISDIR(entry.st_mode) and _is_in_draft(thread, parent):
+                make_renamable(parent, os.fsdecode(last))
+        finally:
+            os.close(parent)
+
+
+def _read_path(thread: int, pointer: int, require_waiting: Callable[[], None]) -> bytes:
+    with open(f"/proc/{thread}/mem", "rb", buffering=0) as memory:
+        require_waiting()
+        raw = b""
+        while b"\0" not in raw and len(raw) < _LONGEST_PATH:  # page by page: what follows may not be mapped
+            at = pointer + len(raw)
+            raw += os.pread(memory.fileno(), _PAGE - at % _PAGE, at) or b"\0"
+    return raw.partition(b"\0")[0]
+
+
+def _absolute_path(thread: int, directory: int, path: bytes) -> bytes:
+    if path.startswith(b"/"):
+        return path
+    number = ctypes.c_int(directory & 0xFFFFFFFF).value
+    link = f"/proc/{thread}/cwd" if number == _HERE else f"/proc/{thread}/fd/{number}"
+    return os.fsencode(os.readlink(link)) + b"/" + path
+
+
+def _open_in_root(thread: int, path: bytes, require_waiting: Callable[[], None]) -> int:
+    """Open a directory as the thread would find it, links included."""
+    root = os.open(f"/proc/{thread}/root", O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        require_waiting()
+        how = struct.pack("=QQQ", READABLE_DIRECTORY & ~os.O_NOFOLLOW, 0, _IN_ROOT)
+        number = ctypes.c_long(system_call("openat2"))
+        fd: int = _libc.syscall(number, ctypes.c_int(root), path, how, ctypes.c_size_t(len(how)))
+    finally:
+        os.close(root)
+    if fd < 0:
+        failed = ctypes.get_errno()
+        raise OSError(failed, os.strerror(failed))
+    return fd
+
+
+def _is_in_draft(thread: int, directory: int) -> bool:
+    """Whether a directory lies on an overlay of a draft, in the mounts of that thread."""
+    with open(f"/proc/self/fdinfo/{directory}", "rb") as file:
+        mount = file.read(_PAGE).partition(b"mnt_id:")[2].split(None, 1)[0]
+    with contextlib.suppress(OSError), open(f"/proc/{thread}/mountinfo", "rb") as file:
+        for line in file.read(_MOST_MOUNTS).splitlines():
+            if line.split(b" ", 1)[0] == mount:
+                return f"upperdir={DRAFTS}/".encode() in line
+    return False

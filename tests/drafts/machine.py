@@ -1,0 +1,48 @@
+"""Whether drafts can be used on this machine, for tests that need them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+import pytest
+
+from handrail.drafts.store import DraftStore
+from handrail.shell.sandbox.confinement import Confinement
+from handrail.shell.sandbox.mount_plan import DraftLayers
+from handrail.shell.sandbox.namespaces import NamespaceBoundary
+
+
+def _find_obstacle() -> str:
+    """Why no command can run in a draft here; empty if one can."""
+    with tempfile.TemporaryDirectory(prefix="handrail-test-") as folder:
+        workspace = os.path.join(os.path.realpath(folder), "workspace")
+        os.mkdir(workspace)
+        try:
+            store = DraftStore.open(os.path.join(folder, "state"), workspace)
+            boundary = NamespaceBoundary(Confinement((workspace,), drafts=store.path))
+        except OSError as error:
+            return str(error)
+        draft = store.create()
+        try:
+            return (
+                ""
+                if boundary.spawn(["true"], cwd=workspace, draft=DraftLayers(workspace, draft.name)).wait() == 0
+                else "a command failed"
+            )
+        except OSError as error:
+            return str(error)
+        finally:
+            boundary.close()
+            draft.drop()
+
+
+_OBSTACLE: list[str] = []
+
+
+def require_drafts() -> None:
+    """Skip the test if no command can run in a draft here."""
+    if not _OBSTACLE:
+        _OBSTACLE.append(_find_obstacle())
+    if _OBSTACLE[0]:
+        pytest.skip(f"no command can run in a draft here: {_OBSTACLE[0]}")
