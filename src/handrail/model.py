@@ -60,6 +60,12 @@ class Access:
     """Of a command: the directory that it runs in, if that is not the workspace, or the job that it is typed for."""
     possible: bool = False
     """Of a use of the network: it is no network program by nature, but runs code that may use it."""
+    hosts: str = ""
+    """Of a use of the network: the hosts that its words name, as words: `host` or `host:port`."""
+    proven: bool = False
+    """Of a use of the network: no other host is contacted."""
+    fetches: bool = False
+    """Of a use of the network: it only reads, from hosts that the project uses, and nothing else runs beside it."""
     script: object = field(default=None, compare=False, repr=False)
     """Of a command: the parsed command, so that nobody parses it again. It is left out where an access is written."""
 

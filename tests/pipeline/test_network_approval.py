@@ -32,7 +32,7 @@ def user(monkeypatch: pytest.MonkeyPatch) -> Iterator[User]:
 
 def fetch(port: int) -> str:
     """A command whose use of the network can be read off its words."""
-    return f"curl http://127.0.0.1:{port}/"
+    return f"curl http://service.example:{port}/"
 
 
 def called(session: Session, command: str) -> Result:
@@ -107,7 +107,7 @@ def test_a_yes_for_good_holds_in_the_next_session(user: User, sandbox: str) -> N
 
 @pytest.mark.parametrize("sandbox", BOUNDARIES)
 def test_a_network_rule_opens_the_network_without_a_question(user: User, sandbox: str) -> None:
-    rules = [parse('rules = ["allow Network(127.0.0.1)"]', "policy.toml", "user")]
+    rules = [parse('rules = ["allow Network(service.example)"]', "policy.toml", "user")]
     with (
         user.session(sandbox, mode="accept-edits", network="off", rules=rules) as session,
         server("127.0.0.1") as (port, _),
@@ -121,7 +121,7 @@ def test_neither_a_rule_nor_an_answer_for_another_command_opens_it_for_a_program
 ) -> None:
     """The network is opened for a whole command line: what was said of a part of it is not enough."""
     steal = "python3 -c \"import socket; socket.create_connection(('127.0.0.1', {port}), 5)\""
-    rules = [parse('rules = ["allow Network(127.0.0.1)"]', "policy.toml", "user")]
+    rules = [parse('rules = ["allow Network(service.example)"]', "policy.toml", "user")]
     person = Person(Answer(True, lasting="session"))
     with server("127.0.0.1") as (port, arrived):
         lines = [f"{fetch(port)}; {steal}", f"{steal} ; {fetch(port)}", f"{fetch(port)} | python3 -c 1; {steal}"]

@@ -24,9 +24,16 @@ def session(tmp_path: Path) -> Iterator[Session]:
     ("command", "decision"),
     [
         ("curl https://a.example.org/x", "allow"),
-        ("curl -sSfL -o out.txt 'https://a.example.org/x?y=z'", "allow"),
+        ("curl -sSf -o out.txt 'https://a.example.org/x?y=z'", "allow"),
         ("curl https://a.example.org https://b.example.org:8080/", "allow"),
-        ("wget -q https://a.example.org/x", "allow"),
+        ("wget -q --max-redirect=0 https://a.example.org/x", "allow"),
+        ("curl a.example.org:8080/x", "allow"),
+        ("ssh ann@a.example.org ls", "allow"),
+        ("scp notes.txt ann@a.example.org:", "allow"),
+        ("rsync -av notes.txt a.example.org:notes/", "allow"),
+        # A redirection leads elsewhere.
+        ("curl -L https://a.example.org/x", "ask"),
+        ("wget -q https://a.example.org/x", "ask"),
         # Another host, or a way to one.
         ("curl https://a.example.org https://evil.test/", "ask"),
         ("curl -x evil.test https://a.example.org/", "ask"),

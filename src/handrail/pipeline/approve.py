@@ -115,16 +115,18 @@ class Approvals:
     def _opens_network(self, accesses: Sequence[Access], consent: Consent | None) -> bool:
         """Whether a command gets the network whatever the settings are: a person, or a rule, has allowed its use.
 
-        A mode that asks nobody is not enough: then the settings decide.
+        A mode that asks nobody is only enough for a command that fetches; else the settings decide.
         """
         out = [access for access in accesses if access.action == "network"]
-        if consent is not None and any(not access.possible for access in out):
+        if consent is not None and any(not access.possible or access.hosts for access in out):
             return True
         if not out:
             return False
         with self._lock:
             granted = all(_resource(access, accesses) in self._granted for access in out)
-        return granted or (_is_alone(accesses) and all(map(self._is_by_rule, out)))
+        if granted or (_is_alone(accesses) and all(map(self._is_by_rule, out))):
+            return True
+        return all(access.fetches for access in out) and self._policy.judge(out).decision == "allow"
 
     def _is_by_rule(self, access: Access) -> bool:
         verdict = self._policy.judge([access])

@@ -102,6 +102,9 @@ class ToolContext:
             raise AssertionError("a preview runs no commands")
         return self._services.command_host()
 
+    def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
+        return self._services.command_host().trusts_fetch(service, hosts)
+
     def wait_for(self, awaitable: Awaitable[T]) -> T:
         from handrail.pipeline.callers_loop import wait_for  # only needed for async functions
 

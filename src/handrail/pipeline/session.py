@@ -374,6 +374,7 @@ class Session:
             lambda: self.command_host().confined,
             masked=lambda: self.command_host().hides,
             offline=lambda: self.command_host().offline,
+            loopback=lambda: self.settings.network != "off",
         )
 
     def _require_open(self) -> None:

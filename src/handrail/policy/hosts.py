@@ -1,20 +1,21 @@
 """Which hosts are reached: by an address as it is given, or by a command, as far as its words tell.
 
-A refusal holds for every host that a command mentions. An allowance holds only where all hosts are known: one plain
-download of fixed words, and no option that could name another host.
+A refusal holds for every host that a command mentions, in whatever spelling. An allowance holds only where all hosts
+are known (`shell/effects/destinations.py`).
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
 
 from handrail.model import Access
-from handrail.policy.commands import plain_words, script_of
-from handrail.policy.reasons import display_host
+from handrail.policy.commands import script_of
+from handrail.text.globs import Glob
 
-_URL = re.compile(r"(?:https?|ftp)://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]+)?(?:[/?#][^\s{}\[\]\\]*)?")
+_PORT = re.compile(r"(\[[0-9a-f:.]+\]|[^:]*):([0-9]{1,5})")
 _MENTIONED = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^\s/@'\"]*@)?(\[[0-9A-Fa-f:.]+\]|[^\s/:?#'\"\\]+)"
     r"|/dev/(?:tcp|udp)/([^/\s'\"]+)"
@@ -22,55 +23,54 @@ _MENTIONED = re.compile(
     r"|(?<![\w./@-])([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+|localhost)(?=[:/?#\s'\"]|$)"
 )
 _MOST_MENTIONED = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class _Program:
-    """Options of a program that name no further host."""
-
-    letters: str
-    alone: frozenset[str]
-    with_value: frozenset[str]
-
-
-_PROGRAMS = {
-    "curl": _Program(
-        "sSfLiIvOkgG46",
-        frozenset(("--silent", "--show-error", "--fail", "--location", "--head", "--remote-name", "--compressed")),
-        frozenset(("-o", "-H", "-X", "-d", "-m", "-w", "--output", "--header", "--request", "--data", "--max-time")),
-    ),
-    "wget": _Program("qcvS46", frozenset(["-nv", "--quiet", "--continue"]), frozenset(["-O", "-P", "-T", "-t"])),
-}
+_DOTS = {0x3002: ".", 0xFF0E: ".", 0xFF61: "."}
 
 
 def mentioned_hosts(access: Access) -> Iterator[str]:
     """Every host that a refusal may be about, and the text itself."""
     yield display_host(access.target)
+    yield from access.hosts.split()
     if access.by_command:
         words = [word.fixed for run in script_of(access).runs for word in run.words]
         text = "\n".join([access.target, *(word for word in words if word)])
-        for number, match in enumerate(_MENTIONED.finditer(text)):
+        for number, match in enumerate(_MENTIONED.finditer(_normalize(text))):
             if number >= _MOST_MENTIONED:
                 return
             yield next(filter(None, match.groups())).strip("[]")
+
+
+def display_host(target: str) -> str:
+    return (urlsplit(target).hostname or target) if "://" in target else target.partition("/")[0]
+
+
+def display_hosts(access: Access) -> str:
+    """The hosts that a command names, for a sentence: ` (example.org)`; empty if it names none."""
+    return f" ({', '.join(access.hosts.split())})" if access.hosts else ""
+
+
+def _normalize(text: str) -> str:
+    """The text in one spelling: programs take `bad%2eorg`, and letters and dots of other scripts, for the same host."""
+    return unicodedata.normalize("NFKC", unquote(text)).translate(_DOTS)
 
 
 def reached_hosts(access: Access) -> tuple[str, ...]:
     """All hosts that are reached; empty if they are not known."""
     if not access.by_command:
         return (display_host(access.target),)
-    words = plain_words(script_of(access))
-    program = _PROGRAMS.get(words[0]) if words else None
-    if not words or program is None:
-        return ()
-    hosts: list[str] = []
-    rest = iter(words[1:])
-    for word in rest:
-        if address := _URL.fullmatch(word):
-            hosts.append(address[1].strip("[]"))
-        elif word in program.with_value:
-            if next(rest, None) is None:
-                return ()
-        elif word not in program.alone and not (word[:1] == "-" and word[1:] and set(word[1:]) <= set(program.letters)):
-            return ()
-    return tuple(dict.fromkeys(hosts))
+    return tuple(access.hosts.split()) if access.proven else ()
+
+
+def host_matches(pattern: str, host: str) -> bool:
+    """Whether a pattern of a rule is about a host: `name` is about every port, `name:port` about that one."""
+    wanted, wanted_port = split_port(pattern.lower())
+    name, port = split_port(host.lower())
+    if wanted_port and wanted_port != port:
+        return False
+    return Glob(wanted, hidden=True).match(name.removesuffix("."))
+
+
+def split_port(host: str) -> tuple[str, str]:
+    """A host and its port, without the brackets of an address; the port is empty if there is none."""
+    match = _PORT.fullmatch(host)
+    name, port = (match[1], match[2]) if match else (host, "")
+    return (name[1:-1] if name.startswith("[") and name.endswith("]") else name), port

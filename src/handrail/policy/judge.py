@@ -27,7 +27,7 @@ from handrail.model import Access, Action, Decision, Verdict
 from handrail.policy.commands import plain_words, script_of
 from handrail.policy.files import PolicyFile
 from handrail.policy.guards import BuiltInPaths, IgnoreFiles, built_in_rules
-from handrail.policy.hosts import mentioned_hosts, reached_hosts
+from handrail.policy.hosts import display_hosts, mentioned_hosts, reached_hosts
 from handrail.policy.modes import Defaults, Mode, defaults
 from handrail.policy.paths import PathSet, escape_glob, globs_to_hide, is_within
 from handrail.policy.reasons import STRICT, WHY, describe_rule, judge_unproven, stricter
@@ -41,6 +41,15 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/stdout", "/dev/stderr",
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - named to be judged, not used
 _TOOLS = {"read": "Read", "write": "Edit", "delete": "Delete"}
 _ALLOWED = Verdict("allow")
+
+
+def _kind(access: Access) -> str:
+    """The mode's name for a command, a use of the network or a call."""
+    if access.action == "network":
+        return "fetch" if access.fetches else "network"
+    if access.action == "call":
+        return "call"
+    return "doubt" if access.doubt else access.tier or "ordinary"
 
 
 class _Rules:
@@ -106,7 +115,9 @@ class RulePolicy:
         home: str | None = None,
         masked: Callable[[], bool] = lambda: False,
         offline: Callable[[], bool] = lambda: False,
+        loopback: Callable[[], bool] = lambda: True,
     ) -> None:
+        """``offline``: a sandbox cuts the network. ``loopback``: commands reach a loopback there."""
         own = [root for root in roots if not root.alias]
         self._roots = [os.path.realpath(root.path) for root in own]
         self._writable = [os.path.realpath(root.path) for root in own if root.writable]
@@ -114,6 +125,7 @@ class RulePolicy:
         self._confined = confined
         self._masked = masked
         self._offline = offline
+        self._loopback = loopback
         self.mode = mode
         self.files = tuple(files)
         self._defaults: Defaults = defaults(mode)
@@ -381,7 +393,12 @@ class RulePolicy:
         return "temporary" if any(path != top and is_within(top, path) for top in self._temporary) else "outside"
 
     def _other(self, access: Access) -> Verdict:
-        if access.action == "network" and access.possible and self._offline():
+        if (
+            access.action == "network"
+            and access.possible
+            and (not access.hosts or self._loopback())
+            and self._offline()
+        ):
             return self._cut_off(access)
         rule = self._deny.find(access)
         if rule:
@@ -392,7 +409,7 @@ class RulePolicy:
                 return Verdict(guard.tier, guard.text, guard.why)
             if access.tier == "destructive":
                 return self._destructive(access)
-        what = access.action if access.action != "run" else "doubt" if access.doubt else access.tier or "ordinary"
+        what = _kind(access)
         if self._defaults.fixed and self._defaults.tiers[what] == "deny":
             return self._by_mode(what, access)
         rule = self._ask.find(access) or (None if access.doubt else self._allow.find(access))
@@ -401,7 +418,10 @@ class RulePolicy:
 
     def _cut_off(self, access: Access) -> Verdict:
         """A command that may use the network, and cannot: only a rule that allows it opens the network."""
-        rule = None if self._deny.find(access) or self._ask.find(access) else self._allow.find(access)
+        against = self._deny.find(access) or self._ask.find(access)
+        if against and access.hosts:  # this machine, which can be reached
+            return describe_rule(against, access)
+        rule = None if against else self._allow.find(access)
         return describe_rule(rule, access) if rule else Verdict("allow", "the sandbox cuts the network")
 
     def _destructive(self, access: Access) -> Verdict:
@@ -422,7 +442,8 @@ class RulePolicy:
         decision = cast("Decision", tier)
         if decision == "allow":
             return _ALLOWED if what == "read" else Verdict("allow", f"mode {self.mode}: {what}")
-        why = WHY[what].format(target=escape(access.target), doubt=access.doubt)
+        kind = "address" if access.action == "network" and not access.by_command else what
+        why = WHY[kind].format(target=escape(access.target), doubt=access.doubt, hosts=display_hosts(access))
         idle = self._idle.find(access) if not access.doubt else None
         if idle:
             hint = "the system file is locked" if self._locked else "run `handrail policy trust`"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import cast
-from urllib.parse import urlsplit
 
 from handrail.model import Access, Decision, Verdict
 from handrail.policy.rules import Rule
@@ -28,7 +27,9 @@ WHY = {
     "unproven write": "`{target}` changes files whose names are computed",
     "unproven delete": "`{target}` may delete files whose names are computed",
     "unproven destroy": "`{target}` may destroy data for good, depending on its computed words",
-    "network": "{target} would be contacted over the network",
+    "network": "`{target}` would use the network{hosts}",
+    "fetch": "`{target}` would read from the network{hosts}",
+    "address": "{target} would be contacted over the network",
     "call": "the tool {target} would be called",
 }
 
@@ -41,10 +42,6 @@ def stricter(one: Verdict, other: Verdict | None) -> Verdict:
 def describe_rule(rule: Rule, access: Access) -> Verdict:
     why = rule.why or f"{escape(access.target)}: matches the rule {rule.text}"
     return Verdict(rule.tier, rule.text, why, rule.source)
-
-
-def display_host(target: str) -> str:
-    return (urlsplit(target).hostname or target) if "://" in target else target.partition("/")[0]
 
 
 def judge_unproven(

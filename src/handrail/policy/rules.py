@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from handrail.model import Action, Decision
 from handrail.policy.commands import BadCommandPattern, CommandPattern, parse_command, parse_pattern
+from handrail.policy.hosts import host_matches
 from handrail.policy.paths import PathPattern, PathSet
 from handrail.text.display import escape
 from handrail.text.globs import BadGlob, Glob
@@ -86,7 +87,7 @@ class Rule:
         return not self.tool or Glob(self.tool, hidden=True).match(name)
 
     def speaks_of_host(self, host: str) -> bool:
-        return not self.host or Glob(self.host.lower(), hidden=True).match(host.lower())
+        return not self.host or host_matches(self.host, host)
 
 
 def from_table(table: Mapping[str, Any]) -> Rule:

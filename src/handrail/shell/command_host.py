@@ -39,6 +39,7 @@ from handrail.shell.sandbox.confinement import (
     usual_protected,
 )
 from handrail.shell.sandbox.environment import scrub_environment
+from handrail.shell.sandbox.git_remotes import KnownRemotes
 from handrail.shell.sandbox.git_settings import with_settings
 from handrail.shell.sandbox.mount_aliases import all_names
 from handrail.shell.sandbox.mount_plan import DraftLayers
@@ -119,6 +120,16 @@ class CommandHost:
         self._store: DraftStore | None = None
         self.no_drafts = "" if options.drafts else "drafts are switched off"
         """Why commands run in no draft; known once there is a boundary."""
+        self._remotes = KnownRemotes(roots)
+
+    def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
+        """Whether a program is not the project's own, and contacts only hosts that the project already uses."""
+        found = shutil.which(service, path=scrub_environment().get("PATH"))
+        places = [os.path.realpath(path) for path in (*self._roots, tempfile.gettempdir())]
+        names = (found, os.path.realpath(found)) if found else ()
+        if any(is_inside(name, place) for name in names for place in places):
+            return False
+        return service == "gh" or set(hosts) <= self._remotes.hosts
 
     @property
     def boundary(self) -> Boundary:
@@ -201,6 +212,11 @@ class CommandHost:
     def offline(self) -> bool:
         """Whether a kernel boundary holds commands, and cuts them off from the network."""
         return self.confined and self._options.network != "on"
+
+    @property
+    def has_loopback(self) -> bool:
+        """Whether commands reach a loopback of their own."""
+        return self._options.network == "loopback" and self.confined
 
     @property
     def hides_own(self) -> bool:

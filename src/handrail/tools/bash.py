@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, NamedTuple, TypedDict, TypeVar
@@ -15,7 +14,7 @@ from handrail.errors import BadCommand, Dangerous, NotDirectory, TimeoutTooLong,
 from handrail.files.artefacts import ALIAS
 from handrail.model import Access
 from handrail.shell.command_host import CommandHost, CommandOptions
-from handrail.shell.effects.effects import Effects, ToolUse, effects
+from handrail.shell.effects.effects import Effects, effects
 from handrail.shell.effects.refused_commands import find_danger
 from handrail.shell.parser.parse import check_syntax, parse_script
 from handrail.shell.parser.script import Script
@@ -41,14 +40,13 @@ from handrail.tools.notes import (
     Swept,
     TooMuchOutput,
 )
-from handrail.tools.shared import git_call, patch_call
+from handrail.tools.shared import git_call, network_call, patch_call
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool
 
 _PLACES = ("", "/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
 _UP = re.compile(r"(?:^|/)(?!\.\.?/)[^/]+/(?:\.?/)*\.\.(?:/|$)")
 """A way up behind a name, which may be a link."""
 _MOST_NAMED = 20
-_TOOL_FOLDERS = ("node_modules/.bin", ".venv/bin", "venv/bin", "vendor/bin")
 _MOST_CHARS = 190_000
 """Of output that could not be kept so much of the beginning and the end is shown."""
 
@@ -206,40 +204,20 @@ def accesses(args: Args) -> list[Access]:
         )
         for file in effects.files
     ]
-    scripts = {one.text: one.script for one in effects.commands}
-    out = [_network(text, scripts, possible=False) for text in effects.network]
-    out += [_network(text, scripts, possible=True) for text in effects.possible_network]
     several = parts if len(parts) > 1 else []
+    out = network_call.declare(effects) if effects.network or effects.possible_network else []
     return list(dict.fromkeys([whole, *several, *files, *out, Access("read", args.workdir)]))
 
 
 def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     """Accesses that only the files of the project tell: those of git, and of tools that are not installed."""
-    if args.patch or not (args.effects.git or args.effects.tools):
+    if args.patch or not (args.effects.git or args.effects.tools or args.effects.network):
         return []
-    scripts = {one.text: one.script for one in args.effects.commands}
     try:
         where = ctx.resolve_directory(args.workdir)
     except (ToolError, OSError):  # the run says it
-        return [_network(use.text, scripts, possible=False) for use in args.effects.tools]
-    tools = [_network(use.text, scripts, possible=_is_installed(use, where)) for use in args.effects.tools]
-    return [*git_call.seek(args.effects, where, _place(args)), *tools]
-
-
-def _network(text: str, scripts: Mapping[str, Script | None], *, possible: bool) -> Access:
-    return Access("network", text, by_command=True, possible=possible, script=scripts.get(text))
-
-
-def _is_installed(use: ToolUse, where: str) -> bool:
-    """Whether a tool is installed in the project, in the directory that it runs in or one above."""
-    for place in use.places or ():
-        folder = os.path.normpath(os.path.join(where, place))
-        while not any(os.path.lexists(os.path.join(folder, bin_, use.tool)) for bin_ in _TOOL_FOLDERS):
-            above = os.path.dirname(folder)
-            if above == folder or os.path.lexists(os.path.join(folder, ".git")):
-                return False
-            folder = above
-    return bool(use.places)
+        return network_call.seek(args.effects, None, ctx)
+    return [*git_call.seek(args.effects, where, _place(args)), *network_call.seek(args.effects, where, ctx)]
 
 
 def _place(args: Args) -> str:
@@ -284,9 +262,8 @@ def run_command(
     command_host, where = ctx.command_host, ctx.resolve_directory(args.workdir)
     name = ctx.call_id or "bash"
     reads = args.effects.tier == "read_only" and not args.effects.doubts
-    options = CommandOptions(
-        git_call.settings(args.effects, where), ctx.network, args.effects.script, ctx.approved, reads
-    )
+    opened = ctx.network and not (command_host.has_loopback and network_call.stays_local(args.effects))
+    options = CommandOptions(git_call.settings(args.effects, where), opened, args.effects.script, ctx.approved, reads)
     if args.background:
         job = command_host.start(args.command, where, name, True, args.timeout, options)
         log = command_host.called(job.run.order.log)

@@ -125,6 +125,9 @@ class Context(Protocol[L_co]):
     def command_host(self) -> CommandHost:
         """Where commands run; a preview has none."""
 
+    def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
+        """Whether a program is not the project's own, and contacts only hosts that the project already uses."""
+
     def real(self, named: str) -> str:
         """The real path of a file or a directory that was declared."""
 

@@ -14,7 +14,7 @@ which others a program obeys nobody can list. `FOO=bar` on its own is read-only 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from handrail.shell.effects.arguments import (
@@ -27,6 +27,13 @@ from handrail.shell.effects.arguments import (
     Variables,
     argument,
     arguments,
+)
+from handrail.shell.effects.destinations import (
+    PLAIN_WRAPPERS,
+    UNKNOWN,
+    Destination,
+    destination,
+    steers_network,
 )
 from handrail.shell.effects.directories import Directories, Places, join_path
 from handrail.shell.effects.git import git, verb_of
@@ -99,6 +106,8 @@ class Effects:
     """Commands that use the network by nature."""
     possible_network: tuple[str, ...] = ()
     """Commands that run code of the project, and may use the network to fetch what is missing."""
+    destinations: Mapping[str, Destination] = field(default_factory=dict)
+    """Where each command that uses the network by nature goes, as far as it is known."""
     tools: tuple[ToolUse, ...] = ()
     """Commands that run a tool of the project, and use the network if it is not installed."""
     git: tuple[GitRun, ...] = ()
@@ -142,8 +151,11 @@ class _Judge:
         self.files: dict[FileEffect, FileEffect] = {}
         self.network: list[str] = []
         self.possible_network: list[str] = []
+        self.destinations: dict[str, Destination] = {}
         self.tools: list[ToolUse] = []
         self.outward: list[tuple[str, ...]] | None = None
+        self.steered: bool | None = None
+        """Whether the script sets variables that decide which hosts are contacted."""
         self.git: list[GitRun] = []
         self.unknown = False
         """A command may run any other program."""
@@ -173,6 +185,7 @@ class _Judge:
             doubts,
             network,
             tuple(dict.fromkeys(self.possible_network)),
+            self.destinations,
             tuple(dict.fromkeys(self.tools)),
             tuple(self.git),
             looks,
@@ -195,7 +208,9 @@ class _Judge:
             self.unknown = True
         ruling = _stricter(ruling, self._around(run, base, text))
         if base:
-            ruling = _stricter(ruling, self._uses_network(network_use(base, args), text, places))
+            use = network_use(base, args)
+            goes = self._destination(run, base, args) if use.kind == "certain" else UNKNOWN
+            ruling = _stricter(ruling, self._uses_network(use, goes, text, places))
         if remote:
             ruling = replace(ruling, files=())
         sees = find_visibility(base, args)
@@ -247,10 +262,23 @@ class _Judge:
             return replace(found, tier="ordinary", why=f"{run.words[0].source} may be another program of that name")
         return found
 
-    def _uses_network(self, use: NetworkUse, text: str, places: Places) -> Ruling:
-        """Note how a command uses the network."""
+    def _destination(self, run: Command, base: str, args: Sequence[Arg]) -> Destination:
+        """Where a command goes; not known where the script may send it elsewhere."""
+        if self.steered is None:
+            self.steered = bool(self.script.doubts) or steers_network(self.runs)
+        return UNKNOWN if self.steered or not PLAIN_WRAPPERS.issuperset(run.via) else destination(base, args)
+
+    def _uses_network(self, use: NetworkUse, goes: Destination, text: str, places: Places) -> Ruling:
+        """Note how a command uses the network. This machine's own loopback needs none."""
+        if use.kind == "certain" and goes.local and not goes.service:
+            self.possible_network.append(text)
+            self.destinations.setdefault(text, goes)
+            return Ruling(why="it connects to this machine")
         if use.kind == "certain":
             self.network.append(text)
+            known = self.destinations.setdefault(text, goes)
+            if known != goes:  # the same words in another place
+                self.destinations[text] = UNKNOWN
             return Ruling(why="it goes out to the network")
         if use.kind == "possible":
             self.possible_network.append(text)

@@ -63,7 +63,7 @@ def _by_verb(base: str, row: Program, args: Sequence[Arg]) -> NetworkUse:
         if verb is None:
             return _CERTAIN
         second = next((arg.text for arg in rest if not (arg.text or "").startswith("-")), None)
-        if verb in row.network_verbs or f"{verb}/{second}" in row.network_verbs:
+        if verb in row.network_verbs or any(_is_second(f"{verb}/", arg, row) for arg in rest):
             return _CERTAIN
         if verb in _STARTS_TOOL.get(base, ()):
             found = _tool(rest)
@@ -72,6 +72,13 @@ def _by_verb(base: str, row: Program, args: Sequence[Arg]) -> NetworkUse:
         elif verb in row.fetch_verbs:
             found = _POSSIBLE
     return found
+
+
+def _is_second(start: str, arg: Arg, row: Program) -> bool:
+    """Whether a word may be the second one of a verb that uses the network: options before it may have values."""
+    if arg.text is None:
+        return any(name.startswith(start) for name in row.network_verbs)
+    return start + arg.text in row.network_verbs
 
 
 def _verbs(row: Program, args: Sequence[Arg]) -> Iterator[tuple[str | None, Sequence[Arg]]]:

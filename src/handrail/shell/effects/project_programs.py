@@ -127,7 +127,12 @@ PROJECT: dict[str, Program] = {
     **_each(
         "docker podman nerdctl",
         Program(
-            "D", "Hlc", "host= context= config= debug", does="", network="pull push login build run search compose"
+            "D",
+            "Hlc",
+            "host= context= config= debug",
+            does="",
+            network="pull push login build run search compose/up compose/pull compose/push compose/build compose/run "
+            "compose/create compose/start compose/watch compose/publish compose/down",
         ),
     ),
     **_each("terraform tofu pulumi", Program(does="", network="init apply plan destroy refresh up")),

@@ -91,6 +91,9 @@ class _ContextBelow:
     def command_host(self) -> CommandHost:
         return self._ctx.command_host
 
+    def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
+        return self._ctx.trusts_fetch(service, hosts)
+
     @property
     def network(self) -> bool:
         return self._ctx.network

@@ -1,0 +1,447 @@
+"""Where a command goes over the network, as far as its words tell.
+
+A destination is *certain* if the words name every host that is contacted: one plain download, without an option, a
+file or a variable that could name another one. Anything else only names hosts, for refusals and for the person who is
+asked. What git calls a remote has its address in the repository, so only its name is returned.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from handrail.shell.effects.arguments import Arg, Value
+from handrail.shell.effects.git import verb_of
+from handrail.shell.effects.hosts import Host, is_loopback, parse_bare, parse_url
+from handrail.shell.effects.programs import PROGRAMS
+from handrail.shell.effects.rows import parse_options
+from handrail.shell.parser.script import Command
+
+_LOCAL = re.compile(r"""["']?(?:https?://)?(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?![\w.-])""")
+_HARMLESS_EXPORTS = re.compile(
+    r"(?:GH|GIT|MAN|SYSTEMD)?_?PAGER|GH_PROMPT_DISABLED|NO_COLOR|FORCE_COLOR|CLICOLOR|TERM|CI|LANG|LC_\w+|TZ|DEBUG"
+    r"|NODE_ENV|PYTHONUNBUFFERED|RUST_BACKTRACE|GIT_TERMINAL_PROMPT"
+)
+_STEERS = re.compile(
+    r".*PROXY.*|CURL.*|WGETRC|GIT_.*|SSH_.*|PIP_.*|UV_.*|NPM_.*|YARN_.*|GH_.*|GITHUB_.*|HOME|XDG_.*|PATH|LD_.*"
+    r"|HOSTALIASES|RES_.*|LOCALDOMAIN|SSL.*|NETRC|RSYNC_.*|NODE_.*|PYTHON.*|BASH_.*|ENV|IFS",
+    re.IGNORECASE,
+)
+"""Variables that decide which hosts programs contact. They may be exported already."""
+_EXPORTS = ("export", "declare", "typeset", "readonly", "local", "set", "env")
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a command goes."""
+
+    hosts: tuple[Host, ...] = ()
+    certain: bool = False
+    """No other host is contacted."""
+    remote: str | None = None
+    """The remote of git, or its address; empty for the one that the repository chooses."""
+    reads: bool = False
+    """It only fetches: nothing changes on the other side."""
+    service: str = ""
+    """What it logs in to with credentials of its own: `gh`, `git` or `ssh`."""
+
+    @property
+    def local(self) -> bool:
+        """Whether only this machine is named."""
+        return bool(self.hosts) and all(is_loopback(host.name) for host in self.hosts)
+
+
+UNKNOWN = Destination()
+PLAIN_WRAPPERS = frozenset(("timeout", "nice", "ionice", "time", "command", "stdbuf", "nohup"))
+"""Programs that run another one as it is written."""
+
+
+def steers_network(runs: Sequence[Command]) -> bool:
+    """Whether a script sets a variable that may decide which hosts its programs contact."""
+    for run in runs:
+        names = [item.name for item in run.assignments]
+        if run.words and not all(map(_HARMLESS_EXPORTS.fullmatch, names)):
+            return True
+        if any(
+            _STEERS.fullmatch(name) and not _HARMLESS_EXPORTS.fullmatch(name) for name in (*names, *run.indirect_sets)
+        ):
+            return True
+        if run.base in _EXPORTS and not all(_is_harmless_export(word.fixed) for word in run.words[1:]):
+            return True
+        if run.base in ("source", ".", "eval"):
+            return True
+    return False
+
+
+def _is_harmless_export(word: str | None) -> bool:
+    return word is not None and bool(_HARMLESS_EXPORTS.fullmatch(word.partition("=")[0]))
+
+
+def destination(base: str, args: Sequence[Arg]) -> Destination:
+    """Where a program that uses the network goes."""
+    find = _PROGRAMS.get(base)
+    return find(args) if find else UNKNOWN
+
+
+# -- downloads
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """Options of a program that name no further host."""
+
+    letters: str
+    alone: str
+    with_value: str
+
+
+_CURL = _Plain(
+    "sSfiIvOkgG46",
+    "--silent --show-error --fail --head --remote-name --compressed --include --verbose --ipv4 --ipv6 --fail-with-body "
+    "--no-progress-meter",
+    "-o -H -X -d -m -w -A --output --header --request --data --data-raw --json --max-time --connect-timeout --retry "
+    "--write-out --user-agent",
+)
+"""Without `-L`: a redirection leads to another host."""
+_WGET = _Plain("qcvS46", "-nv --quiet --continue --max-redirect=0", "-O -P -T -t")
+
+
+def _download(plain: _Plain, base: str, args: Sequence[Arg]) -> Destination:
+    hosts: list[Host] = []
+    texts = [arg.text for arg in args]
+    with_value, alone = plain.with_value.split(), plain.alone.split()
+    certain = None not in texts and (base != "wget" or "--max-redirect=0" in texts)
+    rest = iter(text or "" for text in texts)
+    for text in rest:
+        if text in with_value:
+            certain = certain and next(rest, None) is not None
+        elif text[:1] == "-" and text != "-":
+            short = not text.startswith("--") and set(text[1:]) <= set(plain.letters)
+            certain = certain and (text in alone or short or text[:2] in ("-o", "-m", "-w"))
+        elif host := parse_url(text) or parse_bare(text):
+            hosts.append(host)
+        else:
+            certain = False
+    if certain:
+        return Destination(_unique(hosts), certain=bool(hosts), reads=False)
+    return Destination(_named(base, args))
+
+
+def _named(base: str, args: Sequence[Arg]) -> tuple[Host, ...]:
+    """The hosts of the addresses in the operands, where options are not known to be harmless."""
+    found = parse_options(PROGRAMS[base], args)
+    hosts: list[Host] = []
+    urls = [value for name, value in found.options if name == "url" and value is not None]
+    for arg in (*found.operands, *urls):
+        text = arg.text
+        host = (parse_url(text) or parse_bare(text)) if text is not None else _local_prefix(arg)
+        if host is None:
+            return ()
+        hosts.append(host)
+    proxied = found.has("x", "proxy", "preproxy", "socks4", "socks4a", "socks5", "socks5-hostname", "connect-to")
+    return () if proxied or found.unknown else _unique(hosts)
+
+
+def _local_prefix(arg: Arg) -> Host | None:
+    """`http://localhost:$PORT/` is taken for this machine: whatever it turns out to be, nothing else can be reached."""
+    return Host("localhost") if _LOCAL.match(arg.source) else None
+
+
+def _curl(args: Sequence[Arg]) -> Destination:
+    return _download(_CURL, "curl", args)
+
+
+def _wget(args: Sequence[Arg]) -> Destination:
+    return _download(_WGET, "wget", args)
+
+
+# -- databases and simple connections
+
+
+def _database(args: Sequence[Arg]) -> Destination:
+    """`psql -h host`: the option or the address."""
+    hosts: list[Host] = []
+    texts = [arg.text or "" for arg in args]
+    for at, text in enumerate(texts):
+        value = ""
+        if text in ("-h", "--host") and at + 1 < len(texts):
+            value = texts[at + 1]
+        elif text.startswith("--host="):
+            value = text.partition("=")[2]
+        elif text.startswith("-h") and not text.startswith("--"):
+            value = text[2:]
+        elif "://" in text:
+            host = parse_url(re.sub(r"://[^@/]*@", "://", text), "postgres postgresql mysql redis rediss mongodb")
+            hosts += [host] if host else []
+        if value and (found := parse_bare(value)):
+            hosts.append(found)
+    return Destination(_unique(hosts))
+
+
+def _connection(args: Sequence[Arg]) -> Destination:
+    """`nc host port`: the first operand."""
+    operands = [arg.text for arg in args if not (arg.text or "").startswith("-")]
+    host = parse_bare(operands[0]) if operands and operands[0] else None
+    return Destination((host,)) if host else UNKNOWN
+
+
+# -- ssh, scp and rsync
+
+_SSH_LETTERS = frozenset("46ACTtqvxnN")
+
+
+def _ssh(args: Sequence[Arg]) -> Destination:
+    """`ssh user@host command`. Options that name another host, a command or a file make it uncertain."""
+    certain, at = True, 0
+    port = 0
+    while at < len(args):
+        text = args[at].text
+        at += 1
+        if text is None:
+            return UNKNOWN
+        if text == "-p" and at < len(args):
+            value = args[at].text or ""
+            port, at = int(value) if value.isdecimal() else 0, at + 1
+        elif text in ("-l", "-i") and at < len(args):
+            at += 1
+        elif text.startswith("-"):
+            plain = set(text[1:]) <= _SSH_LETTERS
+            certain = certain and plain
+            at += 0 if plain or len(text) > 2 else 1
+        else:
+            host = parse_bare(text.rpartition("@")[2])
+            if host is None or "/" in text or host.port:
+                return UNKNOWN
+            return Destination((host._replace(port=port),), certain=certain, service="ssh")
+    return UNKNOWN
+
+
+_REMOTE_FILE = re.compile(r"(?:[\w.-]+@)?(\[[0-9A-Fa-f:.]+\]|[\w.-]+):(?!//).*", re.DOTALL)
+
+
+def _remote_copy(args: Sequence[Arg]) -> Destination:
+    """scp and rsync: `host:path`, with options that name nothing else."""
+    hosts: list[Host] = []
+    certain = True
+    for arg in args:
+        text = arg.text
+        if text is None:
+            certain = False
+        elif text.startswith("-"):
+            certain = (
+                certain
+                and re.fullmatch(r"-[avzrqpPCnu]+|--(?:archive|verbose|progress|delete|dry-run)", text) is not None
+            )
+        elif host := parse_url(text, "rsync ssh scp sftp"):
+            hosts.append(host)
+        elif match := _REMOTE_FILE.fullmatch(text):
+            named = parse_bare(match[1])
+            if named is None:
+                return UNKNOWN
+            hosts.append(named)
+    return Destination(_unique(hosts), certain=certain and bool(hosts), service="ssh")
+
+
+# -- packages
+
+_INDEXES = {
+    "pip": (Host("pypi.org"), Host("files.pythonhosted.org")),
+    "npm": (Host("registry.npmjs.org"),),
+}
+_ELSEWHERE = re.compile(
+    r"(?:-i|--index-url|--extra-index-url|-f|--find-links|--registry|--proxy|--https-proxy)(?:=.*)?|-[if].+"
+)
+
+
+def _packages(index: str, args: Sequence[Arg]) -> Destination:
+    """Package managers run code that they fetch, and obey files of the project: their hosts are never certain."""
+    hosts: list[Host] = []
+    elsewhere = False
+    for at, arg in enumerate(args):
+        text = arg.text or ""
+        if _ELSEWHERE.fullmatch(text):
+            elsewhere = elsewhere or not text.startswith("--extra")
+            value = text.partition("=")[2] or (args[at + 1].text if at + 1 < len(args) else "") or ""
+            host = parse_url(value)
+            hosts += [host] if host else []
+        elif "://" in text and (host := parse_url(text.partition("@ ")[2] or text.removeprefix("git+"))):
+            hosts.append(host)
+    return Destination(_unique([*hosts, *(() if elsewhere else _INDEXES[index])]))
+
+
+def _pip(args: Sequence[Arg]) -> Destination:
+    return _packages("pip", args)
+
+
+def _npm(args: Sequence[Arg]) -> Destination:
+    return _packages("npm", args)
+
+
+# -- git
+
+
+EVERY_REMOTE = "--all"
+_FETCHES = ("fetch", "pull", "ls-remote")
+_SENDS = ("push",)
+_GIT_FLAGS = re.compile(
+    r"-[vqptfnaur46]+|--(?:all|tags|no-tags|prune|quiet|verbose|progress|ff-only|ff|no-ff|rebase(?:=(?:true|merges))?"
+    r"|no-rebase|autostash|heads|refs|symref|depth=\d+|unshallow|set-upstream|follow-tags|dry-run|no-edit|no-verify"
+    r"|force-with-lease(?:=.*)?|force|delete|prune-tags|deepen=\d+|exit-code|porcelain|stat|no-stat)"
+)
+_SCP_LIKE = re.compile(r"(?:[\w.-]+@)?([\w.-]+):(?!//)(?!\\).*", re.DOTALL)
+
+
+def _git(args: Sequence[Arg]) -> Destination:
+    """The remote of `fetch`, `pull`, `ls-remote`, `push` and `clone`."""
+    verb, at, odd = verb_of(args)
+    if verb not in (*_FETCHES, *_SENDS, "clone"):
+        return UNKNOWN
+    plain = not odd or (odd == "-C" and _only_directory(args[: at - 1]))
+    operands: list[str | None] = []
+    for arg in args[at:]:
+        text = arg.text
+        if text is not None and text.startswith("-"):
+            plain = plain and bool(_GIT_FLAGS.fullmatch(text)) and verb != "clone"
+        else:
+            operands.append(text)
+    if verb == "clone":
+        host = parse_git_address(operands[0]) if operands and operands[0] else None
+        return Destination((host,) if host else ())
+    remote = operands[0] if operands else ""
+    if remote is None or not plain:
+        return UNKNOWN
+    if verb != "push" and any(arg.text == "--all" for arg in args[at:]):
+        remote = EVERY_REMOTE
+    return Destination(remote=remote, reads=verb in _FETCHES, service="git")
+
+
+def _only_directory(before: Sequence[Arg]) -> bool:
+    texts = [arg.text for arg in before]
+    return len(texts) == 2 and texts[0] == "-C" and texts[1] is not None
+
+
+def parse_git_address(text: str) -> Host | None:
+    """The host of an address as git takes it: a URL, or `user@host:path`."""
+    if "://" in text:
+        return parse_url(re.sub(r"^(ssh|https?|git)://[\w.-]+@", r"\1://", text), "http https ssh git")
+    match = _SCP_LIKE.fullmatch(text)
+    return parse_bare(match[1]) if match else None
+
+
+# -- gh
+
+_GH_READS = {
+    "pr": ("view", "list", "diff", "checks", "status"),
+    "issue": ("view", "list", "status"),
+    "run": ("view", "list", "watch"),
+    "workflow": ("view", "list"),
+    "repo": ("view", "list"),
+    "release": ("view", "list"),
+    "label": ("list",),
+    "cache": ("list",),
+    "ruleset": ("view", "list", "check"),
+    "variable": ("list", "get"),
+    "auth": ("status",),
+    "gist": ("list", "view"),
+    "search": ("code", "commits", "issues", "prs", "repos"),
+}
+_GITHUB = Host("github.com")
+_GH_SENDS = ("-f", "-F", "--field", "--raw-field", "--input", "-X", "--method", "--hostname")
+_GH_API_FLAGS = ("--paginate", "--slurp", "-i", "--include", "--silent", "--verbose")
+_GH_API_VALUES = ("-q", "--jq", "-H", "--header", "-t", "--template", "--cache", "-p", "--preview")
+_ENDPOINT = re.compile(
+    r"""["']?/?(?:repos|orgs|users|user|search|notifications|rate_limit|gists|meta)\b[^\\`]*""", re.DOTALL
+)
+_MUTATES = re.compile(r"\b(?:mutation|subscription)\b")
+_OTHER_SERVICE = re.compile(r"(?!https://github\.com/).*://.*|[^/]+/[^/]+/[^/]+", re.DOTALL)
+"""An address, or `host/owner/name`."""
+
+
+def _gh(args: Sequence[Arg]) -> Destination:
+    """`gh` only talks to its own service; some of its commands only read from there."""
+    texts = [arg.text for arg in args]
+    first = texts[0] if texts else None
+    if first == "api":
+        return Destination((_GITHUB,), reads=_reads_api(args[1:]), service="gh")
+    if first not in _GH_READS:
+        return Destination((_GITHUB,))
+    second = texts[1] if len(texts) > 1 else None
+    reads = second in _GH_READS[first] and not _leaves_gh(args[2:])
+    return Destination((_GITHUB,), reads=reads, service="gh")
+
+
+def _leaves_gh(args: Sequence[Arg]) -> bool:
+    """Whether an argument may name another service, open a browser or show the token."""
+    behind = ""
+    for arg in args:
+        if behind in ("-q", "--jq", "--json", "-S", "--search", "-t", "--template"):
+            behind = ""
+            continue
+        if not arg.values:
+            return True
+        for text in (value.text for value in arg.values):
+            if text in ("-w", "--") or _OTHER_SERVICE.fullmatch(text):
+                return True
+            if text.startswith("--") and text.partition("=")[0] in ("--web", "--show-token", "--hostname"):
+                return True
+            if re.match(r"-[Rtw].|--repo=.*/.*/", text):
+                return True
+        behind = arg.text or ""
+    return False
+
+
+def _reads_api(args: Sequence[Arg]) -> bool:
+    """Whether `gh api` only gets something: no other method, and no field but those of a GraphQL query."""
+    rest = iter(args)
+    endpoint: Arg | None = None
+    fields: list[Arg] = []
+    gets = False
+    for arg in rest:
+        text = arg.text
+        name, sign, glued = (text or "").partition("=")
+        if text is None or not text.startswith("-"):
+            if endpoint is not None or (text is None and arg.loose):
+                return False
+            endpoint = arg
+        elif name in _GH_API_FLAGS:
+            continue
+        elif name not in (*_GH_API_VALUES, *_GH_SENDS):
+            return False
+        else:
+            value = Arg(glued, (Value(glued),)) if sign and name.startswith("--") else next(rest, None)
+            if value is None or (value.text is None and value.loose):
+                return False
+            if name in ("-X", "--method"):
+                if (value.text or "").upper() != "GET":
+                    return False
+                gets = True
+            elif name in ("-f", "-F", "--field", "--raw-field"):
+                fields.append(value)
+            elif name in _GH_SENDS:
+                return False
+    if endpoint is None or any(re.match(r"""["']?[^=]*=@""", field.text or field.source) for field in fields):
+        return False
+    if endpoint.text == "graphql":
+        queries = [field for field in fields if re.match(r"""["']?query=""", field.text or field.source)]
+        query = queries[0].text if len(queries) == 1 else None
+        return query is not None and not gets and not _MUTATES.search(query)
+    return (gets or not fields) and bool(_ENDPOINT.fullmatch(endpoint.text or endpoint.source))
+
+
+def _unique(hosts: Sequence[Host]) -> tuple[Host, ...]:
+    return tuple(dict.fromkeys(hosts))
+
+
+_PROGRAMS = {
+    "curl": _curl,
+    "wget": _wget,
+    **dict.fromkeys(("psql", "mysql", "mariadb", "redis-cli", "mongosh", "mongo", "pg_dump", "mysqldump"), _database),
+    **dict.fromkeys(("nc", "ncat", "netcat", "telnet"), _connection),
+    "ssh": _ssh,
+    **dict.fromkeys(("scp", "rsync"), _remote_copy),
+    **dict.fromkeys(("pip", "pip3"), _pip),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), _npm),
+    "git": _git,
+    "gh": _gh,
+}

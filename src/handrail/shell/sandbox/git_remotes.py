@@ -1,0 +1,224 @@
+"""The hosts that git contacts for a remote, and whether a repository leaves git as its user has set it up.
+
+A remote's address is in the repository's settings, which a command may change. So the hosts that may be fetched from
+without a question are those of the remotes that were there when the session began (`KnownRemotes`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from handrail.shell.effects.destinations import EVERY_REMOTE, parse_git_address
+from handrail.shell.effects.hosts import Host
+from handrail.shell.sandbox.environment import scrub_environment
+from handrail.shell.sandbox.git_settings import run_git, with_settings
+
+_MOST_BYTES = 1 << 20
+_MOST_REMOTES = 100
+_TRUSTED = ("system", "global")
+_BENIGN = re.compile(
+    r"core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol"
+    r"|safecrlf|longpaths|quotepath|untrackedcache|preloadindex|compression|bigfilethreshold|abbrev)"
+    r"|remote\..*\.(?:url|fetch|pushurl|push|tagopt|prune|prunetags|gh-resolved|skipdefaultupdate|skipfetchall)"
+    r"|branch\..*\.(?:remote|merge|rebase|pushremote|description|vscode-merge-base|gh-merge-base|github-pr-[\w-]+)"
+    r"|remote\.pushdefault|user\.(?:name|email|signingkey|useconfigonly)|author\..*|committer\..*|init\..*"
+    r"|pull\.(?:rebase|ff)|push\.(?:default|autosetupremote|followtags)|fetch\.(?:prune|prunetags|writecommitgraph)"
+    r"|gc\.(?:auto|autodetach)|maintenance\.(?:auto|strategy)|rerere\..*|merge\.(?:conflictstyle|ff)|advice\..*"
+    r"|extensions\.(?:objectformat|refstorage)|color\..*|status\..*|log\.(?:date|decorate)|rebase\.autostash"
+    r"|commit\.gpgsign|tag\.gpgsign|lfs\.repositoryformatversion|rebase\.autosquash",
+    re.DOTALL,
+)
+"""Settings of a repository that neither name a program nor send git elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteUse:
+    """The hosts that a git command contacts."""
+
+    hosts: tuple[Host, ...] = ()
+    local: bool = False
+    """The remotes are directories of this machine."""
+    benign: bool = False
+    """The repository neither makes git run a program nor sends it elsewhere."""
+
+
+class KnownRemotes:
+    """The hosts of the remotes that the repositories of the workspace had when the session began."""
+
+    def __init__(self, roots: Iterable[str]) -> None:
+        self._settings = [_read_settings(root) for root in roots]
+        self._hosts: frozenset[str] | None = None
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """By name; read by git when they are first needed."""
+        if self._hosts is None:
+            self._hosts = frozenset(host.name for text in self._settings if text for host in _hosts_in(text))
+        return self._hosts
+
+
+def find_hosts(places: Sequence[str], remote: str, *, push: bool, hooks: bool) -> RemoteUse:
+    """The hosts of a remote, as git finds it in each of these directories.
+
+    ``hooks``: the command may run hooks of the repository.
+    """
+    found: list[Host] = []
+    benign = bool(places)
+    local = 0
+    for place in places:
+        own, trusted = _list_settings(place)
+        settings = {**trusted, **own}
+        addresses = _addresses(settings, remote, push, place)
+        rewritten = [_rewrite(address, settings, push) for address in addresses]
+        hosts = [parse_git_address(address) for address in rewritten]
+        if addresses and all(map(_is_directory, rewritten)):
+            local += 1
+        elif not hosts or None in hosts:
+            return RemoteUse()
+        found += [host for host in hosts if host]
+        benign = benign and all(_BENIGN.fullmatch(key) or trusted.get(key) == own[key] for key in own)
+        benign = benign and not _runs_more(place, hooks)
+    if local:
+        return RemoteUse(local=local == len(places))
+    return RemoteUse(tuple(dict.fromkeys(found)), benign=benign)
+
+
+def _is_directory(address: str) -> bool:
+    return address.startswith("/") and "\n" not in address
+
+
+def is_benign(places: Sequence[str]) -> bool:
+    """Whether git runs no program of the repositories in these directories, for whatever it is used."""
+    for place in places:
+        own, trusted = _list_settings(place)
+        if not all(_BENIGN.fullmatch(key) or trusted.get(key) == own[key] for key in own) or _runs_more(place, True):
+            return False
+    return bool(places)
+
+
+def _list_settings(place: str) -> tuple[dict[str, str], dict[str, str]]:
+    """The settings of the repository, and those of the user and the system. Raises nothing: unreadable is unknown."""
+    own: dict[str, str] = {}
+    trusted: dict[str, str] = {}
+    env = with_settings({}, scrub_environment())
+    code, listed = run_git(["-c", "safe.directory=*", "config", "--list", "-z", "--show-scope"], place, env)
+    if code:
+        return {"unreadable.setting": ""}, {}
+    parts = os.fsdecode(listed).split("\0")
+    for scope, entry in zip(parts[::2], parts[1::2], strict=False):
+        key, _, value = entry.partition("\n")
+        if scope in _TRUSTED:
+            trusted[key] = value
+        elif scope != "command":
+            if re.fullmatch(r"remote\..*\.url", key) and key in own:
+                key = f"{key}.more"  # a remote with several addresses is not followed
+            own[key] = value
+    return own, trusted
+
+
+def _addresses(settings: Mapping[str, str], remote: str, push: bool, place: str) -> list[str]:
+    """The addresses of a remote: by its name, by itself, or of the branch that is checked out."""
+    if remote == EVERY_REMOTE:
+        names = [key[7:-4] for key in settings if re.fullmatch(r"remote\..*\.url", key, re.DOTALL)]
+        return [settings[f"remote.{name}.url"] for name in names[:_MOST_REMOTES]]
+    name = remote or _default_remote(settings, push, place)
+    if push and f"remote.{name}.pushurl" in settings:
+        return [settings[f"remote.{name}.pushurl"]]
+    known = settings.get(f"remote.{name}.url")
+    if known is not None:
+        return [known]
+    return [remote] if remote and not os.path.exists(os.path.join(place, remote)) else []
+
+
+def _default_remote(settings: Mapping[str, str], push: bool, place: str) -> str:
+    env = with_settings({}, scrub_environment())
+    code, head = run_git(["-c", "safe.directory=*", "symbolic-ref", "--short", "-q", "HEAD"], place, env)
+    branch = os.fsdecode(head).strip() if not code else ""
+    names = [f"branch.{branch}.pushremote", "remote.pushdefault"] if push else []
+    return next((settings[key] for key in (*names, f"branch.{branch}.remote") if key in settings), "origin")
+
+
+def _rewrite(address: str, settings: Mapping[str, str], push: bool) -> str:
+    """The address that git makes of one by `url.BASE.insteadOf`: the longest match counts."""
+    kinds = ("pushinsteadof", "insteadof") if push else ("insteadof",)
+    for kind in kinds:
+        best = ("", "")
+        for key, value in settings.items():
+            replaces = key.startswith("url.") and key.endswith(f".{kind}") and address.startswith(value)
+            if replaces and len(value) > len(best[0]):
+                best = value, key[4 : -len(kind) - 1]
+        if best[0]:
+            return best[1] + address[len(best[0]) :]
+    return address
+
+
+def _runs_more(place: str, hooks: bool) -> bool:
+    """Whether git would run a hook there, or go on into submodules."""
+    env = with_settings({}, scrub_environment())
+    asked = ["rev-parse", "--git-common-dir", "--absolute-git-dir"]
+    code, output = run_git(["-c", "safe.directory=*", *asked], place, env)
+    lines = os.fsdecode(output).splitlines()
+    if code or len(lines) != 2:
+        return True
+    common = os.path.join(place, lines[0])
+    if any(True for _ in _entries(os.path.join(common, "modules"))):
+        return True
+    names = [name for name in _entries(os.path.join(common, "hooks")) if not name.endswith(".sample")]
+    return bool(names) if hooks else "reference-transaction" in names
+
+
+def _entries(directory: str) -> Iterator[str]:
+    try:
+        with os.scandir(directory) as found:
+            yield from (entry.name for entry in found)
+    except FileNotFoundError:
+        return
+    except OSError:
+        yield "unreadable"
+
+
+def _read_settings(root: str) -> bytes:
+    """The text of the settings of the repository at the top of a tree; empty if there is none to be read."""
+    git = os.path.join(root, ".git")
+    try:
+        if stat.S_ISREG(os.stat(git).st_mode):  # a linked worktree
+            with open(git, "rb") as file:
+                line = file.read(_MOST_BYTES).strip()
+            git = os.path.join(root, os.fsdecode(line.removeprefix(b"gitdir: ")))
+            with open(os.path.join(git, "commondir"), "rb") as file:
+                git = os.path.join(git, os.fsdecode(file.read(_MOST_BYTES).strip()))
+        with open(os.path.join(git, "config"), "rb") as file:
+            return file.read(_MOST_BYTES)
+    except OSError:
+        return b""
+
+
+def _hosts_in(text: bytes) -> Iterator[Host]:
+    """The hosts of all remotes in the text of settings, also after the user's own replacements."""
+    import tempfile  # slow to import, and only needed where something is fetched
+
+    env = with_settings({}, scrub_environment())
+    with tempfile.NamedTemporaryFile(prefix="handrail-") as file:
+        file.write(text)
+        file.flush()
+        code, listed = run_git(["config", "--file", file.name, "--no-includes", "--list", "-z"], "/", env)
+    _, ours = run_git(["config", "--list", "-z"], "/", env)
+    if code:
+        return
+    trusted = dict(_pairs(ours))
+    for key, value in list(_pairs(listed))[:10_000]:
+        if re.fullmatch(r"remote\..*\.url", key, re.DOTALL):
+            for address in (value, _rewrite(value, trusted, False)):
+                if host := parse_git_address(address):
+                    yield host
+
+
+def _pairs(listed: bytes) -> Iterator[tuple[str, str]]:
+    for entry in os.fsdecode(listed).split("\0"):
+        key, _, value = entry.partition("\n")
+        if key:
+            yield key, value

@@ -1,0 +1,148 @@
+"""The use of the network by a command, as accesses: which hosts, and whether it only fetches from known ones."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+from handrail.model import Access
+from handrail.shell.effects.destinations import UNKNOWN, Destination
+from handrail.shell.effects.effects import CommandEffect, Effects, GitRun, ToolUse
+from handrail.shell.effects.hosts import Host
+from handrail.shell.sandbox.git_remotes import find_hosts, is_benign
+
+_TOOL_FOLDERS = ("node_modules/.bin", ".venv/bin", "venv/bin", "vendor/bin")
+_PLAIN_GIT = (
+    *("add", "branch", "checkout", "cherry-pick", "commit", "merge", "rebase", "restore", "rev-parse", "stash"),
+    *("status", "switch", "tag"),
+)
+"""Verbs of git that run nothing but hooks, filters and other programs of the repository's settings."""
+_LOCAL = Destination(service="git")
+"""A directory of this machine: the network is not needed."""
+_HARMLESS_EXPORT = re.compile(r"export (?:GH_|GIT_|MAN)?PAGER=(?:cat|'cat'|\"cat\"|''|\"\")")
+
+
+class FetchRules(Protocol):
+    """What a session knows about fetching."""
+
+    def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
+        """Whether a program is not the project's own, and contacts only hosts that the project already uses."""
+
+
+def declare(effects: Effects) -> list[Access]:
+    """The uses of the network that the words of a command line tell."""
+    by_words = [text for text in effects.network if not _needs_files(_goes(effects, text))]
+    out = [_access(effects, text, _goes(effects, text)) for text in by_words]
+    return out + [_access(effects, text, _goes(effects, text), possible=True) for text in effects.possible_network]
+
+
+def seek(effects: Effects, where: str | None, session: FetchRules) -> list[Access]:
+    """The uses of the network that only files tell: remotes of git, and tools that are not installed.
+
+    ``where``: the directory that the line starts in; None if there is none.
+    """
+    out = [
+        _access(effects, use.text, UNKNOWN, possible=where is not None and _is_installed(use, where))
+        for use in effects.tools
+    ]
+    texts = [text for text in effects.network if _needs_files(_goes(effects, text))]
+    if where is None:
+        return out + [_access(effects, text, UNKNOWN) for text in texts]
+    found = {text: _locate(effects, text, where) for text in texts}
+    fetching = {text for text, goes in found.items() if goes.reads and _is_trusted(goes, session)}
+    alone = _is_alone(effects, fetching, where)
+    return out + [
+        _access(effects, text, goes, possible=goes is _LOCAL, fetches=alone and text in fetching)
+        for text, goes in found.items()
+    ]
+
+
+def stays_local(effects: Effects) -> bool:
+    """Whether a command line names nothing but this machine: an open network would lead past its own loopback."""
+    uses = (*effects.network, *effects.possible_network, *(use.text for use in effects.tools))
+    return bool(uses) and all(_goes(effects, text).local for text in uses)
+
+
+def _goes(effects: Effects, text: str) -> Destination:
+    return effects.destinations.get(text, UNKNOWN)
+
+
+def _needs_files(goes: Destination) -> bool:
+    return goes.remote is not None or goes.reads
+
+
+def _access(effects: Effects, text: str, goes: Destination, *, possible: bool = False, fetches: bool = False) -> Access:
+    script = next((one.script for one in effects.commands if one.text == text), None)
+    hosts = " ".join(map(str, goes.hosts))
+    return Access(
+        "network",
+        text,
+        by_command=True,
+        possible=possible,
+        hosts=hosts,
+        proven=goes.certain,
+        fetches=fetches,
+        script=script,
+    )
+
+
+def _locate(effects: Effects, text: str, where: str) -> Destination:
+    """A destination with the hosts of a remote of git, which its repository names."""
+    goes = _goes(effects, text)
+    if goes.remote is None:
+        return goes
+    runs = [run for run in effects.git if run.text == text]
+    hosts: list[Host] = []
+    benign = True
+    for run in runs:
+        use = find_hosts(
+            _places(run, where), goes.remote, push=run.verb == "push", hooks=run.verb not in ("fetch", "ls-remote")
+        )
+        if use.local and len(runs) == 1:
+            return _LOCAL
+        if not use.hosts:
+            return UNKNOWN
+        hosts += use.hosts
+        benign = benign and use.benign
+    return Destination(tuple(dict.fromkeys(hosts)), certain=benign, reads=goes.reads and benign, service=goes.service)
+
+
+def _places(run: GitRun, where: str) -> list[str]:
+    places = [os.path.join(where, os.path.expanduser(place)) for place in sorted(run.places or ())]
+    return places if all(map(os.path.isdir, places)) else []
+
+
+def _is_trusted(goes: Destination, session: FetchRules) -> bool:
+    return bool(goes.hosts) and session.trusts_fetch(goes.service, [host.name for host in goes.hosts])
+
+
+def _is_alone(effects: Effects, fetching: set[str], where: str) -> bool:
+    """Whether nothing else in the line could use the network that is opened for it."""
+    if effects.doubts or effects.unread or not fetching:
+        return False
+    return all(
+        one.text in fetching or one.tier == "read_only" or _runs_nothing(one, effects, where)
+        for one in effects.commands
+    )
+
+
+def _runs_nothing(one: CommandEffect, effects: Effects, where: str) -> bool:
+    """Whether a command that changes something runs no program but itself."""
+    if _HARMLESS_EXPORT.fullmatch(one.text):
+        return True
+    runs = [run for run in effects.git if run.text == one.text]
+    return bool(runs) and all(run.verb in _PLAIN_GIT and is_benign(_places(run, where)) for run in runs)
+
+
+def _is_installed(use: ToolUse, where: str) -> bool:
+    """Whether a tool is installed in the project, in the directory that it runs in or one above."""
+    for place in use.places or ():
+        folder = os.path.normpath(os.path.join(where, place))
+        while not any(os.path.lexists(os.path.join(folder, bin_, use.tool)) for bin_ in _TOOL_FOLDERS):
+            above = os.path.dirname(folder)
+            if above == folder or os.path.lexists(os.path.join(folder, ".git")):
+                return False
+            folder = above
+    return bool(use.places)
