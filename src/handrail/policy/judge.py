@@ -20,7 +20,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
 from typing import cast
 
 from handrail.model import Access, Action, Decision, Verdict
@@ -144,6 +143,7 @@ class RulePolicy:
         self._commands = [rule for rule in built_in_rules() if rule.command]
         self._ignored = IgnoreFiles(self._roots)
         self._reach = ShellPatterns(self.readable)
+        self._unreadable = self._reach.index(self._roots)
         self._removing = ShellPatterns(lambda path: self._find_refusal(Access("delete", path, path)) is None)
         self._writing = ShellPatterns(
             lambda path: not (self._deny.file("write", path) or self._ask.file("write", path))
@@ -316,10 +316,9 @@ class RulePolicy:
 
         First files that a deny rule names in full, anywhere; then files in the workspace, the nearest first.
         """
-        paths = self.denied_by_name()[:most]
-        for root in self._roots:
-            paths += [one.path for one in islice(self._reach.all_below(root), most - len(paths)) if one.path]
-        return paths
+        paths = self.denied_by_name()
+        paths += [os.path.join(here, name) for here, names in self._unreadable.update().items() for name in names]
+        return paths[:most]
 
     def protects(self, path: str) -> bool:
         """Whether a command may change this only if a person has approved it: it is protected, or a rule denies it."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+
+from handrail.files.directory_index import DirectoryIndex, DirectoryStamp, Entry, read_entries
 
 MOST_ENTRIES = 50_000
 _MOST_KEPT = 20_000
-_TICK = 100_000_000
 FOREIGN = frozenset({".git", ".hg", ".svn", "node_modules", "site-packages", "__pycache__"})
 """Directories of version control and of packages, whose keys are everybody's."""
 _MAGIC = re.compile(r"[*?\[]")
@@ -25,9 +25,7 @@ _MAGIC = re.compile(r"[*?\[]")
 class DirectoryEntries:
     """The entries of one directory."""
 
-    stamp: int
-    settled: bool
-    """Whether a later change is sure to change the stamp, which counts in ticks of the clock."""
+    stamp: DirectoryStamp
     files: tuple[str, ...]
     folders: tuple[str, ...]
     refused: tuple[str, ...]
@@ -55,13 +53,11 @@ class ShellPatterns:
     def listing(self, directory: str) -> DirectoryEntries | None:
         """A directory; None if there is none, or it cannot be read (then no command of this user's can, either)."""
         try:
-            stamp = os.stat(directory).st_mtime_ns
+            stamp = DirectoryStamp.read(directory)
             known = self._known.get(directory)
-            if known and known.stamp == stamp and known.settled:
+            if known and known.stamp.still_holds(stamp):
                 return known
-            settled = time.time_ns() - stamp > _TICK
-            with os.scandir(directory) as scan:
-                entries = sorted((one.name, one.is_dir(follow_symlinks=False), one.is_symlink()) for one in scan)
+            entries = sorted(read_entries(directory))
         except OSError:
             return None
         files = tuple(name for name, is_folder, _ in entries if not is_folder)
@@ -69,11 +65,22 @@ class ShellPatterns:
         refused = tuple(name for name, _, is_link in entries if not self._shows(os.path.join(directory, name), is_link))
         if len(self._known) >= _MOST_KEPT:  # begun anew, and not emptied: another thread may be reading it
             self._known = {}
-        result = self._known[directory] = DirectoryEntries(stamp, settled, files, folders, refused)
+        result = self._known[directory] = DirectoryEntries(stamp, files, folders, refused)
         return result
 
     def _shows(self, path: str, is_link: bool) -> bool:
         return self.readable(path) and not (is_link and not self.readable(os.path.realpath(path)))
+
+    def index(self, roots: Sequence[str]) -> DirectoryIndex[tuple[str, ...]]:
+        """An index of the entries below these directories that may not be read."""
+        return DirectoryIndex(roots, self._read)
+
+    def _read(self, directory: str, entries: list[Entry]) -> tuple[tuple[str, ...] | None, list[str]]:
+        refused = sorted(
+            name for name, _, is_link in entries if not self._shows(os.path.join(directory, name), is_link)
+        )
+        folders = [name for name, is_folder, _ in entries if is_folder and name not in FOREIGN and name not in refused]
+        return tuple(refused) or None, folders
 
     def below(self, directory: str, *, hidden: bool = True) -> PatternMatches:
         """The first thing below a directory that may not be read, the nearest first."""

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from handrail.files.directory_index import DirectoryIndex, Entry
 from handrail.shell.sandbox.confinement import Protection, is_inside
 from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.git_settings import run_git, with_settings
@@ -31,7 +32,6 @@ from handrail.system_calls import DIRECTORY, open_beneath
 
 MOST_MOUNTED = 100
 """Protected paths that get a mount of their own, which costs time at every start; the others are compared."""
-_MOST_ENTRIES = 50_000
 _MOST_FILES = 500
 _MOST_BYTES = 1 << 20
 _MOST_TIPS = 500
@@ -97,9 +97,6 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    stamp: int
-    settled: bool
-    folders: tuple[str, ...]
     protected: tuple[str, ...]
     git: bool
     """Whether this directory is itself a repository without a work tree."""
@@ -113,7 +110,7 @@ class ProtectedFiles:
         self._roots = [os.path.realpath(root) for root in roots]
         self._protects = protects or (lambda _: False)
         self._also = [path.rstrip("/") for path in also]
-        self._known: dict[str, _Listing] = {}
+        self._index = DirectoryIndex(self._roots, self._read)
         self._saved: dict[str, _Saved] = {}
         self._tips: dict[str, list[str]] | None = None
         self._latest = Snapshot()
@@ -129,45 +126,26 @@ class ProtectedFiles:
         found = Snapshot()
         if self._tips is None:
             self._tips = {root: _tips(root) for root in self._roots if os.path.lexists(os.path.join(root, ".git"))}
-        left, seen = _MOST_ENTRIES, dict[str, _Listing]()
-        for root in self._roots:
-            waiting = [root]
-            while waiting and left > 0:
-                here = waiting.pop()
-                listing = self._listing(here)
-                if listing is None:
-                    continue
-                seen[here] = listing
-                left -= 1 + len(listing.protected)
-                if listing.git:
-                    self._add_repository(here, found)
-                for name in listing.protected:
-                    self._add(os.path.join(here, name), found)
-                waiting += [os.path.join(here, name) for name in listing.folders]
+        for here, listing in self._index.update().items():
+            if listing.git:
+                self._add_repository(here, found)
+            for name in listing.protected:
+                self._add(os.path.join(here, name), found)
         for path in self._also:
             if os.path.lexists(path) and any(is_inside(path, root) for root in self._roots):
                 self._add(path, found)
-        self._known, self._saved = seen, found.files  # nothing of directories that are gone
+        self._saved = found.files  # nothing of directories that are gone
         self._latest, self._looked = found, time.monotonic()
         return found
 
-    def _listing(self, directory: str) -> _Listing | None:
-        try:
-            stamp = os.stat(directory).st_mtime_ns
-            known = self._known.get(directory)
-            if known and known.stamp == stamp and known.settled:
-                return known
-            settled = time.time_ns() - stamp > _TICK
-            with os.scandir(directory) as entries:
-                names = [(one.name, one.is_dir(follow_symlinks=False), one.is_symlink()) for one in entries]
-        except OSError:
-            return None
-        protected = [name for name, _, is_link in names if self._is_protected(os.path.join(directory, name), is_link)]
-        guarded = frozenset(protected)
-        folders = [name for name, is_folder, _ in names if is_folder and name not in _PASSED_OVER | guarded]
-        plain = {name for name, _, _ in names}
-        is_git = {"HEAD", "objects", "refs"} <= plain
-        return _Listing(stamp, settled, tuple(folders), tuple(protected), is_git)
+    def _read(self, directory: str, entries: list[Entry]) -> tuple[_Listing | None, list[str]]:
+        """The protected entries of a directory, and the directories to go on with."""
+        protected = tuple(
+            name for name, _, is_link in entries if self._is_protected(os.path.join(directory, name), is_link)
+        )
+        folders = [name for name, is_folder, _ in entries if is_folder and name not in (*_PASSED_OVER, *protected)]
+        is_git = {"HEAD", "objects", "refs"} <= {name for name, _, _ in entries}
+        return _Listing(protected, is_git) if protected or is_git else None, folders
 
     def _is_protected(self, path: str, is_link: bool) -> bool:
         if self._protects(path):

@@ -1,0 +1,249 @@
+"""Keep an index of a directory tree that a command may have changed, without reading the whole tree again each time.
+
+In a large tree the kernel reports which directories have changed (inotify), and only these are read again. Otherwise
+the inode and times of every directory are compared; the time of the last change of an inode cannot be set by a program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import struct
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+Entry = tuple[str, bool, bool]
+"""A name, whether it is a directory, and whether it is a link."""
+
+MOST_DIRECTORIES = 50_000
+_WATCHED_FROM = 400
+"""A smaller tree is compared: the number of watches is limited for each user."""
+_TICK = 100_000_000
+"""Nanoseconds: the clock of a file system is coarse, and two changes within this time may leave the same stamp."""
+
+_CREATED, _DELETED, _MOVED_FROM, _MOVED_TO = 0x100, 0x200, 0x40, 0x80
+_ONLY_DIRECTORIES, _NO_FOLLOW, _OVERFLOW, _IS_DIRECTORY = 0x01000000, 0x02000000, 0x4000, 0x40000000
+_MASK = _CREATED | _DELETED | _MOVED_FROM | _MOVED_TO | _ONLY_DIRECTORIES | _NO_FOLLOW
+_HEAD = struct.Struct("iIII")
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryStamp:
+    """By which a change of a directory is noticed."""
+
+    identity: tuple[int, int, int]
+    settled: bool
+    """Whether a later change is sure to change the identity."""
+
+    @classmethod
+    def read(cls, directory: str) -> DirectoryStamp:
+        found = os.stat(directory)
+        settled = time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _TICK
+        return cls((found.st_ino, found.st_mtime_ns, found.st_ctime_ns), settled)
+
+    def still_holds(self, now: DirectoryStamp) -> bool:
+        return self.settled and self.identity == now.identity
+
+
+def read_entries(directory: str) -> list[Entry]:
+    with os.scandir(directory) as entries:
+        return [(one.name, one.is_dir(follow_symlinks=False), one.is_symlink()) for one in entries]
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    stamp: DirectoryStamp
+    folders: tuple[str, ...]
+    watch: int = -1
+
+
+class DirectoryIndex(Generic[T]):
+    """What a function keeps of each directory below some roots, up to date when it is asked for."""
+
+    def __init__(
+        self, roots: Sequence[str], read: Callable[[str, list[Entry]], tuple[T | None, Iterable[str]]]
+    ) -> None:
+        """``read``: what is kept of a directory with these entries, if anything, and which of them to go on with."""
+        self._roots = list(roots)
+        self._read = read
+        self._nodes: dict[str, _Node] = {}
+        self._kept: dict[str, T] = {}
+        self._watches: _Watches | None = None
+        self._can_watch = True
+        self._lock = threading.Lock()
+
+    def update(self) -> dict[str, T]:
+        """What is kept of the tree as it is now, by directory, the nearest to a root first."""
+        with self._lock:
+            changed = self._watches.changed() if self._watches else None
+            if changed is None:
+                self._compare()
+            else:
+                self._renew(*changed)
+            self._add([root for root in self._roots if root not in self._nodes])
+            if self._watches is None and self._can_watch and len(self._nodes) >= _WATCHED_FROM:
+                self._watch_all()
+            return dict(sorted(self._kept.items(), key=lambda one: one[0].count("/")))
+
+    def _compare(self) -> None:
+        """Read each directory again whose stamp is another one."""
+        for directory, node in list(self._nodes.items()):
+            if directory not in self._nodes:
+                continue
+            try:
+                now = DirectoryStamp.read(directory)
+            except OSError:
+                self._drop(directory)
+                continue
+            if not node.stamp.still_holds(now):
+                if node.stamp.identity[0] != now.identity[0]:
+                    self._drop(directory)
+                self._add([directory])
+
+    def _renew(self, changed: set[str], replaced: set[str]) -> None:
+        """Read again what the kernel has reported. Nobody reports on the directory that holds a root."""
+        moved = [root for root in self._roots if root in self._nodes and not self._is_same(root)]
+        for directory in (*replaced, *moved):
+            self._drop(directory)
+        self._add([directory for directory in changed if directory in self._nodes])
+
+    def _is_same(self, directory: str) -> bool:
+        with contextlib.suppress(OSError):
+            return os.stat(directory).st_ino == self._nodes[directory].stamp.identity[0]
+        return False
+
+    def _add(self, directories: Iterable[str]) -> None:
+        """Read directories, and those below them that are not known; forget those that are gone."""
+        waiting = deque(directories)
+        while waiting:
+            directory = waiting.popleft()
+            known = self._nodes.get(directory)
+            if known is None and len(self._nodes) >= MOST_DIRECTORIES:
+                continue
+            try:
+                # Watched first, so that nothing is missed that is created meanwhile.
+                watch = known.watch if known else self._watch(directory)
+                stamp, entries = DirectoryStamp.read(directory), read_entries(directory)
+            except OSError:
+                self._drop(directory)
+                continue
+            kept, folders = self._read(directory, entries)
+            if kept is None:
+                self._kept.pop(directory, None)
+            else:
+                self._kept[directory] = kept
+            paths = tuple(os.path.join(directory, name) for name in folders)
+            self._nodes[directory] = _Node(stamp, paths, watch)
+            if known:
+                for gone in set(known.folders).difference(paths):
+                    self._drop(gone)
+            waiting.extend(path for path in paths if path not in self._nodes)
+
+    def _drop(self, directory: str) -> None:
+        waiting = [directory]
+        while waiting:
+            here = waiting.pop()
+            node = self._nodes.pop(here, None)
+            self._kept.pop(here, None)
+            if node:
+                waiting += node.folders
+                if self._watches:
+                    self._watches.remove(node.watch)
+
+    def _watch(self, directory: str) -> int:
+        if self._watches is None:
+            return -1
+        try:
+            return self._watches.add(directory)
+        except _NoMoreWatches:  # the tree is compared from now on
+            self._watches.close()
+            self._watches, self._can_watch = None, False
+            return -1
+
+    def _watch_all(self) -> None:
+        """Be told of changes from now on, if the kernel can, and allows that many."""
+        self._watches = _Watches.open(2 * len(self._nodes))
+        self._can_watch = self._watches is not None
+        for directory, node in list(self._nodes.items()):
+            if directory not in self._nodes:
+                continue
+            try:
+                watch = self._watch(directory)
+            except OSError:
+                self._drop(directory)
+                continue
+            self._nodes[directory] = _Node(node.stamp, node.folders, watch)
+        self._compare()  # whatever changed before its watch was there
+
+
+class _NoMoreWatches(Exception):
+    """The kernel allows no more."""
+
+
+class _Watches:
+    """Directories whose changes the kernel reports."""
+
+    def __init__(self, fd: int, libc: ctypes.CDLL) -> None:
+        self._fd = fd
+        self._libc = libc
+        self._paths: dict[int, str] = {}
+        self.close = weakref.finalize(self, os.close, fd)
+
+    @classmethod
+    def open(cls, wanted: int) -> _Watches | None:
+        """None where the kernel has none, or so many would leave too few to other programs of this user."""
+        if sys.platform != "linux":
+            return None
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            with open("/proc/sys/fs/inotify/max_user_watches", encoding="ascii") as file:
+                if wanted > int(file.read()) // 4:
+                    return None
+            libc = ctypes.CDLL(None, use_errno=True)
+            fd = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+            return cls(fd, libc) if fd >= 0 else None
+        return None
+
+    def add(self, directory: str) -> int:
+        watch: int = self._libc.inotify_add_watch(self._fd, os.fsencode(directory), ctypes.c_uint32(_MASK))
+        if watch < 0:
+            number = ctypes.get_errno()
+            if number in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):
+                raise OSError(number, os.strerror(number), directory)
+            raise _NoMoreWatches
+        self._paths[watch] = directory
+        return watch
+
+    def remove(self, watch: int) -> None:
+        if self._paths.pop(watch, None) is not None:
+            self._libc.inotify_rm_watch(self._fd, watch)
+
+    def changed(self) -> tuple[set[str], set[str]] | None:
+        """Directories whose entries have changed, and those that may be others by now. None if reports were lost."""
+        changed: set[str] = set()
+        replaced: set[str] = set()
+        while True:
+            try:
+                raw = os.read(self._fd, 1 << 16)
+            except BlockingIOError:
+                return changed, replaced
+            at = 0
+            while at < len(raw):
+                watch, mask, _, size = _HEAD.unpack_from(raw, at)
+                name = raw[at + _HEAD.size : at + _HEAD.size + size].rstrip(b"\0")
+                at += _HEAD.size + size
+                if mask & _OVERFLOW:
+                    return None
+                directory = self._paths.get(watch)
+                if directory is not None:
+                    changed.add(directory)
+                    if mask & _IS_DIRECTORY and name:
+                        replaced.add(os.path.join(directory, os.fsdecode(name)))
