@@ -290,7 +290,7 @@ def test_a_change_of_a_file_is_asked_about_with_its_diff(asked: RawClient, tmp_p
 @pytest.mark.parametrize(
     ("action", "content", "told"),
     [
-        ("accept", {"decision": "no", "reason": "too early"}, "too early"),
+        ("accept", {"decision": "no", "reason": "too early"}, "too early"),  # a client may send it at once
         ("decline", {}, "the user refused"),
         ("cancel", {}, "closed"),
         ("accept", {}, "no choice"),
@@ -306,6 +306,45 @@ def test_whatever_is_no_plain_yes_is_a_no(
     assert result["isError"] is True
     assert told in said(result)
     assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("action", "content", "told"),
+    [("accept", {"reason": " too early "}, "the user refused: too early"), ("cancel", {}, "the user refused")],
+)
+def test_the_reason_is_asked_after_a_no(
+    asked: RawClient, tmp_path: Path, action: str, content: dict[str, Any], told: str
+) -> None:
+    call = asked.begin("tools/call", name="Bash", arguments={"command": COMMAND})
+    form = question(asked)
+    assert list(form["params"]["requestedSchema"]["properties"]) == ["decision"]
+    reply(asked, form, decision="no")
+    why = question(asked)
+    assert list(why["params"]["requestedSchema"]["properties"]) == ["reason"]
+    reply(asked, why, action, **content)
+    assert told in said(asked.answer_to(call)["result"])
+    assert not (tmp_path / "made").exists()
+
+
+def test_the_first_line_of_a_question_says_what_would_change(asked: RawClient, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("alpha\nbeta\n", encoding="utf-8")
+    asked.call("Read", file_path="a.txt")
+    edit = {"file_path": "a.txt", "old_string": "alpha", "new_string": "gamma"}
+    calls = {
+        "Edit a.txt: -alpha +gamma": ("Edit", edit),
+        "Write new.txt: new file, 2 lines": ("Write", {"file_path": "new.txt", "content": "1\n2\n"}),
+        f"Bash: {COMMAND}": ("Bash", {"command": COMMAND}),
+        "Bash: touch x (and 1 more lines)": ("Bash", {"command": "touch x\ntouch y"}),
+    }
+    for expected, (tool, arguments) in calls.items():
+        call = asked.begin("tools/call", name=tool, arguments=arguments)
+        form = question(asked)
+        first, because, *_ = form["params"]["message"].splitlines()
+        assert first == expected and because.startswith("Asked because: ")
+        titles = [one["title"] for one in form["params"]["requestedSchema"]["properties"]["decision"]["oneOf"]]
+        assert titles[:2] == ["Yes", "Yes, for this session"]
+        reply(asked, form, "decline")
+        asked.answer_to(call)
 
 
 def test_a_yes_for_the_session_is_not_asked_again(asked: RawClient) -> None:
@@ -401,6 +440,18 @@ def test_in_the_new_era_a_no_is_a_no(modern: RawClient, tmp_path: Path) -> None:
     state = first_round(modern, command=COMMAND)["requestState"]
     refused = second_round(modern, state, {"action": "decline"}, command=COMMAND)
     assert refused["isError"] is True and not (tmp_path / "made").exists()
+
+
+def test_in_the_new_era_the_reason_is_asked_after_a_no(modern: RawClient, tmp_path: Path) -> None:
+    state = first_round(modern, command=COMMAND)["requestState"]
+    no = {"action": "accept", "content": {"decision": "no"}}
+    why = second_round(modern, state, no, command=COMMAND)
+    assert why["resultType"] == "input_required" and list(why["inputRequests"]) == ["reason"]
+    params = {"name": "Bash", "arguments": {"command": COMMAND}, "_meta": envelope(elicitation={})}
+    answers = {"reason": {"action": "accept", "content": {"reason": "too early"}}, "approval": YES}
+    refused = modern.ask("tools/call", **params, requestState=why["requestState"], inputResponses=answers)["result"]
+    assert refused["isError"] is True and "the user refused: too early" in said(refused)
+    assert not (tmp_path / "made").exists()
 
 
 def test_a_yes_holds_for_what_was_shown_and_once(modern: RawClient, tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 Protocol versions with a handshake let the server send `elicitation/create` and wait. Later versions answer the call
 with `InputRequiredResult`; the client then repeats the call with the person's reply and the token that came with the
 form. Both end a call that got no answer by an exception: nothing was changed, and it is not a refusal.
+
+Clients show little of a form: Claude Code three lines of the message, and Codex submits nothing while a text field is
+empty. So the first line says what would change, the form has one field, and the reason for a No is a second form.
 """
 
 from __future__ import annotations
@@ -12,14 +15,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from handrail.approval.answer_tokens import AnswerTokens
-from handrail.model import Answer, Question
+from handrail.model import Answer, FileDiff, Question
 from handrail.text.display import escape
 
 METHOD = "elicitation/create"
 KEY = "approval"
-"""The name of our one question among the input requests of a call."""
+"""The name of the question among the input requests of a call."""
+REASON_KEY = "reason"
+"""The name of the question that follows a No."""
 
 _MOST_CHARS = 20_000
+_SHORT_LINES = 12
+"""Lines of a preview that most clients show without scrolling."""
+_HEADLINE = 160
+_FRAGMENT = 60
+"""Characters of one line of a change in the first line of a form."""
 _TITLED_SINCE = "2025-11-25"
 
 
@@ -30,14 +40,15 @@ class Unanswered(BaseException):
 class InputRequired(Unanswered):
     """The client has to repeat the call, with the answer to this form."""
 
-    def __init__(self, form: Mapping[str, Any], token: str) -> None:
+    def __init__(self, form: Mapping[str, Any], token: str, key: str = KEY) -> None:
         super().__init__()
         self.form = form
+        self.key = key
         self.token = token
 
     def result(self) -> dict[str, Any]:
         """The `InputRequiredResult` of the protocol."""
-        requests = {KEY: {"method": METHOD, "params": self.form}}
+        requests = {self.key: {"method": METHOD, "params": self.form}}
         return {"resultType": "input_required", "inputRequests": requests, "requestState": self.token}
 
 
@@ -85,52 +96,121 @@ class Elicitation:
         preview = _preview(question)
         form = make_form(question, preview, self.version, self.always)
         if self.repeats_calls:
-            reply = self._reply_in_call(form, preview)
+            answer = self._answer_in_call(form, preview)
         else:
             try:
                 reply = self.send(form)
+                answer = read_reply(reply)
+                if _is_no_without_reason(reply):
+                    answer = Answer(False, read_reason(self.send(make_reason_form(self.version))))
             except CannotAsk:
                 return self.otherwise(question)
-        answer = read_reply(reply)
         return replace(answer, lasting="session") if answer.lasting == "always" and not self.always else answer
 
-    def _reply_in_call(self, form: Mapping[str, Any], preview: str) -> Any:
-        """The reply that came with the call, if it is one to this; else the call has to come again with one."""
+    def _answer_in_call(self, form: Mapping[str, Any], preview: str) -> Answer:
+        """The answer that came with the call, if it is one to this; else the call has to come again with one."""
         params, token = self.params, self.params.get("requestState")
         if token is not None and not self.tokens.is_genuine(token):
             raise ForgedToken
         shown = (*self.owner, params.get("name"), params.get("arguments"), preview)
         replies = params.get("inputResponses")
-        if isinstance(replies, Mapping) and KEY in replies and self.tokens.redeem(token, *shown):
-            return replies[KEY]
+        if isinstance(replies, Mapping):
+            if REASON_KEY in replies and self.tokens.redeem(token, *shown, REASON_KEY):
+                return Answer(False, read_reason(replies[REASON_KEY]))
+            if KEY in replies and self.tokens.redeem(token, *shown):
+                if not _is_no_without_reason(replies[KEY]):
+                    return read_reply(replies[KEY])
+                why = make_reason_form(self.version)
+                raise InputRequired(why, self.tokens.issue(*shown, REASON_KEY), REASON_KEY)
         raise InputRequired(form, self.tokens.issue(*shown))
 
 
 def make_form(question: Question, preview: str, version: str, always: bool = True) -> dict[str, Any]:
-    """Build the params of `elicitation/create`: the reason, the preview and the choices."""
+    """Build the params of `elicitation/create`: the change in one line, the reason, the preview and the choices."""
     verdict = question.verdict
-    because = f"Reason: {escape(verdict.why)}" if verdict.why else ""
-    rule = f"Rule: {escape(verdict.rule)}" if verdict.rule else ""
-    rule += f" ({escape(verdict.source)})" if rule and verdict.source else ""
+    rule = f" ({escape(verdict.rule)}{f', {escape(verdict.source)}' if verdict.source else ''})" if verdict.rule else ""
+    because = f"Asked because: {escape(verdict.why) or 'a rule says so'}{rule}" if verdict.why or rule else ""
     left_out = len(preview) - _MOST_CHARS
     if left_out > 0:
         preview = f"{preview[:_MOST_CHARS]}\n... {left_out} more characters are NOT shown here"
-    head = "\n".join(line for line in (f"{question.call.tool} needs your approval.", because, rule) if line)
+    elsewhere = ""
+    if left_out > 0 or preview.count("\n") > _SHORT_LINES:
+        elsewhere = "To see all of it and choose parts, run `handrail approve` in a terminal before you answer."
+    head = "\n".join(line for line in (describe_change(question), because, elsewhere) if line)
     schema = _schema(verdict.allow if always else "", version)
-    form: dict[str, Any] = {"message": f"{head}\n\n{preview}", "requestedSchema": schema}
+    return _in_form_mode({"message": f"{head}\n\n{preview}", "requestedSchema": schema}, version)
+
+
+def make_reason_form(version: str) -> dict[str, Any]:
+    """Build the params of the form that follows a No."""
+    reason = {"type": "string", "title": "Why not?", "description": "The model reads it"}
+    schema = {"type": "object", "properties": {"reason": reason}, "required": ["reason"]}
+    message = "Nothing was changed. Tell the model why, or close this form."
+    return _in_form_mode({"message": message, "requestedSchema": schema}, version)
+
+
+def _in_form_mode(form: dict[str, Any], version: str) -> dict[str, Any]:
     return form if version < _TITLED_SINCE else {"mode": "form", **form}
+
+
+def describe_change(question: Question) -> str:
+    """What the call would do, in one line: `Edit a.txt: -alpha +gamma`, or `Bash: npm install`."""
+    if question.command is not None:
+        lines = question.command.strip().splitlines() or [""]
+        text = lines[0] + (f" (and {len(lines) - 1} more lines)" if len(lines) > 1 else "")
+    elif question.files:
+        text = _describe_file(question.files[0])
+        text += f" (and {len(question.files) - 1} more files)" if len(question.files) > 1 else ""
+        return f"{escape(question.call.tool)} {text}"
+    else:
+        text = (question.summary.strip().splitlines() or [""])[0]
+    return f"{escape(question.call.tool)}: {_shorten_line(text, _HEADLINE)}"
+
+
+def _describe_file(file: FileDiff) -> str:
+    path = _shorten_line(file.path, 2 * _FRAGMENT)
+    lines = [line for hunk in file.hunks for line in hunk.splitlines()[1:]]
+    removed, added = ([line[1:] for line in lines if line.startswith(sign)] for sign in "-+")
+    if file.deleted:
+        return f"{path}: delete"
+    if file.created:
+        return f"{path}: new file, {len(added)} lines"
+    shown = [f"{sign}{_shorten_line(of[0], _FRAGMENT)}" for sign, of in (("-", removed), ("+", added)) if of]
+    total = f" ({len(removed)} lines removed, {len(added)} added)" if len(removed) > 1 or len(added) > 1 else ""
+    if not shown:
+        return f"{path}: {_shorten_line((file.description.splitlines() or ['change'])[0], _HEADLINE)}"
+    return f"{path}: {' '.join(shown)}{total}"
+
+
+def _shorten_line(line: str, most: int) -> str:
+    line = escape(" ".join(line.split()))
+    return line if len(line) <= most else f"{line[: most - 3]}..."
+
+
+def _fields(reply: Any) -> Mapping[str, Any]:
+    content = reply.get("content") if isinstance(reply, Mapping) else None
+    return content if isinstance(content, Mapping) else {}
+
+
+def _is_no_without_reason(reply: Any) -> bool:
+    """Whether a person chose No, and was not asked for a reason yet."""
+    accepted = isinstance(reply, Mapping) and reply.get("action") == "accept"
+    return accepted and _fields(reply).get("decision") == "no" and not read_reason(reply)
+
+
+def read_reason(reply: Any) -> str:
+    """The reason that a client's `ElicitResult` gives; empty if the form was closed."""
+    text = _fields(reply).get("reason")
+    return text.strip() if isinstance(text, str) else ""
 
 
 def read_reply(reply: Any) -> Answer:
     """The meaning of a client's `ElicitResult`. Anything but a plain yes is a no."""
-    reply = reply if isinstance(reply, Mapping) else {}
-    content = reply.get("content")
-    content = content if isinstance(content, Mapping) else {}
-    text = content.get("reason")
-    reason = text.strip() if isinstance(text, str) else ""
-    if reply.get("action") != "accept":
-        return Answer(False, reason or ("the question was closed" if reply.get("action") == "cancel" else ""))
-    match content.get("decision"):
+    action = reply.get("action") if isinstance(reply, Mapping) else None
+    reason = read_reason(reply)
+    if action != "accept":
+        return Answer(False, reason or ("the question was closed" if action == "cancel" else ""))
+    match _fields(reply).get("decision"):
         case "once" | "session" | "always" as lasting:
             return Answer(True, reason, lasting)
         case "no":
@@ -139,17 +219,16 @@ def read_reply(reply: Any) -> Answer:
 
 
 def _schema(allow: str, version: str) -> dict[str, Any]:
-    choices = {"once": "Yes, this once", "session": "Yes, and do not ask again for the same in this session"}
+    choices = {"once": "Yes", "session": "Yes, for this session"}
     if allow:
-        choices["always"] = f"Yes, always: save the rule {' and '.join(map(escape, allow.splitlines()))}"
+        choices["always"] = f"Always: {' and '.join(map(escape, allow.splitlines()))}"
     choices["no"] = "No"
     decision: dict[str, Any] = {"type": "string", "title": "Allow it?"}
     if version < _TITLED_SINCE:
         decision |= {"enum": list(choices), "enumNames": list(choices.values())}
     else:
         decision["oneOf"] = [{"const": name, "title": title} for name, title in choices.items()]
-    reason = {"type": "string", "title": "Why not?", "description": "Shown to the model; optional"}
-    return {"type": "object", "properties": {"decision": decision, "reason": reason}, "required": ["decision"]}
+    return {"type": "object", "properties": {"decision": decision}, "required": ["decision"]}
 
 
 def _preview(question: Question) -> str:
