@@ -25,7 +25,7 @@ from handrail.approval import json_socket
 from handrail.approval.ask_attached import Approvers
 from handrail.model import Answer, Question
 from tests.command import TIMEOUT, Driver, handrail_process, surroundings
-from tests.mcp.stdio_client import RawClient, said
+from tests.mcp.stdio_client import RawClient, envelope, said
 
 Attach = Callable[..., pexpect.spawn]
 
@@ -200,31 +200,81 @@ def test_with_nobody_attached_the_refusal_names_the_command_to_attach(project: P
     assert not (project / "new.txt").exists()
 
 
-def test_a_client_that_can_ask_is_asked_and_not_the_terminal(project: Path, attach: Attach) -> None:
-    person = attach()
+YES = {"action": "accept", "content": {"decision": "once"}}
+NO_FORM = {"error": {"code": -32601, "message": "no"}}
+
+
+@contextlib.contextmanager
+def asking(project: Path) -> Iterator[RawClient]:
+    """An MCP server whose client can ask a person."""
     with RawClient(str(project), "--mode", "ask", cwd=project) as client:
         client.shake(elicitation={})
+        yield client
+
+
+def test_a_client_and_a_terminal_are_asked_at_once_and_the_client_is_first(project: Path, attach: Attach) -> None:
+    person = attach()
+    with asking(project) as client:
         call = write(client)
         form = client.next()
         assert form["method"] == "elicitation/create"
-        client.send(
-            {"jsonrpc": "2.0", "id": form["id"], "result": {"action": "accept", "content": {"decision": "once"}}}
-        )
+        person.expect("raw in ")
+        person.expect(ASKED)
+        client.send({"jsonrpc": "2.0", "id": form["id"], "result": YES})
         assert outcome(client, call)[0]
-    person.sendcontrol("c")
-    person.expect("detached")
-    assert "asks" not in person.before
+        person.expect("no longer needs an answer: it was answered elsewhere, or cancelled")
 
 
-def test_a_client_that_fails_to_ask_leaves_it_to_the_terminal(project: Path, attach: Attach) -> None:
+def test_a_client_and_a_terminal_are_asked_at_once_and_the_terminal_is_first(project: Path, attach: Attach) -> None:
     person = attach()
-    with RawClient(str(project), "--mode", "ask", cwd=project) as client:
-        client.shake(elicitation={})
+    with asking(project) as client:
         call = write(client)
-        client.send({"jsonrpc": "2.0", "id": client.next()["id"], "error": {"code": -32601, "message": "no"}})
+        form = client.next()
+        person.expect(ASKED)
+        person.send("y")
+        withdrawn = client.next()
+        assert withdrawn["method"] == "notifications/cancelled"
+        assert withdrawn["params"] == {"requestId": form["id"], "reason": "it was answered elsewhere"}
+        client.send({"jsonrpc": "2.0", "id": form["id"], "result": {"action": "decline"}})  # too late
+        assert outcome(client, call)[0]
+
+
+def test_a_terminal_that_attaches_while_the_client_asks_is_asked_too(project: Path, attach: Attach) -> None:
+    with asking(project) as client:
+        call = write(client)
+        client.next()
+        person = attach()
         person.expect(ASKED)
         person.send("y")
         assert outcome(client, call)[0]
+
+
+@pytest.mark.parametrize("answer", [NO_FORM, {"result": {"action": "decline"}}, {"result": {"action": "cancel"}}])
+def test_a_client_that_asks_nobody_leaves_it_to_the_terminal(
+    project: Path, attach: Attach, answer: dict[str, Any]
+) -> None:
+    person = attach()
+    with asking(project) as client:
+        call = write(client)
+        client.send({"jsonrpc": "2.0", "id": client.next()["id"], **answer})
+        person.expect(ASKED)
+        person.send("y")
+        assert outcome(client, call)[0]
+
+
+def test_a_client_that_repeats_its_call_brings_the_answer_of_the_terminal(project: Path, attach: Attach) -> None:
+    person = attach()
+    params = {"name": "Write", "arguments": {"file_path": "new.txt", "content": "made\n"}}
+    with RawClient(str(project), "--mode", "ask", cwd=project) as client:
+        meta = envelope(elicitation={})
+        asked = client.ask("tools/call", **params, _meta=meta)["result"]
+        person.expect(ASKED)
+        person.send("y")
+        person.expect("answered: yes")
+        closed = {"approval": {"action": "cancel"}}
+        state = asked["requestState"]
+        result = client.ask("tools/call", **params, _meta=meta, requestState=state, inputResponses=closed)["result"]
+    assert result["isError"] is False and (project / "new.txt").exists()
 
 
 def test_only_questions_of_the_workspace_are_asked_unless_all_are_wanted(

@@ -51,6 +51,7 @@ def test_a_person_is_asked_through_the_client(
 
     async def person(_: Any, params: Any) -> ElicitResult:
         asked.append(params)
+        await asyncio.sleep(0 if decision else 0.5)  # a person needs a moment to read
         content = {"decision": decision, "reason": "not today"} if decision else None
         return ElicitResult(action=action, content=content)  # type: ignore[arg-type]
 
@@ -63,6 +64,7 @@ def test_a_person_is_asked_through_the_client(
     assert "always" not in json.dumps(asked[0].requested_schema)
     allowed = decision == "once"
     assert result.is_error != allowed and target.exists() == allowed
+    assert allowed or "the user refused" in texts(result)
 
 
 @pytest.mark.parametrize("era", ERAS)

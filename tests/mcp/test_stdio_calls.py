@@ -15,10 +15,18 @@ from typing import Any
 
 import pytest
 
+from handrail import Answer, Question
+from handrail.approval import elicitation
+from handrail.approval.answer_tokens import AnswerTokens
+from handrail.approval.ask_attached import Approvers
+from handrail.errors import NeedsApproval
+from handrail.model import Call, Verdict
 from tests.command import TIMEOUT, surroundings
 from tests.mcp.stdio_client import HANDRAIL, RawClient, envelope, said
 
 COMMAND = "touch made"
+READING = 0.5
+"""Seconds that a person takes at least: a client that declines faster has asked nobody."""
 
 
 class Sleeper:
@@ -71,6 +79,8 @@ def question(client: RawClient) -> dict[str, Any]:
 
 
 def reply(client: RawClient, asked: dict[str, Any], action: str = "accept", **content: Any) -> None:
+    """Answer as a person does, who needs a moment to read."""
+    time.sleep(0 if content else READING)
     result = {"action": action, **({"content": content} if content else {})}
     client.send({"jsonrpc": "2.0", "id": asked["id"], "result": result})
 
@@ -438,8 +448,31 @@ def test_in_the_new_era_a_call_comes_again_with_the_answer(modern: RawClient, tm
 
 def test_in_the_new_era_a_no_is_a_no(modern: RawClient, tmp_path: Path) -> None:
     state = first_round(modern, command=COMMAND)["requestState"]
+    time.sleep(READING)
     refused = second_round(modern, state, {"action": "decline"}, command=COMMAND)
-    assert refused["isError"] is True and not (tmp_path / "made").exists()
+    assert "the user refused" in said(refused) and not (tmp_path / "made").exists()
+
+
+def test_a_client_that_declines_at_once_has_asked_nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(elicitation, "_AUTOMATIC", 3600.0)
+    approvers = Approvers(str(tmp_path), tmp_path)
+    question = Question(Call("Bash", {"command": COMMAND}), (), Verdict("ask", why="it is asked"), command=COMMAND)
+
+    def client(reply: Any, version: str, params: dict[str, Any]) -> elicitation.Elicitation:
+        repeats = version > "2026"
+        return elicitation.Elicitation(version, True, repeats, params, (), lambda *_: reply, approvers, tokens)
+
+    tokens = AnswerTokens()
+    for action in ("decline", "cancel"):
+        with pytest.raises(NeedsApproval, match="it is asked; the client declined without asking anybody"):
+            client({"action": action}, "2025-11-25", {})(question)
+        with pytest.raises(elicitation.InputRequired) as asked:
+            client(None, "2026-07-28", {})(question)
+        again = {"requestState": asked.value.token, "inputResponses": {"approval": {"action": action}}}
+        with pytest.raises(NeedsApproval, match="the client declined without asking anybody"):
+            client(None, "2026-07-28", again)(question)
+    yes = {"action": "accept", "content": {"decision": "once"}}
+    assert client(yes, "2025-11-25", {})(question) == Answer(True)
 
 
 def test_in_the_new_era_the_reason_is_asked_after_a_no(modern: RawClient, tmp_path: Path) -> None:

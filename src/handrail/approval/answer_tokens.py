@@ -10,9 +10,27 @@ import hmac
 import json
 import os
 import threading
-from typing import Any
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-_MOST_OPEN = 1024
+if TYPE_CHECKING:
+    from handrail.approval.ask_attached import BackgroundQuestion
+
+_MOST_OPEN = 256
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """A question that a client has not answered yet."""
+
+    issued: float
+    background: BackgroundQuestion | None
+    """The same question at other terminals."""
+
+    def answered_within(self, seconds: float) -> bool:
+        """Whether it is not older than that."""
+        return time.monotonic() - self.issued < seconds
 
 
 class AnswerTokens:
@@ -20,16 +38,18 @@ class AnswerTokens:
 
     def __init__(self) -> None:
         self._key = os.urandom(32)
-        self._open: dict[str, None] = {}
+        self._open: dict[str, OpenQuestion] = {}
         self._lock = threading.Lock()
 
-    def issue(self, *shown: Any) -> str:
-        """Issue a token for the question that is shown now."""
+    def issue(self, *shown: Any, background: BackgroundQuestion | None = None) -> str:
+        """Issue a token for the question that is shown now, and in the ``background`` at other terminals."""
         number = os.urandom(16).hex()
         with self._lock:
-            self._open[number] = None
-            while len(self._open) > _MOST_OPEN:
-                del self._open[next(iter(self._open))]
+            self._open[number] = OpenQuestion(time.monotonic(), background)
+            forgotten = [self._open.pop(next(iter(self._open))) for _ in range(len(self._open) - _MOST_OPEN)]
+        for question in forgotten:
+            if question.background:
+                question.background.withdraw()
         signed = f"{number}.{self._mac(number, *shown)}"
         return f"{signed}.{self._mac(signed)}"
 
@@ -38,15 +58,15 @@ class AnswerTokens:
         signed, _, proof = token.rpartition(".") if isinstance(token, str) else ("", "", "")
         return hmac.compare_digest(proof.encode("utf-8", "replace"), self._mac(signed).encode("ascii"))
 
-    def redeem(self, token: Any, *shown: Any) -> bool:
-        """Whether ``token`` was issued for this; true only once."""
+    def redeem(self, token: Any, *shown: Any) -> OpenQuestion | None:
+        """The question that ``token`` was issued for; None if it was not this one, or when it comes a second time."""
         if not self.is_genuine(token):
-            return False
+            return None
         number, mark, _ = token.split(".")
         if not hmac.compare_digest(mark, self._mac(number, *shown)):
-            return False
+            return None
         with self._lock:
-            return self._open.pop(number, self) is None
+            return self._open.pop(number, None)
 
     def _mac(self, *parts: Any) -> str:
         return hmac.new(self._key, json.dumps(parts, sort_keys=True).encode("ascii"), hashlib.sha256).hexdigest()

@@ -11,6 +11,7 @@ import os
 import select
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ GREETING = 2.0
 """Seconds in which an approver must identify itself."""
 SILENCE = 30.0
 """Seconds after which one that gives no sign of life has gone."""
+_RESCAN = 0.5
+"""Seconds after which a question that nobody sees looks for terminals that have attached meanwhile."""
 _TICK = 0.1
 """Seconds between two looks at whether the call is cancelled."""
 
@@ -67,12 +70,62 @@ class Approvers:
 
     def __call__(self, question: Question) -> Answer:
         """The same; raises `NeedsApproval`, which says how a person can attach, if nobody has."""
-        answer = self.answer(question)
+        return self.require(self.answer(question), question)
+
+    def require(self, answer: Answer | None, question: Question) -> Answer:
+        """An answer; raises `NeedsApproval`, which says how a person can attach, if there is none."""
         if answer is None and question.cancel and question.cancel.is_set():
             return Answer(False, "the call was cancelled")
         if answer is None:
             raise refuse_unasked(question.verdict, ATTACH)
         return answer
+
+
+class BackgroundQuestion:
+    """A question shown in attached terminals, also in those that attach later, while somebody else is asked too."""
+
+    def __init__(self, approvers: Approvers, question: Question, on_answer: Callable[[], object] = bool) -> None:
+        """``on_answer``: called in another thread when a person has answered."""
+        self.answer: Answer | None = None
+        self._approvers = approvers
+        self._withdrawn = threading.Event()
+        self._question = question
+        self._on_answer = on_answer
+        self._last_round = threading.Event()
+        self._thread = threading.Thread(target=self._ask, name="handrail-ask-attached", daemon=True)
+        with contextlib.suppress(RuntimeError):  # no thread to be had: only the others are asked
+            self._thread.start()
+
+    def _ask(self) -> None:
+        question = replace(self._question, cancel=self._withdrawn)
+        while not self._withdrawn.is_set():
+            last = self._last_round.is_set()
+            self.answer = self._approvers.answer(question)
+            if self.answer:
+                self._on_answer()
+            if self.answer or last:
+                return
+            self._last_round.wait(_RESCAN)
+
+    def withdraw(self) -> Answer | None:
+        """Take the question back; returns the answer if a person has given one before that."""
+        self._withdrawn.set()
+        self._last_round.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        return self.answer
+
+    def wait(self, question: Question) -> Answer:
+        """The answer of those who are attached; raises `NeedsApproval` for this question if nobody is, or is any more.
+
+        Returns soon after the call of ``question`` is cancelled.
+        """
+        self._last_round.set()
+        while self._thread.is_alive():
+            self._thread.join(_TICK)
+            if question.cancel and question.cancel.is_set():
+                self.withdraw()
+        return self._approvers.require(self.answer, question)
 
 
 def ask(state: str, question: Question) -> Answer | None:
@@ -92,7 +145,7 @@ def ask(state: str, question: Question) -> Answer | None:
             except Disconnected:
                 _drop(attached, peer)
         answer = first_answer(attached, sent, question.cancel)
-        over = "it was answered in another terminal" if answer else "the call was cancelled"
+        over = "it was answered in another terminal" if answer else "it was answered elsewhere, or cancelled"
         return answer
     finally:
         for peer in attached:

@@ -10,11 +10,14 @@ empty. So the first line says what would change, the form has one field, and the
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from handrail.approval.answer_tokens import AnswerTokens
+from handrail.approval.answer_tokens import AnswerTokens, OpenQuestion
+from handrail.approval.ask_attached import Approvers, BackgroundQuestion
 from handrail.model import Answer, FileDiff, Question
 from handrail.text.display import escape
 
@@ -27,6 +30,8 @@ REASON_KEY = "reason"
 _MOST_CHARS = 20_000
 _SHORT_LINES = 12
 """Lines of a preview that most clients show without scrolling."""
+_AUTOMATIC = 0.3
+"""Seconds: no person reads a question and declines it in less."""
 _HEADLINE = 160
 _FRAGMENT = 60
 """Characters of one line of a change in the first line of a form."""
@@ -81,10 +86,11 @@ class Elicitation:
     """Of the request, as they came."""
     owner: tuple[str, ...]
     """Whose call it is: an answer to somebody else's does not count."""
-    send: Callable[[Mapping[str, Any]], Any]
-    """Shows the form and waits for the client's `ElicitResult`; raises `Withdrawn` or `CannotAsk`."""
-    otherwise: Callable[[Question], Answer]
-    """Asks in another way, for a client that cannot ask anybody."""
+    send: Callable[[Mapping[str, Any], threading.Event], Any]
+    """Shows the form and waits for the client's `ElicitResult`; raises `Withdrawn`, also when the event is set while it
+    waits, or `CannotAsk`."""
+    attached: Approvers
+    """People at other terminals: asked at the same time, and alone where the client cannot ask anybody."""
     tokens: AnswerTokens
     always: bool = True
     """Whether an answer may be written down as a rule, which holds for everybody on this machine."""
@@ -92,22 +98,39 @@ class Elicitation:
     def __call__(self, question: Question) -> Answer:
         """The person's answer; raises `Unanswered` if the call ends without one."""
         if not self.shows_forms:
-            return self.otherwise(question)
+            return self.attached(question)
         preview = _preview(question)
         form = make_form(question, preview, self.version, self.always)
         if self.repeats_calls:
-            answer = self._answer_in_call(form, preview)
+            answer = self._answer_in_call(question, form, preview)
         else:
-            try:
-                reply = self.send(form)
-                answer = read_reply(reply)
-                if _is_no_without_reason(reply):
-                    answer = Answer(False, read_reason(self.send(make_reason_form(self.version))))
-            except CannotAsk:
-                return self.otherwise(question)
+            answer = self._answer_to_form(question, form)
         return replace(answer, lasting="session") if answer.lasting == "always" and not self.always else answer
 
-    def _answer_in_call(self, form: Mapping[str, Any], preview: str) -> Answer:
+    def _answer_to_form(self, question: Question, form: Mapping[str, Any]) -> Answer:
+        """The first answer: of the person behind the client, or of one at another terminal."""
+        elsewhere = threading.Event()
+        background = BackgroundQuestion(self.attached, question, elsewhere.set)
+        asked = OpenQuestion(time.monotonic(), background)
+        try:
+            reply = self.send(form, elsewhere)
+            if self._is_automatic(reply, asked):
+                return background.wait(_declined_by_client(question))
+            if first := background.withdraw():
+                return first
+            if _is_no_without_reason(reply):
+                return Answer(False, read_reason(self.send(make_reason_form(self.version), threading.Event())))
+            return read_reply(reply)
+        except CannotAsk:
+            return background.wait(question)
+        except Withdrawn:
+            if first := background.withdraw():
+                return first
+            raise
+        finally:
+            background.withdraw()
+
+    def _answer_in_call(self, question: Question, form: Mapping[str, Any], preview: str) -> Answer:
         """The answer that came with the call, if it is one to this; else the call has to come again with one."""
         params, token = self.params, self.params.get("requestState")
         if token is not None and not self.tokens.is_genuine(token):
@@ -117,12 +140,27 @@ class Elicitation:
         if isinstance(replies, Mapping):
             if REASON_KEY in replies and self.tokens.redeem(token, *shown, REASON_KEY):
                 return Answer(False, read_reason(replies[REASON_KEY]))
-            if KEY in replies and self.tokens.redeem(token, *shown):
+            if KEY in replies and (asked := self.tokens.redeem(token, *shown)):
+                assert asked.background
+                if self._is_automatic(replies[KEY], asked):
+                    return asked.background.wait(_declined_by_client(question))
+                if first := asked.background.withdraw():
+                    return first
                 if not _is_no_without_reason(replies[KEY]):
                     return read_reply(replies[KEY])
                 why = make_reason_form(self.version)
                 raise InputRequired(why, self.tokens.issue(*shown, REASON_KEY), REASON_KEY)
-        raise InputRequired(form, self.tokens.issue(*shown))
+        background = BackgroundQuestion(self.attached, replace(question, cancel=None))
+        raise InputRequired(form, self.tokens.issue(*shown, background=background))
+
+    def _is_automatic(self, reply: Any, asked: OpenQuestion) -> bool:
+        """Whether the client declined faster than a person can read: then nobody has answered."""
+        return _is_decline(reply) and asked.answered_within(_AUTOMATIC)
+
+
+def _declined_by_client(question: Question) -> Question:
+    why = f"{question.verdict.why}; the client declined without asking anybody".removeprefix("; ")
+    return replace(question, verdict=replace(question.verdict, why=why))
 
 
 def make_form(question: Question, preview: str, version: str, always: bool = True) -> dict[str, Any]:
@@ -190,6 +228,10 @@ def _shorten_line(line: str, most: int) -> str:
 def _fields(reply: Any) -> Mapping[str, Any]:
     content = reply.get("content") if isinstance(reply, Mapping) else None
     return content if isinstance(content, Mapping) else {}
+
+
+def _is_decline(reply: Any) -> bool:
+    return not isinstance(reply, Mapping) or reply.get("action") != "accept"
 
 
 def _is_no_without_reason(reply: Any) -> bool:

@@ -115,7 +115,8 @@ class _Loop:
         question = incoming.question
         waiting = self._server.questions.qsize()
         more = f"; {waiting} more waiting" if waiting else ""
-        self._display.print(f"\nprocess {incoming.pid} in {escape(question.workspace)}{more}", "dim")
+        asking = escape(question.client) or f"process {incoming.pid}"
+        self._display.print(f"\n{asking} in {escape(question.workspace)}{more}", "dim")
         self._tty.incoming = incoming
         try:
             answer = self._asker(question)

@@ -26,8 +26,10 @@ BUSY = -32000
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
 SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 
+_MOST_NAME = 100
 _HALF = "\\ud"
 """How JSON in ASCII writes half a character; two of them may be a whole one."""
 
@@ -62,9 +64,14 @@ class Message:
 class ClientInfo:
     """The client of a request: its protocol version, generation and capabilities."""
 
-    __slots__ = ("capabilities", "enveloped", "version")
+    __slots__ = ("capabilities", "enveloped", "name", "version")
 
-    def __init__(self, version: str, capabilities: Mapping[str, Any], enveloped: bool = False) -> None:
+    def __init__(
+        self, version: str, capabilities: Mapping[str, Any], enveloped: bool = False, info: Any = None
+    ) -> None:
+        """``info``: the client's own description of itself."""
+        name = info.get("name") if isinstance(info, dict) else None
+        self.name = name[:_MOST_NAME] if isinstance(name, str) else ""
         self.version = version
         self.capabilities = capabilities
         self.enveloped = enveloped
@@ -128,7 +135,7 @@ def client_of(params: Mapping[str, Any]) -> ClientInfo:
         raise Fault(UNSUPPORTED_VERSION, f"the protocol version {version[:40]!r} is not supported", data)
     if not isinstance(capabilities, dict):
         raise Fault(INVALID_PARAMS, f"_meta must have {CAPABILITIES_KEY}, an object")
-    return ClientInfo(version, capabilities, True)
+    return ClientInfo(version, capabilities, True, meta.get(CLIENT_KEY))
 
 
 def client_from_handshake(params: Mapping[str, Any]) -> ClientInfo:
@@ -138,7 +145,8 @@ def client_from_handshake(params: Mapping[str, Any]) -> ClientInfo:
         raise Fault(INVALID_PARAMS, "initialize needs protocolVersion, a string")
     if not isinstance(capabilities, dict):
         raise Fault(INVALID_PARAMS, "capabilities is not an object")
-    return ClientInfo(version if version in HANDSHAKE else HANDSHAKE[-1], capabilities)
+    known = version if version in HANDSHAKE else HANDSHAKE[-1]
+    return ClientInfo(known, capabilities, info=params.get("clientInfo"))
 
 
 def result_frame(id: int | str, result: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,8 @@ from handrail.pipeline.session import Session
 from handrail.wire import mcp
 
 _TICK = 1.0
+_ANSWERED_TICK = 0.1
+"""Seconds between two looks at whether a question was answered elsewhere."""
 _THREADS = 32
 
 _current: ContextVar[HttpCall | None] = ContextVar("handrail_call", default=None)
@@ -179,20 +181,21 @@ class HttpCall:
         )
         return ask(replace(question, client=self.service.principal.name))
 
-    def _send(self, form: Mapping[str, Any]) -> Any:
-        reply = anyio.from_thread.run(self._elicit, form)
+    def _send(self, form: Mapping[str, Any], elsewhere: threading.Event) -> Any:
+        reply = anyio.from_thread.run(self._elicit, form, elsewhere)
         if reply is None:
             raise elicitation.Withdrawn
         if not reply:
             raise elicitation.CannotAsk
         return reply
 
-    async def _elicit(self, form: Mapping[str, Any]) -> dict[str, Any] | None:
+    async def _elicit(self, form: Mapping[str, Any], elsewhere: threading.Event) -> dict[str, Any] | None:
         """The client's reply; None if nobody waits any more, empty if the client cannot be asked after all."""
         result: dict[str, Any] | None = None
 
         async def give_up() -> None:
-            await self.gone.wait()
+            while not elsewhere.is_set() and not self.gone.is_set():
+                await anyio.sleep(_ANSWERED_TICK)
             group.cancel_scope.cancel()
 
         async with anyio.create_task_group() as group:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from handrail.approval.answer_tokens import AnswerTokens
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 _GRACE = 5.0
 """Seconds that cancelled calls get to end; a file is never left half-written, whatever happens."""
+
+_TICK = 0.1
+"""Seconds between two looks at whether a question was answered elsewhere."""
 
 Finished = Callable[[RunningCall, dict[str, Any]], Mapping[str, Any]]
 
@@ -150,14 +154,14 @@ class CallService:
             call.client.enveloped,
             call.params,
             (call.thread,),
-            lambda form: self._elicit(call, form),
+            lambda form, elsewhere: self._elicit(call, form, elsewhere),
             Approvers.of(self._current.session),
             self._tokens,
         )
-        return ask(question)
+        return ask(replace(question, client=call.client.name))
 
-    def _elicit(self, call: RunningCall, form: Mapping[str, Any]) -> Any:
-        """Ask through the client, and wait; raises `Withdrawn` if the call is cancelled meanwhile."""
+    def _elicit(self, call: RunningCall, form: Mapping[str, Any], elsewhere: threading.Event) -> Any:
+        """Ask through the client, and wait; raises `Withdrawn` if the call is cancelled or answered ``elsewhere``."""
         from handrail.approval.elicitation import METHOD, CannotAsk, Withdrawn
 
         question = call.question = PendingForm(f"handrail-{next(self._numbers)}")
@@ -166,10 +170,12 @@ class CallService:
             self._refuse(question)
         elif not call.cancel.is_set():
             self._channel.send({"jsonrpc": "2.0", "id": question.id, "method": METHOD, "params": form})
-            question.settled.wait()
+            while not question.settled.wait(_TICK) and not elsewhere.is_set():
+                pass
         call.question = None
-        if self._questions.pop(question.id, None):  # nobody has answered: the call is over
-            gone = {"requestId": question.id, "reason": "the call was cancelled"}
+        if self._questions.pop(question.id, None):  # the client has not answered, and need not any more
+            why = "it was answered elsewhere" if elsewhere.is_set() else "the call was cancelled"
+            gone = {"requestId": question.id, "reason": why}
             self._channel.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": gone})
             raise Withdrawn
         if question.refused:
