@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 from handrail import Session
 from handrail.text import lines
 from handrail.text.document import detect_encoding
+from tests import sizes
 
 FAST = settings(
     deadline=None,
-    max_examples=40,
+    max_examples=sizes.pick(13, 40),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 

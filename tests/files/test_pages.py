@@ -14,6 +14,7 @@ from handrail import Result, Session, system_calls
 from handrail.files import pages
 from handrail.files.pages import Indexes, LineIndex
 from handrail.files.versions import Version
+from tests import sizes
 from tests.paging import blocks, counted_reads, numbered, plain_lines, rows_without_gutter
 
 WIDTH, BUDGET, LINES = 7, 20, 9
@@ -83,7 +84,7 @@ def expected(found: list[str], first: int, limit: int, column: int) -> list[str]
     return shown
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=sizes.pick(100, 400), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     file=files(),
     offset=st.one_of(st.none(), st.integers(-40, 45)),
@@ -138,7 +139,7 @@ def test_a_page_is_what_a_plain_model_says(
     assert result.data["total_lines"] == len(found) or small == 0
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=sizes.pick(30, 120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(file=files(), limit=st.integers(1, 5), block=st.sampled_from([4, 8, 16]))
 def test_following_the_next_offset_shows_every_line_once(
     make_session: Callable[..., Session],
@@ -270,7 +271,7 @@ def test_the_block_before_a_line_is_never_one_that_starts_inside_or_behind_it() 
     assert [index.before(line) for line in (1, 2, 3, 4, 6, 7)] == [(3, 0), (10, 0), (10, 0), (30, 2), (30, 2), (40, 5)]
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=sizes.pick(75, 300), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text("a\r\n", max_size=40), wanted=st.integers(1, 12), block=st.integers(2, 9))
 def test_the_tail_of_a_file_that_is_not_counted_is_its_last_lines(
     make_session: Callable[..., Session], tmp_path: Path, text: str, wanted: int, block: int

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from handrail.policy.paths import PathPattern, PathSet, escape_glob, globs_to_hide
 from handrail.text.globs import Glob, compile_filter
+from tests import sizes
 
 ROOT, HOME = "/r", "/h"
 NAME = st.sampled_from(["a", "b", ".a", "ab", "r", "h"])
@@ -35,7 +36,7 @@ def _alone(patterns: list[PathPattern], path: str, deep: bool) -> bool:
     return False
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=sizes.pick(75, 300), deadline=None)
 @given(st.lists(st.lists(PATTERN, min_size=1, max_size=3), min_size=1, max_size=4), PATHS, st.booleans())
 def test_a_set_says_what_its_patterns_say_one_by_one(
     lists: list[list[PathPattern]], paths: list[str], deep: bool
@@ -57,7 +58,7 @@ def test_an_escaped_name_matches_itself_alone(name: str) -> None:
     assert not glob.match(name + "x") and not glob.match("x" + name)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sizes.pick(50, 200), deadline=None)
 @given(st.lists(PATTERN, min_size=1, max_size=3), PATHS)
 def test_a_glob_that_hides_never_hides_what_may_be_read(patterns: list[PathPattern], paths: list[str]) -> None:
     """Ripgrep is kept away by these globs: one too many, and a search would miss what is there to be found."""

@@ -105,7 +105,7 @@ def _squeezed(atoms: list[Atom]) -> list[Atom] | str:
     return "**" if len(atoms) == 2 and atoms == ["*", "*"] else atoms
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=sizes.pick(100, 400), deadline=None)
 @given(PATTERN, st.booleans())
 def test_a_glob_matches_what_trying_everything_matches(pattern: Sequence[Any], hidden: bool) -> None:
     text = written(pattern)

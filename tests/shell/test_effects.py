@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from handrail.shell.effects.effects import FileEffect, effects
 from handrail.shell.effects.refused_commands import find_danger
 from handrail.shell.parser.parse import parse_script
-from tests import tracing
+from tests import sizes, tracing
 from tests.command import TIMEOUT
 from tests.shell.command_table import DESTRUCTIVE, READ_ONLY
 from tests.shell.command_table_ordinary import ORDINARY
@@ -188,7 +188,7 @@ def test_variables_count_where_all_their_values_are_known(command: str, files: l
     assert bool(seen.doubts) == (not files)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=sizes.pick(100, 400), deadline=None)
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map(" ".join))
 def test_no_text_is_too_odd(command: str) -> None:
     seen = effects(command)
@@ -197,7 +197,7 @@ def test_no_text_is_too_odd(command: str) -> None:
     assert seen == effects(command)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sizes.pick(50, 200), deadline=None)
 @given(st.text(max_size=60))
 def test_no_text_at_all_raises(command: str) -> None:
     effects(command)

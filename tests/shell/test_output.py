@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from handrail.shell.runner import output
 from handrail.shell.runner.output import OutputView, clean, pieces, view, whole
+from tests import sizes
 
 Look = Callable[..., OutputView]
 
@@ -139,7 +140,7 @@ def test_a_view_may_begin_in_the_middle(look: Look) -> None:
     assert look(b"first\nsecond\n", 100, 0, start=6).text() == "second\n"
 
 
-@settings(max_examples=50)
+@settings(max_examples=sizes.pick(16, 50))
 @given(st.binary(max_size=3000), st.integers(4, 200))
 def test_the_pieces_are_the_log(raw: bytes, size: int) -> None:
     fd = os.memfd_create("log") if hasattr(os, "memfd_create") else -1

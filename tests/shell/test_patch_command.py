@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.shell.patch_command import PatchCall, as_patch
+from tests import sizes
 from tests.command import TIMEOUT
 
 PATCH = "*** Begin Patch\n*** Add File: a.txt\n+one\n*** End Patch\n"
@@ -273,28 +274,28 @@ PIECES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=sizes.pick(100, 400), deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
 def test_no_script_of_shell_pieces_makes_it_raise(script: str) -> None:
     found = as_patch(["bash", "-c", script])
     assert found is None or script.replace("\\\n", "").lstrip().startswith(("apply_patch", "cd"))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sizes.pick(50, 200), deadline=None)
 @given(st.lists(st.text(), max_size=4))
 def test_no_command_line_makes_it_raise(argv: list[str]) -> None:
     as_patch(argv)
     as_patch(["sh", "-c", *argv[:1]])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sizes.pick(37, 150), deadline=None)
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=200))
 def test_any_text_comes_through_a_quoted_here_document_unchanged(text: str) -> None:
     body = "".join(f" {line}\n" for line in text.split("\n"))
     assert as_patch(["bash", "-c", f"apply_patch <<'EOF'\n{body}EOF\n"]) == PatchCall(body, "")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sizes.pick(37, 150), deadline=None)
 @given(st.text(st.characters(exclude_characters="\0'", exclude_categories=["Cs"]), max_size=200))
 def test_any_text_comes_through_single_quotes_unchanged(text: str) -> None:
     assert as_patch(["bash", "-c", f"apply_patch '{text}'"]) == PatchCall(text, "")

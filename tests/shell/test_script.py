@@ -314,7 +314,7 @@ shell_pieces = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=sizes.pick(75, 300))
 @given(st.one_of(st.text(), st.lists(shell_pieces, max_size=25).map(" ".join), st.lists(shell_pieces).map("".join)))
 def test_no_text_at_all_raises(text: str) -> None:
     parse_script(text)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.text import lines
+from tests import sizes
 
 ROWS = st.lists(st.sampled_from(["", "}", "a", "b", "c", "d", "e"]), max_size=25)
 
@@ -28,7 +29,7 @@ def check(before: Sequence[str], after: Sequence[str], codes: Sequence[lines.Opc
     assert (i, j) == (len(before), len(after))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=sizes.pick(75, 300))
 @given(ROWS, ROWS)
 def test_short_stretches_are_aligned_as_difflib_does(before: list[str], after: list[str]) -> None:
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
@@ -37,7 +38,7 @@ def test_short_stretches_are_aligned_as_difflib_does(before: list[str], after: l
     assert lines.group_opcodes(codes, 3) == [list(map(tuple, group)) for group in matcher.get_grouped_opcodes(3)]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=sizes.pick(75, 300))
 @given(ROWS, ROWS, st.integers(0, 12))
 def test_long_stretches_are_aligned_without_a_gap(before: list[str], after: list[str], compared: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from handrail.errors import BinaryFile, CannotEncode
 from handrail.text.document import Codec, detect_bom, detect_encoding
+from tests import sizes
 
 LEGACY = ["cp1252", "latin_1", "gbk", "gb18030", "big5", "cp932", "euc_jp", "euc_kr"]
 UNICODE = [
@@ -39,7 +40,7 @@ def model_offsets(codec: Codec, raw: bytes) -> list[int]:
     return found
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=sizes.pick(20, 60))
 @pytest.mark.parametrize("name", LEGACY)
 @given(data=st.data())
 def test_offsets_in_legacy_encodings_are_those_of_a_walk_byte_by_byte(name: str, data: st.DataObject) -> None:
@@ -62,7 +63,7 @@ def test_offsets_in_legacy_encodings_are_those_of_a_walk_byte_by_byte(name: str,
     assert codec.offsets(raw, text, range(len(text) + 1)) == expected
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=sizes.pick(20, 60))
 @pytest.mark.parametrize("codec", UNICODE, ids=lambda codec: codec.label)
 @given(data=st.data())
 def test_offsets_in_unicode_encodings_are_the_lengths_of_what_lies_before(codec: Codec, data: st.DataObject) -> None:
@@ -255,7 +256,7 @@ def test_a_nul_behind_the_first_8_kilobytes_does_not_make_a_text_binary() -> Non
     assert detect_encoding(b"x" * 8192 + b"\0") == Codec("utf-8")
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=sizes.pick(50, 200))
 @given(st.binary(max_size=200))
 def test_every_file_is_binary_or_comes_back_byte_for_byte(raw: bytes) -> None:
     try:

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from handrail.errors import ManyLoose, ToolError, UnsureIndent
 from handrail.text.matching.find import plan_edit
+from tests import sizes
 from tests.text.edits import Case
 from tests.text.mangle import make_case, means, outcome, spliced, told
 from tests.text.mangle_mistakes import MISTAKES
@@ -40,7 +41,7 @@ def cases(seed: int, shape: Callable[[Random], Sample]) -> list[Case]:
 
 @pytest.mark.parametrize("shape", sorted(SHAPES))
 @settings(
-    max_examples=30,
+    max_examples=sizes.pick(10, 30),
     derandomize=True,
     deadline=None,
     database=None,

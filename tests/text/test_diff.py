@@ -14,6 +14,7 @@ from handrail.text.diff import Hunk, compute_hunks, format_unified, number_new_l
 from handrail.text.document import Splice, apply_splices, minimize, splice
 from handrail.text.lines import get_opcodes
 from handrail.text.matching.find import find_spans
+from tests import sizes
 
 TEXT = st.lists(st.sampled_from(["a\n", "b\n", "\n", "c\r\n", "\r\n", "d\r", "e\n", "f\n"]), max_size=30).map("".join)
 
@@ -35,7 +36,7 @@ def patched(text: str, found: Sequence[Hunk]) -> str:
     return "".join(new + old[at:])
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=sizes.pick(62, 250))
 @given(TEXT, st.sampled_from(["", "z"]), st.data())
 def test_hunks_turn_the_old_text_into_the_new_one(text: str, last: str, data: st.DataObject) -> None:
     text += last
@@ -56,7 +57,7 @@ def test_hunks_turn_the_old_text_into_the_new_one(text: str, last: str, data: st
     assert all(lines.body(numbered[number - 1]) == row for number, row in number_new_lines(found))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=sizes.pick(25, 100))
 @given(st.data())
 def test_for_an_ordinary_edit_the_diff_is_that_of_difflib(data: st.DataObject) -> None:
     rows = [f"line {number}\n" for number in range(data.draw(st.integers(1, 60)))]

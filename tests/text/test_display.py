@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handrail.text.display import escape, replace_surrogates
+from tests import sizes
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_names_are_shown_so_that_they_cannot_lie(name: str, escaped: str) -> Non
     assert escape(name) == escaped
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=sizes.pick(75, 300))
 @given(st.text(st.one_of(st.characters(), st.sampled_from("\\nx\udc80")), max_size=8), st.text(max_size=8))
 def test_what_is_shown_is_one_visible_line_and_no_two_names_look_alike(name: str, other: str) -> None:
     out = escape(name)

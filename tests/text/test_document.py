@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from handrail.errors import BinaryFile, CannotEncode
 from handrail.text.document import Codec, Document, Edited, Splice, apply_splices, decode_document, detect_encoding
+from tests import sizes
 
 CODECS = [
     Codec("utf-8"),
@@ -49,7 +50,7 @@ def test_splices_change_the_bytes_of_their_spans_and_no_others(codec: Codec, dat
     assert apply_splices(text, splices) == naive(text, splices)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=sizes.pick(75, 300))
 @given(data=st.data())
 def test_edits_in_a_row_are_splices_of_the_original(data: st.DataObject) -> None:
     text = data.draw(st.text(st.sampled_from("abc\n"), max_size=16))
@@ -73,7 +74,7 @@ def test_what_no_edit_touched_is_never_inside_a_splice() -> None:
     assert edited.splices() == [Splice(4, 7, "II"), Splice(14, 18, "4")]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=sizes.pick(50, 200))
 @given(st.one_of(st.binary(max_size=40), st.text(max_size=20).map(str.encode)))
 def test_a_document_is_in_the_encoding_that_sniffing_finds(raw: bytes) -> None:
     try:

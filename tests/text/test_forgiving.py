@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from handrail.errors import ManyLoose, ManyMatches, NoMatch, NothingToChange, Placeholder, ToolError, UnsureIndent
 from handrail.text.matching.find import plan_edit
+from tests import sizes
 from tests.text.mangle import MISTAKES, make_case, outcome, spliced
 
 CODE = "def f(a):\n    if a:\n        return 1\n    return 2\n\n\ndef g(a):\n    return a\n"
@@ -30,7 +31,7 @@ UNKNOWABLE = {"other unit", "spaces to tabs", "tabs to spaces"}
 @pytest.mark.parametrize(
     "kind", sorted(set(MISTAKES) - UNKNOWABLE - {"crlf", "first indent lost", "first indent lost, old only"})
 )
-@settings(max_examples=40, derandomize=True, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=sizes.pick(13, 40), derandomize=True, suppress_health_check=list(HealthCheck), deadline=None)
 @given(seed=st.integers(0, 1 << 32))
 def test_an_edit_with_a_mistake_makes_the_right_file_or_none(kind: str, seed: int) -> None:
     rng = Random(seed)
@@ -41,7 +42,7 @@ def test_an_edit_with_a_mistake_makes_the_right_file_or_none(kind: str, seed: in
     assert verdict != "wrong", (said, case.old, case.new)
 
 
-@settings(max_examples=150, derandomize=True, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=sizes.pick(37, 150), derandomize=True, suppress_health_check=list(HealthCheck), deadline=None)
 @given(seed=st.integers(0, 1 << 32))
 def test_an_edit_by_the_letter_is_made_by_the_letter(seed: int) -> None:
     case = make_case(Random(seed), [])

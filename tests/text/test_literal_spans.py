@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from handrail.text import lines
 from handrail.text.matching.find import find_spans
+from tests import sizes
 
 TEXT = st.text(st.sampled_from("ab\n\r"), max_size=14)
 OLD = st.text(st.sampled_from("ab\n\r"), min_size=1, max_size=4)
@@ -33,7 +34,7 @@ def folded_places(text: str, old: str) -> list[tuple[int, int]]:
     return found
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=sizes.pick(100, 400))
 @given(TEXT, OLD)
 def test_places_are_those_of_the_model(text: str, old: str) -> None:
     match = find_spans(text, old)
@@ -52,7 +53,7 @@ def test_places_are_those_of_the_model(text: str, old: str) -> None:
     assert all(one[1] <= other[0] for one, other in zip(match.spans, match.spans[1:], strict=False))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=sizes.pick(75, 300))
 @given(TEXT, st.text(st.sampled_from("ab\n"), min_size=1, max_size=4))
 def test_a_place_never_parts_a_line_ending_unless_it_is_spelled_out(text: str, old: str) -> None:
     for span in find_spans(text, old).spans:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from handrail.text import lines
 from handrail.text.document import apply_splices, keep_endings, minimize, splice
 from handrail.text.matching.find import find_spans
+from tests import sizes
 
 ENDS = ["\n", "\r\n", "\r"]
 MIXED = st.lists(st.tuples(st.sampled_from(["", "a", "b", "cc"]), st.sampled_from(ENDS)), max_size=7).map(
@@ -56,7 +57,7 @@ def test_endings_by_hand(text: str, old: str, new: str, after: str) -> None:
     assert edit(text, old, new) == after
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=sizes.pick(62, 250))
 @given(MIXED, st.data())
 def test_what_a_model_sees_afterwards_is_what_it_asked_for(text: str, data: st.DataObject) -> None:
     text += data.draw(st.sampled_from(["", "a", "zz"]))
@@ -72,7 +73,7 @@ def test_what_a_model_sees_afterwards_is_what_it_asked_for(text: str, data: st.D
         assert lines.to_feeds(text[:start] + made + text[end:]) == seen
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=sizes.pick(50, 200))
 @given(st.sampled_from(ENDS), st.text(st.sampled_from("ab\n"), max_size=10), st.data())
 def test_a_file_with_one_kind_of_ending_keeps_to_it(end: str, text: str, data: st.DataObject) -> None:
     text = (text + "\n").replace("\n", end)
@@ -84,7 +85,7 @@ def test_a_file_with_one_kind_of_ending_keeps_to_it(end: str, text: str, data: s
         assert {lines.ending(line) for line in lines.split(after)} <= {end, ""}
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=sizes.pick(50, 200))
 @given(st.lists(st.sampled_from(ENDS), min_size=1, max_size=30), st.data())
 def test_a_line_that_stays_keeps_its_ending(ends: list[str], data: st.DataObject) -> None:
     text = "".join(f"line {number}{end}" for number, end in enumerate(ends))
@@ -104,7 +105,7 @@ def test_lines_that_stay_keep_their_endings_in_a_long_file_too() -> None:
     assert keep_endings("".join(rows), 0, len("".join(rows)), new) == expected
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=sizes.pick(62, 250))
 @given(st.text(st.sampled_from("ab\r\n"), max_size=12), st.text(st.sampled_from("ab\r\n"), max_size=12), st.data())
 def test_narrowing_changes_nothing_but_the_size_of_the_splice(text: str, new: str, data: st.DataObject) -> None:
     start, end = sorted(data.draw(st.tuples(st.integers(0, len(text)), st.integers(0, len(text)))))

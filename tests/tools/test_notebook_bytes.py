@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests import sizes
 from tests.notebooks import Bench, Make, book, code, prose
 
 
@@ -103,7 +104,7 @@ def _after(make: Make, folder: Path, text: str, arguments: dict[str, Any]) -> tu
     return path.read_bytes().decode("utf-8"), result.data["cell_id"]
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=sizes.pick(50, 200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     value=any_book(),
     layout=any_layout(),
@@ -134,7 +135,7 @@ def test_everything_outside_the_edited_cell_is_identical_in_any_layout(
     assert now == Written(wanted, layout, eol, eol if end else "").text
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=sizes.pick(50, 200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=any_book(), seed=st.randoms(use_true_random=False), data=st.data())
 def test_everything_outside_the_edited_cell_is_identical_where_spaces_are_anywhere(
     make_session: Make, tmp_path: Path, value: dict[str, Any], seed: Random, data: st.DataObject

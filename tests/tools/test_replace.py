@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from handrail import Access, Result, Root, Session, Settings, Verdict
+from tests import sizes
 
 Make = Callable[..., Session]
 FILES = {
@@ -592,7 +593,7 @@ TREE = st.dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sizes.pick(20, 60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     files=TREE,
     pattern=st.sampled_from(["a", "ab", "é", "aa", " "]),
