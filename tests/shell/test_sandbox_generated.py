@@ -202,6 +202,49 @@ def test_git_works_as_ever_with_files_that_it_brings_from_branches(work: Path, s
         assert (work / "tree/.git").exists()
 
 
+@pytest.mark.parametrize("sandbox", BOUNDARIES)
+def test_git_writes_its_own_settings_but_none_that_run_programs(work: Path, sandbox: str) -> None:
+    person = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
+    setup = "init -q -b main .|commit -q --allow-empty -m one|branch other|config core.hooksPath safe"
+    for words in setup.split("|"):
+        subprocess.run(["git", *person, *words.split()], cwd=work, check=True)
+    config = work / ".git/config"
+    with _session(work, sandbox, mode="accept-edits") as session:
+        for command in (
+            "git remote add up ../up.git",
+            "git remote set-url up ../down.git && git remote rename up down",
+            "git checkout -q -b follows --track main",
+            "git branch -u other && git branch -m follows followed | tail -1",
+            "git switch -q main && git branch -D followed",
+        ):
+            result = _bash(session, command)
+            assert result.data["exit_code"] == 0 and "config" not in result.text, (command, result.text)
+            assert result.data["put_back"] == [], (command, result.text)
+        assert "../down.git" in config.read_text(encoding="utf-8")
+        before = config.read_text(encoding="utf-8")
+        for way in (
+            ["config", "core.fsmonitor", "./evil"],
+            ["config", "alias.st", "!./evil"],
+            ["config", "--unset", "core.hooksPath"],
+            ["config", "remote.down.url", "ext::./evil"],
+            ["config", "branch.main.mergeOptions", "-s evil"],
+            ["config", "submodule.x.update", "!./evil"],
+            ["config", "include.path", "../evil"],
+        ):
+            # A program that git finds by its name, in a line where git writes settings.
+            code = f"#!/bin/sh\nexec git {' '.join(map(repr, way))}\n"
+            (work / "attack.sh").write_text(code, encoding="utf-8")
+            (work / "attack.sh").chmod(0o755)
+            for command in ("bash attack.sh", "git remote add more url; bash attack.sh"):
+                _bash(session, command)
+                assert set(config.read_text(encoding="utf-8").splitlines()) - set(before.splitlines()) <= {
+                    '[remote "more"]',
+                    "\turl = url",
+                    "\tfetch = +refs/heads/*:refs/remotes/more/*",
+                }, (way, command)
+                assert "hooksPath = safe" in config.read_text(encoding="utf-8")
+
+
 # Secrets
 
 

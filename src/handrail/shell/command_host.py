@@ -93,6 +93,8 @@ class CommandOptions:
     """It is proven to change nothing."""
     draft: OpenDraft | None = None
     """The draft that it works in, instead of the workspace."""
+    git_settings: bool = False
+    """Nothing but git changes something, and git writes its settings: a branch to follow, a remote."""
 
 
 NOTHING_GIVEN = CommandOptions()
@@ -246,7 +248,7 @@ class CommandHost:
 
         ``on_start`` gets the path of its log.
         """
-        level = _protection(command, given)
+        level = _protection(command, given, keep)
         unguarded = level == "nothing" or given.reads or given.draft is not None
         guard = self._guard if self.boundary and not unguarded else None
         before = guard.find() if guard else None
@@ -414,10 +416,15 @@ def _layers(draft: OpenDraft) -> DraftLayers:
     return DraftLayers(draft.directory.info.workspace, draft.name)
 
 
-def _protection(command: str, given: CommandOptions) -> Protection:
-    """Which protected files are read-only for a command. Git replaces those of another branch, which a mount stops."""
+def _protection(command: str, given: CommandOptions, keep: bool) -> Protection:
+    """Which protected files are read-only for a command. Git replaces those of another branch, which a mount stops.
+
+    ``keep``: it may run on in the background, and nothing is compared when it ends.
+    """
     if given.approved:
         return "nothing"
+    if given.git_settings and not keep:
+        return "hooks"
     return "repositories" if given.reads or _GIT.search(command) else "everything"
 
 

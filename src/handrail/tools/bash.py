@@ -263,7 +263,14 @@ def run_command(
     name = ctx.call_id or "bash"
     reads = args.effects.tier == "read_only" and not args.effects.doubts
     opened = ctx.network and not (command_host.has_loopback and network_call.stays_local(args.effects))
-    options = CommandOptions(git_call.settings(args.effects, where), opened, args.effects.script, ctx.approved, reads)
+    options = CommandOptions(
+        git_call.settings(args.effects, where),
+        opened,
+        args.effects.script,
+        ctx.approved,
+        reads,
+        git_settings=git_call.writes_settings(args.effects),
+    )
     if args.background:
         job = command_host.start(args.command, where, name, True, args.timeout, options)
         log = command_host.called(job.run.order.log)

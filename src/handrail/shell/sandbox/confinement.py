@@ -15,8 +15,9 @@ from typing import Literal
 
 Network = Literal["off", "loopback", "on"]
 Mode = Literal["auto", "namespaces", "bwrap", "landlock", "off"]
-Protection = Literal["nothing", "repositories", "everything"]
-"""Which protected files a command finds read-only: none, those by which git runs programs, or all that exist."""
+Protection = Literal["nothing", "hooks", "repositories", "everything"]
+"""Which protected files a command finds read-only: none, those by which git runs programs without its settings or with
+them, or all that exist."""
 
 MOST_MASKED = 200
 """Paths that are hidden by a mount of their own, which costs time at every start."""
@@ -110,7 +111,14 @@ class Confinement:
         found = [path.rstrip("/") for path in self.protected] if protection != "nothing" else []
         if self.guarded and protection != "nothing":
             found += self.guarded(protection)
+        if protection == "hooks":
+            found = [path for path in found if not is_git_settings(path)]
         return [path for path in dict.fromkeys(found) if os.path.lexists(path)]
+
+
+def is_git_settings(path: str) -> bool:
+    """Whether a path is a file of settings of a repository, or of one of its submodules and work trees."""
+    return os.path.basename(path) in ("config", "config.worktree") and ".git" in path.split("/")
 
 
 def is_inside(path: str, tree: str) -> bool:

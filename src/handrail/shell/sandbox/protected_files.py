@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from handrail.files.directory_index import DirectoryIndex, Entry
-from handrail.shell.sandbox.confinement import Protection, is_inside
+from handrail.shell.sandbox.confinement import Protection, is_git_settings, is_inside
 from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.git_settings import run_git, with_settings
 from handrail.system_calls import DIRECTORY, open_beneath
@@ -47,10 +47,15 @@ _HARMLESS = re.compile(
     r"|sparsecheckout|sparsecheckoutcone)"
     r"|index\.sparse|remote\..*\.(?:url|pushurl|fetch|tagopt)|branch\..*\.(?:remote|merge|rebase|pushremote)"
     r"|user\.(?:name|email)|submodule\.(?:.*\.)?(?:url|active)|extensions\.(?:objectformat|refstorage|worktreeconfig)"
-    r"|lfs\.repositoryformatversion|pull\.rebase|init\.defaultbranch",
+    r"|lfs\.repositoryformatversion|pull\.(?:rebase|ff)|push\.(?:default|autosetupremote)|remote\.pushdefault"
+    r"|fetch\.prune|remote\..*\.(?:prune|promisor|partialclonefilter)|branch\..*\.description|init\.defaultbranch",
     re.DOTALL,
 )
 """Settings of a repository by which git runs nothing."""
+_HELPER = re.compile(r"[\w+.-]+::")
+"""The beginning of an address for which git runs a program: `ext::sh`."""
+_REMOVABLE = re.compile(r"(?:branch|remote|submodule)\..*\.", re.DOTALL)
+"""Settings that go with a branch, a remote or a submodule. Others may be there to protect, such as `core.hooksPath`."""
 
 Change = Literal["created", "changed", "deleted"]
 
@@ -92,6 +97,8 @@ class Snapshot:
         if protection == "nothing":
             return []
         chosen = [path for path, is_git in self.mountable.items() if is_git or protection == "everything"]
+        if protection == "hooks":
+            chosen = [path for path in chosen if not is_git_settings(path)]
         return sorted(chosen, key=lambda path: (not self.mountable[path], path.count("/")))[:MOST_MOUNTED]
 
 
@@ -264,8 +271,9 @@ class ProtectedFiles:
         if name == "commondir":
             return "/worktrees/" in repository and new.raw.strip() == b"../.."
         if name in ("config", "config.worktree"):
-            fresh = set(_settings(new.raw)) - set(_settings(old.raw if old and old.raw else b""))
-            return all(_HARMLESS.fullmatch(key) and not value.startswith("ext::") for key, value in fresh)
+            before, after = set(_settings(old.raw if old and old.raw else b"")), set(_settings(new.raw))
+            added = all(_HARMLESS.fullmatch(key) and not _HELPER.match(value) for key, value in after - before)
+            return added and all(_HARMLESS.fullmatch(key) or _REMOVABLE.match(key) for key, _ in before - after)
         return False
 
     def _is_of_git(self, path: str, new: _Saved | None) -> bool:

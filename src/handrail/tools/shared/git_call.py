@@ -18,6 +18,45 @@ _TELLS_SETTINGS = ("config", "var", "version")
 """Verbs that print settings and run no program; they show what is set, and not what overrides it."""
 
 
+_WRITES_SETTINGS = frozenset(
+    [
+        "branch",
+        "checkout",
+        "config",
+        "fetch",
+        "init",
+        "pull",
+        "push",
+        "remote",
+        "sparse-checkout",
+        "submodule",
+        "switch",
+    ]
+)
+"""Verbs that write settings of the repository: which remote there is, and which branch follows which."""
+_WRITES_OTHERS = frozenset(
+    [
+        "add",
+        "am",
+        "apply",
+        "cherry-pick",
+        "clean",
+        "clone",
+        "commit",
+        "merge",
+        "mv",
+        "rebase",
+        "reset",
+        "restore",
+        "revert",
+        "rm",
+        "stash",
+        "tag",
+        "worktree",
+    ]
+)
+
+
 def seek(effects: Effects, where: str, place: str = "") -> list[Access]:
     """What the repositories of the git commands of a line add to what its words say. Nothing is changed.
 
@@ -48,6 +87,16 @@ def settings(effects: Effects, where: str) -> dict[str, str] | None:
     for run in effects.git:
         overrides |= inspect(_places(run, where), (run.verb,)).overrides
     return overrides
+
+
+def writes_settings(effects: Effects) -> bool:
+    """Whether git has to write its settings, and nothing else in the line may: the others only read, or are git."""
+    if effects.unread or effects.doubts:
+        return False
+    changing = [command.words for command in effects.commands if command.tier != "read_only"]
+    verbs = {words[1] for words in changing if words[:1] == ("git",) and len(words) > 1}
+    all_git = all(words[:1] == ("git",) and len(words) > 1 for words in changing)
+    return all_git and bool(verbs & _WRITES_SETTINGS) and verbs <= _WRITES_SETTINGS | _WRITES_OTHERS
 
 
 def _places(run: GitRun, where: str) -> list[str]:
