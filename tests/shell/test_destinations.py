@@ -63,7 +63,7 @@ def test_addresses_have_hosts_and_ports() -> None:
     assert parse_url("https://A.example/x?y#z") == Host("a.example", 443)
     assert parse_url("http://[::1]:8080/") == Host("::1", 8080)
     assert parse_bare("localhost:3000/x") == Host("localhost", 3000)
-    assert str(Host("a", 443)) == "a"
+    assert str(Host("a", 443)) == "a:443"
     assert str(Host("::1", 8080)) == "[::1]:8080"
     assert is_loopback("127.9.9.9")
     assert is_loopback("app.localhost")
@@ -134,11 +134,11 @@ def test_a_command_that_may_change_something_or_go_elsewhere_only_names_hosts(co
     ("command", "hosts"),
     [
         ("pip install x", "pypi.org files.pythonhosted.org"),
-        ("pip install -i https://pkg.example/packages x", "pkg.example"),
-        ("pip install --proxy=https://pkg.example/packages x", "pkg.example"),
-        ("pip install git+https://git.example/x", "git.example pypi.org files.pythonhosted.org"),
+        ("pip install -i https://pkg.example/packages x", "pkg.example:443"),
+        ("pip install --proxy=https://pkg.example/packages x", "pkg.example:443"),
+        ("pip install git+https://git.example/x", "git.example:443 pypi.org files.pythonhosted.org"),
         ("npm install x", "registry.npmjs.org"),
-        ("npm install --registry https://npm.example x", "npm.example"),
+        ("npm install --registry https://npm.example x", "npm.example:443"),
         ("gh pr merge 3", "github.com"),
         ("ssh -p 2222 ann@h.example ls", "h.example:2222"),
         ("scp ann@h.example:a b.example:c", "h.example b.example"),

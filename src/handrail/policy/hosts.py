@@ -23,6 +23,7 @@ _MENTIONED = re.compile(
     r"|(?<![\w./@-])([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+|localhost)(?=[:/?#\s'\"]|$)"
 )
 _MOST_MENTIONED = 1000
+_USUAL_PORTS = ("80", "443", "22")
 _DOTS = {0x3002: ".", 0xFF0E: ".", 0xFF61: "."}
 
 
@@ -45,7 +46,13 @@ def display_host(target: str) -> str:
 
 def display_hosts(access: Access) -> str:
     """The hosts that a command names, for a sentence: ` (example.org)`; empty if it names none."""
-    return f" ({', '.join(access.hosts.split())})" if access.hosts else ""
+    return f" ({', '.join(map(without_usual_port, access.hosts.split()))})" if access.hosts else ""
+
+
+def without_usual_port(host: str) -> str:
+    """A host, and its port unless it is that of the web or of ssh."""
+    name, port = split_port(host)
+    return name if port in _USUAL_PORTS else host
 
 
 def _normalize(text: str) -> str:
@@ -60,11 +67,14 @@ def reached_hosts(access: Access) -> tuple[str, ...]:
     return tuple(access.hosts.split()) if access.proven else ()
 
 
-def host_matches(pattern: str, host: str) -> bool:
-    """Whether a pattern of a rule is about a host: `name` is about every port, `name:port` about that one."""
+def host_matches(pattern: str, host: str, *, wide: bool) -> bool:
+    """Whether a pattern of a rule is about a host: `name` is about every port, `name:port` about that one.
+
+    ``wide``: a host without a port may be meant with any.
+    """
     wanted, wanted_port = split_port(pattern.lower())
     name, port = split_port(host.lower())
-    if wanted_port and wanted_port != port:
+    if wanted_port and wanted_port != port and not (wide and not port):
         return False
     return Glob(wanted, hidden=True).match(name.removesuffix("."))
 

@@ -26,7 +26,7 @@ from handrail.model import Access, Action, Decision, Verdict
 from handrail.policy.commands import plain_words, script_of
 from handrail.policy.files import PolicyFile
 from handrail.policy.guards import BuiltInPaths, IgnoreFiles, built_in_rules
-from handrail.policy.hosts import display_hosts, mentioned_hosts, reached_hosts
+from handrail.policy.hosts import display_hosts, mentioned_hosts, reached_hosts, without_usual_port
 from handrail.policy.modes import Defaults, Mode, defaults
 from handrail.policy.paths import PathSet, escape_glob, globs_to_hide, is_within
 from handrail.policy.reasons import STRICT, WHY, describe_rule, judge_unproven, stricter
@@ -462,7 +462,8 @@ class RulePolicy:
             plain = plain_words(script_of(access), wrapped=True) is not None and "*" not in resource
             return f"allow Bash({resource})" if plain else ""
         if access.action == "network":
-            return "\n".join(f"allow Network({escape_glob(one)})" for one in reached_hosts(access) or [resource])
+            hosts = [without_usual_port(host) for host in reached_hosts(access)]
+            return "\n".join(f"allow Network({escape_glob(one)})" for one in hosts or [resource])
         if access.action == "call":
             return f"allow Call({escape_glob(resource)})"
         return f"allow {_TOOLS[access.action]}(/{escape_glob(resource)})"

@@ -87,7 +87,7 @@ class Rule:
         return not self.tool or Glob(self.tool, hidden=True).match(name)
 
     def speaks_of_host(self, host: str) -> bool:
-        return not self.host or host_matches(self.host, host)
+        return not self.host or host_matches(self.host, host, wide=self.tier != "allow")
 
 
 def from_table(table: Mapping[str, Any]) -> Rule:

@@ -255,10 +255,7 @@ class _Judge:
         found = found or describe_unknown(base, args)
         if run.via[-1:] == ("xargs",) and found.tier != "read_only" and not found.doubt:
             found = replace(found, doubt=f"it cannot be told what xargs gives to {base}")
-        name = run.name
-        if found.tier == "read_only" and (
-            name is None or ("/" in name and name.rpartition("/")[0] not in _SYSTEM_PLACES)
-        ):
+        if found.tier == "read_only" and not _is_system_program(run):
             return replace(found, tier="ordinary", why=f"{run.words[0].source} may be another program of that name")
         return found
 
@@ -266,7 +263,9 @@ class _Judge:
         """Where a command goes; not known where the script may send it elsewhere."""
         if self.steered is None:
             self.steered = bool(self.script.doubts) or steers_network(self.runs)
-        return UNKNOWN if self.steered or not PLAIN_WRAPPERS.issuperset(run.via) else destination(base, args)
+        if self.steered or not PLAIN_WRAPPERS.issuperset(run.via) or not _is_system_program(run):
+            return UNKNOWN
+        return destination(base, args)
 
     def _uses_network(self, use: NetworkUse, goes: Destination, text: str, places: Places) -> Ruling:
         """Note how a command uses the network. This machine's own loopback needs none."""
@@ -423,6 +422,12 @@ class _Judge:
         places = ("pipeline",) if piped else ("substitution", "process")
         near = any(kind in places for kinds in self.outward for kind in kinds)
         return "it runs what comes from the network" if near else ""
+
+
+def _is_system_program(run: Command) -> bool:
+    """Whether a program is called by its name alone, or by a path of the system."""
+    name = run.name
+    return name is not None and ("/" not in name or name.rpartition("/")[0] in _SYSTEM_PLACES)
 
 
 def _stricter(one: Ruling, other: Ruling) -> Ruling:

@@ -16,7 +16,6 @@ _BARE = re.compile(
     r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?(?:[/?#][^\s{}\[\]\\]*)?", re.ASCII | re.IGNORECASE
 )
 _PORTS = {"http": 80, "https": 443, "ftp": 21, "ssh": 22, "git": 9418}
-USUAL_PORTS = (0, *_PORTS.values())
 
 
 class Host(NamedTuple):
@@ -26,7 +25,7 @@ class Host(NamedTuple):
     port: int = 0
 
     def __str__(self) -> str:
-        if self.port in USUAL_PORTS:
+        if not self.port:
             return self.name
         return f"[{self.name}]:{self.port}" if ":" in self.name else f"{self.name}:{self.port}"
 
