@@ -62,6 +62,8 @@ def _strip(both: bool) -> Mistake:
 
 def _shift(rng: Random, case: Case) -> Case | None:
     extra = rng.choice([*(" " * width for width in (1, 2, 3, 4, 6, 8, 12, 16)), "\t", "\t\t", "\t\t\t\t"])
+    if "\t" in extra and not _shows_unit(case):
+        return None  # what a tab of the new lines becomes is not to be seen in the file
     return _rows(case, lambda rows: [extra + row if row.strip() else row for row in rows])
 
 
@@ -163,7 +165,8 @@ def _zero_width(rng: Random, case: Case) -> Case | None:
     return replace(case, old=case.old.replace(" ", " \u200b", 1)) if " " in case.old.strip() else None
 
 
-_GUTTER_FORMS = ("{:>6}\t", "{:>6}→", "{:>4} | ", "{}: ", "{}:", "{}|", "{}| ")
+_GUTTER_FORMS = ("{:>6}\t", "{:>6}→", "{:>4} | ", "{}: ", "{}:", "{}|", "{}| ", "{}. ", "{}-",
+                 "L{}: ", "{:04}: ", "{}│ ", "{}) ", "{}>", "src/a.py:{}:")  # fmt: skip
 
 
 def _gutter(rng: Random, case: Case) -> Case | None:
@@ -180,6 +183,93 @@ def _gutter(rng: Random, case: Case) -> Case | None:
     if case.new.endswith("\n") and how != "bare":
         new[-1] = ""
     return replace(case, old="\n".join(old), new="\n".join(new) if case.new else "")
+
+
+def _gutter_but_first(rng: Random, case: Case) -> Case | None:
+    """Numbered lines copied from the first letter on, so that the first number is missing."""
+    form, first = rng.choice(["{:>6}\t", "{:>6}→"]), len(case.before) + 1
+
+    def number(rows: list[str]) -> list[str] | None:
+        if len(rows) < 3 or not all(row.strip() for row in rows):
+            return None
+        return [rows[0], *(form.format(number) + row for number, row in enumerate(rows[1:], first + 1))]
+
+    return _rows(case, number) if case.new else None
+
+
+def _diff_signs(rng: Random, case: Case) -> Case | None:
+    old, new = case.old.split("\n"), case.new.split("\n")
+    if not case.new or case.old.endswith("\n") or case.new.endswith("\n"):
+        return None
+    kept = {row for row in old if row in new} if rng.random() < 0.5 else set[str]()
+    if kept.issuperset(old) or kept.issuperset(new):
+        return None
+    signed = (
+        "\n".join((" " if row in kept else sign) + row for row in rows) for rows, sign in ((old, "-"), (new, "+"))
+    )
+    return replace(case, old=next(signed), new=next(signed))
+
+
+def _signed_blanks(rng: Random, case: Case) -> Case | None:
+    return _rows(
+        case, lambda rows: [lead_of(row).replace(" ", "·").replace("\t", "→") + row.lstrip(" \t") for row in rows]
+    )
+
+
+def _signed_ends(rng: Random, case: Case) -> Case | None:
+    sign = rng.choice(["^M", "␍", "\\r"])
+    if "\n" not in case.old.rstrip("\n"):
+        return None
+    return replace(case, old=case.old.replace("\n", sign + "\n"), new=case.new.replace("\n", sign + "\n"))
+
+
+def _code_points(rng: Random, case: Case) -> Case | None:
+    old, new = (re.sub(r"[^\x00-\x7f]", lambda match: f"\\u{ord(match[0]):04x}", text) for text in (case.old, case.new))
+    return None if old == case.old or any(ord(char) > 0xFFFF for char in case.old + case.new) else replace(
+        case, old=old, new=new if rng.random() < 0.7 else case.new)  # fmt: skip
+
+
+def _hex_entities(rng: Random, case: Case) -> Case | None:
+    form = rng.choice(["&#{};", "&#x{:x};", "&#x{:X};"])
+    old, new = (re.sub("[<>&\"']", lambda match: form.format(ord(match[0])), text) for text in (case.old, case.new))
+    return None if old == case.old else replace(case, old=old, new=new)
+
+
+def _escaped_twice(rng: Random, case: Case) -> Case | None:
+    def twice(text: str) -> str:
+        return json.dumps(json.dumps(text, ensure_ascii=False)[1:-1], ensure_ascii=False)[1:-1]
+
+    old = twice(case.old)
+    return None if "\n" not in case.old.strip("\n") else replace(case, old=old, new=twice(case.new))
+
+
+def _blank_line(lost: bool) -> Mistake:
+    """A blank line between two kept lines is missing in both texts, or one too many is there."""
+
+    def mistake(rng: Random, case: Case) -> Case | None:
+        old, new = case.old.split("\n"), case.new.split("\n")
+        width = 3 if lost else 2
+        spots = [
+            (i, j)
+            for i in range(len(old) - width + 1)
+            for j in range(len(new) - width + 1)
+            if old[i : i + width] == new[j : j + width]
+            and [bool(row.strip()) for row in old[i : i + width]] == ([True, False, True] if lost else [True, True])
+        ]
+        if not spots:
+            return None
+        i, j = rng.choice(spots)
+        if old.count(old[i]) > 1 or new.count(old[i]) > 1 or old.count(old[i + width - 1]) > 1:
+            return None
+        fresh = [] if lost else [""]
+        stop = width - 1
+        mangled = [*old[: i + 1], *fresh, *old[i + stop :]]
+        if "\n".join(map(squeeze, mangled)).strip("\n") in "\n".join(map(squeeze, split(case.sample.text))):
+            return None  # that is in the file, elsewhere
+        return replace(case, old="\n".join(mangled),
+                       new="\n".join([*new[: j + 1], *fresh, *new[j + stop :]]))  # fmt: skip
+
+    return mistake
 
 
 def _fence(rng: Random, case: Case) -> Case | None:
@@ -286,12 +376,21 @@ MISTAKES: dict[str, Mistake] = {
     "nbsp": _mapped({" ": "\u00a0"}),
     "zero width": _zero_width,
     "gutter": _gutter,
+    "gutter, first line bare": _gutter_but_first,
+    "diff signs": _diff_signs,
+    "signs for blanks": _seen(_signed_blanks),
+    "signs for line ends": _signed_ends,
+    "blank line lost": _blank_line(lost=True),
+    "blank line added": _blank_line(lost=False),
     "fence": _fence,
     "escaped": _escaped("all"),
     "escaped breaks": _escaped("\n"),
     "escaped quotes": _escaped('"'),
     "escaped tabs": _escaped("\t"),
+    "escaped twice": _escaped_twice,
+    "code points": _code_points,
     "entities": _html,
+    "hex entities": _hex_entities,
     "elided": _elided,
     "another word": _word,
 }

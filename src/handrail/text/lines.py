@@ -1,4 +1,4 @@
-"""The one definition of a line, and the alignment of the lines of two texts.
+"""The one definition of a line, the edges of words, and the alignment of the lines of two texts.
 
 A line ends at ``\\n``, ``\\r\\n`` or a lone ``\\r``. Nothing else ends one: form feeds, U+0085 and U+2028 are ordinary
 characters, so ``str.splitlines`` must not be used anywhere in this program.
@@ -10,6 +10,7 @@ short texts only; a long text is split at the lines that occur once in both text
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import AnyStr
@@ -18,6 +19,7 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 BYTE_END = re.compile(rb"\r\n|\n|\r")
 ANY_END = re.compile(r"\r\n|\n|\r")
 _NEAR = 512
+_ESCAPED = frozenset("abefnrtv0")
 
 
 def split(text: str) -> list[str]:
@@ -263,3 +265,16 @@ def _find_unique(rows: Sequence[str]) -> dict[str, int]:
     for number, row in enumerate(rows):
         positions[row] = -1 if row in positions else number
     return positions
+
+
+def cuts_word(text: str, at: int) -> bool:
+    """Whether a place that begins or ends at ``at`` parts a word. Scripts without capitals often have no blanks
+    between words, so they are left alone."""
+    if not 0 < at < len(text) or (text[max(0, at - 2)] == "\\" and text[at - 1] in _ESCAPED):
+        return False
+    return unicodedata.combining(text[at]) > 0 or (is_of_word(text[at - 1]) and is_of_word(text[at]))
+
+
+def is_of_word(char: str) -> bool:
+    """Whether a character is a part of words: a letter of a script with capitals, a digit or an underscore."""
+    return char == "_" or char.isdigit() or char.lower() != char.upper()

@@ -25,14 +25,14 @@ inside a "\\r\\n", and three cases are not simply literal:
 Deleting whole lines also deletes their line ending. The answer names whatever is not literal.
 
 Otherwise lines are compared as loosely as `inner_blanks`, and must match exactly one place: a second place is a refusal
-even if it matches worse. The texts are also tried in other *variants* (line numbers, fences, escapes, entities, blank
-edges, an elided middle). No level ignores a letter, a digit or an operator of code.
+even if it matches worse. The texts are also tried in other *variants* (line numbers, signs of a diff, fences, escapes,
+entities, normal forms, blank edges, an elided middle), then with blank lines more or fewer between the lines, then as a
+part of lines. No level ignores a letter, a digit or an operator of code.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,7 +57,6 @@ _NEAR = 400_000
 """How many characters on either side of a place may tell how deep its lines belong; of several, a part each."""
 _MOST_JUDGED = 1000
 """Where a line of more places is replaced by several, none of them is judged."""
-_ESCAPED = frozenset("abefnrtv0")
 _WORD_SHOWN = 60
 
 
@@ -148,7 +147,7 @@ def plan_literal(text: str, match: LiteralMatch, old: str, new: str, replace_all
     remarks: list[str] = []
     inside = 0
     for start, end in match.spans:
-        if _cuts_word(text, start) or _cuts_word(text, end):
+        if lines.cuts_word(text, start) or lines.cuts_word(text, end):
             if not replace_all:
                 raise InsideWord(old=old, line=_count_line(text, start), word=_word_at(text, start, end))
             inside += 1
@@ -298,25 +297,13 @@ def _count_line(text: str, position: int) -> int:
     return lines.count_ends(text, 0, position) + 1
 
 
-def _cuts_word(text: str, at: int) -> bool:
-    """Whether a place that begins or ends at ``at`` parts a word. Scripts without capitals often have no blanks
-    between words, so they are left alone."""
-    if not 0 < at < len(text) or (text[max(0, at - 2)] == "\\" and text[at - 1] in _ESCAPED):
-        return False
-    return unicodedata.combining(text[at]) > 0 or (_is_of_word(text[at - 1]) and _is_of_word(text[at]))
-
-
-def _is_of_word(char: str) -> bool:
-    return char == "_" or char.isdigit() or char.lower() != char.upper()
-
-
 def _word_at(text: str, start: int, end: int) -> str:
     """The whole word that the place parts."""
-    at = end if _cuts_word(text, end) else start
+    at = end if lines.cuts_word(text, end) else start
     first = last = at
-    while first and at - first < _WORD_SHOWN and _is_of_word(text[first - 1]):
+    while first and at - first < _WORD_SHOWN and lines.is_of_word(text[first - 1]):
         first -= 1
-    while last < len(text) and last - at < _WORD_SHOWN and _is_of_word(text[last]):
+    while last < len(text) and last - at < _WORD_SHOWN and lines.is_of_word(text[last]):
         last += 1
     return text[first:last]
 

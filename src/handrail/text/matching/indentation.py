@@ -137,9 +137,17 @@ class IndentMap:
             raise Unsure
         if not known and not any(image(indent) == answer and self._is_exact(image) for image in images):
             raise Unsure
+        if not known and self._has_other_unit:
+            raise Unsure
         if self.first_lost and not (known or on_grid or all(a == b for a, b in self._pairs[1:])):
             raise Unsure
         return answer
+
+    @cached_property
+    def _has_other_unit(self) -> bool:
+        """Whether all matched lines are at one depth, and the unit of the file does not lead to it."""
+        depths = {_width(b) for _, b in self._pairs}
+        return self.unit not in ("", "\t") and len(depths) == 1 and depths.pop() % len(self.unit) > 0
 
     def _is_exact(self, image: _Image) -> bool:
         """Whether a way to map gives the very indentations that the file has, not only as many columns."""

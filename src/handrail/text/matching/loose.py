@@ -15,6 +15,7 @@ from itertools import pairwise
 from handrail.errors import ManyLoose, UnsureIndent
 from handrail.text import lines
 from handrail.text.document import EditPlan, Splice
+from handrail.text.matching.completed import fits_part, match_but_blank_lines, match_parts
 from handrail.text.matching.indentation import Unsure, with_plain_lead
 from handrail.text.matching.omission import is_omission
 from handrail.text.matching.places import (
@@ -29,6 +30,18 @@ from handrail.text.matching.variants import Variant, list_variants
 
 _NEARLY = ("line_endings", "trailing_blanks")
 _COMMENT = re.compile(r"^\s*(#(?!!)|//+!?|/\*+|\*(?!/)|--|;|%|<!--)")
+_PARTLY = frozenset(
+    [
+        "entities",
+        "code points",
+        "composed characters",
+        "combining characters",
+        "escaped slashes",
+        "escapes",
+        "escaped quotes",
+    ]
+)
+"""The habits that a part of a line may have; all others go with whole lines."""
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _WORD = re.compile(r"[^\W\d_]+")
 _NAME = re.compile(r"\w+[(_\d]\w*|\w+(?:\.|::|->)\w+|\w*[a-z][A-Z]\w*|`[^`]*`")
@@ -54,7 +67,14 @@ class LooseSearch:
     def run(self, old: str, new: str) -> EditPlan | None:
         """Plan the edit; None if it matches nowhere. Raises `ManyLoose` and `UnsureIndent`."""
         groups = list(list_variants(lines.to_feeds(old), lines.to_feeds(new)))
-        for find in (self._match_whole, self._match_trimmed, self._match_elided):
+        finders = (
+            self._match_whole,
+            self._match_trimmed,
+            self._match_elided,
+            self._match_but_blank_lines,
+            self._match_part,
+        )
+        for find in finders:
             for group in groups:
                 matches = [one for reading in group if (one := find(reading))]
                 if matches and find == self._match_whole and group is not groups[0]:
@@ -123,6 +143,24 @@ class LooseSearch:
         fits = self._fits(edges, parts[0].at, parts[-1].span[1])
         return _VariantMatches((*reading.names, "elided middle"), [parts]) if fits else None
 
+    def _match_but_blank_lines(self, reading: Variant) -> _VariantMatches | None:
+        edges = BlankEdges(*_plain_rows(reading))
+        matches = match_but_blank_lines(self._file, edges.old, edges.new)
+        if not matches:
+            return None
+        places = [[match] for match in matches if match]
+        fits = len(places) == len(matches) and (len(places) > 1 or self._fits(edges, *places[0][0].span))
+        return _VariantMatches((*reading.names, "blank lines"), places, fits)
+
+    def _match_part(self, reading: Variant) -> _VariantMatches | None:
+        old, new = reading.old, reading.new
+        if self._replace_all or "\n" in old + new or not _PARTLY.issuperset(reading.names):
+            return None
+        matches = match_parts(self._file, old, new)
+        fits = len(matches) != 1 or fits_part(self._file, matches[0], old, new)
+        names = (*reading.names, "part of a line")
+        return _VariantMatches(names, [[match] for match in matches], fits) if matches else None
+
     def _match_but_one_word(self, reading: Variant) -> _VariantMatches | None:
         """One other word in one comment or line of prose that the edit keeps; all other lines are equal."""
         old, new = _plain_rows(reading)
@@ -135,7 +173,11 @@ class LooseSearch:
         return _VariantMatches(reading.names, [[place] for place in places]) if places else None
 
     def _find_but_one_word(self, old: Sequence[str], new: Sequence[str]) -> list[int]:
-        soft = {number for number, row in enumerate(old) if row in new and (self._prose or _COMMENT.match(row))}
+        soft = {
+            number
+            for number, row in enumerate(old)
+            if (self._prose or _COMMENT.match(row)) and old.count(row) == new.count(row) == 1
+        }
         keys = [self._file.key(row) for row in old]
         anchor = next((number for number, key in enumerate(keys) if len(key) > 3 and number not in soft), None)
         if anchor is None or not soft:

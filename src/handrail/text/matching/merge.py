@@ -49,6 +49,8 @@ def merge(
 
     ``evidence`` are matched lines of the model's and the file's, if there are more than these.
     """
+    if not evidence:
+        old, new = _complete_first_lines(ours, old, new)
     indents = IndentMap(old, ours, new, file, evidence)
     # Of lines that are alike to the model, but not in the file, which are kept? All ways to see it must agree.
     rows, *others = (
@@ -57,6 +59,25 @@ def merge(
     if any(_list_texts(other, ours) != _list_texts(rows, ours) for other in others):
         raise Unsure
     return rows
+
+
+def _complete_first_lines(
+    ours: Sequence[str], old: Sequence[str], new: Sequence[str]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Both texts with the indentation of their first line, if they were copied from its first letter on: all further
+    lines are indented as the file is, and the new text shows that indentation was not dropped throughout."""
+    missing = indent_of(ours[0]) if ours else ""
+    further = list(zip(old[1:], ours[1:], strict=False))
+    if not (missing and old[0].strip() and not indent_of(old[0]) and further and new and new[0].strip()):
+        return old, new
+    if indent_of(new[0]) or any(plain_indent(a) != indent_of(b) for a, b in further if b.strip()):
+        return old, new
+    if not any(plain_indent(row) for row in new[1:] if row.strip()):
+        return old, new
+    first = new[0].strip()
+    if first != old[0].strip() and (first in map(str.strip, old) or not _are_alike(old[0].strip(), first)):
+        return old, new  # another line is the first one now
+    return [missing + old[0], *old[1:]], [missing + new[0], *new[1:]]
 
 
 def _merge_along(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
+from itertools import accumulate, pairwise
 
 from handrail.text import lines
 from handrail.text.document import Splice, minimize
@@ -57,6 +58,20 @@ class FileLines:
         self.bodies = lines.to_feeds(text).split("\n")[: len(self.rows)]
         self.key = key
         self.keys = [key(body) for body in self.bodies]
+
+    @cached_property
+    def joined_keys(self) -> str:
+        return "\n".join(self.keys)
+
+    @cached_property
+    def key_starts(self) -> list[int]:
+        """Where each key begins in `joined_keys`."""
+        return [0, *accumulate(len(key) + 1 for key in self.keys)][: len(self.keys)]
+
+    @cached_property
+    def filled(self) -> list[int]:
+        """The numbers of the lines that are not blank."""
+        return [at for at, key in enumerate(self.keys) if key]
 
     def find_windows(self, window: Sequence[str]) -> list[int]:
         """Return the line numbers at which ``window`` matches; searches by its first line that is not blank."""

@@ -1,6 +1,6 @@
 """Variants of an edit whose old text is not in the file as written.
 
-Models paste line numbers, wrap code in a fence, escape a string once too often or write entities. Each step here undoes
+Models paste line numbers, wrap code in a fence, escape a string too often or write entities. Each step here undoes
 one such habit in `old`, and in `new` if `new` has it too; up to two habits are undone together. The lines that both
 texts share show whether `new` has the habit. If they do not, both variants are listed, and the edit is refused unless
 both lead to the same change.
@@ -8,12 +8,22 @@ both lead to the same change.
 
 from __future__ import annotations
 
+import html
 import re
+import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import Literal
 
 from handrail.text.matching.fold import fold
+from handrail.text.matching.habits import Pairs, choose_new, undo_throughout
+from handrail.text.matching.line_marks import (
+    remove_diff_signs,
+    remove_end_signs,
+    remove_gutter,
+    remove_wrapper,
+    show_blanks,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +35,15 @@ class Variant:
     new: str
 
 
-_Pairs = list[tuple[str, str]]
-
-# The gutters of our own dialects and of others: `12<tab>`, `12→`, `12 | `, `12: `. Where the blank behind a mark may be
-# the gutter's or the line's, both are tried.
-_GUTTERS = [
-    re.compile(rf"^ *(\d+)(?:{mark}|{mark.strip(' ')}$)") for mark in (r"\t", "→", r" \| ", r"\| ", r"\|", ": ", ":")
-]
 _FENCE = re.compile(r"^\n*((`{3,}|~{3,})[^\n`]*)\n(?:(.*?)(\n))?\2[ \t]*\n*$", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "", '"': '"', "'": "'", "`": "`", "\\": "\\"}
 _HALF_DONE = re.compile(r"^\s*\\[nt]", re.MULTILINE)
 """A line of code hardly ever begins with an escaped line break or tab."""
-_ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'", "#39": "'", "#x27": "'", "nbsp": "\u00a0"}
-_ENTITY = re.compile(rf"&({'|'.join(_ENTITIES)});")
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
+_JSON_ESCAPE = re.compile(r"\\([ntr\"'`\\])")
+_TWICE = re.compile(r"\\\\[ntr]|\\\\\\\"")
+"""A line break, a tab or a quote that was escaped twice."""
+_CODE_POINT = re.compile(r"\\u([0-9a-fA-F]{4})|\\u\{([0-9a-fA-F]{1,6})\}|\\U([0-9a-fA-F]{8})|\\x([0-9a-fA-F]{2})")
 
 
 def list_variants(old: str, new: str) -> Iterator[list[Variant]]:
@@ -57,21 +63,7 @@ def list_variants(old: str, new: str) -> Iterator[list[Variant]]:
         last = deeper
 
 
-def _choose_new(old: str, bare: str, new: str, undone: str) -> list[str]:
-    """Which of ``new`` as it is and ``undone`` goes with ``bare``, which was ``old``: both if nothing tells, none if
-    some lines say this and some that."""
-    if undone == new:
-        return [new]
-    rows, others = ({row for row in text.split("\n") if row.strip()} for text in (new, undone))
-    known = set(bare.split("\n"))
-    untouched = not rows.isdisjoint(known - set(old.split("\n")))  # the habit would have touched such a line
-    mended = not known.isdisjoint(others - rows)
-    if untouched or mended:
-        return [] if untouched and mended else [new] if untouched else [undone]
-    return [undone, new]
-
-
-def _remove_fence(old: str, new: str) -> _Pairs:
+def _remove_fence(old: str, new: str) -> Pairs:
     match, other = _FENCE.match(old), _FENCE.match(new)
     if not match:
         return []
@@ -95,53 +87,64 @@ def _remove_fence(old: str, new: str) -> _Pairs:
     return pairs if same_ending or not ends or not surplus else [*pairs, (body, new)]
 
 
-def _remove_gutter(old: str, new: str) -> _Pairs:
-    rows, others = old.split("\n"), new.split("\n")
-    pairs = []
-    for gutter in _GUTTERS:
-        numbers = [int(match[1]) for row in rows if (match := gutter.match(row))]
-        if (
-            not numbers
-            or len(numbers) < _count_filled(old)
-            or any(after - before != 1 for before, after in pairwise(numbers))
-        ):
-            continue
-        bare, undone = ("\n".join(gutter.sub("", row) for row in text) for text in (rows, others))
-        found = [int(match[1]) for row in others if (match := gutter.match(row))]
-        if any(gutter.match(row) for row in bare.split("\n")) and not all(map(gutter.match, undone.split("\n"))):
-            continue  # the file's own lines are numbered: which numbers are whose?
-        # What the model added itself may have no number, and what it kept may have lost it.
-        meant = _choose_new(old, bare, new, undone) or [undone]
-        if any(gutter.match(row) for row in {*rows} & {*others}):
-            meant = [undone]  # a line kept with its number
-        elif (
-            found == [*range(numbers[0], numbers[0] + len(found))]
-            and len(found) == _count_filled(new)
-            and len(meant) > 1
-        ):
-            meant = [undone]  # numbered from the same line on
-        elif meant == [undone] and found != sorted(found):
-            continue
-        pairs += [(bare, one) for one in meant]
-    return pairs
-
-
-def _count_filled(text: str) -> int:
-    return sum(bool(row.strip()) for row in text.split("\n"))
-
-
-def _decode_entities(old: str, new: str) -> _Pairs:
+def _decode_entities(old: str, new: str) -> Pairs:
     def undo(text: str) -> str:
-        return _ENTITY.sub(lambda match: _ENTITIES[match[1]], text)
+        return _ENTITY.sub(lambda match: html.unescape(match[0]), text)
 
     def consistent(text: str) -> bool:
-        rest, characters = _ENTITY.sub("", text), {_ENTITIES[name] for name in _ENTITY.findall(text)}
-        return not any(char in rest for char in {"<", ">", "&", *characters})
+        rest, characters = _ENTITY.sub("", text), {html.unescape(entity) for entity in _ENTITY.findall(text)}
+        escaped = {"<", ">", "&"} if characters & {"<", ">", "&"} else set[str]()
+        return not any(char in rest for char in escaped | characters)
 
     return _undo_habit(old, new, undo, consistent)
 
 
-def _make_unescape(marks: str) -> Callable[[str, str], _Pairs]:
+def _decode_code_points(old: str, new: str) -> Pairs:
+    """Characters written as `\\uXXXX`."""
+
+    def decode(match: re.Match[str]) -> str:
+        code = int(match[1] or match[2] or match[3] or match[4], 16)
+        return chr(code) if code < 0x110000 else match[0]
+
+    def undo(text: str) -> str:
+        return _CODE_POINT.sub(decode, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+    def consistent(text: str) -> bool:
+        rest = _CODE_POINT.sub("", text)
+        return not any(decode(match) in rest for match in _CODE_POINT.finditer(text))
+
+    return _undo_habit(old, new, undo, consistent)
+
+
+def _unescape_slashes(old: str, new: str) -> Pairs:
+    """Every slash with a backslash before it, as some writers of JSON have it."""
+    return undo_throughout(
+        old, new, lambda text: text.replace("\\/", "/"), lambda text: text.count("/") == text.count("\\/")
+    )
+
+
+def _unescape_twice(old: str, new: str) -> Pairs:
+    """A text that was written as JSON twice."""
+
+    def undo(text: str) -> str:
+        for _ in range(2):
+            text = _JSON_ESCAPE.sub(lambda match: _ESCAPES[match[1]], text)
+        return text
+
+    def consistent(text: str) -> bool:
+        once = _JSON_ESCAPE.sub("", text)
+        return "\n" not in text.removesuffix("\n") and "\t" not in text and not {"\\", '"'} & {*_TWICE.sub("", once)}
+
+    if not _TWICE.search(old):
+        return []
+    return undo_throughout(old, new, undo, consistent)
+
+
+def _make_normalize(form: Literal["NFC", "NFD"]) -> Callable[[str, str], Pairs]:
+    return lambda old, new: undo_throughout(old, new, lambda text: unicodedata.normalize(form, text))
+
+
+def _make_unescape(marks: str) -> Callable[[str, str], Pairs]:
     """One level of backslashes too many, before these marks.
 
     With the backslash among them, the whole text is as JSON has it. Without, a `\\n` or `\\t` inside of a string is
@@ -172,12 +175,12 @@ def _make_unescape(marks: str) -> Callable[[str, str], _Pairs]:
     return lambda old, new: _undo_habit(old, new, undo, consistent)
 
 
-def _undo_habit(old: str, new: str, undo: Callable[[str], str], consistent: Callable[[str], bool]) -> _Pairs:
+def _undo_habit(old: str, new: str, undo: Callable[[str], str], consistent: Callable[[str], bool]) -> Pairs:
     """The texts without a habit that, where a text has it, it has throughout."""
     bare, undone = undo(old), undo(new)
     if bare == old or not consistent(old):
         return []
-    meant = _choose_new(old, bare, new, undone)
+    meant = choose_new(old, bare, new, undone)
     if meant == [new] and _HALF_DONE.search(new):
         return []
     if not consistent(new):
@@ -199,10 +202,19 @@ def _count_quotes(text: str) -> int:
     return text.count('"') - text.count('\\"')
 
 
-_STEPS: tuple[tuple[str, Callable[[str, str], _Pairs]], ...] = (
+_STEPS: tuple[tuple[str, Callable[[str, str], Pairs]], ...] = (
     ("code fence", _remove_fence),
-    ("line numbers", _remove_gutter),
+    ("line numbers", remove_gutter),
+    ("diff signs", remove_diff_signs),
+    ("signs for blanks", show_blanks),
+    ("signs for line ends", remove_end_signs),
+    ("tags", remove_wrapper),
     ("entities", _decode_entities),
+    ("code points", _decode_code_points),
+    ("composed characters", _make_normalize("NFC")),
+    ("combining characters", _make_normalize("NFD")),
+    ("escaped slashes", _unescape_slashes),
+    ("escapes, twice", _unescape_twice),
     ("escapes", _make_unescape("ntr\"'`\\")),
     ("escaped line breaks", _make_unescape("n")),
     ("escaped tabs", _make_unescape("t")),
