@@ -48,5 +48,7 @@ def test_a_warm_call_enters_few_modules(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=TIMEOUT, check=True)
     entered = json.loads(done.stdout)
     assert len(entered["Edit"]) <= 30, entered["Edit"]
-    beside_the_shell = [name for name in entered["Bash"] if not name.startswith("handrail.shell.")]
-    assert len(beside_the_shell) <= 40, beside_the_shell
+    # Each kind of sandbox has its own modules; the rest is the same on every machine.
+    outside_the_sandbox = [name for name in entered["Bash"] if not name.startswith("handrail.shell.sandbox.")]
+    assert len(outside_the_sandbox) <= 45, outside_the_sandbox
+    assert len(entered["Bash"]) <= 54, entered["Bash"]

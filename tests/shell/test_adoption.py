@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from handrail.shell.runner import orphans, process_tree
-from handrail.shell.runner.order import CommandOrder
-from handrail.shell.runner.registry import Runs
+from handrail.shell.runner import process_tree
+from handrail.shell.runner.registry import Runs, release_orphans
+from handrail.shell.runner.run import CommandOrder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt orphans")
 
@@ -102,7 +102,7 @@ def test_a_host_that_adopts_by_itself_keeps_doing_so(tmp_path: Path, runs: Runs)
 def test_a_process_that_went_elsewhere_is_found_at_the_end_by_its_mark(tmp_path: Path) -> None:
     runs = Runs()
     [stray] = runs.run(_order(tmp_path, "setsid sleep 302 >/dev/null 2>&1 &")).strays
-    orphans.release()  # as if it had been let go by mistake
+    release_orphans()  # as if it had been let go by mistake
     runs._held.clear()
     runs.close()
     found = process_tree.look(stray.pid)

@@ -15,9 +15,9 @@ import pytest
 from handrail.errors import ToolError
 from handrail.shell.runner import jobs as module
 from handrail.shell.runner.jobs import Job, JobOutput, Jobs
-from handrail.shell.runner.order import CommandOrder
 from handrail.shell.runner.registry import Runs
-from handrail.shell.runner.unattended import environment
+from handrail.shell.runner.run import CommandOrder
+from handrail.shell.sandbox.environment import make_unattended
 from tests.command import TIMEOUT
 
 
@@ -33,7 +33,7 @@ def order(tmp_path: Path) -> Callable[..., CommandOrder]:
     number = itertools.count()
 
     def make(command: str, **options: Any) -> CommandOrder:
-        settings = {"env": environment(os.environ), "cwd": str(tmp_path), "grace": 0.3, **options}
+        settings = {"env": make_unattended(os.environ), "cwd": str(tmp_path), "grace": 0.3, **options}
         return CommandOrder(command, str(tmp_path / f"{next(number)}.log"), **settings)
 
     return make

@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 from handrail.shell.runner import process_tree
-from handrail.shell.runner.order import CommandEnd, CommandOrder
 from handrail.shell.runner.process_tree import Process
 from handrail.shell.runner.registry import Runs
-from handrail.shell.runner.unattended import environment, interactive, meaning
+from handrail.shell.runner.run import CommandEnd, CommandOrder
+from handrail.shell.runner.unattended import interactive, meaning
+from handrail.shell.sandbox.environment import make_unattended
 from handrail.shell.start_process import start_process
 from tests.command import TIMEOUT
 from tests.patience import until_it_got_far_enough
@@ -43,7 +44,7 @@ def order(tmp_path: Path) -> Callable[..., CommandOrder]:
 
     def make(command: str, **options: Any) -> CommandOrder:
         log = str(tmp_path / "logs" / str(next(number)))
-        settings = {"env": environment(os.environ), "cwd": str(tmp_path / "here"), "grace": 0.3, **options}
+        settings = {"env": make_unattended(os.environ), "cwd": str(tmp_path / "here"), "grace": 0.3, **options}
         return CommandOrder(command, log, **settings)
 
     return make
@@ -274,7 +275,7 @@ def test_a_close_brings_back_whoever_waits(runs: Runs, order: Callable[..., Comm
 
 MEMORY = """
 import os, resource, sys
-from handrail.shell.runner.order import CommandOrder
+from handrail.shell.runner.run import CommandOrder
 from handrail.shell.runner.registry import Runs
 runs = Runs()
 runs.run(CommandOrder("true", sys.argv[1] + "/a", os.environ))
@@ -349,7 +350,7 @@ def test_a_shell_that_is_gone_at_once_is_no_trouble(go: Go) -> None:
 
 def test_programs_are_told_that_nobody_is_there(go: Go) -> None:
     base = {**os.environ, "PAGER": "less", "EDITOR": "vim", "GIT_SSH_COMMAND": "ssh -i key", "BASH_ENV": "/x", "A": "1"}
-    env = environment(base)
+    env = make_unattended(base)
     assert (env["PAGER"], env["EDITOR"], env["GIT_TERMINAL_PROMPT"], env["A"]) == ("cat", "true", "0", "1")
     assert env["GIT_SSH_COMMAND"] == "ssh -i key" and "BASH_ENV" not in env and base["PAGER"] == "less"
     ended = go("echo a | ${PAGER}; ${EDITOR} file && echo edited", env=env)

@@ -13,8 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from handrail.shell.parser.parse import check_syntax, parse_script
-from handrail.shell.parser.script import Command
-from handrail.shell.parser.words import Word
+from handrail.shell.parser.script import Command, Word
 from tests import sizes
 from tests.command import TIMEOUT
 from tests.shell.script_rows import ROWS

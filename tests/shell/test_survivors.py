@@ -18,10 +18,9 @@ from pathlib import Path
 import pytest
 
 from handrail.shell.runner import process_tree
-from handrail.shell.runner.order import CommandOrder
 from handrail.shell.runner.registry import Runs
-from handrail.shell.runner.run import Run
-from handrail.shell.runner.unattended import environment
+from handrail.shell.runner.run import CommandOrder, Run
+from handrail.shell.sandbox.environment import make_unattended
 from tests import sizes
 from tests.command import TIMEOUT
 
@@ -134,7 +133,7 @@ def until(holds: Callable[[], object], seconds: float = TIMEOUT) -> None:
 
 def start(runs: Runs, tmp_path: Path, command: str, unique: str) -> Run:
     order = CommandOrder(
-        command.replace("U", unique), str(tmp_path / "log"), environment(os.environ), str(tmp_path), grace=0.2
+        command.replace("U", unique), str(tmp_path / "log"), make_unattended(os.environ), str(tmp_path), grace=0.2
     )
     run = runs.start(order)
     until(lambda: any(name(pid) not in ("", "python") for pid in sleeping(unique)))
@@ -257,7 +256,7 @@ def test_a_registry_that_nobody_closes_ends_its_trees_with_the_program(
 ) -> None:
     program = f"""
 import os
-from handrail.shell.runner.order import CommandOrder
+from handrail.shell.runner.run import CommandOrder
 from handrail.shell.runner.registry import Runs
 runs = Runs()
 print(runs.run(CommandOrder({command.replace("U", unique)!r}, {str(tmp_path / "log")!r}, os.environ)).strays[0].command)

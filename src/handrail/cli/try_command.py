@@ -119,7 +119,7 @@ def _command(words: list[str]) -> str:
 
 def _run(session: Session, draft: OpenDraft, options: argparse.Namespace) -> int:
     """Run the command on this terminal; returns its exit code."""
-    from handrail.shell.runner.order import find_shell
+    from handrail.shell.runner.run import find_shell
 
     words = options.words if len(options.words) > 1 else [find_shell(), "-c", options.words[0]]
     streams = [sys.stdin, sys.stderr if options.json else sys.stdout, sys.stderr]

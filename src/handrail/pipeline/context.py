@@ -18,6 +18,7 @@ from handrail.errors import (
     CannotEncode,
     ChangedSince,
     IsDirectory,
+    NotDirectory,
     NotRegular,
     NotSeen,
     SameFile,
@@ -140,6 +141,9 @@ class ToolContext:
 
     def resolve_directory(self, named: str) -> str:
         path = self._paths[named]
+        status = self._workspace.stat(path)
+        if status and not stat.S_ISDIR(status.st_mode):
+            raise NotDirectory(path=named)
         os.close(self._workspace.open_directory(path))
         return path.real
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from handrail.dialects import Dialect
@@ -68,7 +69,7 @@ def open_command_host(
         settings.sandbox_required,
         settings.network,
         settings.keep_env,
-        hidden=(lambda: unreadable(MOST_MASKED)) if unreadable else None,
+        hidden=partial(unreadable, MOST_MASKED) if unreadable else None,
         denied=getattr(policy, "denied_by_name", None),
         credentials=getattr(policy, "credentials", None),
         protects=getattr(policy, "protects", None),

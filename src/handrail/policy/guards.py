@@ -28,8 +28,7 @@ from handrail.policy.commands import script_of, skip_options
 from handrail.policy.files import user_file
 from handrail.policy.modes import load_defaults
 from handrail.policy.paths import PathPattern, PathSet, is_within
-from handrail.policy.reasons import stricter
-from handrail.policy.rules import Rule, from_table
+from handrail.policy.rules import Rule, from_table, stricter
 from handrail.search.ignores import IgnoreFile, read_lines
 from handrail.secrets.paths import secret_path_rules
 from handrail.text.display import escape

@@ -29,8 +29,7 @@ from handrail.policy.guards import BuiltInPaths, IgnoreFiles, built_in_rules
 from handrail.policy.hosts import display_hosts, mentioned_hosts, reached_hosts, without_usual_port
 from handrail.policy.modes import Defaults, Mode, defaults
 from handrail.policy.paths import PathSet, escape_glob, globs_to_hide, is_within
-from handrail.policy.reasons import STRICT, WHY, describe_rule, judge_unproven, stricter
-from handrail.policy.rules import FILE_ACTIONS, Rule
+from handrail.policy.rules import FILE_ACTIONS, STRICT, WHY, Rule, describe_rule, judge_unproven, stricter
 from handrail.policy.shell_patterns import FOREIGN, ShellPatterns
 from handrail.text.display import escape
 from handrail.text.globs import Glob

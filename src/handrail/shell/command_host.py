@@ -22,10 +22,8 @@ from handrail.shell.effects.respell import respell
 from handrail.shell.parser.parse import parse_script
 from handrail.shell.parser.script import Script
 from handrail.shell.runner.jobs import Job, Jobs
-from handrail.shell.runner.order import CommandEnd, CommandOrder, find_shell
 from handrail.shell.runner.registry import Runs
-from handrail.shell.runner.run import Run
-from handrail.shell.runner.unattended import environment
+from handrail.shell.runner.run import CommandEnd, CommandOrder, Run, find_shell
 from handrail.shell.sandbox.choose import Boundary, choose
 from handrail.shell.sandbox.confinement import (
     MOST_MASKED,
@@ -38,7 +36,7 @@ from handrail.shell.sandbox.confinement import (
     maskable,
     usual_protected,
 )
-from handrail.shell.sandbox.environment import scrub_environment
+from handrail.shell.sandbox.environment import make_unattended, scrub_environment
 from handrail.shell.sandbox.git_remotes import KnownRemotes
 from handrail.shell.sandbox.git_settings import with_settings
 from handrail.shell.sandbox.mount_aliases import all_names
@@ -314,7 +312,7 @@ class CommandHost:
         protection: Protection = "everything",
     ) -> Run:
         boundary, budget = self.boundary, self._options.log_bytes
-        env = environment(scrub_environment(keep=self._options.keep_env))
+        env = make_unattended(scrub_environment(keep=self._options.keep_env))
         if given.git is not None:
             env = with_settings(given.git, env)
         self._shell = self._shell or find_shell()

@@ -61,8 +61,6 @@ def as_patch(argv: Sequence[str]) -> PatchCall | None:
 
 
 def _parse_script(script: str) -> PatchCall | None:
-    if not any(name in script for name in NAMES):  # nearly every command
-        return None
     at = _skip(script, 0, _SPACE)
     directory = ""
     if cd := _CHANGES_DIRECTORY.match(script, at):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, NamedTuple, TypedDict, TypeVar
 
-from handrail.errors import BadCommand, Dangerous, NotDirectory, TimeoutTooLong, ToolError, TooManyJobs
+from handrail.errors import BadCommand, Dangerous, TimeoutTooLong, ToolError, TooManyJobs
 from handrail.files.artefacts import ALIAS
 from handrail.model import Access
 from handrail.shell.command_host import CommandHost, CommandOptions
@@ -18,10 +18,9 @@ from handrail.shell.effects.effects import Effects, effects
 from handrail.shell.effects.refused_commands import find_danger
 from handrail.shell.parser.parse import check_syntax, parse_script
 from handrail.shell.parser.script import Script
-from handrail.shell.patch_command import SHELLS, PatchCall, as_patch
-from handrail.shell.runner.order import CommandEnd
+from handrail.shell.patch_command import NAMES, SHELLS, PatchCall, as_patch
 from handrail.shell.runner.output import WHOLE, OutputView
-from handrail.shell.runner.run import Run
+from handrail.shell.runner.run import CommandEnd, Run
 from handrail.shell.sandbox.protected_files import PutBack
 from handrail.text.display import escape
 from handrail.tools import apply_patch
@@ -82,7 +81,9 @@ class Args(Arguments):
     @cached_property
     def patch(self) -> PatchCall | None:
         """The patch that this command is; None if it is any other command. Looked for once a call."""
-        return None if self.background else patch_call.find_patch(self.command)
+        if self.background or not any(name in self.command for name in NAMES):  # nearly every command
+            return None
+        return patch_call.find_patch(self.command)
 
     @cached_property
     def effects(self) -> Effects:
@@ -257,19 +258,17 @@ def run_command(
     seconds = limits.seconds if args.timeout is None else args.timeout
     if seconds > limits.most_seconds:
         raise TimeoutTooLong(timeout=_number(seconds), most=_number(limits.most_seconds))
-    if ctx.tree(args.workdir).is_file:
-        raise NotDirectory(path=args.workdir)
     command_host, where = ctx.command_host, ctx.resolve_directory(args.workdir)
     name = ctx.call_id or "bash"
     reads = args.effects.tier == "read_only" and not args.effects.doubts
     opened = ctx.network and not (command_host.has_loopback and network_call.stays_local(args.effects))
     options = CommandOptions(
-        git_call.settings(args.effects, where),
+        git_call.settings(args.effects, where) if args.effects.git else None,
         opened,
         args.effects.script,
         ctx.approved,
         reads,
-        git_settings=git_call.writes_settings(args.effects),
+        git_settings=bool(args.effects.git) and git_call.writes_settings(args.effects),
     )
     if args.background:
         job = command_host.start(args.command, where, name, True, args.timeout, options)

@@ -9,6 +9,10 @@ doubt. A doubt says that the command line may do more than is listed; with one, 
 
 A variable set in front of a command makes it ordinary unless it only changes how text is shown (`LC_ALL=C sort f`):
 which others a program obeys nobody can list. `FOO=bar` on its own is read-only where its name steers no program.
+
+Where words are computed, the worst case counts: never less than the same command spelled out. A word that only a
+running shell knows may name any file. So a command is judged a second time with a placeholder for each such word, and
+what it does to the placeholder it may do to any file.
 """
 
 from __future__ import annotations
@@ -16,17 +20,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from handrail.shell.effects.arguments import (
     READ_ONLY,
     Arg,
     CommandTier,
+    Directories,
     FileEffect,
+    Places,
     Ruling,
     Value,
+    Values,
     Variables,
     argument,
     arguments,
+    join_path,
 )
 from handrail.shell.effects.destinations import (
     PLAIN_WRAPPERS,
@@ -35,26 +44,37 @@ from handrail.shell.effects.destinations import (
     destination,
     steers_network,
 )
-from handrail.shell.effects.directories import Directories, Places, join_path
 from handrail.shell.effects.git import git, verb_of
 from handrail.shell.effects.git_runs import GitRun, find_unsteadiness, follow_directory_option, loss_of
 from handrail.shell.effects.interpret import (
+    ANY,
+    DELETES_BY_OPTION,
+    NetworkUse,
     describe_unknown,
     find_harm,
     find_visibility,
     fork_bomb,
     is_known,
+    is_socket,
     is_writer,
     judge_program,
+    network_use,
 )
 from handrail.shell.effects.languages import find_starts
-from handrail.shell.effects.network import NetworkUse, is_socket, network_use
 from handrail.shell.effects.programs import HARMLESS_BEFORE, QUIET_DEVICES
 from handrail.shell.effects.refused_commands import find_dangers
-from handrail.shell.effects.worst_case import Unproven, worst_case
-from handrail.shell.effects.wrapper_rules import LISTERS, MAKES_NAMES, NARROWERS, runs_input, runs_words, wrapper
+from handrail.shell.effects.wrapper_rules import (
+    JUDGED,
+    LISTERS,
+    MAKES_NAMES,
+    NARROWERS,
+    runs_input,
+    runs_words,
+    wrapper,
+)
 from handrail.shell.parser.parse import STEERING, parse_script, script_of
-from handrail.shell.parser.script import Command, Redirection, Script
+from handrail.shell.parser.script import HEREDOCS, Command, Redirection, Script, Word
+from handrail.shell.parser.wrappers import FOREIGN_SHELLS
 
 __all__ = ["CommandEffect", "Effects", "FileEffect", "GitRun", "effects"]
 
@@ -240,7 +260,7 @@ class _Judge:
             return Ruling(why="it is not known", doubt=f"{base} is written with letters that look like others")
         if base in ("cd", "pushd", "popd"):
             return self._change_directory(index, base, args)
-        found = wrapper(run, base, args)
+        found = wrapper(run, base, args) if base in JUDGED else None
         if found is not None:
             self._note_inputs(index, run, base, args)
         if base == "git":
@@ -411,7 +431,8 @@ class _Judge:
     def _runs_download(self, run: Command) -> str:
         """`curl x | sh`, `bash <(curl x)`, `eval "$(curl x)"`."""
         piped = "piped" in run.within and runs_input(run)
-        if not piped and not runs_words(run):
+        substitutes = any("command" in word.holds or "process" in word.holds for word in run.words)
+        if not piped and not (substitutes and runs_words(run)):
             return ""
         if self.outward is None:
             self.outward = [
@@ -466,3 +487,70 @@ def _fixed_words(run: Command) -> tuple[str, ...]:
             break
         out.append(fixed)
     return tuple(out)
+
+
+Unproven = Literal["read", "write", "delete", "destroy"]
+_PLACEHOLDER = "\x01"
+"""In place of an expansion; a script that holds this character is a doubt as a whole."""
+
+
+def worst_case(
+    run: Command, base: str | None, args: Sequence[Arg], ruling: Ruling, places: Places, known: Values
+) -> frozenset[Unproven]:
+    """Actions of this command on files that cannot be named, and whether it may destroy more than files."""
+    found: set[Unproven] = set()
+    if places is None:  # in which directory is not known, so neither are the files
+        found.update(file.action for file in ruling.files if not file.path.startswith(("/", "~")))
+    for item in run.redirections:
+        if item.operator not in (*HEREDOCS, "<<<") and argument(item.target, known).values is None:
+            found.update(_judge_redirection(item))
+    if base is None:
+        return frozenset(found)
+    if any(arg.values is None for arg in args):
+        found |= _to_any_file(run, base, args)
+        wild = [replace(arg, values=(Value(ANY),)) if arg.values is None and arg.loose else arg for arg in args]
+        if find_harm(run, base, wild, places):
+            found.add("destroy")
+    if _runs_unknown_text(run, base):
+        found.add("delete")
+    if find_visibility(base, args) != "contents":
+        found.discard("read")
+    return frozenset(found)
+
+
+def _judge_redirection(item: Redirection) -> set[Unproven]:
+    if item.copies:
+        return set()
+    reads: set[Unproven] = {"read"} if item.reads else set()
+    return reads | {"write"} if item.writes else reads
+
+
+def _to_any_file(run: Command, base: str, args: Sequence[Arg]) -> set[Unproven]:
+    """Actions of the command on words that are computed."""
+    filled = [
+        replace(arg, values=(Value(_with_placeholder(word)),)) if arg.values is None else arg
+        for word, arg in zip(run.words[1:], args, strict=True)
+    ]
+    ruled = git(filled) if base == "git" else judge_program(base, filled)
+    if ruled is None:
+        return set()
+    found: set[Unproven] = {
+        file.action for file in ruled.files if _PLACEHOLDER in file.path or _PLACEHOLDER in file.into
+    }
+    loose = any(arg.values is None and arg.loose for arg in args)
+    if loose and is_writer(base) and ruled.tier != "read_only":
+        # One word may turn out to be several, a target among them, or an option.
+        found |= {"write", "delete"} if base in DELETES_BY_OPTION else {"write"}
+    return found
+
+
+def _with_placeholder(word: Word) -> str:
+    return "".join(part.text if part.kind == "text" else _PLACEHOLDER for part in word.parts)
+
+
+def _runs_unknown_text(run: Command, base: str) -> bool:
+    """Whether it runs a text that is computed, which may be any command. A script file is a program like others."""
+    if base in (*FOREIGN_SHELLS, "ssh"):
+        return False
+    scripts = [inner for inner in run.nested if isinstance(inner, Script)]
+    return any("script file" not in why for one in scripts for why in one.doubts) and not any(s.source for s in scripts)

@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from handrail.shell.effects.arguments import Arg
-from handrail.shell.effects.directories import Places, join_path
+from handrail.shell.effects.arguments import Arg, Places, join_path
 from handrail.shell.effects.git import QUIET_GLOBALS
 from handrail.shell.parser.script import Command
 from handrail.shell.parser.wrappers import SHELLS

@@ -10,13 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from handrail.shell.effects.arguments import READ_ONLY, Arg, FileEffect, Ruling, Value
-from handrail.shell.effects.programs import PRIVATE_NAME
 from handrail.shell.effects.rows import Program, judge_by_row, parse_options
 from handrail.shell.parser.parse import STEERING
 
-_SECRET = re.compile(PRIVATE_NAME)
 _STEERS = re.compile(STEERING)
-_NAMES_IN = re.compile(r"\$\{?[!#]?([A-Za-z_][A-Za-z0-9_]*)")
 _FILE_TESTS = re.compile(r"-[abcdefghkLNOGprsStuwx]")
 _TWO_FILES = ("-nt", "-ot", "-ef")
 _FIND_TESTS = frozenset(
@@ -78,20 +75,6 @@ _S_FLAGS = re.compile(r"[gpiI0-9]*")
 _AWK_ODD = re.compile(r"@|\b(?:system|getline|ENVIRON|PROCINFO|ARGV|ARGC|load|include|printf?[ \t]*\\)")
 _AWK_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _JQ_ODD = re.compile(r"\$ENV|(?<![.\w$])(?:env|import|include)\b")
-
-
-def _find_secret(args: Sequence[Arg]) -> str:
-    """Why these arguments should not be shown: a variable among them may be a secret."""
-    for arg in args:
-        for name in _NAMES_IN.findall(arg.source):
-            if arg.text is None and _SECRET.fullmatch(name):
-                return f"the value of {name} may be a secret"
-    return ""
-
-
-def _echo(args: Sequence[Arg]) -> Ruling:
-    why = _find_secret(args)
-    return Ruling(why=why) if why else READ_ONLY
 
 
 def _test(args: Sequence[Arg]) -> Ruling:
@@ -451,7 +434,6 @@ def jq_only_prints(program: str) -> bool:
 
 
 LANGUAGES: dict[str, Callable[[Sequence[Arg]], Ruling]] = {
-    **dict.fromkeys(("echo", "printf"), _echo),
     **dict.fromkeys(("test", "[", "[["), _test),
     **dict.fromkeys(("declare", "typeset", "local", "readonly"), _declare),
     "date": _date,

@@ -20,8 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from handrail.shell.parser.script import PLACES, Command, Script
-from handrail.shell.parser.words import Word
+from handrail.shell.parser.script import PLACES, Command, Script, Word
 from handrail.shell.parser.wrappers import PRIVILEGED
 
 _POWER = ("shutdown", "reboot", "halt", "poweroff")

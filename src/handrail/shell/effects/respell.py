@@ -11,8 +11,7 @@ import re
 
 from handrail.shell.effects.arguments import arguments
 from handrail.shell.effects.interpret import judge_program
-from handrail.shell.parser.script import Command, Script
-from handrail.shell.parser.words import Word
+from handrail.shell.parser.script import Command, Script, Word
 
 _PLAIN = re.compile(r"/[A-Za-z0-9_./+-]+")
 """A path that means the same with and without quotes."""

@@ -10,6 +10,8 @@ from handrail.shell.effects.rows import Program, parse_options
 from handrail.shell.parser.script import Command, Script
 from handrail.shell.parser.wrappers import FOREIGN_SHELLS, NAMES, SHELLS
 
+JUDGED = frozenset((*NAMES, "alias", "unalias", "source", ".", "trap")) - {"git"}
+"""The commands that `wrapper` judges."""
 _HARMLESS = ("command", "builtin", "exec", "nice", "ionice", "timeout", "stdbuf", "eval", "xargs", "find", *SHELLS)
 _INTERPRETERS = ("python", "python3", "perl", "ruby", "node", "php", "lua", "deno", "bun", "osascript")
 LISTERS = ("find", "ls", "git", "rg", "grep", "fd", "fdfind")
@@ -29,21 +31,17 @@ def runs_input(run: Command) -> bool:
 
 
 def runs_words(run: Command) -> bool:
-    """Whether a command runs the output of a substitution among its words."""
-    if not any("command" in word.holds or "process" in word.holds for word in run.words):
-        return False
+    """Whether a command with a substitution among its words runs the output of that."""
     if run.base in _INTERPRETERS:
         return any(word.fixed in ("-c", "-e", "-r") for word in run.words)
     return run.base in (*SHELLS, *FOREIGN_SHELLS, "eval", "source", ".")
 
 
-def wrapper(run: Command, base: str, args: Sequence[Arg]) -> Ruling | None:
-    """Judge a wrapper itself; None for any other command. One that cannot be opened is a doubt of the script."""
+def wrapper(run: Command, base: str, args: Sequence[Arg]) -> Ruling:
+    """Judge one of `JUDGED` itself. One that cannot be opened is a doubt of the script."""
     if base in ("alias", "unalias", "source", ".", "trap"):
         sourced = args[0].files("read") if base in ("source", ".") and args else ()
         return Ruling(why=f"{base} changes what the rest does", files=tuple(sourced))
-    if base not in NAMES or base in ("git",):
-        return None
     inner = run.nested
     doubt = next((why for item in inner if isinstance(item, Script) and not item.source for why in item.doubts), "")
     if doubt:

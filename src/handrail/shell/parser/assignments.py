@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from handrail.shell.parser.expansions import ELEMENT, NAME, NUMERIC, SAFE, VARIABLE, evaluate
 from handrail.shell.parser.lexer import Findings
-from handrail.shell.parser.script import Command
-from handrail.shell.parser.words import Part, Word, fixed_word, unknown_word
+from handrail.shell.parser.script import Command, Part, Word, fixed_word, unknown_word
 
 DECLARES = ("declare", "typeset", "local", "export", "readonly")
 _DECLARED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[0-9]+\])?\+?=")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from handrail.shell.parser.lexer import Findings, Here, Lexer, Unreadable
-from handrail.shell.parser.words import Kind, Part, ansi_c
+from handrail.shell.parser.script import Kind, Part, ansi_c
 
 _PLAIN_IN_PARAMETER = re.compile(r"[^\\'\"$`}<>]+")
 _PLAIN_IN_ARITHMETIC = re.compile(r"[^\\'\"$`()\[\]]+")

@@ -11,9 +11,8 @@ from typing import Self
 
 from handrail.shell.parser.expansions import evaluate
 from handrail.shell.parser.lexer import META, Draft, Unreadable
-from handrail.shell.parser.script import Assignment
+from handrail.shell.parser.script import Assignment, Part, Word, fixed_word, unknown_word
 from handrail.shell.parser.simple_commands import ASSIGNMENT, RESERVED, SimpleCommandParser
-from handrail.shell.parser.words import Part, Word, fixed_word, unknown_word
 
 _OPENERS = ("if", "for", "while", "until", "case", "select", "function", "{", "[[")
 _FUNCTION = re.compile(r"([^ \t\n|&;()<>$`\\\"'=]+)[ \t]*\([ \t]*\)")

@@ -11,8 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NoReturn, Self
 
-from handrail.shell.parser.script import Assignment, Span
-from handrail.shell.parser.words import Part, Word, words_of
+from handrail.shell.parser.script import Assignment, Part, Span, Word, words_of
 
 MOST_NESTING = 30
 """Deeper than any script that a person can judge, and far from the end of Python's own stack."""

@@ -17,9 +17,8 @@ from handrail.shell.parser.assignments import Assignments, find_assignments
 from handrail.shell.parser.expansions import INTEGER, SAFE, SHELL_NUMBERS, SHELL_TEXTS, VARIABLE
 from handrail.shell.parser.grammar import Parser
 from handrail.shell.parser.lexer import MOST_STEPS, Findings, Here, InvalidSyntax, Unreadable
-from handrail.shell.parser.script import Command, Fault, Redirection, Script
-from handrail.shell.parser.words import Word
-from handrail.shell.parser.wrappers import NestedText, Unopened, open_wrapper
+from handrail.shell.parser.script import Command, Fault, Redirection, Script, Word
+from handrail.shell.parser.wrappers import NAMES, NestedText, Unopened, open_wrapper
 
 MOST_CHARACTERS = 131_072
 """Linux takes no longer text as one argument of a command, and `bash -c` is one."""
@@ -146,7 +145,7 @@ class _Expansion:
         self.assigned.append(sets)
         via = (*command.via, command.base or "")
         nested: list[Command | Script] = []
-        for inner in open_wrapper(command):
+        for inner in open_wrapper(command) if command.base in NAMES else ():
             if isinstance(inner, Unopened):
                 nested.append(Script("", doubts=(inner.why,), own_doubts=(inner.why,)))
             elif len(via) > MOST_LAYERS or self.runs > MOST_RUNS or self.found.steps > MOST_STEPS:

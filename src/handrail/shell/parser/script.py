@@ -1,12 +1,286 @@
-"""Types of a parsed script: its commands with their words, assignments, redirections and nested scripts."""
+"""Types of a parsed script: its commands with their words, assignments, redirections and nested scripts.
+
+A word is a row of parts. Text is fixed, quoted or not; every other kind of part stands for something that only a
+running shell knows. Brace expansion is done here, as bash does it; patterns and tildes are recognised, not expanded.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
-from handrail.shell.parser.words import Part, Word
+Kind = Literal["text", "glob", "variable", "command", "arithmetic", "process", "tilde", "brace", "escape", "input"]
+
+MOST_ALTERNATIVES = 1000
+"""More words than this out of one brace expansion are not spelled out."""
+
+_SPECIAL_IN_PATTERNS = re.compile(r"([*?\[\]\\])")
+_TILDE = re.compile(r"~[A-Za-z0-9_.+-]*")
+_ASSIGNS = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_NUMBERS = re.compile(r"(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(-?\d{1,9}))?")
+_LETTERS = re.compile(r"([a-z])\.\.([a-z])|([A-Z])\.\.([A-Z])")
+_SEQUENCE = re.compile(r"([+-]?\d+|[A-Za-z])\.\.([+-]?\d+|[A-Za-z])(\.\.[+-]?\d+)?")
+_BRACES = re.compile(r"[{},]")
+_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|(.)|$)", re.DOTALL)
+_ESCAPED_LETTERS = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a word; `text` is the fixed text, or the source of an expansion."""
+
+    kind: Kind
+    text: str
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word of a command as it is written, quotes taken off."""
+
+    parts: tuple[Part, ...]
+    source: str
+    fixed: str | None = field(init=False, compare=False, repr=False)
+    """The text that a command gets, if it is known."""
+
+    def __post_init__(self) -> None:
+        known = all(part.kind == "text" for part in self.parts)
+        object.__setattr__(self, "fixed", "".join(part.text for part in self.parts) if known else None)
+
+    @property
+    def holds(self) -> tuple[Kind, ...]:
+        """The kinds of its parts that are not fixed."""
+        return tuple(dict.fromkeys(part.kind for part in self.parts if part.kind != "text"))
+
+    @property
+    def splits(self) -> bool:
+        """Whether it may become several words, or none: `"$@"` and `"${a[@]}"` do so in quotes too."""
+        return any(
+            part.kind not in ("text", "tilde", "process")
+            and (not part.quoted or (part.kind == "variable" and "@" in part.text))
+            for part in self.parts
+        )
+
+    @property
+    def pattern(self) -> str | None:
+        """The pattern of file names, fixed characters escaped, if there is nothing else in it that is not fixed."""
+        if not all(part.kind in ("text", "glob") for part in self.parts):
+            return None
+        return "".join(
+            part.text if part.kind == "glob" else _SPECIAL_IN_PATTERNS.sub(r"\\\1", part.text) for part in self.parts
+        )
+
+    @property
+    def bare(self) -> str | None:
+        """The text, if no part of it is quoted: only such a word can be a keyword."""
+        return self.fixed if not any(part.quoted for part in self.parts) else None
+
+
+def fixed_word(text: str) -> Word:
+    """A word that is this text."""
+    return Word((Part("text", text, True),), text)
+
+
+def unknown_word(source: str) -> Word:
+    """A word, or several, that comes from the input of the command that puts it there."""
+    return Word((Part("input", source),), source)
+
+
+def words_of(parts: list[Part], source: str, *, braces: bool = True, value: bool = False) -> list[Word]:
+    """The words that one written word stands for, with patterns and tildes marked. ``value``: it is assigned."""
+    rows = [parts]
+    if braces and any(part.kind == "text" and not part.quoted and "{" in part.text for part in parts):
+        pieces = _split_at_braces(parts)
+        rows = _alternatives(pieces) if len(pieces) <= MOST_ALTERNATIVES else []
+        # Bash expands braces first: a `$` at the end of an alternative begins a variable with the text behind it.
+        lone = len(rows) > 1 and any(part.kind == "text" and part.text == "$" for part in parts)
+        if not rows or lone or len(rows) > MOST_ALTERNATIVES:
+            return [Word((Part("brace", source),), source)]
+    # An alternative of which nothing is left is no word at all, unless something quoted stood there.
+    return [Word(tuple(_mark(row, value)), source) for row in rows if row or not parts]
+
+
+def _split_at_braces(parts: list[Part]) -> list[Part]:
+    """The parts with every active brace and comma as a part of its own."""
+    out: list[Part] = []
+    for part in parts:
+        if part.kind != "text" or part.quoted:
+            out.append(part)
+            continue
+        done = 0
+        for found in _BRACES.finditer(part.text):
+            if found.start() > done:
+                out.append(Part("text", part.text[done : found.start()]))
+            out.append(Part("text", found.group()))
+            done = found.end()
+        if done < len(part.text):
+            out.append(Part("text", part.text[done:]))
+    return out
+
+
+def _is(part: Part, char: str) -> bool:
+    return part.kind == "text" and not part.quoted and part.text == char
+
+
+def _alternatives(parts: list[Part], depth: int = 0) -> list[list[Part]]:
+    """The rows of parts after brace expansion; more than the bound means: too many."""
+    for start, part in enumerate(parts):
+        if not _is(part, "{"):
+            continue
+        end, commas = _group(parts, start)
+        if end is None:
+            continue
+        edges = [start, *commas, end]
+        inner: list[list[Part]]
+        if depth > 20:
+            inner = [[Part("brace", "{")]]
+        elif commas:
+            inner = []
+            for left, right in pairwise(edges):
+                inner.extend(_alternatives(parts[left + 1 : right], depth + 1))
+                if len(inner) > MOST_ALTERNATIVES:
+                    return inner
+        elif any(_is(one, ",") for one in parts[start + 1 : end]):  # `{{a,b}..c}`: one alternative, without its braces
+            inner = _alternatives(parts[start + 1 : end], depth + 1)
+        else:  # what is no sequence stays as it is, with the braces in it
+            inner = _sequence(parts[start + 1 : end]) or [parts[start : end + 1]]
+        tails = _alternatives(parts[end + 1 :], depth + 1)
+        if len(inner) * len(tails) > MOST_ALTERNATIVES:
+            return [[]] * (MOST_ALTERNATIVES + 1)
+        return [parts[:start] + middle + tail for middle in inner for tail in tails]
+    return [parts]
+
+
+def _group(parts: list[Part], start: int) -> tuple[int | None, list[int]]:
+    """Where the brace that opens there is closed, and its own commas.
+
+    As in bash, a brace closes only a group that has a comma or `..` of its own: `a{},b}` is `a}` and `ab`. At the
+    beginning of a text, `{}` opens nothing.
+    """
+    if start == 0 and len(parts) > 1 and _is(parts[1], "}"):
+        return None, []
+    depth = 0
+    dots = False
+    commas: list[int] = []
+    for index in range(start + 1, len(parts)):
+        if _is(parts[index], "{"):
+            depth += 1
+        elif _is(parts[index], "}"):
+            if depth:
+                depth -= 1
+            elif commas or dots:
+                return index, commas
+        elif not depth:
+            if _is(parts[index], ","):
+                commas.append(index)
+            closes = index + 1 < len(parts) and _is(parts[index + 1], "}")
+            dots = dots or ".." in (parts[index].text[:-1] if closes else parts[index].text)
+    return None, []
+
+
+def _sequence(inside: list[Part]) -> list[list[Part]] | None:
+    """`1..5` and `a..e` spelled out; None if it is not a sequence, and so only text."""
+    if not inside or any(part.kind != "text" or part.quoted for part in inside):
+        # Quoted or put in by the shell: bash looks at the raw text, so a sequence is not ruled out by quotes.
+        return [[Part("brace", "{..}")]] if ".." in "".join(part.text for part in inside) else None
+    text = "".join(part.text for part in inside)
+    if found := _NUMBERS.fullmatch(text):
+        first, last = int(found[1]), int(found[2])
+        step = abs(int(found[3] or 1)) or 1
+        if abs(last - first) // step > MOST_ALTERNATIVES:
+            return [[]] * (MOST_ALTERNATIVES + 1)
+        padded = any(re.fullmatch(r"-?0\d+", end) for end in found.group(1, 2))
+        width = max(len(found[1]), len(found[2])) if padded else 0
+        numbers = range(first, last + 1, step) if first <= last else range(first, last - 1, -step)
+        return [[Part("text", f"{number:0{width}d}")] for number in numbers]
+    if found := _LETTERS.fullmatch(text):
+        first, last = (ord(end) for end in found.groups() if end)
+        letters = range(first, last + 1) if first <= last else range(first, last - 1, -1)
+        return [[Part("text", chr(letter))] for letter in letters]
+    return [[Part("brace", text)]] if _SEQUENCE.fullmatch(text) else None
+
+
+def _mark(row: list[Part], value: bool) -> Iterator[Part]:
+    """The parts, with tildes and patterns marked."""
+    assigns = value or (bool(row) and row[0].kind == "text" and not row[0].quoted and _ASSIGNS.match(row[0].text))
+    merged: list[Part] = []
+    for part in row:
+        if merged and part.kind == merged[-1].kind == "text" and part.quoted == merged[-1].quoted:
+            merged[-1] = replace(merged[-1], text=merged[-1].text + part.text)
+        else:
+            merged.append(part)
+    closes = _last_bracket(merged)
+    for index, part in enumerate(merged):
+        if part.kind != "text" or part.quoted:
+            yield part
+            continue
+        following = merged[index + 1] if index + 1 < len(merged) else None
+        yield from _bare(part.text, index == 0, bool(assigns), following, closes > index)
+
+
+def _last_bracket(parts: list[Part]) -> int:
+    """The index of the last part that may close a bracket of a pattern."""
+    return max((i for i, part in enumerate(parts) if part.kind != "text" or "]" in part.text), default=-1)
+
+
+def _bare(text: str, first: bool, assigns: bool, following: Part | None, closes: bool) -> Iterator[Part]:
+    """The parts of a text without quotes."""
+    done = at = 0
+    while at < len(text):
+        char = text[at]
+        kind: Kind | None = None
+        end = at + 1
+        if char == "~" and ((first and at == 0) or (assigns and text[at - 1] in "=:")):
+            found = _TILDE.match(text, at)
+            end = found.end() if found else end
+            if text[end : end + 1] in ("/", ":") or (end == len(text) and following is None):
+                kind = "tilde"
+            elif end == len(text):
+                kind = "tilde" if following and following.kind != "text" else None
+        elif char in "*?" or (char == "[" and (closes or "]" in text[at:])):
+            kind = "glob"
+            if char == "[":
+                end = len(text)  # where a bracket ends depends on what is in it
+        if kind is not None:
+            if at > done:
+                yield Part("text", text[done:at])
+            yield Part(kind, text[at:end])
+            done = end
+        at = end
+    if done < len(text):
+        yield Part("text", text[done:])
+
+
+def ansi_c(inside: str) -> str | None:
+    """The text between the quotes of `$'...'`; None where it depends on the locale or ends at a NUL."""
+    out = bytearray()
+    done = 0
+    for found in _ESCAPE.finditer(inside):
+        out += inside[done : found.start()].encode("utf-8", "surrogateescape")
+        done = found.end()
+        octal, hexadecimal, short, long, letter = found.groups()
+        if octal is not None or hexadecimal is not None:
+            byte = int(octal, 8) & 0xFF if octal is not None else int(hexadecimal, 16)
+            if byte == 0:
+                return None
+            out.append(byte)
+        elif short is not None or long is not None:
+            point = int(short or long, 16)
+            if not 0 < point < 0x80:
+                return None
+            out.append(point)
+        elif letter in _ESCAPED_LETTERS:
+            out += _ESCAPED_LETTERS[letter].encode()
+        elif letter == "c":  # a control character by a rule of its own
+            return None
+        else:  # bash keeps the backslash before a letter that means nothing
+            out += ("\\" + (letter or "")).encode("utf-8", "surrogateescape")
+    out += inside[done:].encode("utf-8", "surrogateescape")
+    return out.decode("utf-8", "surrogateescape")
+
 
 READS = ("<", "<>")
 WRITES = (">", ">>", ">|", "&>", "&>>", ">&", "<>")

@@ -7,8 +7,7 @@ from bisect import bisect_right
 
 from handrail.shell.parser.expansions import ExpansionParser, evaluate
 from handrail.shell.parser.lexer import META, Draft, Findings, Here, Redirect, Unreadable
-from handrail.shell.parser.script import HEREDOCS, Assignment, Span
-from handrail.shell.parser.words import Part, Word, fixed_word
+from handrail.shell.parser.script import HEREDOCS, Assignment, Part, Span, Word, fixed_word
 
 RESERVED = re.compile(
     r"(?:if|then|elif|else|fi|for|while|until|do|done|case|esac|select|function|time|coproc|in|\]\]|\{|\}|!|\[\[)"

@@ -10,8 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from handrail.shell.parser.script import Assignment, Command
-from handrail.shell.parser.words import Part, Word, fixed_word, unknown_word
+from handrail.shell.parser.script import Assignment, Command, Part, Word, fixed_word, unknown_word
 
 SHELLS = ("bash", "sh", "dash", "ash", "zsh", "ksh", "mksh", "rbash")
 FOREIGN_SHELLS = ("fish", "csh", "tcsh", "pwsh", "nu", "xonsh")
@@ -104,12 +103,9 @@ class _Doubt(Exception):
 
 
 def open_wrapper(simple: Command) -> list[Inner]:
-    """List the commands and texts that a wrapper runs, or reasons why they are not known; empty for other commands."""
-    base = simple.base
-    if base is None or base not in NAMES:
-        return []
+    """List the commands and texts that a wrapper, one of `NAMES`, runs, or reasons why they are not known."""
     try:
-        return _open(base, simple)
+        return _open(simple.base or "", simple)
     except _Doubt as doubt:
         return [Unopened(str(doubt))]
 

@@ -14,10 +14,9 @@ from typing import Any
 
 from handrail.errors import BadFilter, NoSuchJob, SlowFilter, StdinClosed, TooManyJobs
 from handrail.shell.runner import output
-from handrail.shell.runner.order import CommandEnd, CommandOrder
 from handrail.shell.runner.output import OutputView
 from handrail.shell.runner.registry import Runs
-from handrail.shell.runner.run import Run
+from handrail.shell.runner.run import CommandEnd, CommandOrder, Run
 
 MOST_RUNNING = 32
 MOST_KEPT = 64

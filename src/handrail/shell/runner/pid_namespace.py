@@ -19,8 +19,7 @@ from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from handrail.shell.runner import process_tree
-from handrail.shell.runner.order import LeftoverProcess
-from handrail.shell.runner.process_tree import Tree
+from handrail.shell.runner.process_tree import LeftoverProcess, Tree
 
 _PAGE = 4096
 _START_SECONDS = 60.0

@@ -412,3 +412,12 @@ def _group_lives(tree: Tree) -> bool:
     except OSError:
         return False
     return True
+
+
+@dataclass(frozen=True, slots=True)
+class LeftoverProcess:
+    """A process that a command left running."""
+
+    pid: int
+    command: str
+    holds_output: bool = False

@@ -1,16 +1,23 @@
-"""The commands of a session: all that it started, so that nothing outlives it."""
+"""The commands of a session: all that it started, so that nothing outlives it.
+
+While a command runs or has left something, this process adopts the orphans below it. The kernel has one switch for that
+in a process (`PR_SET_CHILD_SUBREAPER`), so there is one count here for all sessions. It is on only as long as somebody
+needs it: orphans of the host's other programs come too, nobody waits for them, and we may not take their status, since
+they look like the host's own children. They would stay as zombies for as long as the host lives. A host that adopts
+orphans by itself keeps doing so.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import time
 import weakref
 
-from handrail.shell.runner import orphans, process_tree
-from handrail.shell.runner.order import CommandEnd, CommandOrder
-from handrail.shell.runner.process_tree import Mark, Tree
-from handrail.shell.runner.run import Run, stop_all
+from handrail.shell.runner import process_tree
+from handrail.shell.runner.process_tree import LINUX, Mark, Tree
+from handrail.shell.runner.run import CommandEnd, CommandOrder, Run, stop_all
 
 _TIDY_SECONDS = 1.0
 
@@ -37,11 +44,11 @@ class Runs:
                 raise RuntimeError("no command is started after the end of the session")
             self._count += 1
             number = self._count
-        adopting = orphans.hold()
+        adopting = adopt_orphans()
         try:
             run = Run(order, Mark(self._registry, number), adopting, self._shells)
         except BaseException:
-            orphans.release()
+            release_orphans()
             raise
         with self._lock:
             self._held[number] = run
@@ -79,7 +86,7 @@ class Runs:
         with self._lock:
             known = self._held.pop(number, None)
         if known is not None:
-            orphans.release()
+            release_orphans()
 
     def _shells(self) -> set[int]:
         with self._lock:
@@ -112,4 +119,61 @@ def _end_held(held: dict[int, Run], lock: threading.Lock, everything: Tree, owne
     try:
         stop_all(runs, "closed", [everything])
     finally:
-        orphans.release(len(runs))
+        release_orphans(len(runs))
+
+
+_SET, _GET = 36, 37
+_ZERO = ctypes.c_ulong(0)
+_libc = ctypes.CDLL(None)
+
+
+class _Adoption:
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.lock = threading.Lock()
+        self.holders = 0
+        self.before = False
+        self.works = False
+
+
+_adoption = _Adoption()
+
+
+def _of_this_process() -> _Adoption:
+    global _adoption
+    if _adoption.process != os.getpid():  # a fork begins without the switch
+        _adoption = _Adoption()
+    return _adoption
+
+
+def adopt_orphans() -> bool:
+    """From now on orphans below this process become its children; False where that is not to be had."""
+    if not LINUX:
+        return False
+    ours = _of_this_process()
+    with ours.lock:
+        if ours.holders == 0:
+            ours.before = _asked()
+            ours.works = ours.before or _switched(True)
+        ours.holders += 1
+        return ours.works
+
+
+def release_orphans(holders: int = 1) -> None:
+    """As many as that need it no more."""
+    if not LINUX:
+        return
+    ours = _of_this_process()
+    with ours.lock:
+        held, ours.holders = ours.holders, max(0, ours.holders - holders)
+        if held and not ours.holders and ours.works and not ours.before:
+            _switched(False)
+
+
+def _switched(on: bool) -> bool:
+    return int(_libc.prctl(_SET, ctypes.c_ulong(on), _ZERO, _ZERO, _ZERO)) == 0
+
+
+def _asked() -> bool:
+    answer = ctypes.c_int(0)
+    return int(_libc.prctl(_GET, ctypes.byref(answer), _ZERO, _ZERO, _ZERO)) == 0 and bool(answer.value)

@@ -18,16 +18,93 @@ import errno
 import fcntl
 import os
 import select
+import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from handrail.shell.runner import output, process_tree, unattended
-from handrail.shell.runner.copy_output import OutputCopier
-from handrail.shell.runner.order import CommandEnd, CommandOrder, LeftoverProcess, Reason
+from handrail.shell.runner.output import OutputCopier
 from handrail.shell.runner.pid_namespace import HeldShell, HoldsInit, NamespacedShell, pad_to_pipe_size
-from handrail.shell.runner.process_tree import Mark, Process, Tree
+from handrail.shell.runner.process_tree import LeftoverProcess, Mark, Process, Tree
+from handrail.shell.start_process import Spawn, start_process
+
+BUDGET = 4 << 30
+"""Bytes of output; a command that prints more is ended."""
+GRACE = 2.0
+"""Seconds between TERM and KILL."""
+
+Reason = Literal["", "timeout", "cancelled", "closed", "output"]
+
+
+def find_shell() -> str:
+    """The shell that runs commands: bash if there is one."""
+    return shutil.which("bash") or next((path for path in ("/bin/bash", "/usr/bin/bash") if os.path.exists(path)), "sh")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEnd:
+    """How a command ended."""
+
+    exit_code: int | None
+    """None if a signal ended the shell."""
+    signal: str
+    """Such as SIGTERM; empty if the shell ended by itself."""
+    reason: Reason
+    """Why it was ended from here; empty if it was not."""
+    duration: float
+    output_bytes: int
+    """All that was printed."""
+    lost_bytes: int
+    """What of it could not be written to the log, because the disk is full."""
+    log: str
+    strays: tuple[LeftoverProcess, ...] = ()
+    """Left running in the background."""
+    swept: tuple[LeftoverProcess, ...] = ()
+    """Were still running when the shell ended, and ended with it, as the sandbox has it; by their numbers inside."""
+    survivors: tuple[LeftoverProcess, ...] = ()
+    """Could not be ended: not ours to signal, or stuck in the kernel."""
+    meaning: str = ""
+    """What a well-known exit code means."""
+    interactive: str = ""
+    """The program in the command that wants a person at a terminal."""
+
+    @property
+    def timed_out(self) -> bool:
+        return self.reason == "timeout"
+
+    @property
+    def cancelled(self) -> bool:
+        return self.reason in ("cancelled", "closed")
+
+    @property
+    def overflowed(self) -> bool:
+        """Whether it was ended because it printed more than the log may hold."""
+        return self.reason == "output"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOrder:
+    """A command and how it is to be run."""
+
+    command: str
+    log: str
+    """The log file. Must not exist."""
+    env: Mapping[str, str]
+    cwd: str | None = None
+    """A path, `/proc/self/fd/N` for an open directory."""
+    spawn: Spawn = start_process
+    shell: str = "bash"
+    stdin: bool = False
+    """Whether something will be written to it; otherwise its stdin is empty."""
+    namespaced: bool = False
+    """Whether it is started in a PID namespace of its own, which ends with the shell."""
+    budget: int = BUDGET
+    grace: float = GRACE
+
 
 SETTLE = 0.1
 """Seconds that the last words of a command may take to arrive when the shell has ended before the writer."""
@@ -302,7 +379,7 @@ class Run:
                 swept=() if self._reason else swept,
                 survivors=self._survivors,
                 meaning=unattended.meaning(line, number) if number and not self._reason else "",
-                interactive=unattended.interactive(line),
+                interactive=unattended.interactive(line) if number or self._reason else "",
             )
             if self._eof:
                 self._release()

@@ -1,8 +1,7 @@
-"""How a command is treated so that it cannot wait for a person, and what well-known exit codes mean. Data, mostly.
+"""What a command line says about its end: the meaning of well-known exit codes, and programs that need a terminal.
 
-Nobody sits at the other end: there is no terminal, stdin is empty, and a pager, an editor or a question for a password
-would wait forever. `environment` tells programs so in the ways that they listen to. The rest only ever adds a remark:
-the reading of a command line here is rough, says nothing when it is unsure, and decides nothing.
+These only ever add a remark: the reading of a command line here is rough, says nothing when it is unsure, and decides
+nothing.
 """
 
 from __future__ import annotations
@@ -10,45 +9,6 @@ from __future__ import annotations
 import re
 import shlex
 import signal
-from collections.abc import Mapping
-
-UNATTENDED: dict[str, str] = {
-    # Pagers: what they would page goes straight to the output.
-    "PAGER": "cat",
-    "GIT_PAGER": "cat",
-    "MANPAGER": "cat",
-    "SYSTEMD_PAGER": "cat",
-    # Editors: the text that a program proposes is taken as it is.
-    "EDITOR": "true",
-    "VISUAL": "true",
-    "GIT_EDITOR": "true",
-    "GIT_SEQUENCE_EDITOR": "true",
-    # Questions: fail at once.
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_ASKPASS": "true",
-    "SSH_ASKPASS": "true",
-    "SSH_ASKPASS_REQUIRE": "never",
-    "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
-    "DEBIAN_FRONTEND": "noninteractive",
-    "PIP_NO_INPUT": "1",
-    # `git status` leaves the index alone, so that it never stands in the way of another git.
-    "GIT_OPTIONAL_LOCKS": "0",
-    # No colours and no cursor games. CI is left alone: it changes what programs do, not only how they talk.
-    "TERM": "dumb",
-    "NO_COLOR": "1",
-    "PYTHONUNBUFFERED": "1",  # so that output is there when the time is up
-}
-_KEPT = ("GIT_SSH_COMMAND",)
-"""What the host has set is more than manners: an identity, a proxy."""
-_INHERITED_TROUBLE = ("BASH_ENV", "ENV", "PROMPT_COMMAND", "LESSOPEN", "LESSCLOSE")
-"""Files or commands that a shell or a pager would run before or beside the command."""
-
-
-def environment(base: Mapping[str, str]) -> dict[str, str]:
-    """``base`` with everything that keeps programs from waiting for a person."""
-    kept = {name: base[name] for name in _KEPT if name in base}
-    return {**{k: v for k, v in base.items() if k not in _INHERITED_TROUBLE}, **UNATTENDED, **kept}
-
 
 _CODES: dict[str, dict[int, str]] = {
     "grep": {1: "no line matched", 2: "grep failed: a bad pattern or an unreadable file"},

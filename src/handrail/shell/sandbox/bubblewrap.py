@@ -36,11 +36,11 @@ from handrail.shell.sandbox.confinement import (
     is_inside,
     maskable,
 )
-from handrail.shell.sandbox.environment import redirect_temporary_files
+from handrail.shell.sandbox.environment import redirect_temporary_files, require_program
 from handrail.shell.sandbox.landlock import LEAST, ConfinedThreads, RulesetCache, forgo_privileges, version
 from handrail.shell.sandbox.loopback import Supervisor, works
 from handrail.shell.sandbox.mount_plan import KEPT_IN_RUN, OVERLAID, protections
-from handrail.shell.sandbox.start_gate import StartGate, kill_on_failure, require_program, set_limits
+from handrail.shell.sandbox.start_gate import StartGate, kill_on_failure, set_limits
 from handrail.shell.start_process import ProcessOptions, start_process
 
 T = TypeVar("T")

@@ -18,12 +18,12 @@ from typing import Protocol, TypeVar, Unpack
 from handrail.errors import NoSandbox
 from handrail.shell.sandbox.bubblewrap import BubblewrapBoundary
 from handrail.shell.sandbox.confinement import Confinement, Mode, Network, Protection, TooWide
-from handrail.shell.sandbox.environment import scrub_environment
+from handrail.shell.sandbox.environment import require_program, scrub_environment
 from handrail.shell.sandbox.landlock_process import LandlockBoundary
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.sandbox.probe import Layer as Layer
 from handrail.shell.sandbox.probe import probe as probe
-from handrail.shell.sandbox.start_gate import StartGate, has_gate, require_program, set_limits
+from handrail.shell.sandbox.start_gate import StartGate, has_gate, set_limits
 from handrail.shell.start_process import ProcessOptions, start_process
 
 T = TypeVar("T")

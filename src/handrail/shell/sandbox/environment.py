@@ -1,9 +1,14 @@
-"""The environment that commands get: what tools need to work, nothing that opens a door, nothing that runs unasked."""
+"""The environment of commands: what tools need, no secrets, nothing that runs unasked, nothing that waits for a person.
+
+There is no terminal, stdin is empty, and a pager, an editor or a question for a password would wait forever.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import shutil
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
@@ -84,3 +89,47 @@ def redirect_temporary_files(env: Mapping[str, str] | None, tmp: str) -> dict[st
             given[name] = tmp
     given["XDG_CACHE_HOME"] = os.path.join(tmp, "cache")
     return given
+
+
+UNATTENDED: dict[str, str] = {
+    # Pagers: what they would page goes straight to the output.
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "MANPAGER": "cat",
+    "SYSTEMD_PAGER": "cat",
+    # Editors: the text that a program proposes is taken as it is.
+    "EDITOR": "true",
+    "VISUAL": "true",
+    "GIT_EDITOR": "true",
+    "GIT_SEQUENCE_EDITOR": "true",
+    # Questions: fail at once.
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ASKPASS": "true",
+    "SSH_ASKPASS": "true",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "PIP_NO_INPUT": "1",
+    # `git status` leaves the index alone, so that it never stands in the way of another git.
+    "GIT_OPTIONAL_LOCKS": "0",
+    # No colours and no cursor games. CI is left alone: it changes what programs do, not only how they talk.
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+    "PYTHONUNBUFFERED": "1",  # so that output is there when the time is up
+}
+_KEPT_UNATTENDED = ("GIT_SSH_COMMAND",)
+"""What the host has set is more than manners: an identity, a proxy."""
+_INHERITED_TROUBLE = ("BASH_ENV", "ENV", "PROMPT_COMMAND", "LESSOPEN", "LESSCLOSE")
+"""Files or commands that a shell or a pager would run before or beside the command."""
+
+
+def make_unattended(base: Mapping[str, str]) -> dict[str, str]:
+    """``base`` with everything that keeps programs from waiting for a person: nobody sits at a terminal."""
+    kept = {name: base[name] for name in _KEPT_UNATTENDED if name in base}
+    return {**{k: v for k, v in base.items() if k not in _INHERITED_TROUBLE}, **UNATTENDED, **kept}
+
+
+def require_program(name: str, env: Mapping[str, str]) -> None:
+    """`FileNotFoundError` for a program that the PATH to come does not have, as `subprocess.Popen` has it."""
+    if "/" not in name and shutil.which(name, path=env.get("PATH", os.defpath)) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)

@@ -17,11 +17,11 @@ from typing import TypeVar, Unpack
 from handrail.shell.runner.ancestry import ancestors
 from handrail.shell.sandbox import seccomp
 from handrail.shell.sandbox.confinement import Confinement, Network, Protection, is_inside, maskable
-from handrail.shell.sandbox.environment import redirect_temporary_files
+from handrail.shell.sandbox.environment import redirect_temporary_files, require_program
 from handrail.shell.sandbox.landlock import ConfinedThreads, RulesetCache, drop_capabilities, restrict
 from handrail.shell.sandbox.loopback import Supervisor, works
 from handrail.shell.sandbox.mount_aliases import all_names
-from handrail.shell.sandbox.start_gate import StartGate, has_gate, kill_on_failure, require_program, set_limits
+from handrail.shell.sandbox.start_gate import StartGate, has_gate, kill_on_failure, set_limits
 from handrail.shell.start_process import File, ProcessOptions, start_process
 
 T = TypeVar("T")
@@ -147,7 +147,7 @@ class LandlockBoundary:
     def _filter(self, network: Network) -> bytes:
         """The filter for one command. Only an open network by the settings includes sockets of other programs."""
         families = seccomp.ALL if self.confinement.network == "on" else seccomp.IP
-        spared = [os.getpid(), *itertools.islice(ancestors(os.getpid()), _MOST_SPARED)]
+        spared = (os.getpid(), *itertools.islice(ancestors(os.getpid()), _MOST_SPARED))
         if network == "loopback" and not self._supervises:
             network = "off"
         return seccomp.program(network, families=families, spared=spared, supervised=network == "loopback")

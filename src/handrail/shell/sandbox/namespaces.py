@@ -31,14 +31,13 @@ from handrail.shell.sandbox.confinement import (
     TooWide,
     maskable,
 )
-from handrail.shell.sandbox.environment import redirect_temporary_files
+from handrail.shell.sandbox.environment import redirect_temporary_files, require_program
 from handrail.shell.sandbox.landlock import KEPT_CAPABILITIES, LEAST, ConfinedThreads, RulesetCache, version
 from handrail.shell.sandbox.launch import Launcher, LauncherGone, SetUpFailed, Start
 from handrail.shell.sandbox.loopback import Supervisor, works
 from handrail.shell.sandbox.mount_plan import DRAFTS, DraftLayers, Hide, Mount, base_view, draft_mounts, protections
 from handrail.shell.sandbox.namespace_errors import NoNamespaces, explain
 from handrail.shell.sandbox.renames import rename_calls
-from handrail.shell.sandbox.start_gate import require_program
 from handrail.shell.sandbox.system_call_numbers import system_call
 from handrail.shell.start_process import ProcessOptions
 

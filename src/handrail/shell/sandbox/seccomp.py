@@ -12,6 +12,7 @@ import os
 import struct
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
 
 from handrail.shell.sandbox.confinement import Network
 from handrail.shell.sandbox.system_call_numbers import ARCHITECTURES, NUMBERS, system_call
@@ -57,11 +58,12 @@ def supported() -> bool:
     return sys.platform == "linux" and os.uname().machine in ARCHITECTURES and sys.maxsize > 1 << 32
 
 
+@lru_cache(maxsize=16)
 def program(
     network: Network,
     machine: str | None = None,
-    families: Sequence[int] = ALL,
-    spared: Sequence[int] = (),
+    families: tuple[int, ...] = ALL,
+    spared: tuple[int, ...] = (),
     supervised: bool = False,
     private: bool = False,
 ) -> bytes:

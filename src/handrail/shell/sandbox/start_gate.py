@@ -7,10 +7,8 @@ behind the gate there is nothing to race with, and no code of ours runs between 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import resource
-import shutil
 import stat
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,12 +58,6 @@ def has_gate(args: Sequence[str], env: Mapping[str, str], pass_fds: Sequence[int
         return False
     named = [fd for fd in pass_fds if env.get("BASH_ENV") == f"/proc/self/fd/{fd}"]
     return bool(named) and stat.S_ISFIFO(os.fstat(named[0]).st_mode)
-
-
-def require_program(name: str, env: Mapping[str, str]) -> None:
-    """`FileNotFoundError` for a program that the PATH to come does not have, as `subprocess.Popen` has it."""
-    if "/" not in name and shutil.which(name, path=env.get("PATH", os.defpath)) is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
 
 def set_limits(pid: int, limits: ResourceLimits) -> None:
