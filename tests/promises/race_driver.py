@@ -3,6 +3,8 @@
 `attacker INSIDE LINK` exchanges the two names as fast as it can until it is ended.
 `victim ROOT WAY COUNT` makes COUNT reads and COUNT writes of `inside/secret.txt` and prints what came of them. WAY is
 `openat2`, `walk` (the same without the kernel's help) or `naive` (look where the path leads, then open it by name).
+`searcher ROOT ENGINE COUNT` makes COUNT searches and COUNT listings; ENGINE is `ripgrep`, `python` or `naive` (ripgrep
+as it is).
 """
 
 from __future__ import annotations
@@ -10,15 +12,19 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import subprocess
 import sys
 import threading
 from collections import Counter
 from pathlib import Path
 
 from handrail import Session, Settings, system_calls
+from handrail.search import ripgrep
 
 NAME = "inside/secret.txt"
 SECRET = "outside secret"
+ONLY_OUTSIDE = "elsewhere"
+"""In the name of a file that is nowhere in the workspace."""
 _AT_FDCWD, _EXCHANGE = -100, 2
 
 
@@ -56,6 +62,32 @@ def victim(root: str, way: str, count: str) -> None:
     print(json.dumps(ends))
 
 
+MODES = ("content", "files_with_matches", "count")
+
+
+def searcher(root: str, engine: str, count: str) -> None:
+    ends: Counter[str] = Counter()
+    if engine == "naive":
+        program = ripgrep.find_program()
+        assert program
+        for _ in range(int(count)):
+            done = subprocess.run([program, "outside|text", "."], cwd=root, stdout=subprocess.PIPE, check=False)
+            ends["leaked"] += SECRET.encode() in done.stdout
+        print(json.dumps(ends))
+        return
+    if engine == "python":
+        os.environ["HANDRAIL_RG"] = ""
+    with Session(root, settings=Settings(durable=False, raise_bugs=True)) as session:
+        for number in range(int(count)):
+            mode = MODES[number % len(MODES)]
+            search = session.call("Grep", {"pattern": "outside|text", "output_mode": mode})
+            listing = session.call("Glob", {"pattern": "**/*"})
+            for name, result in (("search", search), ("list", listing)):
+                ends[f"{name} {'inside' if 'secret.txt' in result.text else 'nothing'}"] += 1
+                ends["leaked"] += SECRET in result.text or ONLY_OUTSIDE in result.text
+    print(json.dumps(ends))
+
+
 def naive(root: str, count: int) -> Counter[str]:
     """As many tools do it: resolve, compare with the root, open by name."""
     ends: Counter[str] = Counter()
@@ -84,5 +116,7 @@ if __name__ == "__main__":
     if sys.argv[1] == "attacker":
         threading.Thread(target=end_with_parent, daemon=True).start()
         attacker(*sys.argv[2:])
+    elif sys.argv[1] == "searcher":
+        searcher(*sys.argv[2:])
     else:
         victim(*sys.argv[2:])

@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from handrail import system_calls
+from handrail.search import ripgrep
 from tests import sizes
 from tests.command import TIMEOUT
-from tests.promises.race_driver import SECRET
+from tests.promises.race_driver import ONLY_OUTSIDE, SECRET
 
 pytestmark = [
     pytest.mark.slow,
@@ -50,8 +51,8 @@ def attacked(tmp_path: Path) -> Iterator[tuple[Path, Path]]:
         process.stdout.close()
 
 
-def run(root: Path, way: str, count: int) -> dict[str, int]:
-    command = [sys.executable, str(DRIVER), "victim", str(root), way, str(count)]
+def run(root: Path, way: str, count: int, side: str = "victim") -> dict[str, int]:
+    command = [sys.executable, str(DRIVER), side, str(root), way, str(count)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT, check=True)
     found: dict[str, int] = json.loads(done.stdout)
     return found
@@ -83,4 +84,31 @@ def test_a_check_followed_by_an_open_by_name_does_leak(tmp_path: Path, figure: C
             if leaked:
                 break
     figure(reads=reads, leaked_by_the_naive_way=leaked)
+    assert leaked > 0
+
+
+@pytest.mark.parametrize("engine", ["ripgrep", "python"])
+def test_nothing_outside_is_found_while_a_directory_is_swapped(
+    tmp_path: Path, figure: Callable[..., None], engine: str
+) -> None:
+    if engine == "ripgrep" and ripgrep.find_program() is None:
+        pytest.skip("no ripgrep here")
+    with attacked(tmp_path) as (root, outside):
+        (outside / f"{ONLY_OUTSIDE}.txt").write_text(f"{SECRET}\n", encoding="utf-8")
+        ends = run(root, engine, sizes.pick(60, 3_000), "searcher")
+    figure(engine=engine, **{code.replace(" ", "_"): count for code, count in sorted(ends.items())})
+    assert ends["leaked"] == 0
+    assert ends.get("search inside") and ends.get("list inside")
+
+
+@pytest.mark.skipif(ripgrep.find_program() is None, reason="no ripgrep here")
+def test_ripgrep_alone_does_leak(tmp_path: Path, figure: Callable[..., None]) -> None:
+    """The control for the searches."""
+    searches = leaked = 0
+    with attacked(tmp_path) as (root, _):
+        for _ in range(20):
+            searches, leaked = searches + 100, leaked + run(root, "naive", 100, "searcher")["leaked"]
+            if leaked:
+                break
+    figure(searches=searches, leaked_by_ripgrep_alone=leaked)
     assert leaked > 0

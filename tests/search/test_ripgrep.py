@@ -95,9 +95,13 @@ def test_ripgrep_is_on_the_path_or_beside_python_or_hidden(tmp_path: Path, monke
 
 
 def fake(folder: Path, body: str) -> str:
-    """A program in place of ripgrep."""
+    """A program in place of ripgrep. In files that it gets as open descriptors it always finds something."""
     path = folder / "fake-rg"
-    path.write_text(f"#!{sys.executable}\nimport os, sys, time\n{body}\n", encoding="utf-8")
+    opened = (
+        "given = [word for word in sys.argv if word.startswith('/dev/fd/')]\n"
+        "if given:\n    os.write(1, ''.join(word + '\\0' for word in given).encode())\n    sys.exit(0)\n"
+    )
+    path.write_text(f"#!{sys.executable}\nimport os, sys, time\n{opened}{body}\n", encoding="utf-8")
     path.chmod(0o755)
     return str(path)
 

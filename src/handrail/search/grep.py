@@ -3,12 +3,16 @@
 ripgrep is fastest without an order, so it first runs like that, and a small result is sorted here. A larger result
 stops it. For the order by path it then runs again in that order until the page is full; for newest first it runs for
 names only, and then for the lines of the newest files.
+
+ripgrep opens files by name, so that a directory that is swapped for a link meanwhile would lead it outside the
+workspace. Therefore the files of a page are opened here, below the root and without following a link, and searched
+again by their descriptors: only what this second search returns is shown.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -16,8 +20,8 @@ from handrail import system_calls
 from handrail.errors import BinaryFile
 from handrail.search import ripgrep
 from handrail.search.python_engine import PythonSearch, path_order
-from handrail.search.query import FileMatches, Hit, NameFilter, Query, ResultPage
-from handrail.search.receipt import Budget, Receipt
+from handrail.search.query import FileMatches, Hit, Mode, NameFilter, Query, ResultPage
+from handrail.search.receipt import Budget, Receipt, Stop
 from handrail.search.ripgrep import Ripgrep, RipgrepFailed
 from handrail.search.tree import SearchTree
 from handrail.text.document import SNIFFED, Codec, detect_encoding
@@ -25,6 +29,9 @@ from handrail.text.document import SNIFFED, Codec, detect_encoding
 _MOST_BYTES = 2 << 20
 _MOST_RECORDS = 10_000
 _CHUNK = 64
+_MOST_OPEN = 256
+_LEAST_SECONDS = 2.0
+"""The time for the second search of a page if the first one has used up the budget."""
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _LABELS = {
     "utf-16-le": "utf-16le",
@@ -52,11 +59,9 @@ def search(query: Query, tree: SearchTree, budget: Budget) -> ResultPage:
     if program and (tree.is_file or ripgrep.can_search(tree)):
         try:
             engine = Ripgrep(program, query, tree, names)
-            return (
-                _search_file(query, tree, budget, engine)
-                if tree.is_file
-                else _search_directory(query, tree, budget, engine)
-            )
+            if tree.is_file:
+                return _search_file(query, tree, budget, engine)
+            return _confirm_page(query, tree, budget, engine, _search_directory(query, tree, budget, engine))
         except (RipgrepFailed, OSError):
             why = "rg_failed"
     elif program:
@@ -103,17 +108,10 @@ def _search_newest_lines(query: Query, tree: SearchTree, budget: Budget, engine:
     def lines() -> Iterator[FileMatches]:
         remaining = iter(newest)
         while chunk := [one.path for one in islice(remaining, _CHUNK)]:
-            some: dict[str, FileMatches] = {}
-            fds = {fd: path for path in chunk if (fd := _open(tree, path)) >= 0}
-            try:
-                part = Receipt()
-                some = {one.path: one for one in engine.among("content", fds, budget, part)}
-            finally:
-                for fd in fds:
-                    os.close(fd)
+            some, stopped = _search_opened(tree, chunk, "content", engine, budget)
             yield from (some[path] for path in chunk if path in some)
-            if part.stopped:
-                receipt.stopped = part.stopped
+            if stopped:
+                receipt.stopped = stopped
                 return
 
     stopped = receipt.stopped
@@ -121,6 +119,41 @@ def _search_newest_lines(query: Query, tree: SearchTree, budget: Budget, engine:
     if page.more and not stopped:
         receipt.stopped = ""  # every file was looked at for its name
     return page
+
+
+def _confirm_page(query: Query, tree: SearchTree, budget: Budget, engine: Ripgrep, page: ResultPage) -> ResultPage:
+    """The page as the second search returns it. What has changed in between is shown as it is now, or not at all."""
+    confirmed: list[FileMatches] = []
+    remaining = iter(page.files)
+    budget = Budget(max(budget.left, _LEAST_SECONDS))
+    while chunk := list(islice(remaining, _MOST_OPEN)):
+        again, stopped = _search_opened(tree, [one.path for one in chunk], query.mode, engine, budget)
+        confirmed += [_confirm(one, again[one.path], query) for one in chunk if one.path in again]
+        if stopped:
+            page.receipt.stopped = page.receipt.stopped or stopped
+            break
+    return ResultPage(confirmed, page.more, page.receipt)
+
+
+def _confirm(matches: FileMatches, again: FileMatches, query: Query) -> FileMatches:
+    if not matches.hits:
+        return replace(matches, number=again.number)
+    if set(matches.hits) <= {*again.hits, *(hit._replace(column=-1) for hit in again.hits)}:
+        return matches
+    return _take_part(again, 0, min(matches.count, again.count), query)
+
+
+def _search_opened(
+    tree: SearchTree, paths: Sequence[str], mode: Mode, engine: Ripgrep, budget: Budget
+) -> tuple[dict[str, FileMatches], Stop]:
+    """Search these files by descriptors; also returns why it stopped early."""
+    fds = {fd: path for path in paths if (fd := _open(tree, path)) >= 0}
+    receipt = Receipt()
+    try:
+        return {one.path: one for one in engine.among(mode, fds, budget, receipt)} if fds else {}, receipt.stopped
+    finally:
+        for fd in fds:
+            os.close(fd)
 
 
 def _open(tree: SearchTree, path: str) -> int:

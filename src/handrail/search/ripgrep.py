@@ -186,8 +186,9 @@ class Ripgrep:
         command = [*self._common(mode), *([f"--encoding={encoding}"] if encoding else []), "--"]
         paths = {f"/dev/fd/{fd}": path for fd, path in files.items()}
         for matches in self._run([*command, *paths], mode, budget, receipt, "/", tuple(files)):
-            matches.path = paths[matches.path]
-            yield matches
+            if matches.path in paths:
+                matches.path = paths[matches.path]
+                yield matches
 
     def _run(
         self, command: list[str], mode: Mode, budget: Budget, receipt: Receipt, here: str, fds: tuple[int, ...] = ()
