@@ -141,7 +141,7 @@ def test_a_directory_swapped_for_a_link_on_the_way_leads_nowhere(tmp_path: Path,
     assert not walk.receipt.complete
 
 
-def test_policy_hides_files_and_whole_directories_without_a_trace(tmp_path: Path, tree: MakeTree) -> None:
+def test_policy_hides_files_and_whole_directories_and_counts_them(tmp_path: Path, tree: MakeTree) -> None:
     put(tmp_path, "secret/key", "src/a", "src/secret", "src/b")
     top = os.path.realpath(tmp_path)
     asked: list[str] = []
@@ -153,7 +153,7 @@ def test_policy_hides_files_and_whole_directories_without_a_trace(tmp_path: Path
     walk = tree(sight=Visibility(readable, None)).walk(Budget(9))
     assert seen(walk) == ["src/a", "src/b"]
     assert "secret/key" not in asked
-    assert walk.receipt == Receipt()
+    assert walk.receipt == Receipt(withheld=2)
     walk = tree("src", sight=Visibility(readable, None)).walk(Budget(9))
     assert seen(walk) == ["a", "b"]
 

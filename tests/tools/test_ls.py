@@ -146,7 +146,7 @@ def test_what_policy_denies_is_not_there(make_session: MakeSession, tmp_path: Pa
     result = make_session(policy=Hides("secret")).call("LS", {"depth": 3})
     assert [entry["path"] for entry in result.data["entries"]] == ["a.txt", "link"]
     assert result.data["entries"][1]["type"] == "link"
-    assert result.data["receipt"]["skipped"] == {}
+    assert result.data["receipt"]["skipped"] == {"withheld": 2}
     assert make_session(policy=Hides("secret")).call("LS", {"path": "secret"}).status == "denied"
 
 

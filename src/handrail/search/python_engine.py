@@ -90,7 +90,7 @@ class PythonSearch:
                 above, files = waiting.pop()
                 yield from ((mtime, above + name) for mtime, name in files)
         finally:
-            for name in ("ignored", "hidden", "unreadable"):
+            for name in ("ignored", "hidden", "withheld", "unreadable"):
                 setattr(self.receipt, name, getattr(self.receipt, name) + getattr(walk.receipt, name))
             self.receipt.stopped = self.receipt.stopped or walk.receipt.stopped
 

@@ -11,7 +11,7 @@ Stop = Literal["", "time_limit", "count_limit"]
 
 @dataclass(slots=True)
 class Receipt:
-    """Counts skipped entries by reason. Files that policy hides are not counted."""
+    """Counts skipped entries by reason."""
 
     searched: int = 0
     """Files looked at; for a listing, entries."""
@@ -21,6 +21,9 @@ class Receipt:
     binary: int = 0
     large: int = 0
     links: int = 0
+    withheld: int = 0
+    """Entries that rules keep from the model, whatever is in them, a directory counted once. A search with ripgrep does
+    not count files that no glob describes: it opens them, and a count would depend on their contents."""
     unreadable: int = 0
     stopped: Stop = ""
     """Why it ended before everything was looked at."""
@@ -36,7 +39,7 @@ class Receipt:
 
     def facts(self) -> dict[str, Any]:
         """For sentences: only what is not zero."""
-        names = ("ignored", "hidden", "binary", "large", "links", "unreadable")
+        names = ("ignored", "hidden", "binary", "large", "links", "withheld", "unreadable")
         return {name: getattr(self, name) or None for name in names}
 
     def data(self) -> dict[str, Any]:

@@ -194,7 +194,8 @@ class Ripgrep:
         self, command: list[str], mode: Mode, budget: Budget, receipt: Receipt, here: str, fds: tuple[int, ...] = ()
     ) -> Iterator[FileMatches]:
         reader = _READERS[mode]()
-        with RipgrepProcess(command, here, fds, budget, self._skip) as process:
+        hides = self._tree.sight.hides or ()
+        with RipgrepProcess(command, here, fds, budget, self._skip, hides) as process:
             try:
                 for chunk in process.chunks():
                     yield from reader.read(chunk)

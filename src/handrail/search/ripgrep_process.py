@@ -33,11 +33,23 @@ _GONE = "2"  # removed while it was searched
 class RipgrepProcess:
     """ripgrep at work; it is ended and waited for on the way out, whatever happened."""
 
-    def __init__(self, command: Sequence[str], here: str, fds: tuple[int, ...], budget: Budget, skip: str = "") -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        here: str,
+        fds: tuple[int, ...],
+        budget: Budget,
+        skip: str = "",
+        withheld: Sequence[str] = (),
+    ) -> None:
         self._budget = budget
         self._signs = dict(_SIGNS)
         if skip:  # what this glob leaves out counts as ignored
-            self._signs["ignored"] += (f'Override(Glob(Matched(Glob {{ from: None, original: "{skip}"'.encode(),)
+            self._signs["ignored"] += (_EXCLUDED + skip.encode() + b'"',)
+        self._signs["excluded"] = (_EXCLUDED,)
+        rules = {f"--glob=!{glob}" for glob in withheld}
+        other = [word.removeprefix("--glob=") for word in command if word.startswith("--glob=") and word not in rules]
+        self._signs["other"] = tuple(_EXCLUDED + glob.encode("utf-8", "replace") + b'"' for glob in other)
         self._rest = b""
         self._counts: dict[str, int] = {}
         self._complaints: dict[str, int] = {}
@@ -138,7 +150,9 @@ class RipgrepProcess:
     def count(self, receipt: Receipt) -> None:
         """Into the receipt."""
         self._read_messages()
-        for name, count in self._counts.items():
+        counts = dict(self._counts)
+        receipt.withheld = counts.pop("excluded", 0) - counts.pop("other", 0)
+        for name, count in counts.items():
             setattr(receipt, name, count)
         receipt.unreadable = self.complaints
         receipt.complaints = list(self._complaints)[:_MOST_COMPLAINTS]
@@ -151,6 +165,7 @@ def _open_unnamed() -> int:
         return os.dup(file.fileno())
 
 
+_EXCLUDED = b'Override(Glob(Matched(Glob { from: None, original: "'
 _UNWANTED = ("RIPGREP_CONFIG_PATH", "PWD")
 _SIGNS: dict[str, tuple[bytes, ...]] = {
     "hidden": (b": Ignore(IgnoreMatch(Hidden))\n",),

@@ -289,6 +289,10 @@ class Walk:
         self, names: NameList, prefix: str, look: WalkOptions, hidden: bool, ignores: Ignores | None, mark: str = ""
     ) -> NameList:
         """The names that the walk is to see; the others are counted."""
+        if self._readable:
+            shown = [name for name in names if self._readable(_join(self._inner, prefix + name))]
+            self.receipt.withheld += len(names) - len(shown)
+            names = shown
         if not names:
             return names
         spoken = ignores.judge(prefix, names, mark) if ignores else {}
@@ -304,8 +308,6 @@ class Walk:
                     self.receipt.hidden += not git  # nobody misses that one, and no switch would bring it in
                     out.add(name)
             names = [name for name in names if name not in out]
-        if self._readable:
-            names = [name for name in names if self._readable(_join(self._inner, prefix + name))]
         return names
 
     def _is_stopped(self) -> bool:

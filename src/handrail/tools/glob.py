@@ -175,7 +175,7 @@ def render(outcome: Outcome[Facts], templates: Templates) -> str:
         facts,
         paths="\n".join(facts.paths),
         skipped=describe_skipped(facts.receipt, templates),
-        stopped=facts.receipt.stopped or None,
+        stopped=facts.receipt.stopped or facts.receipt.withheld or None,  # not all entries were looked at
     )
 
 
