@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from handrail.errors import BinaryFile
 from handrail.files.versions import Version, version_of
 from handrail.text import lines
-from handrail.text.diff import Hunk
+from handrail.text.diff import ChangedLines, Hunk, compare_lines
 from handrail.text.document import decode_document
 
 _REMEMBERED = 256 << 10
@@ -140,28 +140,12 @@ def _shift_ranges(ranges: Sequence[tuple[int, int]], hunks: Sequence[Hunk]) -> t
     return _merge_ranges([*moved, *(pair for pair in shown if pair[0] <= pair[1])])
 
 
-def moved_lines(before: bytes | None, after: bytes, most: int = 5) -> str:
-    """List the lines that differ from the version that was seen, as text; empty if that is not known."""
+def find_changed_lines(before: bytes | None, after: bytes) -> ChangedLines:
+    """Compare a file with the version that was seen, where that is remembered."""
     if before is None or len(after) > 4 * _REMEMBERED:
-        return ""
+        return ChangedLines()
     try:
         old, new = (lines.split(decode_document(raw).text) for raw in (before, after))
     except BinaryFile:
-        return ""
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    old, new = old[head : len(old) - tail], new[head : len(new) - tail]
-    if len(old) + len(new) > 4_000:
-        return f"{head + 1}-{head + len(new)}"
-    import difflib  # slow to import, and only needed for what has changed
-
-    places = []
-    for code, _, _, start, end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if code != "equal":
-            first, last = head + start + 1, head + max(end, start + 1)
-            places.append(f"{first}" if first == last else f"{first}-{last}")
-    return ", ".join(places[:most]) + (f" and {len(places) - most} more places" if len(places) > most else "")
+        return ChangedLines()
+    return compare_lines(old, new)

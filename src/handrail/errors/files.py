@@ -186,6 +186,8 @@ class ChangedSince(StaleRead):
     code = "changed_since"
     path: str
     moved: str = ""
+    current: str = ""
+    """The text that the change would have replaced."""
     moment: str = ""
     unmatched: bool = False
     one: bool = False

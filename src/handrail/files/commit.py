@@ -165,7 +165,9 @@ class _Slot:
     def _fill(self, fd: int, data: bytes, like: int) -> None:
         write_all(fd, data)
         if like >= 0:
-            keep_metadata(like, fd, self.named)
+            origin = self.change.moved_from
+            changed = like == self.old or (origin is not None and origin.raw not in (b"", data))
+            keep_metadata(like, fd, self.named, changed=changed)
 
     def _open_old(self, before: Stored) -> None:
         """Open the file to be replaced, and check that it is unchanged and writable."""
@@ -490,8 +492,11 @@ def holds(fd: int, data: bytes) -> bool:
     return offset == len(data)
 
 
-def keep_metadata(old: int, new: int, named: str) -> None:
-    """Owner where permitted, extended attributes and ACLs, then the mode (changing the owner clears bits of it)."""
+def keep_metadata(old: int, new: int, named: str, *, changed: bool = False) -> None:
+    """Owner where permitted, extended attributes and ACLs, then the mode (changing the owner clears bits of it).
+
+    ``changed``: with other contents. Then the set-uid and set-gid bits are dropped: they were given to the old ones.
+    """
     status, fresh = os.fstat(old), os.fstat(new)
     if (status.st_uid, status.st_gid) != (fresh.st_uid, fresh.st_gid):
         try:
@@ -500,7 +505,8 @@ def keep_metadata(old: int, new: int, named: str) -> None:
             with contextlib.suppress(PermissionError):
                 os.fchown(new, -1, status.st_gid)
     _keep_attributes(old, new, named)
-    os.fchmod(new, stat.S_IMODE(status.st_mode))
+    dropped = stat.S_ISUID | stat.S_ISGID if changed else 0
+    os.fchmod(new, stat.S_IMODE(status.st_mode) & ~dropped)
 
 
 def keep_times(old: int, new: int) -> None:

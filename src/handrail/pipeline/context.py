@@ -21,6 +21,7 @@ from handrail.errors import (
     NotDirectory,
     NotRegular,
     NotSeen,
+    PermissionDenied,
     SameFile,
     ToolError,
 )
@@ -29,11 +30,12 @@ from handrail.files.subtrees import describe_subtree, is_same_disk, require_free
 from handrail.files.versions import Change, Stored, Subtree, Version, load
 from handrail.pipeline.call_state import Choice, Judged, Proposed, StagedChanges
 from handrail.pipeline.services import Services
-from handrail.text.diff import Hunk, compute_hunks
+from handrail.text import lines
+from handrail.text.diff import ChangedLines, Hunk, compute_hunks
 from handrail.text.display import escape
 from handrail.text.document import NEW, UTF8, Document, Splice, apply_splices, decode_document
 from handrail.tools.tool import Loaded, Staged
-from handrail.tracker import moved_lines, stamp_of
+from handrail.tracker import find_changed_lines, stamp_of
 from handrail.workspace import WorkPath
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from handrail.shell.command_host import CommandHost
 
 T = TypeVar("T")
+_MOST_SHOWN = 20
+"""Lines of the current text in a conflict."""
 
 
 class ToolContext:
@@ -181,7 +185,8 @@ class ToolContext:
             if self._rules.seen_first and not (unseen or self._tracker.knows(path.real)):
                 raise NotSeen(path=named) from None
             raise
-        moved = None if unseen else self._find_changes(path, stored.version, stored.raw)
+        changed = None if unseen else self._find_changes(path, stored.version, stored.raw)
+        moved = changed.describe() if changed else None
         if moved is not None and (whole or self._rules.stale == "mtime"):
             raise ChangedSince(path=named, moved=moved)
         try:
@@ -191,9 +196,9 @@ class ToolContext:
                 error.path = named
                 raise
             text = Document(b"", UTF8)  # overwritten knowingly: it was looked at, and nothing of it is kept
-        return Loaded(stored, text, moved)
+        return Loaded(stored, text, moved, changed)
 
-    def _find_changes(self, path: WorkPath, now: Version, raw: bytes) -> str | None:
+    def _find_changes(self, path: WorkPath, now: Version, raw: bytes) -> ChangedLines | None:
         """Return the lines that changed since the file was seen; None if there are none. Raises `NotSeen`."""
         seen = self._tracker.look(path.real, now)
         if seen is None:
@@ -203,10 +208,14 @@ class ToolContext:
         same = seen.version.same_bytes(now)
         if self._rules.stale == "mtime":
             same = same and seen.version.mtime_ns == now.mtime_ns
-        return None if same else moved_lines(seen.raw, raw)
+        return None if same else find_changed_lines(seen.raw, raw)
 
     def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
         text = loaded.document if loaded else NEW
+        if loaded:
+            self._require_writable(named)
+        if loaded and loaded.changed and self._rules.read_before_write:
+            self._require_unchanged(named, loaded, loaded.changed, splices)
         after, hunks = _apply_splices(text, splices), compute_hunks(text.text, splices)
         if loaded and after == loaded.stored.raw:
             return Staged(False, hunks)
@@ -219,6 +228,24 @@ class ToolContext:
                 return Staged(False, hunks)
         self._add(Change(self._paths[named], loaded.stored if loaded else None, after), hunks)
         return Staged(True, hunks)
+
+    def _require_writable(self, named: str) -> None:
+        """Refuse a file that nobody may write, also to root, for whom the system makes an exception."""
+        status = self._workspace.stat(self._paths[named])
+        if status and not status.st_mode & 0o222:
+            mode = f"{stat.S_IMODE(status.st_mode):03o}"
+            raise PermissionDenied(path=named, why=f"the file is read-only (mode {mode}); change its mode first")
+
+    def _require_unchanged(self, named: str, loaded: Loaded, changed: ChangedLines, splices: Sequence[Splice]) -> None:
+        """Raise `ChangedSince` if the change replaces lines that have changed since the model saw the file."""
+        text = loaded.document.text
+        for splice in splices:
+            first, last = (
+                lines.count_ends(text, 0, at) + 1 for at in (splice.start, max(splice.start, splice.end - 1))
+            )
+            if splice.end > splice.start and changed.reach(first, last):
+                rows = lines.split(text)[first - 1 : min(last, first + _MOST_SHOWN - 1)]
+                raise ChangedSince(path=named, moved=loaded.moved or "", current="".join(rows).rstrip("\r\n"))
 
     def remove(self, named: str, loaded: Loaded) -> Staged:
         path, text = self._resolve_link_itself(named), loaded.document.text

@@ -246,3 +246,44 @@ def number_new_lines(hunks: Sequence[Hunk]) -> list[tuple[int, str]]:
                 rows.append((number, _shorten(lines.body(row))))
                 number += 1
     return rows
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedLines:
+    """The lines of a file that differ from the version that was seen."""
+
+    places: tuple[tuple[int, int], ...] = ()
+    """First and last line of each place, also where lines are gone; empty if the places are not known."""
+    new: tuple[tuple[int, int], ...] = ()
+    """First and last line of what was not there when the file was seen."""
+
+    def describe(self, most: int = 5) -> str:
+        """List the places; empty if they are not known."""
+        shown = [f"{first}" if first == last else f"{first}-{last}" for first, last in self.places[:most]]
+        more = len(self.places) - most
+        return ", ".join(shown) + (f" and {more} more places" if more > 0 else "")
+
+    def reach(self, first: int, last: int) -> bool:
+        """Whether one of these lines was not there when the file was seen."""
+        return any(start <= last and first <= end for start, end in self.new)
+
+
+def compare_lines(old: Sequence[str], new: Sequence[str]) -> ChangedLines:
+    """The lines of ``new`` that differ from ``old``."""
+    head = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    old, new = old[head : len(old) - tail], new[head : len(new) - tail]
+    if len(old) + len(new) > 4_000:
+        return ChangedLines(((head + 1, head + len(new)),), ((head + 1, head + len(new)),))
+    import difflib  # slow to import, and only needed for what has changed
+
+    codes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    changed = [(start, end) for code, _, _, start, end in codes if code != "equal"]
+    return ChangedLines(
+        tuple((head + start + 1, head + max(end, start + 1)) for start, end in changed),
+        tuple((head + start + 1, head + end) for start, end in changed if end > start),
+    )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from handrail.files.versions import Stored, Subtree
     from handrail.search.tree import SearchTree
     from handrail.shell.command_host import CommandHost
-    from handrail.text.diff import Hunk
+    from handrail.text.diff import ChangedLines, Hunk
     from handrail.text.document import Document, Splice
     from handrail.tools.arguments import Arguments as Arguments
     from handrail.tools.notes import NoteFacts
@@ -87,6 +87,8 @@ class Loaded:
     document: Document
     moved: str | None
     """Which lines changed since the file was seen: None if none did, empty if that is not known."""
+    changed: ChangedLines | None = None
+    """The same as line numbers."""
 
 
 @dataclass(frozen=True, slots=True)
