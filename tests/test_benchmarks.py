@@ -10,6 +10,7 @@ import pytest
 from benchmarks import __main__ as runner
 from benchmarks.measure import COLUMNS, Line, Scale, Times, contest, faster, slower, table
 from benchmarks.reading import generate, raw_scan, whole
+from tests import sizes
 
 TINY = Scale(lines=3_000, edits=(1 << 10, 20_000), rounds=1, calls=3)
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -21,7 +22,7 @@ def rows_of(markdown: str) -> list[list[str]]:
     ]
 
 
-@pytest.mark.parametrize("part", list(runner.PARTS))
+@pytest.mark.parametrize("part", sizes.spread(list(runner.PARTS), 6))
 def test_each_part_measures_tiny_files_and_leaves_nothing_behind(
     part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

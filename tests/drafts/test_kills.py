@@ -114,7 +114,7 @@ def test_a_killed_keep_is_finished_or_has_not_begun(scene: Scene) -> None:
     calls = count_calls(lambda: keep(draft))
     after = describe(draft.info.workspace, times=True)
     states = set[str]()
-    for call in spread(range(calls), 25):
+    for call in spread(range(calls), 12):
         tried = scene.draft()
         kill_at("keep", tried, call)
         state = tried.state
@@ -129,7 +129,7 @@ def test_a_killed_undo_is_finished_or_has_not_begun(scene: Scene) -> None:
     keep(first)
     calls = count_calls(lambda: undo(first))
     states = set[str]()
-    for call in spread(range(calls), 15):
+    for call in spread(range(calls), 8):
         draft = scene.draft()
         before = describe(draft.info.workspace, times=True)
         keep(draft)

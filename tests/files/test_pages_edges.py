@@ -11,6 +11,7 @@ import pytest
 
 from handrail import Result, Session, system_calls
 from handrail.files import pages
+from tests import sizes
 from tests.paging import blocks, numbered, plain_lines, rows_without_gutter
 
 
@@ -34,7 +35,7 @@ def test_a_file_cut_short_between_two_pages_ends_where_it_ends_now(
 
 
 @pytest.mark.parametrize("offset", [1, 120, 200, -3, -150])
-@pytest.mark.parametrize("moment", range(1, 12))
+@pytest.mark.parametrize("moment", sizes.spread(range(1, 12), 4))
 @pytest.mark.parametrize("left", [0, 37, 900])
 def test_a_file_cut_short_while_it_is_read_is_no_fault_of_ours(
     make_session: Callable[..., Session],

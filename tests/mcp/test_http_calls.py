@@ -133,8 +133,7 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks for the p
 
 
 @linux_only
-@pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("era", "how"), list(zip(ERAS, (signal.SIGTERM, signal.SIGINT), strict=True)))
 def test_the_end_of_the_server_ends_a_running_command(project: Path, era: str, how: signal.Signals) -> None:
     async def use(door: Served) -> int:
         code = None

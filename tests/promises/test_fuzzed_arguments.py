@@ -57,7 +57,7 @@ ARGUMENTS = st.one_of(
     st.dictionaries(st.sampled_from([*KNOWN, "other", "file path"]), st.one_of(VALUE, EDITS), max_size=6),
 )
 FILES = {"a.txt": b"one\ntwo\n", "b.ipynb": b'{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'}
-profile = settings(max_examples=sizes.pick(30, 150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+profile = settings(max_examples=sizes.pick(12, 150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def tree(root: Path) -> dict[str, bytes]:
@@ -168,7 +168,7 @@ def test_a_missing_argument_is_refused_by_name(tool: str, dialect: str) -> None:
     in_session(dialect, act)
 
 
-@settings(profile, max_examples=sizes.pick(60, 200))
+@settings(profile, max_examples=sizes.pick(25, 200))
 @given(text=st.one_of(st.text(max_size=40), VALUE.map(repr)))
 def test_arguments_that_are_no_json_are_refused(text: str) -> None:
     def act(session: Session, root: Path) -> None:
@@ -179,7 +179,7 @@ def test_arguments_that_are_no_json_are_refused(text: str) -> None:
     in_session("native", act)
 
 
-@settings(profile, max_examples=sizes.pick(60, 200))
+@settings(profile, max_examples=sizes.pick(25, 200))
 @given(tool=st.one_of(st.text(max_size=20).filter(lambda name: name not in NAMES)), arguments=ARGUMENTS)
 def test_an_unknown_tool_is_refused(tool: str, arguments: Any) -> None:
     def act(session: Session, root: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from handrail import Session, Settings
 from handrail.policy.modes import Mode
 from handrail.shell.sandbox.confinement import Mode as Sandbox
+from tests import sizes
 from tests.shell.git_trees import CANARY, IN_SUBMODULE, PLACES, Payload, age, make_template, payloads, prepare, shell
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
@@ -72,7 +73,7 @@ def test_there_are_enough_variants() -> None:
     assert len(set(VARIANTS)) == len(VARIANTS) >= 200
 
 
-@pytest.mark.parametrize(("name", "place"), PAIRS)
+@pytest.mark.parametrize(("name", "place"), sizes.spread(PAIRS, 45))
 def test_a_looking_command_runs_no_program_of_the_repository(
     name: str, place: str, hostile: Callable[[str, str], tuple[Payload, Path, Path]], home: Path
 ) -> None:

@@ -12,6 +12,7 @@ from handrail import Session, Settings
 from handrail.journal.store import SqliteJournal
 from handrail.policy.modes import Mode
 from handrail.shell.sandbox.confinement import Mode as Sandbox
+from tests import sizes
 from tests.shell.git_trees import shell
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
@@ -158,7 +159,7 @@ def check(work: Path, committed: Held, command: str, mode: Mode, sandbox: Sandbo
     return result.status != "denied", bool(lost)
 
 
-@pytest.mark.parametrize("command", LOSING)
+@pytest.mark.parametrize("command", sizes.spread(LOSING, 36))
 def test_uncommitted_work_is_asked_about_or_comes_back(command: str, work: Path) -> None:
     committed = held(work)
     shell(DIRTY + "printf 'f\\n' >list", work, work.parent)

@@ -12,6 +12,7 @@ from handrail.errors import NoSandbox, ToolError
 from handrail.policy.modes import Mode
 from handrail.shell.effects.effects import effects
 from handrail.shell.sandbox.choose import choose
+from tests import sizes
 from tests.shell.boundaries import World
 from tests.shell.variants import evaluated, steering, steering_others
 
@@ -79,7 +80,7 @@ def test_no_variant_is_proven_to_only_look(scripts: list[str]) -> None:
 
 @KINDS
 def test_bash_would_run_the_code_of_most_variants(place: World, scripts: list[str]) -> None:
-    sample = scripts[::11]
+    sample = scripts[:: sizes.pick(29, 11)]
     assert sum(_run_freely(script, place) for script in sample) > len(sample) * 0.7
 
 
@@ -87,7 +88,7 @@ def test_bash_would_run_the_code_of_most_variants(place: World, scripts: list[st
 @KINDS
 def test_nothing_runs_unasked_where_no_boundary_holds_it(place: World, scripts: list[str], mode: Mode) -> None:
     with Session(place.work, mode=mode, settings=Settings(sandbox="off")) as session:
-        unasked = [script for script in scripts[::5] if _run_unasked(script, session)]
+        unasked = [script for script in scripts[:: sizes.pick(13, 5)] if _run_unasked(script, session)]
     assert unasked == []
     assert not _left_a_trace(place)
 
@@ -97,7 +98,7 @@ def test_nothing_runs_unasked_where_no_boundary_holds_it(place: World, scripts: 
 def test_nothing_runs_unasked_inside_a_boundary_either(place: World, scripts: list[str], mode: Mode) -> None:
     _require_boundary(place)
     with Session(place.work, mode=mode, settings=Settings(sandbox="auto")) as session:
-        unasked = [script for script in scripts[::7] if _run_unasked(script, session)]
+        unasked = [script for script in scripts[:: sizes.pick(23, 7)] if _run_unasked(script, session)]
     assert unasked == []
     assert not _left_a_trace(place)
 
