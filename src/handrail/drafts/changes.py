@@ -13,6 +13,7 @@ from handrail.drafts.compare import Comparison, Entry, Step, is_whiteout, walk_t
 from handrail.drafts.layout import DraftDirectory
 from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, open_beneath, stat_at
 from handrail.text.diff import Hunk, compute_hunks
+from handrail.text.display import escape
 from handrail.text.document import Splice
 
 How = Literal["created", "changed", "deleted"]
@@ -55,6 +56,23 @@ class LineDiff:
     """Instead of lines, where there are none to compare."""
 
 
+@dataclass(frozen=True, slots=True)
+class FileSummary:
+    """The change of one path in numbers."""
+
+    path: str
+    how: How
+    added: int = 0
+    removed: int = 0
+    description: str = ""
+    """Where there are no lines to count."""
+
+    def __str__(self) -> str:
+        counts = " ".join(f"{sign}{count}" for sign, count in (("+", self.added), ("-", self.removed)) if count)
+        more = counts or self.description
+        return f"{self.how} {escape(self.path)}" + (f" ({more})" if more else "")
+
+
 class ChangeReader:
     """Reads the changes of a draft that is not kept yet."""
 
@@ -86,9 +104,19 @@ class ChangeReader:
         after = dict(self._walk(self._upper, step.path, step.after))
         for path in before.keys() | after.keys():
             old, new = before.get(path), after.get(path)
-            if old and new and old.is_directory and new.is_directory and old.mode == new.mode:
-                continue
-            yield DraftChange(path, old, new)
+            change = DraftChange(path, old, new)
+            if not self._is_same(change):
+                yield change
+
+    def _is_same(self, change: DraftChange) -> bool:
+        """Whether an entry was replaced by an equal one, as in a directory that was moved away and back."""
+        old, new = change.before, change.after
+        if not old or not new or (old.mode, old.owner) != (new.mode, new.owner):
+            return False
+        if old.is_directory:
+            return True
+        raw = self.read_before(change, MOST_COMPARED_BYTES) if old.size == new.size else None
+        return raw is not None and raw == self.read_after(change, MOST_COMPARED_BYTES)
 
     def _walk(self, tree: int, path: str, entry: Entry | None) -> Iterator[tuple[str, Entry]]:
         if entry is None:

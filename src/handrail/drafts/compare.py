@@ -11,7 +11,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -201,13 +201,25 @@ class _Comparer:
             os.close(fd)
 
 
-def find_late(directory: int, name: str, path: str, status: os.stat_result, start: int) -> Iterator[str]:
-    """Paths in a tree that were changed at ``start`` or later."""
-    if status.st_ctime_ns >= start:
+def find_late(
+    directory: int,
+    name: str,
+    path: str,
+    status: os.stat_result,
+    start: int,
+    own: Sequence[tuple[int, int]] = (),
+) -> Iterator[str]:
+    """Paths in a tree that were changed at ``start`` or later, but for changes in one of the periods ``own``."""
+
+    def is_late(entry: os.stat_result) -> bool:
+        time = entry.st_ctime_ns
+        return time >= start and not any(first <= time < last for first, last in own)
+
+    if is_late(status):
         yield path
     if stat.S_ISDIR(status.st_mode):
         for inner, child, _, _ in walk_tree(directory, name, path):
-            if child is None or child.st_ctime_ns >= start:
+            if child is None or is_late(child):
                 yield inner
 
 

@@ -94,7 +94,10 @@ def undo(draft: DraftDirectory) -> list[Step]:
     if conflicts:
         raise DraftConflict(conflicts)
     draft.rename("kept.json", "undoing.json")
-    return _run_undo(draft)
+    start = read_clock(draft.path)
+    steps = _run_undo(draft)
+    draft.add_undo_period(start, read_clock(draft.path))
+    return steps
 
 
 def _run_undo(draft: DraftDirectory) -> list[Step]:
@@ -123,7 +126,8 @@ def _steps(plan: Any) -> list[Step]:
 
 
 def _find_changes_since(draft: DraftDirectory, root: int, steps: Sequence[Step], known: int) -> Iterator[Conflict]:
-    """The kept entries that something else has changed since."""
+    """The kept entries that something else has changed since. To take back a later draft is no such change."""
+    own = draft.read_undo_periods()
     for step in steps:
         if step.action == "set":
             continue
@@ -137,7 +141,7 @@ def _find_changes_since(draft: DraftDirectory, root: int, steps: Sequence[Step],
                 if draft.is_refreshed_index(step.path, directory, name):
                     continue
                 if status and step.after and status.st_ino == step.after.inode:
-                    if any(True for _ in find_late(directory, name, step.path, status, known)):
+                    if any(True for _ in find_late(directory, name, step.path, status, known, own)):
                         yield Conflict(step.path, "changed since it was kept")
                     continue
             finally:

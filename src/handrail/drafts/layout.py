@@ -29,6 +29,9 @@ _PLANS: dict[str, State] = {
 }
 _MOST_PLAN_BYTES = 1 << 30
 _MOST_INDEX_BYTES = 1 << 28
+_MOST_PERIODS = 1_000
+UNDO_PERIODS = "undo-periods"
+"""A file beside the drafts of a user."""
 INDEX = "index"
 """The git index of the workspace as it was at the start, and after a keep as it was kept."""
 
@@ -135,6 +138,24 @@ class DraftDirectory:
                 return is_same_index(now.read(_MOST_INDEX_BYTES), before.read(_MOST_INDEX_BYTES))
         except OSError:
             return False
+
+    @property
+    def _periods(self) -> str:
+        return os.path.join(os.path.dirname(self.path), UNDO_PERIODS)
+
+    def add_undo_period(self, start: int, end: int) -> None:
+        """Remember when drafts beside this one were taken back: that gives entries a new change time as well."""
+        with contextlib.suppress(OSError), open(self._periods, "ab") as file:  # without it an undo is only less exact
+            file.write(f"{start} {end}\n".encode("ascii"))
+
+    def read_undo_periods(self) -> list[tuple[int, int]]:
+        """The last periods in which drafts beside this one were taken back, by the file system's time."""
+        try:
+            with open(self._periods, "rb") as file:
+                rows = [line.split() for line in file.read(_MOST_INDEX_BYTES).splitlines()[-_MOST_PERIODS:]]
+            return [(int(start), int(end)) for start, end in rows]
+        except (OSError, ValueError):
+            return []
 
     def rename(self, old: str, new: str) -> None:
         """Move a plan on to the next state."""

@@ -70,7 +70,7 @@ def plan_undo(calls: Sequence[tuple[int, Sequence[FileRow]]], now: Mapping[str, 
 
 def _groups(files: Sequence[FileRow]) -> list[list[FileRow]]:
     """Files that must be undone together, without those that the call did not change."""
-    changed = [row for row in files if row.after != row.before or _other_mode(row)]
+    changed = [row for row in files if has_changed(row)]
     by_path = {row.path: row for row in changed}
     sources = {row.moved_from for row in changed if row.moved_from in by_path}
     groups: list[list[FileRow]] = []
@@ -84,6 +84,11 @@ def _groups(files: Sequence[FileRow]) -> list[list[FileRow]]:
         elif row.path not in sources:
             groups.append([row, by_path[row.moved_from]] if row.moved_from in by_path else [row])
     return groups
+
+
+def has_changed(row: FileRow) -> bool:
+    """Whether a call has changed the contents or the mode of a file."""
+    return row.after != row.before or _other_mode(row)
 
 
 def _other_mode(row: FileRow) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from handrail.journal.queries import CallSummary, JournalReader
+from handrail.journal.undo_plan import has_changed
 
 
 class UnknownCall(LookupError):
@@ -52,6 +53,6 @@ def last_change(reader: JournalReader, *, session: str = "", workspace: str = ""
                 continue
             if one.undone is not None:
                 undone.update(one.undone)
-            elif (own is None or one.seq in own) and any(file.after != file.before for file in reader.files(one.seq)):
+            elif (own is None or one.seq in own) and any(map(has_changed, reader.files(one.seq))):
                 return one
     return None

@@ -34,7 +34,7 @@ from handrail.text import lines
 from handrail.text.diff import ChangedLines, Hunk, compute_hunks
 from handrail.text.display import escape
 from handrail.text.document import NEW, UTF8, Document, Splice, apply_splices, decode_document
-from handrail.tools.tool import Loaded, Staged
+from handrail.tools.tool import CommandDraft, Loaded, Staged
 from handrail.tracker import find_changed_lines, stamp_of
 from handrail.workspace import WorkPath
 
@@ -61,8 +61,10 @@ class ToolContext:
         choice: Choice | None = None,
         network: bool = False,
         approved: bool = False,
+        draft: CommandDraft | None = None,
     ) -> None:
         """``dry``: for a preview, which runs no command; ``choice``: the changes that a person wants."""
+        self.draft = draft
         self.limits = judged.parsed.limits
         self.network = network
         self.approved = approved

@@ -7,13 +7,16 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from handrail.drafts.changes import ChangeReader, DraftChange, How, LineDiff, count_changes
+from handrail.drafts.changes import ChangeReader, DraftChange, FileSummary, How, LineDiff, count_changes
 from handrail.drafts.compare import Comparison, compare
 from handrail.drafts.keep import DraftConflict, keep
 from handrail.drafts.store import OpenDraft
 from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, EntryKind, SubtreeEntry
 from handrail.journal import BeforeImage, Journal, MovedEntry, Origin, PendingRecord, Record
 from handrail.model import Access, Call, Failure, Result, Verdict
+from handrail.pipeline.call_state import Approved, Progress
+from handrail.pipeline.finish import Recorder
+from handrail.pipeline.services import Services
 from handrail.text.diff import format_unified
 from handrail.text.display import escape, replace_surrogates
 
@@ -25,23 +28,6 @@ MOST_RETAINED_BYTES = 1 << 30
 """More than this of old contents is not left on the disk for an undo."""
 _MOST_DIFF_CHARS = 1_000_000
 _MOST_NAMED = 30
-
-
-@dataclass(frozen=True, slots=True)
-class FileSummary:
-    """The change of one path in numbers."""
-
-    path: str
-    how: How
-    added: int = 0
-    removed: int = 0
-    description: str = ""
-    """Where there are no lines to count."""
-
-    def __str__(self) -> str:
-        counts = " ".join(f"{sign}{count}" for sign, count in (("+", self.added), ("-", self.removed)) if count)
-        more = counts or self.description
-        return f"{self.how} {escape(self.path)}" + (f" ({more})" if more else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +118,59 @@ class DraftChanges:
             self.draft.retain(size)
             return []
         return list(missed)
+
+
+class CommandDraft:
+    """The draft in which the command of one call runs, from its start until its changes are kept or dropped."""
+
+    def __init__(self, draft: OpenDraft, approved: Approved, recorder: Recorder, progress: Progress) -> None:
+        self.open_draft = draft
+        self.files: tuple[FileSummary, ...] = ()
+        self.not_kept = ""
+        self.diff = ""
+        path = draft.directory.path
+        accesses = (replace(one, path=path) if one.action == "run" else one for one in approved.accesses)
+        self.approved = replace(approved, accesses=tuple(accesses))
+        self._recorder = recorder
+        self._progress = progress
+
+    @classmethod
+    def create(cls, approved: Approved, services: Services, progress: Progress) -> CommandDraft | None:
+        """A draft for the command of a call; None if it is to run in the workspace itself, or there can be none."""
+        judged = approved.previous
+        drafted = judged.tool.drafted
+        if not services.settings.drafts or drafted is None or not drafted(judged.args):
+            return None
+        draft = services.command_host().create_draft()
+        return cls(draft, approved, services.recorder, progress) if draft else None
+
+    def settle(self) -> None:
+        """Look at the changes, record them, and keep them. Raises `JournalFailed` if they must be recorded and cannot.
+
+        Changes that cannot be kept are dropped with the draft, and `not_kept` says why.
+        """
+        try:
+            changes = DraftChanges.observe(self.open_draft)
+            self.files, self.diff = tuple(changes.summaries()), changes.unified()
+            if not changes.changes:
+                changes.keep()  # at most file times
+                return
+            images, missed = changes.before_images()
+            workspace = self.open_draft.directory.info.workspace
+            unsaved = (unsaved_access(workspace, path) for path in missed)
+            approved = replace(self.approved, accesses=(*self.approved.accesses, *unsaved))
+            self._recorder.begin(approved, images, self._progress)
+            changes.keep()
+            token = self._progress.token
+            changes.retain(token.seq if token else 0, missed)
+        except DraftConflict as conflict:
+            self.not_kept = "the workspace has changed meanwhile: " + "; ".join(describe_conflicts(conflict))
+        except OSError as error:
+            self.not_kept = error.strerror or str(error)
+
+    def close(self) -> None:
+        if self.open_draft.is_open:
+            self.open_draft.drop()
 
 
 def keep_and_record(

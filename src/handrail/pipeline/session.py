@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from handrail.policy.files import PolicyFile
     from handrail.policy.guards import OwnFiles
     from handrail.shell.command_host import CommandHost
-    from handrail.tools.tool import AnyTool
+    from handrail.tools.tool import AnyTool, CommandDraft
 import contextlib
 from functools import partial
 from typing import TypeVar
@@ -403,13 +403,7 @@ T = TypeVar("T")
 def run_and_commit(approved: Approved, services: Services, progress: Progress) -> Done:
     """Run an approved call and commit its changes; again if another program changed the files meanwhile."""
     if not approved.previous.written_paths:
-        if approved.may_change_files:
-            from handrail.pipeline.before_images import save_before_images  # only needed for commands
-
-            approved = progress.reach(save_before_images(approved, services.recorder, services.workspace, progress))
-        with contextlib.closing(_open_context(approved, services)) as context:
-            ran = progress.reach(run(approved, context, services))
-        return progress.reach(Done(ran, (), progress.token))
+        return _run_command(approved, services, progress)
     repeatable = approved.previous.tool.repeatable
     attempts = ATTEMPTS if repeatable else 1
     for attempt in range(attempts):
@@ -482,10 +476,32 @@ def commit(ran: Ran, held: Held | None, services: Services, progress: Progress) 
     return progress.reach(replace(done, data=data))
 
 
-def _open_context(approved: Approved, services: Services) -> ToolContext:
+def _run_command(approved: Approved, services: Services, progress: Progress) -> Done:
+    """Run a call that changes files by a command at most: in a draft, or after a look at the files it may change."""
+    with contextlib.ExitStack() as stack:
+        draft = None
+        if approved.may_change_files:
+            if services.settings.drafts:
+                from handrail.pipeline.draft_changes import CommandDraft  # only needed for commands
+
+                draft = CommandDraft.create(approved, services, progress)
+            if draft:
+                stack.callback(draft.close)
+                approved = progress.reach(draft.approved)
+            else:
+                from handrail.pipeline.before_images import save_before_images
+
+                approved = progress.reach(save_before_images(approved, services.recorder, services.workspace, progress))
+        context = stack.enter_context(contextlib.closing(_open_context(approved, services, draft)))
+        ran = progress.reach(run(approved, context, services))
+        data = {"diff": draft.diff} if draft else {}
+        return progress.reach(Done(ran, (), progress.token, data=data))
+
+
+def _open_context(approved: Approved, services: Services, draft: CommandDraft | None = None) -> ToolContext:
     choice = approved.consent.choice if approved.consent else None
     return ToolContext(
-        services, approved.previous, choice=choice, network=approved.network, approved=approved.by_person
+        services, approved.previous, choice=choice, network=approved.network, approved=approved.by_person, draft=draft
     )
 
 

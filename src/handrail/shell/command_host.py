@@ -93,6 +93,8 @@ class CommandOptions:
     """The draft that it works in, instead of the workspace."""
     git_settings: bool = False
     """Nothing but git changes something, and git writes its settings: a branch to follow, a remote."""
+    on_end: Callable[[], None] | None = None
+    """Called when it has ended, before protected files are put back."""
 
 
 NOTHING_GIVEN = CommandOptions()
@@ -247,14 +249,15 @@ class CommandHost:
         ``on_start`` gets the path of its log.
         """
         level = _protection(command, given, keep)
-        unguarded = level == "nothing" or given.reads or given.draft is not None
-        guard = self._guard if self.boundary and not unguarded else None
+        guard = self._guard if self.boundary and level != "nothing" and not given.reads else None
         before = guard.find() if guard else None
         run = self._begin(self._runs.start, command, cwd, name, given=given, protection=level)
         try:
             if on_start:
                 on_start(run.order.log)
             ended = run.wait(timeout, cancel, keep)
+            if ended is not None and given.on_end:
+                given.on_end()
         except BaseException:
             run.end("cancelled")
             raise

@@ -6,7 +6,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Annotated, NamedTuple, TypedDict, TypeVar
 
@@ -26,6 +26,7 @@ from handrail.text.display import escape
 from handrail.tools import apply_patch
 from handrail.tools.arguments import AfterValidator, BeforeValidator, Field
 from handrail.tools.notes import (
+    ChangesDropped,
     CommandCancelled,
     CommandTimedOut,
     KeptRunning,
@@ -127,6 +128,8 @@ class CommandFacts:
     interactive: str | None = None
     changed: str | None = None
     """Files that the model has read, and the command changed."""
+    files: str | None = None
+    """The files that the command created, changed and deleted, if it ran in a draft."""
     strays: str | None = None
     """Processes that the command left running."""
     output: str | None = None
@@ -144,6 +147,14 @@ Facts = CommandFacts | apply_patch.Facts
 class ProcessData(TypedDict):
     pid: int
     command: str
+
+
+class FileData(TypedDict):
+    path: str
+    how: str
+    added: int
+    removed: int
+    description: str
 
 
 class ProtectedFile(TypedDict):
@@ -167,6 +178,8 @@ class Data(apply_patch.Data, total=False):
     swept: list[ProcessData]
     changed: list[str]
     put_back: list[ProtectedFile]
+    changes: list[FileData]
+    kept: bool
 
 
 def accesses(args: Args) -> list[Access]:
@@ -270,6 +283,8 @@ def run_command(
         reads,
         git_settings=bool(args.effects.git) and git_call.writes_settings(args.effects),
     )
+    if ctx.draft:
+        options = replace(options, draft=ctx.draft.open_draft, on_end=ctx.draft.settle)
     if args.background:
         job = command_host.start(args.command, where, name, True, args.timeout, options)
         log = command_host.called(job.run.order.log)
@@ -386,6 +401,7 @@ def _describe_end(
         seconds=seconds,
         interactive=ended.interactive or None,
         changed=", ".join(changed) or None,
+        files=_listed(list(map(str, ctx.draft.files))) or None if ctx.draft and not ctx.draft.not_kept else None,
         strays=", ".join(f"{stray.pid} ({stray.command[:60]})" for stray in ended.strays) or None,
     )
     data = {
@@ -404,6 +420,11 @@ def _describe_end(
         "put_back": [{"path": one.path, "change": one.change} for one in restored],
     }
     notes: list[NoteFacts] = []
+    if ctx.draft:
+        data["changes"] = [asdict(one) for one in ctx.draft.files]
+        data["kept"] = not ctx.draft.not_kept
+        if ctx.draft.not_kept:
+            notes.append(ChangesDropped(why=ctx.draft.not_kept))
     if ended.timed_out:
         notes.append(CommandTimedOut(seconds=seconds))
     if ended.lost_bytes and not ended.overflowed:
@@ -462,4 +483,5 @@ TOOL = Tool(
     hints=Hints(destructive=True, open_world=True),
     accesses=accesses,
     seek=seek,
+    drafted=lambda args: not (args.background or args.keep),
 )

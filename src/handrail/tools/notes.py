@@ -200,6 +200,13 @@ class ProtectedChanged(NoteFacts):
     paths: str
 
 
+class ChangesDropped(NoteFacts):
+    """The changes that a command made in a draft could not be kept."""
+
+    code = "changes_dropped"
+    why: str
+
+
 class Swept(NoteFacts):
     """Processes that were ended together with their command."""
 

@@ -17,6 +17,8 @@ from handrail.model import Access, Action
 if TYPE_CHECKING:
     import threading
 
+    from handrail.drafts.changes import FileSummary
+    from handrail.drafts.store import OpenDraft
     from handrail.files.pages import TextFile
     from handrail.files.versions import Stored, Subtree
     from handrail.search.tree import SearchTree
@@ -100,6 +102,25 @@ class Staged:
     hunks: list[Hunk]
 
 
+class CommandDraft(Protocol):
+    """The draft of the workspace in which the command of a call runs."""
+
+    @property
+    def open_draft(self) -> OpenDraft:
+        """The draft itself."""
+
+    @property
+    def files(self) -> Sequence[FileSummary]:
+        """The changes of the command, once they are settled."""
+
+    @property
+    def not_kept(self) -> str:
+        """Why the changes were not kept; empty if they were, or there are none."""
+
+    def settle(self) -> None:
+        """The command has ended: look at its changes, record them, and keep them."""
+
+
 class Context(Protocol[L_co]):
     """What a running tool may reach: the files it declared, and the limits in force."""
 
@@ -122,6 +143,10 @@ class Context(Protocol[L_co]):
     @property
     def approved(self) -> bool:
         """Whether a person has seen this call and allowed it."""
+
+    @property
+    def draft(self) -> CommandDraft | None:
+        """The draft in which the command of this call runs; None if it runs in the workspace itself."""
 
     @property
     def command_host(self) -> CommandHost:
@@ -233,6 +258,8 @@ class Tool(Generic[A, L, F]):
     repeatable: bool = True
     """Whether `run` only stages changes: then it also makes the preview, and starts again where another program has
     changed a file meanwhile. A run that may do more happens once a call, and not inside a sandbox."""
+    drafted: Callable[[A], bool] | None = None
+    """Whether a call may run its command in a draft of the workspace; only for tools that run commands."""
     rows: Mapping[str, type] = field(default_factory=dict)
     """Templates for a part of the answer, such as one line of it, and the class whose fields they may use."""
 

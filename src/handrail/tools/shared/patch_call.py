@@ -17,7 +17,7 @@ from handrail.shell.command_host import CommandHost
 from handrail.shell.patch_command import PatchCall, as_patch
 from handrail.text.document import Splice
 from handrail.tools import apply_patch
-from handrail.tools.tool import Context, Loaded, Outcome, Staged
+from handrail.tools.tool import CommandDraft, Context, Loaded, Outcome, Staged
 
 T = TypeVar("T")
 
@@ -86,6 +86,10 @@ class _ContextBelow:
     @property
     def limits(self) -> apply_patch.Limits:
         return self._ctx.limits
+
+    @property
+    def draft(self) -> CommandDraft | None:
+        return self._ctx.draft
 
     @property
     def command_host(self) -> CommandHost:

@@ -1,0 +1,193 @@
+"""Commands in drafts, with the setting `drafts`: the answer lists their changes, and undo takes back any of them."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from handrail.drafts.store import OpenDraft
+from handrail.pipeline.draft_changes import DraftChanges
+from handrail.pipeline.session import Session
+from handrail.settings import Settings
+from tests.drafts.machine import require_drafts
+from tests.drafts.trees import describe
+from tests.sizes import pick
+
+PYTHON = f"{sys.executable} -c"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    require_drafts()
+    workspace = tmp_path / "workspace"
+    (workspace / "src" / "deep").mkdir(parents=True)
+    for name in ("a.txt", "b.txt", "src/one.py", "src/deep/two.py"):
+        (workspace / name).write_text(f"{name}\nsecond\n", encoding="utf-8")
+    os.symlink("a.txt", workspace / "link")
+    return workspace
+
+
+@pytest.fixture
+def session(workspace: Path) -> Iterator[Session]:
+    with Session(workspace, settings=Settings(drafts=True, durable=False)) as session:
+        yield session
+
+
+def opaque(code: str) -> str:
+    """A command whose effects nobody can tell from its words."""
+    return f'{PYTHON} "{code}"'
+
+
+def test_the_answer_lists_the_changes_and_undo_takes_them_back(session: Session, workspace: Path) -> None:
+    before = describe(str(workspace), times=True)
+    code = (
+        "import os, shutil; shutil.rmtree('src'); open('a.txt', 'a').write('more\\n'); open('new', 'w').write('1\\n')"
+    )
+    result = session.call("Bash", {"command": opaque(code)})
+    assert result.status == "ok", result.text
+    assert "changed a.txt (+1)" in result.text
+    assert "created new (+1)" in result.text
+    assert "deleted src/deep/two.py (-2)" in result.text
+    assert {one["path"] for one in result.data["changes"]} == {
+        "a.txt",
+        "new",
+        "src",
+        "src/deep",
+        "src/deep/two.py",
+        "src/one.py",
+    }
+    assert "+more" in result.data["diff"]
+    assert not (workspace / "src").exists()
+    report = session.undo()
+    assert not (report.conflicts or report.missing or report.unknown)
+    assert describe(str(workspace), times=True) == before
+
+
+def test_a_command_that_changes_nothing_lists_nothing(session: Session, workspace: Path) -> None:
+    before = describe(str(workspace), times=True)
+    result = session.call("Bash", {"command": opaque("open('a.txt', 'r+').close(); print('read')")})
+    assert (result.status, result.text) == ("ok", "read")
+    assert describe(str(workspace), times=True) == before
+
+
+def test_changes_that_meet_foreign_ones_are_dropped_and_the_answer_says_so(
+    session: Session, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    observe = DraftChanges.observe
+
+    def write_first(draft: OpenDraft) -> DraftChanges:
+        (workspace / "a.txt").write_text("foreign\n", encoding="utf-8")
+        return observe(draft)
+
+    monkeypatch.setattr(DraftChanges, "observe", write_first)
+    result = session.call("Bash", {"command": opaque("open('a.txt', 'w'); open('new', 'w')")})
+    assert [note.code for note in result.notes] == ["changes_dropped"]
+    assert "a.txt" in result.text
+    assert result.data["kept"] is False
+    assert (workspace / "a.txt").read_text(encoding="utf-8") == "foreign\n"
+    assert not (workspace / "new").exists()
+
+
+def test_an_edit_after_a_command_is_undone_before_it(session: Session, workspace: Path) -> None:
+    before = describe(str(workspace), times=False)
+    session.call("Bash", {"command": opaque("open('a.txt', 'w').write('by command\\n'); open('new', 'w')")})
+    assert session.call("Read", {"file_path": "a.txt"}).ok
+    edit = {"file_path": "a.txt", "old_string": "command", "new_string": "edit"}
+    assert session.call("Edit", edit).ok
+    session.call("Bash", {"command": opaque("import os; os.rename('b.txt', 'c.txt')")})
+    report = session.undo(session=session.origin.session)
+    assert not (report.conflicts or report.missing)
+    assert describe(str(workspace), times=False) == before
+
+
+def test_an_undo_can_be_undone(session: Session, workspace: Path) -> None:
+    session.call("Bash", {"command": opaque("import shutil; shutil.rmtree('src'); open('new', 'w').write('x')")})
+    after = describe(str(workspace), times=False)
+    session.undo(call=1)
+    session.undo(call=2)
+    assert describe(str(workspace), times=False) == after
+
+
+def test_protected_files_that_a_command_creates_are_put_back(session: Session, workspace: Path) -> None:
+    result = session.call("Bash", {"command": opaque("open('handrail.' + 'toml', 'w'); open('ok', 'w')")})
+    assert "protected_put_back" in [note.code for note in result.notes]
+    assert (workspace / "ok").exists()
+    assert not (workspace / "handrail.toml").exists()
+
+
+def test_a_command_in_the_background_works_on_the_workspace(session: Session, workspace: Path) -> None:
+    command = opaque("open('job', 'w')")
+    result = session.call("Bash", {"command": command, "background": True})
+    job = session.command_host().jobs.get(result.data["job"])
+    job.run.wait(60)
+    assert (workspace / "job").exists()
+
+
+def test_without_a_journal_changes_are_kept_and_no_draft_is_left(workspace: Path) -> None:
+    with Session(workspace, settings=Settings(drafts=True), journal=None) as session:
+        assert session.call("Bash", {"command": opaque("open('new', 'w')")}).ok
+        store = Path(session.command_host().create_draft().directory.path).parent  # type: ignore[union-attr]
+    assert (workspace / "new").exists()
+    assert len([path for path in store.iterdir() if path.is_dir()]) == 1  # the one that this test has created
+
+
+def _commands(rng: random.Random, number: int) -> str:
+    """A command of a real kind."""
+    git = "git -c user.name=a -c user.email=a@b"
+    kinds = [
+        f"echo {number} >> a.txt",
+        f"sed -i s/second/line{number}/ b.txt",
+        f"mkdir -p made/{number} && cp -r src made/{number}/copy",
+        "mv src moved && mv moved src",
+        "rm -rf made",
+        opaque(
+            f"import os; os.makedirs('build/{number}', exist_ok=True); "
+            f"open('build/{number}/out', 'w').write('x' * 9000)"
+        ),
+        opaque("import os; [os.chmod(f, 0o600 + (os.stat(f).st_mode & 7) ^ 0o100) for f in ['a.txt']]"),
+        opaque(
+            "import sqlite3; db = sqlite3.connect('data.db'); db.execute('create table if not exists t (n)'); "
+            f"db.execute('insert into t values ({number})'); db.commit()"
+        ),
+        f"ln -sfn target{number} current; ln -f a.txt hard{number % 3}",
+        f"tar cf archive.tar src && tar xf archive.tar -C build 2>/dev/null; rm -f archive.tar; echo {number} > after",
+        "find . -name '*.py' -not -path './.git/*' | xargs sha1sum > sums",
+    ]
+    if shutil.which("git"):
+        kinds += [
+            f"{git} add -A . && {git} commit -qm c{number}",
+            f"{git} checkout -q -B branch{number % 4}",
+            f"{git} stash -q || true; {git} stash pop -q || true",
+            f"{git} mv src sources && {git} commit -qam moved && {git} mv sources src && {git} commit -qam back",
+            f"{git} gc -q",
+            "git status --short > /dev/null",
+        ]
+    return rng.choice(kinds)
+
+
+def test_every_command_is_taken_back_one_after_the_other(session: Session, workspace: Path) -> None:
+    """Commands of real kinds, then as many undos: after each of them the tree is as it was, byte for byte."""
+    session.set_mode("full")
+    if shutil.which("git"):
+        assert session.call("Bash", {"command": "git init -q"}).ok
+    rng = random.Random(pick(1, 2))
+    states = []
+    for number in range(pick(25, 220)):
+        state = describe(str(workspace), times=False)
+        command = _commands(rng, number)
+        result = session.call("Bash", {"command": command})
+        assert result.status != "denied", (command, result.text)
+        assert result.data.get("kept", True), (command, result.text)
+        if any(True for _ in result.data.get("changes", ())):
+            states.append((state, command))
+    while states:
+        state, command = states.pop()
+        report = session.undo()
+        assert not (report.conflicts or report.missing or report.unknown), (command, report)
+        assert describe(str(workspace), times=False) == state, command
