@@ -33,7 +33,7 @@ from handrail.drafts.compare import (
     read_attributes,
     walk_tree,
 )
-from handrail.drafts.layout import DraftDirectory, link_index, read_clock
+from handrail.drafts.layout import DraftDirectory, read_clock, save_index
 from handrail.system_calls import DIRECTORY, READABLE_DIRECTORY, open_beneath, stat_at
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -96,7 +96,7 @@ def undo(draft: DraftDirectory) -> list[Step]:
     draft.rename("kept.json", "undoing.json")
     start = read_clock(draft.path)
     steps = _run_undo(draft)
-    draft.add_undo_period(start, read_clock(draft.path))
+    draft.add_own_period(start, read_clock(draft.path))
     return steps
 
 
@@ -127,7 +127,7 @@ def _steps(plan: Any) -> list[Step]:
 
 def _find_changes_since(draft: DraftDirectory, root: int, steps: Sequence[Step], known: int) -> Iterator[Conflict]:
     """The kept entries that something else has changed since. To take back a later draft is no such change."""
-    own = draft.read_undo_periods()
+    own = draft.read_own_periods()
     for step in steps:
         if step.action == "set":
             continue
@@ -207,7 +207,7 @@ class _Keeper:
         with _Trees.open(draft) as trees:
             keeper = cls(draft, trees, steps)
             keeper.carry_out(recovering)
-        link_index(draft.info.workspace, draft.path)
+        save_index(draft.info.workspace, draft.path)
         draft.write("keeping.json", {"steps": [asdict(step) for step in steps], "kept": read_clock(draft.path)})
         draft.rename("keeping.json", "kept.json")
 

@@ -30,7 +30,7 @@ _PLANS: dict[str, State] = {
 _MOST_PLAN_BYTES = 1 << 30
 _MOST_INDEX_BYTES = 1 << 28
 _MOST_PERIODS = 1_000
-UNDO_PERIODS = "undo-periods"
+OWN_PERIODS = "own-periods"
 """A file beside the drafts of a user."""
 INDEX = "index"
 """The git index of the workspace as it was at the start, and after a keep as it was kept."""
@@ -63,7 +63,7 @@ class DraftDirectory:
         try:
             for part in ("upper", "work", "old"):
                 os.mkdir(os.path.join(path, part), 0o700)
-            link_index(workspace, path)
+            save_index(workspace, path)
             directory = os.stat(workspace)
             upper = os.path.join(path, "upper")
             shutil.copystat(workspace, upper)
@@ -141,15 +141,15 @@ class DraftDirectory:
 
     @property
     def _periods(self) -> str:
-        return os.path.join(os.path.dirname(self.path), UNDO_PERIODS)
+        return os.path.join(os.path.dirname(self.path), OWN_PERIODS)
 
-    def add_undo_period(self, start: int, end: int) -> None:
-        """Remember when drafts beside this one were taken back: that gives entries a new change time as well."""
+    def add_own_period(self, start: int, end: int) -> None:
+        """Remember when a draft was taken back, or kept without a change of contents: that changes times as well."""
         with contextlib.suppress(OSError), open(self._periods, "ab") as file:  # without it an undo is only less exact
             file.write(f"{start} {end}\n".encode("ascii"))
 
-    def read_undo_periods(self) -> list[tuple[int, int]]:
-        """The last periods in which drafts beside this one were taken back, by the file system's time."""
+    def read_own_periods(self) -> list[tuple[int, int]]:
+        """The last such periods of all drafts beside this one, by the file system's time."""
         try:
             with open(self._periods, "rb") as file:
                 rows = [line.split() for line in file.read(_MOST_INDEX_BYTES).splitlines()[-_MOST_PERIODS:]]
@@ -181,13 +181,10 @@ def is_interrupted(path: str) -> bool:
     return _read_state(path) in ("keeping", "undoing")
 
 
-def link_index(workspace: str, path: str) -> None:
-    """Remember the git index as it is now, by a second name: git replaces the file and does not write into it."""
-    name = os.path.join(path, INDEX)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(name)
-    with contextlib.suppress(OSError):  # no repository, or another file system: then it has no exception
-        os.link(os.path.join(workspace, ".git", "index"), name, follow_symlinks=False)
+def save_index(workspace: str, path: str) -> None:
+    """Remember the git index as it is now. A second name for the file would be cheaper, but other tools see it."""
+    with contextlib.suppress(OSError):  # no repository: then there is no exception for its index
+        shutil.copyfile(os.path.join(workspace, ".git", "index"), os.path.join(path, INDEX), follow_symlinks=False)
 
 
 def _copy_owner(source: os.stat_result, target: str) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from handrail.drafts.changes import ChangeReader, DraftChange, FileSummary, How, LineDiff, count_changes
 from handrail.drafts.compare import Comparison, compare
 from handrail.drafts.keep import DraftConflict, keep
+from handrail.drafts.layout import read_clock
 from handrail.drafts.store import OpenDraft
 from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, EntryKind, SubtreeEntry
 from handrail.journal import BeforeImage, Journal, MovedEntry, Origin, PendingRecord, Record
@@ -108,6 +109,13 @@ class DraftChanges:
         if self.comparison.steps:
             keep(self.draft.directory, self.comparison)
 
+    def keep_times(self) -> None:
+        """Keep a draft in which no contents have changed. To an undo this is no change either."""
+        directory = self.draft.directory
+        start = read_clock(directory.path)
+        self.keep()
+        directory.add_own_period(start, read_clock(directory.path))
+
     def retain(self, seq: int, missed: Sequence[str]) -> list[str]:
         """Leave a kept draft for an undo, if a call in the journal names it; returns the paths that cannot be undone.
 
@@ -153,7 +161,7 @@ class CommandDraft:
             changes = DraftChanges.observe(self.open_draft)
             self.files, self.diff = tuple(changes.summaries()), changes.unified()
             if not changes.changes:
-                changes.keep()  # at most file times
+                changes.keep_times()
                 return
             images, missed = changes.before_images()
             workspace = self.open_draft.directory.info.workspace
