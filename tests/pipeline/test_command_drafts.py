@@ -155,7 +155,7 @@ def _commands(rng: random.Random, number: int) -> str:
             "import sqlite3; db = sqlite3.connect('data.db'); db.execute('create table if not exists t (n)'); "
             f"db.execute('insert into t values ({number})'); db.commit()"
         ),
-        f"ln -sfn target{number} current; ln -f a.txt hard{number % 3}",
+        f"ln -sfn target{number} current",
         f"tar cf archive.tar src && tar xf archive.tar -C build 2>/dev/null; rm -f archive.tar; echo {number} > after",
         "find . -name '*.py' -not -path './.git/*' | xargs sha1sum > sums",
     ]
