@@ -29,9 +29,9 @@ def describe(root: str, *, times: bool) -> dict[str, tuple[object, ...]]:
             contents = os.readlink(full)
         elif stat.S_ISREG(status.st_mode):
             contents = _read(full, status)
+        names = sorted(os.listxattr(full, follow_symlinks=False))
         attributes = [
-            (name, os.getxattr(full, name, follow_symlinks=False))
-            for name in sorted(os.listxattr(full, follow_symlinks=False))
+            (name, os.getxattr(full, name, follow_symlinks=False) if _is_readable(status) else b"?") for name in names
         ]
         same = links.setdefault(status.st_ino, path) if stat.S_ISREG(status.st_mode) else path
         tree[path] = (
@@ -46,7 +46,11 @@ def describe(root: str, *, times: bool) -> dict[str, tuple[object, ...]]:
 
 
 def _read(path: str, status: os.stat_result) -> bytes:
-    return Path(path).read_bytes() if status.st_mode & stat.S_IRUSR or os.geteuid() == 0 else b"(unreadable)"
+    return Path(path).read_bytes() if _is_readable(status) else b"(unreadable)"
+
+
+def _is_readable(status: os.stat_result) -> bool:
+    return bool(status.st_mode & stat.S_IRUSR) or os.geteuid() == 0
 
 
 def fill(root: str, seed: int, count: int) -> None:
