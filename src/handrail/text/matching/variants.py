@@ -124,20 +124,24 @@ def _unescape_slashes(old: str, new: str) -> Pairs:
 
 
 def _unescape_twice(old: str, new: str) -> Pairs:
-    """A text that was written as JSON twice."""
+    """A text that was written as JSON twice: the same text, written so, has to give exactly what was sent."""
 
     def undo(text: str) -> str:
         for _ in range(2):
             text = _JSON_ESCAPE.sub(lambda match: _ESCAPES[match[1]], text)
         return text
 
-    def consistent(text: str) -> bool:
-        once = _JSON_ESCAPE.sub("", text)
-        return "\n" not in text.removesuffix("\n") and "\t" not in text and not {"\\", '"'} & {*_TWICE.sub("", once)}
+    def is_written_twice(text: str) -> bool:
+        sent = text.removesuffix("\n").replace("\\\\r", "")
+        return _write_as_json(_write_as_json(undo(sent))) == sent
 
     if not _TWICE.search(old):
         return []
-    return undo_throughout(old, new, undo, consistent)
+    return undo_throughout(old, new, undo, is_written_twice)
+
+
+def _write_as_json(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _make_normalize(form: Literal["NFC", "NFD"]) -> Callable[[str, str], Pairs]:
