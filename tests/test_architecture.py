@@ -145,6 +145,19 @@ def test_every_tool_file_has_the_same_parts_in_the_same_order(tool_id: str) -> N
     assert named[-1] == "TOOL"
 
 
+PARTS_OF_A_TOOL = {"Args", "Limits", "Facts", "Data"}
+"""The classes that every tool has under the same names."""
+
+
+def test_no_two_classes_have_the_same_name() -> None:
+    places: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and node.name not in PARTS_OF_A_TOOL:
+                places.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
 def test_import_handrail_pulls_in_nothing_heavy() -> None:
     assert modules_after("import handrail") & (HEAVY | {"pydantic", "charset_normalizer"}) == set()
 

@@ -33,3 +33,13 @@ def test_the_old_name_of_the_integrations_warns() -> None:
     with pytest.warns(DeprecationWarning, match=r"handrail\.integrations"):
         module = importlib.import_module("handrail.exports.openai")
     assert callable(module.chat_tools)
+
+
+@pytest.mark.parametrize(("module", "new"), [("langchain", "LangChainTool"), ("smolagents", "SmolagentsTool")])
+def test_the_old_name_of_the_tool_of_an_integration_warns(module: str, new: str) -> None:
+    pytest.importorskip("langchain_core" if module == "langchain" else module, reason="the framework is not installed")
+    integration = importlib.import_module(f"handrail.integrations.{module}")
+    with pytest.warns(DeprecationWarning, match=new):
+        assert integration.HandrailTool is getattr(integration, new)
+    with pytest.raises(AttributeError, match="no attribute 'Missing'"):
+        integration.Missing  # noqa: B018

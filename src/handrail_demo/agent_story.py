@@ -29,7 +29,7 @@ from handrail_demo.script import COFFEE, DONE, FILES, PRICES, RAISED, README, RO
 if TYPE_CHECKING:
     from handrail.agent.providers import Model
     from handrail.model import Approve, Question
-    from handrail_demo.report import Report
+    from handrail_demo.report import DemoReport
     from handrail_demo.scripted_server import ScriptedServer
 
 _MOST_ROWS = 8
@@ -43,7 +43,7 @@ class Story:
     def __init__(
         self,
         folder: Path,
-        report: Report,
+        report: DemoReport,
         model: Model,
         dialect: str,
         server: ScriptedServer | None,

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from handrail.cli.output import Screen
 
 
-class Report:
+class DemoReport:
     """Writes titles, sentences and checks to the screen, in colour where it has colours."""
 
     def __init__(self, screen: Screen) -> None:

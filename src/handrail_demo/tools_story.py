@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from handrail.model import Result
     from handrail.pipeline.session import Session
-    from handrail_demo.report import Report
+    from handrail_demo.report import DemoReport
 
 _DISHES = (
     "Carte du jour",
@@ -23,7 +23,7 @@ _MENU = "".join(dish + "\r\n" for dish in _DISHES).encode("cp1252")
 _THREADS = 20
 
 
-def run(folder: Path, report: Report) -> None:
+def run(folder: Path, report: DemoReport) -> None:
     """Run every step in ``folder``, which must be empty."""
     from handrail.pipeline.session import Session
     from handrail.settings import Settings
@@ -37,7 +37,7 @@ def run(folder: Path, report: Report) -> None:
 class _Steps:
     """The steps of the demo; each one checks its own outcome."""
 
-    def __init__(self, session: Session, project: Path, report: Report) -> None:
+    def __init__(self, session: Session, project: Path, report: DemoReport) -> None:
         self._session = session
         self._project = project
         self._say, self._title, self._check = report.say, report.title, report.check

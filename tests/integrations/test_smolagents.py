@@ -18,7 +18,7 @@ from smolagents.models import (
 )
 
 from handrail import Session, dialects
-from handrail.integrations.smolagents import HandrailTool, inputs, show_pictures, tools
+from handrail.integrations.smolagents import SmolagentsTool, inputs, show_pictures, tools
 from tests.integrations.examples import said
 from tests.integrations.scripted import chat
 
@@ -120,7 +120,7 @@ def test_a_choice_of_types_is_a_list_and_what_may_be_null_is_nullable() -> None:
 
 def test_too_many_arguments_are_refused(make_session: Make) -> None:
     write = next(tool for tool in tools(make_session()) if tool.name == "Write")
-    assert isinstance(write, HandrailTool)
+    assert isinstance(write, SmolagentsTool)
     with pytest.raises(TypeError, match="takes 2"):
         write("a", "b", "c")
 

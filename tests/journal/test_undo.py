@@ -10,7 +10,7 @@ import pytest
 
 from handrail.journal import BeforeImage, Origin, PendingRecord, Record
 from handrail.journal.store import SqliteJournal
-from handrail.journal.undo import Conflict, Restored, UnknownCall
+from handrail.journal.undo import Restored, UndoConflict, UnknownCall
 from handrail.model import Call, Result
 from tests.journal.wired import Wired, tree
 
@@ -102,7 +102,7 @@ def test_what_others_have_changed_since_is_left_alone_and_named(wired: Make, pro
     ok(session, "Write", file_path="b", content="ours\n")
     (project / "a").write_text("theirs\n", encoding="utf-8")
     report = session.undo(since=first)
-    assert report.conflicts == (Conflict(str(project / "a"), f"changed since call {first}, not by a call"),)
+    assert report.conflicts == (UndoConflict(str(project / "a"), f"changed since call {first}, not by a call"),)
     assert (project / "a").read_text(encoding="utf-8") == "theirs\n"
     assert not (project / "b").exists()
 
@@ -112,7 +112,7 @@ def test_a_later_call_on_the_same_file_is_named_as_the_reason(wired: Make, proje
     first = ok(session, "Write", file_path="a", content="one\n")
     second = ok(session, "Edit", file_path="a", old_string="one", new_string="two")
     report = session.undo(call=first)
-    assert report.conflicts == (Conflict(str(project / "a"), f"changed since call {first}, by call {second}"),)
+    assert report.conflicts == (UndoConflict(str(project / "a"), f"changed since call {first}, by call {second}"),)
     assert (project / "a").read_text(encoding="utf-8") == "two\n"
 
 

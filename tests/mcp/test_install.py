@@ -15,7 +15,7 @@ import pytest
 
 from handrail.cli import mcp_install as command
 from handrail.mcp.install import json_file, toml_file
-from handrail.mcp.install.entry import InstallError, Report, clients
+from handrail.mcp.install.entry import InstallError, InstallReport, clients
 from handrail.text.document import apply_splices
 
 CLAUDE = (
@@ -77,7 +77,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def ask(client: str, *words: str) -> Report:
+def ask(client: str, *words: str) -> InstallReport:
     return command.run(command.parser().parse_intermixed_args([client, *words]))
 
 

@@ -15,7 +15,7 @@ import pytest
 from handrail.errors import NotDirectory, NotFound
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import SearchTree, Visibility
-from handrail.search.walk import Directory, Listings, Walk, WalkOptions
+from handrail.search.walk import Listings, VisitedDirectory, Walk, WalkOptions
 from handrail.text.globs import Glob
 from handrail.workspace import Root, Workspace
 
@@ -273,5 +273,5 @@ def test_a_kept_listing_is_never_stale(tmp_path: Path, tree: MakeTree, seed: int
         assert all_of(kept) == all_of(None)
 
 
-def _row(here: Directory) -> tuple[str, ...]:
+def _row(here: VisitedDirectory) -> tuple[str, ...]:
     return (here.prefix, *here.dirs, "|", *here.files, "|", *here.links)

@@ -17,7 +17,7 @@ from handrail.errors.extras import MissingExtra, needs
 
 if TYPE_CHECKING:
     from handrail.model import Approve
-    from handrail_demo.report import Report
+    from handrail_demo.report import DemoReport
     from handrail_demo.scripted_server import Script
 
 _APIS = ("chat", "responses", "anthropic")
@@ -64,9 +64,9 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--tools uses no model: leave out --model, --api and --ask")
     if options.api and not options.model:
         raise UsageError("--api needs --model: the script always uses Chat Completions")
-    from handrail_demo.report import Report
+    from handrail_demo.report import DemoReport
 
-    report = Report(Screen(sys.stdout))
+    report = DemoReport(Screen(sys.stdout))
     with tempfile.TemporaryDirectory(prefix="handrail-demo-") as folder:
         if options.tools:
             from handrail_demo import tools_story
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def play(folder: Path, report: Report, script: Script, approve: Approve | None = None) -> None:
+def play(folder: Path, report: DemoReport, script: Script, approve: Approve | None = None) -> None:
     """Run the story with a scripted model."""
     try:
         with needs("agent"):
@@ -107,7 +107,7 @@ def play(folder: Path, report: Report, script: Script, approve: Approve | None =
             story.run()
 
 
-def _for_real(folder: Path, report: Report, options: argparse.Namespace) -> None:
+def _for_real(folder: Path, report: DemoReport, options: argparse.Namespace) -> None:
     from handrail.agent.providers import ModelError, family, open_model
     from handrail_demo.agent_story import Story
 
@@ -149,7 +149,7 @@ def _person(options: argparse.Namespace) -> Iterator[Approve | None]:
         tty.close()
 
 
-def _next(report: Report, tools: bool) -> None:
+def _next(report: DemoReport, tools: bool) -> None:
     from handrail.cli import COMMANDS
 
     report.say("\nNext steps:", "bold")

@@ -125,7 +125,7 @@ def parser() -> argparse.ArgumentParser:
 def run(options: Options) -> int:
     from handrail.mcp import tool_list
     from handrail.mcp.stdio.channel import Channel
-    from handrail.mcp.stdio.server import Server
+    from handrail.mcp.stdio.server import StdioServer
 
     for option, place in (("ROOT", options.workspace), *(("--root", one) for one in options.root + options.read_root)):
         if not os.path.isdir(place):
@@ -148,7 +148,7 @@ def run(options: Options) -> int:
 
         raise UsageError(f"stdin and stdout must be open for the client: {error.strerror}") from None
     opened = partial(_open_session, options)
-    return Server(channel, specs, options.workspace, opened, options.structured).run()
+    return StdioServer(channel, specs, options.workspace, opened, options.structured).run()
 
 
 def _open_session(options: Options, approve: Approve) -> Session:

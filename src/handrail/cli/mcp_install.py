@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from handrail.cli.common import CommandParser
 from handrail.cli.output import UsageError, warn, write
 from handrail.errors import ToolError
-from handrail.mcp.install.entry import NAME, ClientKind, InstallError, Report, ServerEntry, clients
+from handrail.mcp.install.entry import NAME, ClientKind, InstallError, InstallReport, ServerEntry, clients
 from handrail.mcp.install.json_file import Broken
 from handrail.text.display import escape
 
@@ -62,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
-def run(options: argparse.Namespace, environ: Mapping[str, str] | None = None) -> Report:
+def run(options: argparse.Namespace, environ: Mapping[str, str] | None = None) -> InstallReport:
     """Install, show or undo; raises `InstallError`."""
     environ = os.environ if environ is None else environ
     if options.root is not None and not os.path.isdir(options.root):

@@ -83,7 +83,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class ChangedOutside:
     """An entry that was changed in the workspace while the draft was open."""
 
     path: str
@@ -95,7 +95,7 @@ class Comparison:
     """The steps in the order in which they are carried out, and the conflicts that forbid them."""
 
     steps: list[Step] = field(default_factory=list)
-    conflicts: list[Conflict] = field(default_factory=list)
+    conflicts: list[ChangedOutside] = field(default_factory=list)
 
 
 def compare(draft: DraftDirectory) -> Comparison:
@@ -190,7 +190,7 @@ class _Comparer:
         self.result.steps.append(Step(action, path, old, new))
 
     def _conflict(self, path: str, reason: str) -> None:
-        self.result.conflicts.append(Conflict(path, reason))
+        self.result.conflicts.append(ChangedOutside(path, reason))
 
     @contextlib.contextmanager
     def _open_directory(self, path: str) -> Iterator[int]:

@@ -22,8 +22,8 @@ from typing import Any
 from handrail import system_calls
 from handrail.drafts.compare import (
     MARKS,
+    ChangedOutside,
     Comparison,
-    Conflict,
     Entry,
     Step,
     compare,
@@ -43,7 +43,7 @@ _MOST_OPEN = 32
 class DraftConflict(Exception):
     """The workspace has changed where the draft did. Nothing was kept, and the draft is still there."""
 
-    def __init__(self, conflicts: Sequence[Conflict]) -> None:
+    def __init__(self, conflicts: Sequence[ChangedOutside]) -> None:
         super().__init__("; ".join(f"{conflict.path}: {conflict.reason}" for conflict in conflicts[:5]))
         self.conflicts = tuple(conflicts)
 
@@ -78,7 +78,7 @@ def read_kept(draft: DraftDirectory) -> list[Step]:
     return _read_steps(draft, "kept.json")
 
 
-def find_undo_conflicts(draft: DraftDirectory) -> list[Conflict]:
+def find_undo_conflicts(draft: DraftDirectory) -> list[ChangedOutside]:
     """The kept entries that something else has changed since: these keep a draft from being taken back."""
     plan = draft.read("kept.json")
     root = draft.open_workspace()
@@ -125,7 +125,9 @@ def _steps(plan: Any) -> list[Step]:
     ]
 
 
-def _find_changes_since(draft: DraftDirectory, root: int, steps: Sequence[Step], known: int) -> Iterator[Conflict]:
+def _find_changes_since(
+    draft: DraftDirectory, root: int, steps: Sequence[Step], known: int
+) -> Iterator[ChangedOutside]:
     """The kept entries that something else has changed since. To take back a later draft is no such change."""
     own = draft.read_own_periods()
     for step in steps:
@@ -142,13 +144,13 @@ def _find_changes_since(draft: DraftDirectory, root: int, steps: Sequence[Step],
                     continue
                 if status and step.after and status.st_ino == step.after.inode:
                     if any(True for _ in find_late(directory, name, step.path, status, known, own)):
-                        yield Conflict(step.path, "changed since it was kept")
+                        yield ChangedOutside(step.path, "changed since it was kept")
                     continue
             finally:
                 os.close(directory)
         if step.action == "delete" and status is None:
             continue
-        yield Conflict(step.path, "changed since it was kept")
+        yield ChangedOutside(step.path, "changed since it was kept")
 
 
 @dataclass(slots=True)
@@ -198,7 +200,7 @@ class _Keeper:
     steps: Sequence[Step]
     _moved: set[int] = field(default_factory=set)
     """Files that a step has renamed, which gives them a new change time under all their names."""
-    _saved: list[Conflict] = field(default_factory=list)
+    _saved: list[ChangedOutside] = field(default_factory=list)
     _clock: int | None = None
     """When the steps began."""
 
@@ -267,7 +269,7 @@ class _Keeper:
             try:
                 _rename(name, upper, name, workspace)
             except FileExistsError:
-                raise DraftConflict([Conflict(step.path, "created outside the draft")]) from None
+                raise DraftConflict([ChangedOutside(step.path, "created outside the draft")]) from None
             return
         assert step.before
         with self._held(workspace, name, step):
@@ -282,7 +284,7 @@ class _Keeper:
                     _rename(taken_name, taken, name, workspace)
                 else:
                     _exchange(name, taken, workspace)
-                raise DraftConflict([Conflict(step.path, "changed while it was kept")])
+                raise DraftConflict([ChangedOutside(step.path, "changed while it was kept")])
 
     @contextlib.contextmanager
     def _held(self, directory: int, name: str, step: Step) -> Iterator[None]:
@@ -290,7 +292,7 @@ class _Keeper:
         assert step.before
         status = stat_at(name, directory)
         if status is None or self._is_foreign(status, directory, name, step):
-            raise DraftConflict([Conflict(step.path, "changed outside the draft")])
+            raise DraftConflict([ChangedOutside(step.path, "changed outside the draft")])
         if not stat.S_ISREG(status.st_mode):
             yield
             return
@@ -302,10 +304,10 @@ class _Keeper:
         try:
             leased = system_calls.lease(fd)
             if leased is False:
-                raise DraftConflict([Conflict(step.path, "another program is writing to it")])
+                raise DraftConflict([ChangedOutside(step.path, "another program is writing to it")])
             now = os.fstat(fd)
             if self._is_foreign(now, directory, name, step):
-                raise DraftConflict([Conflict(step.path, "changed outside the draft")])
+                raise DraftConflict([ChangedOutside(step.path, "changed outside the draft")])
             yield
             if leased and system_calls.lease_wanted(fd):
                 self._give_back(step)
@@ -316,7 +318,7 @@ class _Keeper:
         """Another program found the old file just before it was taken away and waits to write to it."""
         number = next(number for number, other in enumerate(self.steps) if other is step)
         self._undo(number, step)
-        raise DraftConflict([Conflict(step.path, "another program is writing to it")])
+        raise DraftConflict([ChangedOutside(step.path, "another program is writing to it")])
 
     def _was_changed(self, directory: int, name: str, step: Step) -> bool:
         """Whether what was just taken away is not what was looked at before."""
@@ -369,7 +371,9 @@ class _Keeper:
             if entry.st_mtime_ns >= self._clock or is_being_written(entry, directory, last):
                 second = f"{last}.kept-{secrets.token_hex(4)}"
                 os.link(last, second, src_dir_fd=directory, dst_dir_fd=workspace, follow_symlinks=False)
-                self._saved.append(Conflict(path, f"another program wrote to it meanwhile; its version is {second}"))
+                self._saved.append(
+                    ChangedOutside(path, f"another program wrote to it meanwhile; its version is {second}")
+                )
 
     def _set(self, step: Step, entry: Entry | None) -> None:
         """Give an entry of the workspace the mode, owner, attributes and times of ``entry``."""

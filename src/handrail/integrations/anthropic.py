@@ -104,7 +104,7 @@ def async_runnable_tools(
 
     ours, order = async_session(session), CallOrder(session)
 
-    class Runnable(BetaAsyncBuiltinFunctionTool):
+    class AsyncRunnable(BetaAsyncBuiltinFunctionTool):
         def __init__(self, tool: ToolUnionParam) -> None:
             self._tool: Any = tool
 
@@ -115,7 +115,7 @@ def async_runnable_tools(
             async with order.turn(self.name):
                 return _content_or_raise(await ours.call(self.name, _arguments(input)), ToolError)
 
-    return [Runnable(tool) for tool in definitions or tools(session)]
+    return [AsyncRunnable(tool) for tool in definitions or tools(session)]
 
 
 def _arguments(input: object) -> Mapping[str, Any] | str | None:

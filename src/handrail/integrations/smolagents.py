@@ -10,11 +10,11 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from handrail.dialects import Spec
 from handrail.errors.extras import needs
-from handrail.integrations.common import AnySession, sync_session
+from handrail.integrations.common import AnySession, resolve_old_name, sync_session
 from handrail.wire.images import images_of
 
 with needs("smolagents"):
@@ -23,7 +23,7 @@ with needs("smolagents"):
 _SIMPLE = ("string", "boolean", "integer", "number", "array", "object", "null")
 
 
-class HandrailTool(Tool):  # type: ignore[misc]  # the package has no types
+class SmolagentsTool(Tool):  # type: ignore[misc]  # the package has no types
     """One tool of a session."""
 
     skip_forward_signature_validation = True
@@ -47,7 +47,7 @@ class HandrailTool(Tool):  # type: ignore[misc]  # the package has no types
 
 def tools(session: AnySession) -> list[Tool]:
     """The session's tools, for a `ToolCallingAgent` or a `CodeAgent`."""
-    return [HandrailTool(session, spec) for spec in sync_session(session).specs()]
+    return [SmolagentsTool(session, spec) for spec in sync_session(session).specs()]
 
 
 def show_pictures(step: ActionStep, agent: MultiStepAgent) -> None:
@@ -55,7 +55,7 @@ def show_pictures(step: ActionStep, agent: MultiStepAgent) -> None:
     from PIL import Image
 
     for tool in agent.tools.values():
-        if isinstance(tool, HandrailTool):
+        if isinstance(tool, SmolagentsTool):
             drawn, tool.unseen = tool.unseen, []
             images = [Image.open(io.BytesIO(base64.b64decode(picture["base64"]))) for picture in drawn]
             step.observations_images = [*(step.observations_images or []), *images] or None
@@ -74,3 +74,9 @@ def inputs(schema: Mapping[str, Any]) -> dict[str, Any]:
         if name not in required:
             converted[name]["nullable"] = True
     return converted
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return resolve_old_name(__name__, name, {"HandrailTool": SmolagentsTool})

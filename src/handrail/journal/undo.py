@@ -30,7 +30,7 @@ from handrail.journal.undo_selection import UnknownCall, choose
 from handrail.model import Access, Call, Failure, Result, Verdict
 from handrail.workspace import Root, WorkPath, Workspace
 
-__all__ = ["CannotUndo", "Conflict", "Restored", "UndoContext", "UndoReport", "UnknownCall", "undo"]
+__all__ = ["CannotUndo", "Restored", "UndoConflict", "UndoContext", "UndoReport", "UnknownCall", "undo"]
 
 _ATTEMPTS = 5
 _MOST_LOCKED = 1_000
@@ -64,7 +64,7 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class UndoConflict:
     """A file that was left alone."""
 
     path: str
@@ -78,7 +78,7 @@ class UndoReport:
     calls: tuple[int, ...] = ()
     """The calls that were asked for, the latest first; of several, those that changed files or ran a command."""
     restored: tuple[Restored, ...] = ()
-    conflicts: tuple[Conflict, ...] = ()
+    conflicts: tuple[UndoConflict, ...] = ()
     missing: tuple[str, ...] = ()
     """Paths whose old contents are not kept, or no longer."""
     unknown: tuple[str, ...] = ()
@@ -243,7 +243,7 @@ class _Undo:
             for path in missing:
                 del targets[path]
             self._carry_out(targets, now, plan, images, held, dry, [*self.conflicts, *missing])
-        conflicts = tuple(Conflict(path, why) for path, why in sorted(self.conflicts.items()))
+        conflicts = tuple(UndoConflict(path, why) for path, why in sorted(self.conflicts.items()))
         calls = tuple(row.seq for row in self.rows)
         unknown = tuple(command for row in self.rows for command in _list_unknown_effects(row, row.seq in plan.drifted))
         return UndoReport(calls, tuple(self.restored), conflicts, tuple(missing), unknown, self.warning)

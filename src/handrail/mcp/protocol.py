@@ -37,7 +37,7 @@ MOST_BYTES = 64 << 20
 """The longest frame that is read."""
 
 
-class Fault(Exception):
+class ProtocolError(Exception):
     """A request that cannot be answered: the protocol's code, a sentence, and data where the protocol wants some."""
 
     def __init__(self, code: int, message: str, data: Any = None, id: int | str | None = None) -> None:
@@ -84,32 +84,32 @@ class ClientInfo:
 
 
 def parse(line: bytes) -> Message:
-    """One frame; raises `Fault`, with the id of the request where it can be known."""
+    """One frame; raises `ProtocolError`, with the id of the request where it can be known."""
     try:
         value = json.loads(line.decode("utf-8"), parse_constant=_no_constant)
     except UnicodeDecodeError as error:
-        raise Fault(PARSE_ERROR, f"the frame is not UTF-8 (byte {error.start + 1})") from None
+        raise ProtocolError(PARSE_ERROR, f"the frame is not UTF-8 (byte {error.start + 1})") from None
     except RecursionError:
-        raise Fault(PARSE_ERROR, "the frame is nested too deeply") from None
+        raise ProtocolError(PARSE_ERROR, "the frame is nested too deeply") from None
     except ValueError as error:
-        raise Fault(PARSE_ERROR, f"the frame is not JSON: {error}") from None
+        raise ProtocolError(PARSE_ERROR, f"the frame is not JSON: {error}") from None
     if isinstance(value, list):
-        raise Fault(INVALID_REQUEST, "this protocol has no batches: send one object per line")
+        raise ProtocolError(INVALID_REQUEST, "this protocol has no batches: send one object per line")
     if not isinstance(value, dict):
-        raise Fault(INVALID_REQUEST, "the frame is not an object")
+        raise ProtocolError(INVALID_REQUEST, "the frame is not an object")
     name = value.get("id")
     if "id" in value and (not isinstance(name, int | str) or isinstance(name, bool)):
-        raise Fault(INVALID_REQUEST, "the id is neither a string nor an integer")
+        raise ProtocolError(INVALID_REQUEST, "the id is neither a string nor an integer")
     if value.get("jsonrpc") != "2.0":
-        raise Fault(INVALID_REQUEST, 'the message has no "jsonrpc": "2.0"', id=name)
+        raise ProtocolError(INVALID_REQUEST, 'the message has no "jsonrpc": "2.0"', id=name)
     method = value.get("method")
     if method is None and name is not None and ("result" in value or "error" in value):
         return Message(name, "", {}, value.get("result"), value.get("error"))
     if not isinstance(method, str) or not method:
-        raise Fault(INVALID_REQUEST, "the message has no method", id=name)
+        raise ProtocolError(INVALID_REQUEST, "the message has no method", id=name)
     params = value.get("params", {})
     if not isinstance(params, dict):
-        raise Fault(INVALID_PARAMS, "params is not an object", id=name)
+        raise ProtocolError(INVALID_PARAMS, "params is not an object", id=name)
     return Message(name, method, params, None, None)
 
 
@@ -125,16 +125,16 @@ def has_envelope(params: Mapping[str, Any]) -> bool:
 
 
 def client_of(params: Mapping[str, Any]) -> ClientInfo:
-    """Read the client from an envelope; raises `Fault` if it is incomplete, or the version is not supported."""
+    """Read the client from an envelope; raises `ProtocolError` if it is incomplete, or the version is not supported."""
     meta = meta_of(params)
     version, capabilities = meta.get(VERSION_KEY), meta.get(CAPABILITIES_KEY)
     if not isinstance(version, str):
-        raise Fault(INVALID_PARAMS, f"_meta must have {VERSION_KEY}, a string")
+        raise ProtocolError(INVALID_PARAMS, f"_meta must have {VERSION_KEY}, a string")
     if version not in ENVELOPE:
         data = {"supported": [*ENVELOPE, *HANDSHAKE], "requested": version}
-        raise Fault(UNSUPPORTED_VERSION, f"the protocol version {version[:40]!r} is not supported", data)
+        raise ProtocolError(UNSUPPORTED_VERSION, f"the protocol version {version[:40]!r} is not supported", data)
     if not isinstance(capabilities, dict):
-        raise Fault(INVALID_PARAMS, f"_meta must have {CAPABILITIES_KEY}, an object")
+        raise ProtocolError(INVALID_PARAMS, f"_meta must have {CAPABILITIES_KEY}, an object")
     return ClientInfo(version, capabilities, True, meta.get(CLIENT_KEY))
 
 
@@ -142,9 +142,9 @@ def client_from_handshake(params: Mapping[str, Any]) -> ClientInfo:
     """Who sends `initialize`; a version that is not supported is answered with the latest that is."""
     version, capabilities = params.get("protocolVersion"), params.get("capabilities", {})
     if not isinstance(version, str):
-        raise Fault(INVALID_PARAMS, "initialize needs protocolVersion, a string")
+        raise ProtocolError(INVALID_PARAMS, "initialize needs protocolVersion, a string")
     if not isinstance(capabilities, dict):
-        raise Fault(INVALID_PARAMS, "capabilities is not an object")
+        raise ProtocolError(INVALID_PARAMS, "capabilities is not an object")
     known = version if version in HANDSHAKE else HANDSHAKE[-1]
     return ClientInfo(known, capabilities, info=params.get("clientInfo"))
 
@@ -153,7 +153,7 @@ def result_frame(id: int | str, result: Mapping[str, Any]) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "result": result}
 
 
-def fault_frame(id: int | str | None, fault: Fault) -> dict[str, Any]:
+def fault_frame(id: int | str | None, fault: ProtocolError) -> dict[str, Any]:
     error: dict[str, Any] = {"code": fault.code, "message": fault.message}
     if fault.data is not None:
         error["data"] = fault.data

@@ -128,7 +128,7 @@ class DraftChanges:
         return list(missed)
 
 
-class CommandDraft:
+class CallDraft:
     """The draft in which the command of one call runs, from its start until its changes are kept or dropped."""
 
     def __init__(self, draft: OpenDraft, approved: Approved, recorder: Recorder, progress: Progress) -> None:
@@ -143,7 +143,7 @@ class CommandDraft:
         self._progress = progress
 
     @classmethod
-    def create(cls, approved: Approved, services: Services, progress: Progress) -> CommandDraft | None:
+    def create(cls, approved: Approved, services: Services, progress: Progress) -> CallDraft | None:
         """A draft for the command of a call; None if it is to run in the workspace itself, or there can be none."""
         judged = approved.previous
         drafted = judged.tool.drafted

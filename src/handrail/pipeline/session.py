@@ -482,9 +482,9 @@ def _run_command(approved: Approved, services: Services, progress: Progress) -> 
         draft = None
         if approved.may_change_files:
             if services.settings.drafts:
-                from handrail.pipeline.draft_changes import CommandDraft  # only needed for commands
+                from handrail.pipeline.draft_changes import CallDraft  # only needed for commands
 
-                draft = CommandDraft.create(approved, services, progress)
+                draft = CallDraft.create(approved, services, progress)
             if draft:
                 stack.callback(draft.close)
                 approved = progress.reach(draft.approved)

@@ -52,7 +52,7 @@ class DirectoryListing(NamedTuple):
         return len(self.dirs) + len(self.files) + len(self.links) + len(self.others)
 
 
-class Directory:
+class VisitedDirectory:
     """One directory of a walk, with its visible entries."""
 
     __slots__ = ("above", "dirs", "fd", "files", "links", "others", "prefix")
@@ -151,7 +151,7 @@ class WalkStep(NamedTuple):
     path: str
     """Below the root."""
     listing: DirectoryListing
-    seen: Directory
+    seen: VisitedDirectory
 
 
 class RememberedWalk(NamedTuple):
@@ -226,7 +226,9 @@ class Walk:
         self._budget = budget
         self.visited = 0
 
-    def directories(self, look: WalkOptions, glob: Glob | None = None, depth: int | None = None) -> Iterator[Directory]:
+    def directories(
+        self, look: WalkOptions, glob: Glob | None = None, depth: int | None = None
+    ) -> Iterator[VisitedDirectory]:
         """The directories, each before those in it, with what is to be seen; with a ``glob`` the files it matches."""
         key = (self._root, self._inner, self._lines, look, glob and (glob.pattern, glob.hidden), depth)
         known = self._listings.recall(key, self._root) if self._readable is None else None
@@ -243,7 +245,7 @@ class Walk:
 
     def _walk_fresh(
         self, look: WalkOptions, glob: Glob | None, depth: int | None, steps: list[WalkStep]
-    ) -> Iterator[Directory]:
+    ) -> Iterator[VisitedDirectory]:
         hidden = look.hidden or (glob is not None and glob.says_hidden)
         places = glob.begin if glob else _NOWHERE
         waiting: list[tuple[str, Places, Ignores, int]] = [("", places, Ignores(self._above), 1)]
@@ -278,8 +280,10 @@ class Walk:
                     files = [name for name in files if match(name)]
                     links = [name for name in links if match(name)] if links else links
                 above = "" if path == "." else path + "/"
-                steps.append(WalkStep(path, listing, Directory(prefix, self._root, dirs, files, links, others, above)))
-                yield Directory(prefix, fd, dirs, files, links, others)
+                steps.append(
+                    WalkStep(path, listing, VisitedDirectory(prefix, self._root, dirs, files, links, others, above))
+                )
+                yield VisitedDirectory(prefix, fd, dirs, files, links, others)
             except OSError:
                 self.receipt.unreadable += 1
             finally:

@@ -149,7 +149,7 @@ class ProcessData(TypedDict):
     command: str
 
 
-class FileData(TypedDict):
+class CommandFileData(TypedDict):
     path: str
     how: str
     added: int
@@ -178,7 +178,7 @@ class Data(apply_patch.Data, total=False):
     swept: list[ProcessData]
     changed: list[str]
     put_back: list[ProtectedFile]
-    changes: list[FileData]
+    changes: list[CommandFileData]
     kept: bool
 
 

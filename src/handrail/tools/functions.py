@@ -235,18 +235,18 @@ class _Parameters:
     def bind(self, args: Arguments, ctx: Context[NoLimits]) -> dict[str, object]:
         """The values that the function is called with."""
         values: dict[str, object] = {name: args.__dict__[name] for name in self.args.declared()}
-        opened: dict[str, _File] = {}
+        opened: dict[str, _DeclaredFile] = {}
         for name in self._files:
             value = args.__dict__[name]
             for path in _paths(value):
-                opened.setdefault(path, _File(path, ctx))
+                opened.setdefault(path, _DeclaredFile(path, ctx))
             values[name] = [opened[path] for path in value] if isinstance(value, list) else opened.get(value)
         if self._context:
             values[self._context] = _FunctionContext(ctx)
         return values
 
 
-class _File:
+class _DeclaredFile:
     """The file of one argument, through the context of the call."""
 
     def __init__(self, name: str, ctx: Context[NoLimits]) -> None:

@@ -13,7 +13,7 @@ from handrail.errors import BadGlobPattern
 from handrail.model import Access
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import SearchTree
-from handrail.search.walk import Directory
+from handrail.search.walk import VisitedDirectory
 from handrail.text.globs import BadGlob, compile_glob, fixed_part
 from handrail.tools.arguments import Field
 from handrail.tools.notes import CountLimit, MorePaths, NoteFacts, TimeLimit, Unreadable
@@ -161,7 +161,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     return Outcome("page" if page else "past" if total else "empty", facts, data, tuple(notes))
 
 
-def _files(here: Directory, tree: SearchTree) -> Sequence[str]:
+def _files(here: VisitedDirectory, tree: SearchTree) -> Sequence[str]:
     """The files that match, and the links to a file."""
     if not here.links:
         return here.files

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple, TypedDict
 from handrail.errors import BadGlobPattern
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import Kind, SearchTree
-from handrail.search.walk import Directory
+from handrail.search.walk import VisitedDirectory
 from handrail.text.globs import BadGlob, compile_filter
 from handrail.tools.arguments import Field
 from handrail.tools.notes import MoreEntries, NoteFacts, TimeLimit, Unreadable
@@ -140,7 +140,7 @@ def _filter(patterns: Sequence[str]) -> Callable[[str], bool]:
 
 
 def _list_entries(
-    tree: SearchTree, directories: dict[str, Directory], ignored: Callable[[str], bool]
+    tree: SearchTree, directories: dict[str, VisitedDirectory], ignored: Callable[[str], bool]
 ) -> list[ListedEntry]:
     """The entries in the order of the answer: directories first, each followed by its own entries."""
     entries: list[ListedEntry] = []
@@ -161,7 +161,7 @@ def _list_entries(
     return entries
 
 
-def _kinds(here: Directory) -> list[tuple[Kind, Iterable[str]]]:
+def _kinds(here: VisitedDirectory) -> list[tuple[Kind, Iterable[str]]]:
     return [("dir", here.dirs), ("file", here.files), ("link", here.links), ("other", here.others)]
 
 

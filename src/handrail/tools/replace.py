@@ -140,7 +140,7 @@ class Facts:
     """The new lines by file, with their numbers; empty if there are too many."""
 
 
-class FileData(TypedDict):
+class ReplacedFileData(TypedDict):
     path: str
     count: int
 
@@ -154,7 +154,7 @@ class OccurrenceData(TypedDict):
 
 
 class Data(TypedDict):
-    files: list[FileData]
+    files: list[ReplacedFileData]
     occurrences: list[OccurrenceData]
     total: int
     replaced: int
@@ -385,7 +385,7 @@ def _outcome(kind: str, args: Args, hunt: _Hunt, chosen: Sequence[Place], limits
         for place in page
     ]
     data = Data(
-        files=[FileData(path=escape(path), count=count) for path, count in counts.items()],
+        files=[ReplacedFileData(path=escape(path), count=count) for path, count in counts.items()],
         occurrences=listed,
         total=len(chosen),
         replaced=len(chosen) if kind == "done" else 0,

@@ -118,7 +118,7 @@ async def _serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[A
 
     host = f"[{options.host}]" if ":" in options.host else options.host
 
-    class Server(uvicorn.Server):
+    class HttpServer(uvicorn.Server):
         """Ends calls before it waits for them, and leaves the end of the process to us."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -156,7 +156,7 @@ async def _serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[A
     async with contextlib.AsyncExitStack() as leaving:
         for manager in managers.values():
             await leaving.enter_async_context(manager.run())
-        await Server(config).serve(sockets=[sock])
+        await HttpServer(config).serve(sockets=[sock])
 
 
 def _services(options: HttpOptions) -> dict[str, PrincipalService]:

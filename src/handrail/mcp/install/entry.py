@@ -31,7 +31,7 @@ class InstallError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class InstallReport:
     """The outcome in words: `out` goes to stdout, `aside` to stderr."""
 
     out: str
@@ -97,15 +97,15 @@ class ServerEntry:
     def _is_toml(self) -> bool:
         return self.path.endswith(".toml")
 
-    def show(self) -> Report:
+    def show(self) -> InstallReport:
         keys, entry = self._layout("")
         with contextlib.suppress(OSError, ValueError):  # the usual layout, if the file does not say
             keys, entry = self._layout(Path(self.path).read_text(encoding="utf-8"))
         file_format: Any = toml_file if self._is_toml else json_file
         (splice,) = file_format.put("", keys, entry)
-        return Report(splice.new, f"add this to {escape(self.path)} ({self.client.name})")
+        return InstallReport(splice.new, f"add this to {escape(self.path)} ({self.client.name})")
 
-    def install(self) -> Report:
+    def install(self) -> InstallReport:
         with ClientFile(self.path) as config, Records() as records:
             known = records.get(config.real)
             text = config.text
@@ -116,7 +116,7 @@ class ServerEntry:
             splices = self._set_entry(start, keys, entry)
             new = _apply(start, splices)
             if new == text:
-                return Report(f"{self.client.name} is already configured: {escape(self.path)}\n")
+                return InstallReport(f"{self.client.name} is already configured: {escape(self.path)}\n")
             self._check(start, new, keys, entry)
             new_levels = _levels_made(self._data(start), keys)
             directories = config.write(new)
@@ -130,9 +130,9 @@ class ServerEntry:
             }
             records.put(config.real, record)
         note = self.client.note.get(self.scope, "")
-        return Report(f"{self.client.name} is configured to use Handrail: {escape(self.path)}\n", note)
+        return InstallReport(f"{self.client.name} is configured to use Handrail: {escape(self.path)}\n", note)
 
-    def remove(self) -> Report:
+    def remove(self) -> InstallReport:
         with ClientFile(self.path) as config, Records() as records:
             known = records.get(config.real)
             text = config.text
@@ -144,7 +144,7 @@ class ServerEntry:
                 new = _apply(text, self._take(text, keys, known["made"] if known else 0))
                 if new == text:
                     records.forget(config.real)
-                    return Report(f"{self.client.name} has no entry for Handrail: {escape(self.path)}\n")
+                    return InstallReport(f"{self.client.name} has no entry for Handrail: {escape(self.path)}\n")
                 self._check(text, new, keys, None)
             if created and new.strip().strip("\ufeff") in ("", "{}"):
                 config.delete(known["directories"] if known else ())
@@ -153,7 +153,7 @@ class ServerEntry:
                 config.write(new)
                 message = f"removed from {escape(self.path)}\n"
             records.forget(config.real)
-        return Report(message)
+        return InstallReport(message)
 
     def _set_entry(self, text: str, keys: list[str], entry: dict[str, Any]) -> list[Splice]:
         return toml_file.put(text, keys, entry) if self._is_toml else json_file.put(text, keys, entry)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from handrail.mcp.protocol import BUSY, INVALID_REQUEST, ClientInfo, Fault, meta_of
+from handrail.mcp.protocol import BUSY, INVALID_REQUEST, ClientInfo, ProtocolError, meta_of
 from handrail.mcp.sessions import conversation
 from handrail.wire.mcp import drop_client_arguments, still_running
 
@@ -76,9 +76,9 @@ class RunningCalls:
     def add(self, call: RunningCall) -> None:
         with self._changed:
             if self._ended:
-                raise Fault(BUSY, "the server is shutting down")
+                raise ProtocolError(BUSY, "the server is shutting down")
             if call.id in self._running:
-                raise Fault(INVALID_REQUEST, "a request with this id is still under way")
+                raise ProtocolError(INVALID_REQUEST, "a request with this id is still under way")
             self._running[call.id] = call
 
     def begin(self, call: RunningCall) -> bool:

@@ -10,7 +10,7 @@ import os
 import sys
 
 from handrail.mcp import protocol
-from handrail.mcp.protocol import Fault, Message
+from handrail.mcp.protocol import Message, ProtocolError
 from handrail.mcp.stdio.channel import Channel
 from handrail.version import __version__
 from handrail.wire.mcp import FRESHNESS, definition
@@ -29,7 +29,7 @@ _SERVER = {"name": "handrail", "title": "Handrail", "version": __version__}
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP")
 
 
-class Server:
+class StdioServer:
     """One client, its tools, and its calls once there are some."""
 
     def __init__(
@@ -56,9 +56,11 @@ class Server:
             try:
                 if line is None:
                     most = protocol.MOST_BYTES >> 20
-                    raise Fault(protocol.INVALID_REQUEST, f"the frame was longer than {most} MB and was dropped")
+                    raise ProtocolError(
+                        protocol.INVALID_REQUEST, f"the frame was longer than {most} MB and was dropped"
+                    )
                 self._take(protocol.parse(line))
-            except Fault as fault:
+            except ProtocolError as fault:
                 self._channel.send(protocol.fault_frame(fault.id, fault))
         if self._work and not self._work.close():
             sys.stderr.write("handrail mcp: a call does not end; shutting down without it\n")
@@ -85,7 +87,7 @@ class Server:
         else:
             try:
                 result = self._answer(message, message.id)
-            except Fault as fault:
+            except ProtocolError as fault:
                 fault.id = message.id
                 raise
             if result is not None:
@@ -103,10 +105,10 @@ class Server:
         if method == "ping" and not (client and client.enveloped):
             return {}
         if method not in ("server/discover", "tools/list", "tools/call"):
-            raise Fault(protocol.METHOD_NOT_FOUND, f"unknown method {method[:80]!r}", {"method": method[:80]})
+            raise ProtocolError(protocol.METHOD_NOT_FOUND, f"unknown method {method[:80]!r}", {"method": method[:80]})
         if client is None or (method == "server/discover" and not client.enveloped):
             expected = f"send initialize first, or _meta with {protocol.VERSION_KEY} and {protocol.CAPABILITIES_KEY}"
-            raise Fault(protocol.INVALID_PARAMS, f"the protocol version is unknown: {expected}")
+            raise ProtocolError(protocol.INVALID_PARAMS, f"the protocol version is unknown: {expected}")
         if method == "tools/call":
             self._call(id, params, client)
             return None
@@ -114,18 +116,20 @@ class Server:
             spoken = [*protocol.ENVELOPE, *reversed(protocol.HANDSHAKE)]
             return _complete({"supportedVersions": spoken, **self._introduction(), **FRESHNESS})
         if params.get("cursor") is not None:
-            raise Fault(protocol.INVALID_PARAMS, "the list has only one page: leave out cursor")
+            raise ProtocolError(protocol.INVALID_PARAMS, "the list has only one page: leave out cursor")
         listed = {"tools": self._tools}
         return _complete({**listed, **FRESHNESS}) if client.enveloped else listed
 
     def _call(self, id: int | str, params: dict[str, Any], client: protocol.ClientInfo) -> None:
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str):
-            raise Fault(protocol.INVALID_PARAMS, "tools/call needs name, a string")
+            raise ProtocolError(protocol.INVALID_PARAMS, "tools/call needs name, a string")
         if name not in self._names:
-            raise Fault(protocol.INVALID_PARAMS, f"unknown tool {name[:80]!r}; the tools are {', '.join(self._names)}")
+            raise ProtocolError(
+                protocol.INVALID_PARAMS, f"unknown tool {name[:80]!r}; the tools are {', '.join(self._names)}"
+            )
         if arguments is not None and not isinstance(arguments, dict):
-            raise Fault(protocol.INVALID_PARAMS, "arguments is not an object")
+            raise ProtocolError(protocol.INVALID_PARAMS, "arguments is not an object")
         if self._work is None:
             self._work = self._made_work()
         from handrail.mcp.stdio.running_calls import RunningCall

@@ -16,7 +16,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from handrail.approval.answer_tokens import AnswerTokens
-from handrail.mcp.protocol import BUSY, INTERNAL_ERROR, INVALID_PARAMS, Fault, Message, fault_frame, result_frame
+from handrail.mcp.protocol import (
+    BUSY,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    Message,
+    ProtocolError,
+    fault_frame,
+    result_frame,
+)
 from handrail.mcp.sessions import CannotOpen, Sessions
 from handrail.mcp.stdio.running_calls import PendingForm, RunningCall, RunningCalls
 from handrail.mcp.stdio.workers import WorkerPool
@@ -57,10 +65,10 @@ class CallService:
             self._early.start()
 
     def start(self, call: RunningCall) -> None:
-        """Have it done; raises `Fault` if it cannot even begin."""
+        """Have it done; raises `ProtocolError` if it cannot even begin."""
         self._calls.add(call)
         if not self._pool.submit(lambda: self._do(call)):
-            busy = Fault(BUSY, "too many calls are waiting; send it again when some have been answered")
+            busy = ProtocolError(BUSY, "too many calls are waiting; send it again when some have been answered")
             self._calls.finish(call, fault_frame(call.id, busy))
 
     def cancel(self, id: Any) -> None:
@@ -111,12 +119,12 @@ class CallService:
     # On the threads.
 
     def _do(self, call: RunningCall) -> None:
-        answer = fault_frame(call.id, Fault(INTERNAL_ERROR, "internal error of the server; see its log"))
+        answer = fault_frame(call.id, ProtocolError(INTERNAL_ERROR, "internal error of the server; see its log"))
         try:
             if not self._calls.begin(call):
-                raise Fault(BUSY, "the call was cancelled before it began")
+                raise ProtocolError(BUSY, "the call was cancelled before it began")
             answer = result_frame(call.id, self._finished(call, self._result(call)))
-        except Fault as fault:
+        except ProtocolError as fault:
             answer = fault_frame(call.id, fault)
         finally:
             self._calls.finish(call, answer)
@@ -137,9 +145,9 @@ class CallService:
         except InputRequired as wanted:
             return wanted.result()
         except ForgedToken as forged:
-            raise Fault(INVALID_PARAMS, str(forged)) from None
+            raise ProtocolError(INVALID_PARAMS, str(forged)) from None
         except Withdrawn:
-            raise Fault(BUSY, "the call was cancelled while waiting for approval") from None
+            raise ProtocolError(BUSY, "the call was cancelled while waiting for approval") from None
         return mcp.call_result(result, self._structured)
 
     def _approve(self, question: Question) -> Answer:

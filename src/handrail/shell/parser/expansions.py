@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from handrail.shell.parser.lexer import Findings, Here, Lexer, Unreadable
+from handrail.shell.parser.lexer import CannotParse, Findings, Here, Lexer
 from handrail.shell.parser.script import Kind, Part, ansi_c
 
 _PLAIN_IN_PARAMETER = re.compile(r"[^\\'\"$`}<>]+")
@@ -88,7 +88,7 @@ class ExpansionParser(Lexer):
         self.at += 1
         char = self.peek()
         if self.peek(2) == "\\\n":
-            raise Unreadable("a line continued right behind a $")
+            raise CannotParse("a line continued right behind a $")
         kind: Kind = "variable"
         if char == "(":
             kind = self._parenthesis()
@@ -147,13 +147,13 @@ class ExpansionParser(Lexer):
         first = len(self.found.drafts)
         statements = self.parse_commands(")", kind)
         if self.pending:
-            raise Unreadable("a here-document that begins in a substitution and has no body there")
+            raise CannotParse("a here-document that begins in a substitution and has no body there")
         drafts = self.found.drafts[first:]
         if any(isinstance(redirect.target, Here) for draft in drafts for redirect in draft.redirects) and (
             statements > 1 or any(draft.within[-1:] != (kind,) for draft in drafts)
         ):
             # Bash writes the commands of a substitution anew, and loses operators behind a here-document.
-            raise Unreadable("a here-document and other commands in a substitution")
+            raise CannotParse("a here-document and other commands in a substitution")
         self.inside -= 1
         self.pending, self.held = pending, held
         if self.peek() != ")":
@@ -174,7 +174,7 @@ class ExpansionParser(Lexer):
             if char == "\\":
                 following = self.peek(2)[1:]
                 if following == "\n":
-                    raise Unreadable("a continued line in backticks")
+                    raise CannotParse("a continued line in backticks")
                 escapable = '$`\\"' if quoted else "$`\\"
                 out.append(following if following and following in escapable else char + following)
                 self.at += 2
@@ -183,7 +183,7 @@ class ExpansionParser(Lexer):
                 self.at += 1
         self.at += 1
         if "\n" in self.text[start : self.at] and (self.pending or self.held):
-            raise Unreadable("a here-document goes on inside a substitution")
+            raise CannotParse("a here-document goes on inside a substitution")
         self.enter()
         self.parser_of("".join(out), "substitution").parse_commands("", "")
         self.leave()
@@ -196,7 +196,7 @@ class ExpansionParser(Lexer):
             self.at = found.end()
             return
         if self.peek() in " \t\n|":
-            raise Unreadable("a command group inside ${ }")
+            raise CannotParse("a command group inside ${ }")
         self.enter()
         plain = _DEFAULT.match(self.text, self.at) or _LISTS.match(self.text, self.at)
         parts: list[Part] = []
@@ -210,7 +210,7 @@ class ExpansionParser(Lexer):
                 self.at += 2
             elif char == "'":
                 if quoted:
-                    raise Unreadable("a single quote in a parameter expansion in double quotes")
+                    raise CannotParse("a single quote in a parameter expansion in double quotes")
                 self._single()
             elif char == '"':
                 self.at += 1
@@ -222,7 +222,7 @@ class ExpansionParser(Lexer):
                 parts.append(self.backtick(quoted=quoted))
                 continue
             elif self.peek(2)[1:] == "(":
-                raise Unreadable("a process substitution in a parameter expansion")
+                raise CannotParse("a process substitution in a parameter expansion")
             else:
                 self.at += 1
             parts.append(Part("text", self.text[before : self.at]))
@@ -267,9 +267,9 @@ class ExpansionParser(Lexer):
             elif char == "$":
                 parts.extend(self.dollar(quoted=True))
             elif char == "`":
-                raise Unreadable("a backtick in an arithmetic expression")
+                raise CannotParse("a backtick in an arithmetic expression")
             elif char in "\\'\"":
-                raise Unreadable("a quote in an arithmetic expression")
+                raise CannotParse("a quote in an arithmetic expression")
             else:
                 depth += (char == opens) - (char == closes)
                 parts.append(Part("text", char))

@@ -10,7 +10,7 @@ import re
 from typing import Self
 
 from handrail.shell.parser.expansions import evaluate
-from handrail.shell.parser.lexer import META, Draft, Unreadable
+from handrail.shell.parser.lexer import META, CannotParse, Draft
 from handrail.shell.parser.script import Assignment, Part, Word, fixed_word, unknown_word
 from handrail.shell.parser.simple_commands import ASSIGNMENT, RESERVED, SimpleCommandParser
 
@@ -51,13 +51,13 @@ class Parser(SimpleCommandParser):
             char = self.peek()
             if char == "&":
                 if self.peek(2) == "&\\":
-                    raise Unreadable("an operator over two lines")
+                    raise CannotParse("an operator over two lines")
                 for draft in self.found.drafts[first:]:
                     self._wrap(draft, "background")
                 self.at += 1
             elif char == ";" and self.peek(2) not in (";;", ";&"):
                 if self.peek(2) == ";\\":
-                    raise Unreadable("an operator over two lines")
+                    raise CannotParse("an operator over two lines")
                 self.at += 1
             elif char == "\n":
                 continue
@@ -106,7 +106,7 @@ class Parser(SimpleCommandParser):
                 return  # `time` and `!` alone are commands
             if word == "time" and self.inside and (self.reserved() or self.peek() == "("):
                 # Bash looks for the end of a substitution with `time` as a plain word: `$(time case a in x)` ends here.
-                raise Unreadable("a compound command behind time in a substitution")
+                raise CannotParse("a compound command behind time in a substitution")
         first = len(self.found.drafts)
         outer = self.within
         self.command()
@@ -114,7 +114,7 @@ class Parser(SimpleCommandParser):
         while True:
             self.blanks()
             if self.peek(2) == "|\\":
-                raise Unreadable("an operator over two lines")
+                raise CannotParse("an operator over two lines")
             if self.peek() != "|" or self.peek(2) == "||":
                 break
             self.at += 2 if self.peek(2) == "|&" else 1
@@ -234,7 +234,7 @@ class Parser(SimpleCommandParser):
         else:
             found = re.compile(rf"[A-Za-z_][A-Za-z0-9_]*(?=[{META}]|$)").match(self.text, self.at)
             if not found:
-                raise Unreadable("the variable of a loop is not a plain name")
+                raise CannotParse("the variable of a loop is not a plain name")
             self.at = found.end()
             self.blanks(lines=True)
             values: list[Word] | None = None
@@ -318,7 +318,7 @@ class Parser(SimpleCommandParser):
         elif ((word := self.reserved()) and word not in _OPENERS) or (
             not word and re.compile(rf"[^ \t\n]+[ \t]+{RESERVED.pattern}").match(self.text, self.at)
         ):
-            raise Unreadable("a coprocess with an odd name")
+            raise CannotParse("a coprocess with an odd name")
         self.command()
         self.within = outer
 
@@ -359,5 +359,5 @@ class Parser(SimpleCommandParser):
             if word.bare in _COMPARES:
                 for operand in words[max(0, index - 1) : index + 2 : 2]:
                     if operand.fixed in _JOINTS:
-                        raise Unreadable("a comparison without its operands")
+                        raise CannotParse("a comparison without its operands")
                     evaluate(operand.parts, self.found)

@@ -2,7 +2,7 @@
 
 Written out by hand and not read off a general syntax tree: what a word is decides what runs, and the rules for it
 (line continuations, quotes inside expansions, where a here-document ends) are too fine for a grammar that was made to
-colour text. What is rare and hard to be sure of is not guessed: it stops the reading with `Unreadable`.
+colour text. What is rare and hard to be sure of is not guessed: it stops the reading with `CannotParse`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PLAIN_IN_QUOTES = re.compile(r"[^$`\\\"]+")
 _BLANK = re.compile(r"(?:[ \t]|\\\n)+")
 
 
-class Unreadable(Exception):
+class CannotParse(Exception):
     """The parser stops here: the rest cannot be proven."""
 
 
@@ -156,12 +156,12 @@ class Lexer:
     def step(self) -> None:
         self.found.steps += 1
         if self.found.steps > MOST_STEPS:
-            raise Unreadable("the script is too long to be read")
+            raise CannotParse("the script is too long to be read")
 
     def enter(self) -> None:
         self.found.depth += 1
         if self.found.depth > MOST_NESTING:
-            raise Unreadable("the script is nested too deeply to be read")
+            raise CannotParse("the script is nested too deeply to be read")
 
     def leave(self) -> None:
         self.found.depth -= 1
@@ -178,7 +178,7 @@ class Lexer:
             elif char == "\n" and lines:
                 self.newline()
             elif char == "#" and self.text[max(0, self.at - 2) : self.at] == "\\\n":
-                raise Unreadable("a # right behind a continued line")
+                raise CannotParse("a # right behind a continued line")
             else:
                 return
 
@@ -186,7 +186,7 @@ class Lexer:
         self.at += 1
         self.step()
         if self.held:
-            raise Unreadable("a here-document goes on inside a substitution")
+            raise CannotParse("a here-document goes on inside a substitution")
         self.parse_bodies()
 
     def word(self, *, braces: bool = True, pattern: bool = False, value: bool = False) -> list[Word]:
@@ -230,10 +230,10 @@ class Lexer:
                 parts.append(Part("text", char, True))
                 self.at += 1
             elif pattern and (depth or char in "<>;&"):
-                raise Unreadable("a regular expression or pattern with blanks or operators in it")
+                raise CannotParse("a regular expression or pattern with blanks or operators in it")
             else:
                 if char == "(" and parts and not parts[-1].quoted and parts[-1].text[-1:] in tuple("?*+@!"):
-                    raise Unreadable("an extended pattern such as !(x)")
+                    raise CannotParse("an extended pattern such as !(x)")
                 break
         return parts
 
@@ -241,7 +241,7 @@ class Lexer:
         following = self.peek(2)[1:]
         self.at += 2
         if not following:
-            raise Unreadable("a backslash at the end")
+            raise CannotParse("a backslash at the end")
         if following != "\n":
             parts.append(Part("text", following, True))
 

@@ -16,8 +16,8 @@ from itertools import islice
 from handrail.shell.parser.assignments import Assignments, find_assignments
 from handrail.shell.parser.expansions import INTEGER, SAFE, SHELL_NUMBERS, SHELL_TEXTS, VARIABLE
 from handrail.shell.parser.grammar import Parser
-from handrail.shell.parser.lexer import MOST_STEPS, Findings, Here, InvalidSyntax, Unreadable
-from handrail.shell.parser.script import Command, Fault, Redirection, Script, Word
+from handrail.shell.parser.lexer import MOST_STEPS, CannotParse, Findings, Here, InvalidSyntax
+from handrail.shell.parser.script import Command, Redirection, Script, SyntaxFault, Word
 from handrail.shell.parser.wrappers import NAMES, NestedText, Unopened, open_wrapper
 
 MOST_CHARACTERS = 131_072
@@ -78,7 +78,7 @@ def script_of(command: Command, source: str, script: Script) -> Script:
     return Script(source, (alone,), runs, error=script.error, doubts=script.doubts, stopped=script.stopped)
 
 
-def _parse_text(text: str) -> tuple[Findings, Fault | None]:
+def _parse_text(text: str) -> tuple[Findings, SyntaxFault | None]:
     """Parse the commands that are written in a text, to its end or as far as possible."""
     found = Findings()
     if len(text) > MOST_CHARACTERS:
@@ -86,20 +86,20 @@ def _parse_text(text: str) -> tuple[Findings, Fault | None]:
         found.stopped = True
         return found, None
     if "\0" in text:
-        return found, Fault(text.count("\n", 0, text.index("\0")) + 1, 0, "", "a NUL character")
+        return found, SyntaxFault(text.count("\n", 0, text.index("\0")) + 1, 0, "", "a NUL character")
     reader = Parser(text, found)
     try:
         reader.parse_commands("", "")
         if reader.pending:
-            raise Unreadable("a here-document without its body")
-    except Unreadable as stopped:
+            raise CannotParse("a here-document without its body")
+    except CannotParse as stopped:
         found.doubt(str(stopped))
         found.stopped = True
     except InvalidSyntax as wrong:
         at = min(wrong.at, len(text))
         line = text.count("\n", 0, at) + 1
         start = text.rfind("\n", 0, at) + 1
-        return found, Fault(line, at - start + 1, text[start:].split("\n", 1)[0][:200], wrong.message)
+        return found, SyntaxFault(line, at - start + 1, text[start:].split("\n", 1)[0][:200], wrong.message)
     return found, None
 
 
@@ -273,13 +273,13 @@ def _is_number(value: Word, numbers: set[str]) -> bool:
     )
 
 
-def check_syntax(script: str) -> Fault | None:
+def check_syntax(script: str) -> SyntaxFault | None:
     """Ask bash whether the text is valid (`bash -n`: parsed, never run); None if it is.
 
     Raises FileNotFoundError without bash, and TimeoutError if bash does not answer in time.
     """
     if "\0" in script:
-        return Fault(script.count("\n", 0, script.index("\0")) + 1, 0, "", "a NUL character")
+        return SyntaxFault(script.count("\n", 0, script.index("\0")) + 1, 0, "", "a NUL character")
     bash = shutil.which("bash")
     if bash is None:
         raise FileNotFoundError("bash")
@@ -300,7 +300,7 @@ def check_syntax(script: str) -> Fault | None:
     said = done.stderr.decode("utf-8", "replace").splitlines()
     found = next((match for row in said if (match := _LINE.search(row))), None)
     if found is None:
-        return Fault(1, 0, "", said[0] if said else "bash does not take it")
+        return SyntaxFault(1, 0, "", said[0] if said else "bash does not take it")
     line = int(found[1])
     rows = script.split("\n")
-    return Fault(line, 0, rows[line - 1][:200] if 0 < line <= len(rows) else "", found[2])
+    return SyntaxFault(line, 0, rows[line - 1][:200] if 0 < line <= len(rows) else "", found[2])

@@ -301,7 +301,7 @@ class Span(NamedTuple):
 _START = Span(0, 0, 1, 1)
 
 
-class Fault(NamedTuple):
+class SyntaxFault(NamedTuple):
     """A place that is not valid, the text there and the reason. Column 0 is unknown."""
 
     line: int
@@ -424,7 +424,7 @@ class Script:
     runs: tuple[Command, ...] = ()
     """Every command that it runs: those, and the ones that wrappers, `eval` and shells among them run."""
     functions: tuple[str, ...] = ()
-    error: Fault | None = None
+    error: SyntaxFault | None = None
     doubts: tuple[str, ...] = ()
     """Why it cannot be proven what the script does, nested scripts included."""
     own_doubts: tuple[str, ...] = ()

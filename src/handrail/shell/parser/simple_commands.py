@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 
 from handrail.shell.parser.expansions import ExpansionParser, evaluate
-from handrail.shell.parser.lexer import META, Draft, Findings, Here, Redirect, Unreadable
+from handrail.shell.parser.lexer import META, CannotParse, Draft, Findings, Here, Redirect
 from handrail.shell.parser.script import HEREDOCS, Assignment, Part, Span, Word, fixed_word
 
 RESERVED = re.compile(
@@ -61,12 +61,12 @@ class SimpleCommandParser(ExpansionParser):
             if self.at == before:
                 break
             if self.text[before] == "{" and self.text[self.at - 1] == "}" and self.peek() in ("<", ">"):
-                raise Unreadable("a descriptor is kept in an element of an array")
+                raise CannotParse("a descriptor is kept in an element of an array")
             if self.peek() in ("<", ">") and self.text[before : self.at].endswith("\\\n"):
-                raise Unreadable("a redirection over two lines")
+                raise CannotParse("a redirection over two lines")
             if not draft.words and words:
                 if "\\\n" in words[0].source and _ODD_OVER_LINES.match("".join(part.text for part in words[0].parts)):
-                    raise Unreadable("a keyword or an assignment over two lines")
+                    raise CannotParse("a keyword or an assignment over two lines")
                 declares = words[0].fixed in _DECLARES
             draft.words.extend(words)
         if not draft.words and not draft.assignments and not draft.redirects:
@@ -81,7 +81,7 @@ class SimpleCommandParser(ExpansionParser):
         found = ASSIGNMENT.match(self.text, self.at)
         if not found:
             if _SUBSCRIPT.match(self.text, self.at):
-                raise Unreadable("an assignment to a computed element of an array")
+                raise CannotParse("an assignment to a computed element of an array")
             return False
         if found[2]:
             evaluate(self.parser_of(found[2], "").parts(), self.found)
@@ -90,7 +90,7 @@ class SimpleCommandParser(ExpansionParser):
                 self.fail("a list cannot be assigned to an element", found.end())
             if self.inside:
                 # Bash forgets, behind the substitution, that a command has begun.
-                raise Unreadable("a list of values in a substitution")
+                raise CannotParse("a list of values in a substitution")
             self.at = found.end() + 1
             values: list[Word] = []
             while True:
@@ -100,7 +100,7 @@ class SimpleCommandParser(ExpansionParser):
                 values.extend(self._element())
             self.at += 1
             if self.at < len(self.text) and self.peek() not in META:
-                raise Unreadable("something right behind a list of values")
+                raise CannotParse("something right behind a list of values")
             draft.assignments.append(Assignment(found[1], tuple(values), array=True, adds=found[3] == "+="))
             if declares:
                 draft.words.append(fixed_word(found[1]))
@@ -134,7 +134,7 @@ class SimpleCommandParser(ExpansionParser):
         self.at = found.end()
         descriptor, operator = found[1] or "", found[2] or found[4]
         if self.peek(2) == "\\\n":
-            raise Unreadable("an operator over two lines")
+            raise CannotParse("an operator over two lines")
         self.blanks()
         target: Word | Here
         if operator in HEREDOCS:
@@ -144,11 +144,11 @@ class SimpleCommandParser(ExpansionParser):
                 self.unexpected()
             words = self.required()
             if len(words) != 1:
-                raise Unreadable("the target of a redirection is not one word")
+                raise CannotParse("the target of a redirection is not one word")
             target = words[0]
             if self.inside and operator in ("<&", ">&") and not _DESCRIPTOR.fullmatch(target.bare or ""):
                 # Bash writes the commands of a substitution anew, and loses the quotes here.
-                raise Unreadable("a descriptor that is no number in a substitution")
+                raise CannotParse("a descriptor that is no number in a substitution")
         draft.redirects.append(Redirect(operator, descriptor, target))
         return True
 
@@ -164,10 +164,10 @@ class SimpleCommandParser(ExpansionParser):
         if self.at == start:
             self.unexpected()
         if any(part.kind != "text" for part in parts) or "$" in self.text[start : self.at]:
-            raise Unreadable("the delimiter of a here-document is not a plain word")
+            raise CannotParse("the delimiter of a here-document is not a plain word")
         here = Here("".join(part.text for part in parts), any(part.quoted for part in parts), tabs)
         if "\n" in here.delimiter:
-            raise Unreadable("the delimiter of a here-document is not a plain word")
+            raise CannotParse("the delimiter of a here-document is not a plain word")
         self.pending.append(here)
         return here
 
@@ -181,10 +181,10 @@ class SimpleCommandParser(ExpansionParser):
                 here.body = self._body_word("".join(rows), here.quoted)
                 return
             if self.inside and line.startswith(here.delimiter):
-                raise Unreadable("a here-document in a substitution that may end in the middle of a line")
+                raise CannotParse("a here-document in a substitution that may end in the middle of a line")
             rows.append(line + "\n")
         self.at = start
-        raise Unreadable("a here-document without its end")
+        raise CannotParse("a here-document without its end")
 
     def _row(self, *, joined: bool) -> str:
         """The next line of a body; with continued lines joined to one."""

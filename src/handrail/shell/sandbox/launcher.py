@@ -149,10 +149,6 @@ def _mount_symlink(text: str, target: str) -> None:
     os.symlink(text, target)
 
 
-def _mount_directory(target: str) -> None:
-    _make_place(target, True)
-
-
 def _mount_proc(target: str) -> None:
     # The kernel lets a user namespace mount its own /proc only where it sees a whole one already.
     _make_place(target, True)
@@ -214,7 +210,6 @@ _MOUNTS = {
     "Bind": _mount_bind,
     "Tmpfs": _mount_tmpfs,
     "Symlink": _mount_symlink,
-    "Directory": _mount_directory,
     "Proc": _mount_proc,
     "Dev": _mount_dev,
     "Overlay": _mount_overlay,
@@ -277,13 +272,13 @@ def _start_loopback() -> None:
         sock.close()
 
 
-class _Program(ctypes.Structure):
+class _LauncherFilterProgram(ctypes.Structure):
     _fields_ = [("count", ctypes.c_ushort), ("code", ctypes.c_char_p)]
 
 
 def _listen(code: bytes) -> int:
     """Hand the calls that a filter names to whoever has the returned descriptor."""
-    program = _Program(len(code) // 8, code)
+    program = _LauncherFilterProgram(len(code) // 8, code)
     _check(_libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     return _check(_call(_numbers["seccomp"], 1, 1 << 3 | 1 << 5, ctypes.byref(program)), "seccomp")
 
@@ -377,7 +372,7 @@ def _become_command(request: Request, fds: list[int]) -> None:
     _check(_libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     code: bytes = request["filter"]  # type: ignore[assignment]
     if code:
-        program = _Program(len(code) // 8, code)
+        program = _LauncherFilterProgram(len(code) // 8, code)
         _check(_libc.prctl(_SET_SECCOMP, 2, ctypes.byref(program), 0, 0), "seccomp")
     failed: OSError | None = None
     for path in _find_program(args[0], env):

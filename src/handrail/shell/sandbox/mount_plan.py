@@ -55,13 +55,6 @@ class Symlink:
 
 
 @dataclass(frozen=True, slots=True)
-class Directory:
-    """An empty directory, to be mounted on later."""
-
-    target: str
-
-
-@dataclass(frozen=True, slots=True)
 class Proc:
     """The processes of the command. Each command gets its own; this one is a place for them."""
 
@@ -111,7 +104,7 @@ class Pin:
     read_only: bool = True
 
 
-Mount = Bind | Tmpfs | Symlink | Directory | Proc | Dev | Overlay | Hide | Pin
+Mount = Bind | Tmpfs | Symlink | Proc | Dev | Overlay | Hide | Pin
 
 
 def as_data(mounts: Iterable[Mount]) -> list[tuple[object, ...]]:

@@ -49,7 +49,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _Line = tuple[int, int, int, int]
 
 
-class _Program(ctypes.Structure):
+class _FilterProgram(ctypes.Structure):
     _fields_ = [("count", ctypes.c_ushort), ("code", ctypes.c_char_p)]
 
 
@@ -175,7 +175,7 @@ def notifying(calls: Sequence[int], machine: str | None = None) -> bytes:
 def install_listener(code: bytes) -> int:
     """As `install`; returns the descriptor on which the calls arrive that the filter hands over. `OSError` if none can
     be had, as inside a command that another Handrail supervises."""
-    filter_ = _Program(len(code) // 8, code)
+    filter_ = _FilterProgram(len(code) // 8, code)
     number = system_call("seccomp")
     flags = ctypes.c_ulong(_NEW_LISTENER | _WAIT_KILLABLE)
     listener: int = _libc.syscall(ctypes.c_long(number), ctypes.c_ulong(1), flags, ctypes.byref(filter_))
@@ -187,7 +187,7 @@ def install_listener(code: bytes) -> int:
 
 def install(code: bytes) -> None:
     """Put a filter on this thread and what it starts, for good. It must have forgone new privileges before."""
-    filter_ = _Program(len(code) // 8, code)
+    filter_ = _FilterProgram(len(code) // 8, code)
     zero = ctypes.c_ulong(0)
     mode = ctypes.c_ulong(_MODE_FILTER)
     if _libc.prctl(_SET_SECCOMP, mode, ctypes.byref(filter_), zero, zero) != 0:

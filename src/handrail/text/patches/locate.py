@@ -79,7 +79,7 @@ class _LineEdit:
 
 def locate_hunks(text: str, hunks: Sequence[PatchHunk], final_newline: bool | None = None) -> Placed:
     """Compute how to apply ``hunks`` to ``text``; raises `BadHunk` or `AmbiguousHunk`."""
-    file = _File(text)
+    file = _PatchedText(text)
     fits = [file.fit(hunk, number) for number, hunk in enumerate(hunks, start=1)]
     edits: list[_LineEdit] = []
     for number, (fit, at) in enumerate(zip(fits, _choose_places(fits), strict=True), start=1):
@@ -155,7 +155,7 @@ def _join_touching(edits: Sequence[_LineEdit]) -> list[_LineEdit]:
     return joined
 
 
-class _File:
+class _PatchedText:
     """The lines of a file, and their keys at each level."""
 
     def __init__(self, text: str) -> None:
