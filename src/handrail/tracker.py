@@ -11,12 +11,15 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from handrail.errors import BinaryFile
 from handrail.files.versions import Version, version_of
 from handrail.text import lines
-from handrail.text.diff import ChangedLines, Hunk, compare_lines
 from handrail.text.document import decode_document
+
+if TYPE_CHECKING:
+    from handrail.text.diff import ChangedLines, Hunk
 
 _REMEMBERED = 256 << 10
 _BUDGET = 16 << 20
@@ -142,6 +145,8 @@ def _shift_ranges(ranges: Sequence[tuple[int, int]], hunks: Sequence[Hunk]) -> t
 
 def find_changed_lines(before: bytes | None, after: bytes) -> ChangedLines:
     """Compare a file with the version that was seen, where that is remembered."""
+    from handrail.text.diff import ChangedLines, compare_lines  # slow to import, and only needed after a change
+
     if before is None or len(after) > 4 * _REMEMBERED:
         return ChangedLines()
     try:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from handrail.errors import NoSandbox
+from handrail.shell.sandbox import Mode
 from handrail.shell.sandbox.choose import Boundary, choose
-from handrail.shell.sandbox.confinement import Confinement, Mode
+from handrail.shell.sandbox.confinement import Confinement
 from tests.command import TIMEOUT
 
 LAYERS = ("namespaces", "bwrap", "landlock")

@@ -11,7 +11,7 @@ import pytest
 from handrail import Session, Settings
 from handrail.journal.store import SqliteJournal
 from handrail.policy.modes import Mode
-from handrail.shell.sandbox.confinement import Mode as Sandbox
+from handrail.shell.sandbox import Mode as Sandbox
 from tests import sizes
 from tests.shell.git_trees import shell
 

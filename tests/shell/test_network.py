@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from handrail.shell.sandbox import Mode
 from handrail.shell.sandbox.choose import Boundary
-from handrail.shell.sandbox.confinement import Mode
 from tests.shell.boundaries import MakeBoundary, World, bash, boundary_or_skip, python
 
 _TRIED = """

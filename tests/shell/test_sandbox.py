@@ -22,9 +22,10 @@ import pytest
 from handrail.errors import NoSandbox
 from handrail.shell.runner.ancestry import ancestors
 from handrail.shell.runner.process_tree import children, command_line
+from handrail.shell.sandbox import Mode
 from handrail.shell.sandbox import choose as choosing
 from handrail.shell.sandbox.choose import Boundary, choose, probe
-from handrail.shell.sandbox.confinement import Confinement, Mode, ResourceLimits
+from handrail.shell.sandbox.confinement import Confinement, ResourceLimits
 from handrail.shell.sandbox.launch import SetUpFailed
 from handrail.shell.sandbox.mount_plan import Overlay
 from handrail.shell.sandbox.namespace_errors import NoNamespaces, Switches, explain

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from handrail.shell.sandbox.confinement import Confinement, Mode, usual_protected
+from handrail.shell.sandbox import Mode
+from handrail.shell.sandbox.confinement import Confinement, usual_protected
 from tests.shell.boundaries import MakeBoundary, World, bash, boundary_or_skip, python
 
 # Writing

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from handrail.files.versions import Change
 from handrail.journal import Token
 from handrail.model import Access, Answer, Call, Result, Verdict
-from handrail.text.diff import Hunk, format_unified
 from handrail.text.display import escape, escape_lines, replace_surrogates
 from handrail.text.document import Splice
 from handrail.tools.notes import NoteFacts, PartlyApproved, WrittenOtherwise
@@ -27,6 +26,7 @@ from handrail.workspace import WorkPath
 if TYPE_CHECKING:
     from handrail.dialects import ToolEntry
     from handrail.pipeline.events import OnEvent
+    from handrail.text.diff import Hunk
     from handrail.tools.tool import AnyTool, Arguments
 
 
@@ -88,6 +88,10 @@ class StagedChanges:
 
     def diff(self) -> str:
         """All changes as one unified diff."""
+        if not self.changes:
+            return ""
+        from handrail.text.diff import format_unified  # slow to import, and only needed for changes
+
         parts = (
             change.preview
             or format_unified(

@@ -31,7 +31,6 @@ from handrail.files.versions import Change, Stored, Subtree, Version, load
 from handrail.pipeline.call_state import Choice, Judged, Proposed, StagedChanges
 from handrail.pipeline.services import Services
 from handrail.text import lines
-from handrail.text.diff import ChangedLines, Hunk, compute_hunks
 from handrail.text.display import escape
 from handrail.text.document import NEW, UTF8, Document, Splice, apply_splices, decode_document
 from handrail.tools.tool import CommandDraft, Loaded, Staged
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from handrail.pipeline.live_output import OutputFollower
     from handrail.search.tree import SearchTree
     from handrail.shell.command_host import CommandHost
+    from handrail.text.diff import ChangedLines, Hunk
 
 T = TypeVar("T")
 _MOST_SHOWN = 20
@@ -218,14 +218,14 @@ class ToolContext:
             self._require_writable(named)
         if loaded and loaded.changed and self._rules.read_before_write:
             self._require_unchanged(named, loaded, loaded.changed, splices)
-        after, hunks = _apply_splices(text, splices), compute_hunks(text.text, splices)
+        after, hunks = _apply_splices(text, splices), _compute_hunks(text.text, splices)
         if loaded and after == loaded.stored.raw:
             return Staged(False, hunks)
         raw = loaded.stored.raw if loaded else None
         self._proposed.append(Proposed(named, raw, after, hunks, apply_splices(text.text, splices), loaded is not None))
         if self._choice:
             splices = self._choice.of(named, text.text, splices)
-            after, hunks = _apply_splices(text, splices), compute_hunks(text.text, splices)
+            after, hunks = _apply_splices(text, splices), _compute_hunks(text.text, splices)
             if after == raw:
                 return Staged(False, hunks)
         self._add(Change(self._paths[named], loaded.stored if loaded else None, after), hunks)
@@ -251,7 +251,7 @@ class ToolContext:
 
     def remove(self, named: str, loaded: Loaded) -> Staged:
         path, text = self._resolve_link_itself(named), loaded.document.text
-        hunks = compute_hunks(text, [Splice(0, len(text), "")] if text else [])
+        hunks = _compute_hunks(text, [Splice(0, len(text), "")] if text else [])
         self._proposed.append(Proposed(named, loaded.stored.raw, None, hunks))
         self._add(Change(path, loaded.stored, None), hunks)
         return Staged(True, hunks)
@@ -265,11 +265,11 @@ class ToolContext:
         after = _apply_splices(loaded.document, splices) if splices else loaded.stored.raw  # which may be binary
         text = apply_splices(loaded.document.text, splices)
         # The preview has the new file in full: whoever is asked sees all that will stand there.
-        whole = compute_hunks("", [Splice(0, 0, text)] if text else [])
+        whole = _compute_hunks("", [Splice(0, 0, text)] if text else [])
         self._proposed.append(Proposed(target, over.stored.raw if over else None, after, whole))
         self._add(Change(path, over.stored if over else None, after, loaded.stored), whole)
         self.remove(named, loaded)
-        return Staged(True, compute_hunks(loaded.document.text, splices))
+        return Staged(True, _compute_hunks(loaded.document.text, splices))
 
     def read_subtree(self, named: str) -> Subtree:
         require_movable(self._workspace, self._paths[named])
@@ -321,6 +321,12 @@ class ToolContext:
         if os.path.join(parent.real, os.path.basename(named.rstrip("/"))) != path.real:
             raise NotRegular(path=named, kind="a link")
         return path
+
+
+def _compute_hunks(text: str, splices: Sequence[Splice]) -> list[Hunk]:
+    from handrail.text.diff import compute_hunks  # slow to import, and only needed for changes
+
+    return compute_hunks(text, splices)
 
 
 def _apply_splices(text: Document, splices: Sequence[Splice]) -> bytes:

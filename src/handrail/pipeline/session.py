@@ -10,14 +10,15 @@ facts; outside, every call ends in a `Result`. They meet in this file only.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from handrail import dialects
 from handrail.dialects import Dialect, Spec
@@ -32,17 +33,17 @@ from handrail.errors import (
     from_os,
 )
 from handrail.files.artefacts import ALIAS, Artefacts
-from handrail.files.locks import Locks, state_directory
+from handrail.files.locks import Held, Intent, Locks, state_directory
 from handrail.files.pages import Indexes
-from handrail.files.recovery import recover
-from handrail.files.versions import Saving
+from handrail.files.versions import Saving, stamps
 from handrail.journal import Journal, Origin
 from handrail.model import Access, Approve, Call, Result, Verdict
 from handrail.pipeline.approve import Approvals
-from handrail.pipeline.call_state import Declared, Done, Judged, NotAsShown, Progress, Received, Rendered
+from handrail.pipeline.call_state import Approved, Declared, Done, Judged, NotAsShown, Progress, Ran, Received, Rendered
+from handrail.pipeline.context import ToolContext
 from handrail.pipeline.finish import Recorder, ResultRenderer, SessionJournal
 from handrail.pipeline.options import check_callbacks, check_options, load_redaction, load_rules, load_tools
-from handrail.pipeline.prepare import declare, judge, parse, read_arguments, resolve, seek
+from handrail.pipeline.prepare import FILE_ACTIONS, declare, judge, parse, read_arguments, resolve, seek
 from handrail.pipeline.search_view import SearchView
 from handrail.pipeline.services import Services, open_command_host
 from handrail.policy import Policy
@@ -58,16 +59,8 @@ if TYPE_CHECKING:
     from handrail.policy.guards import OwnFiles
     from handrail.shell.command_host import CommandHost
     from handrail.tools.tool import AnyTool, CommandDraft
-import contextlib
-from functools import partial
-from typing import TypeVar
 
-from handrail.files.commit import commit as commit_files
-from handrail.files.locks import Held
-from handrail.files.versions import stamps
-from handrail.pipeline.call_state import Approved, Ran
-from handrail.pipeline.context import ToolContext
-from handrail.pipeline.prepare import FILE_ACTIONS
+T = TypeVar("T")
 
 _NO_CALLBACKS = (None, None, None)
 ATTEMPTS = 20
@@ -138,7 +131,7 @@ class Session:
             redaction=redaction,
             approvals=Approvals(self.policy, approve, self.origin, self._judge_own_files),
             recorder=Recorder(self._journal, self.origin, self.dialect),
-            locks=Locks(os.path.join(state, "locks"), recover, settings.lock_seconds),
+            locks=Locks(os.path.join(state, "locks"), _recover, settings.lock_seconds),
             indexes=Indexes(),
             search=SearchView(self.workspace, self.policy, lambda: self._own_files),
             on_event=on_event,
@@ -391,13 +384,16 @@ def _is_logging() -> bool:
     return logging.getLogger("handrail").isEnabledFor(logging.DEBUG)
 
 
+def _recover(intent: Intent) -> None:
+    from handrail.files.recovery import recover  # only needed after a kill
+
+    recover(intent)
+
+
 def _format_traceback() -> str:
     import traceback  # slow to import, and only needed for faults
 
     return traceback.format_exc()
-
-
-T = TypeVar("T")
 
 
 def run_and_commit(approved: Approved, services: Services, progress: Progress) -> Done:
@@ -463,6 +459,8 @@ def commit(ran: Ran, held: Held | None, services: Services, progress: Progress) 
     done = Done(ran, (), progress.token)
     data: dict[str, object] = {}
     if held and staged.changes:
+        from handrail.files.commit import commit as commit_files  # slow to import, and only needed for changes
+
         services.recorder.begin(approved, staged.changes, progress)
         saving = Saving(settings.durable, settings.hard_links)
         versions = _confine(judged, services, lambda: commit_files(services.workspace, staged.changes, held, saving))

@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from handrail.model import Access, Action, Decision, Verdict
 from handrail.policy.commands import plain_words, script_of
@@ -28,12 +28,15 @@ from handrail.policy.files import PolicyFile
 from handrail.policy.guards import BuiltInPaths, IgnoreFiles, built_in_rules
 from handrail.policy.hosts import display_hosts, mentioned_hosts, reached_hosts, without_usual_port
 from handrail.policy.modes import Defaults, Mode, defaults
-from handrail.policy.paths import PathSet, escape_glob, globs_to_hide, is_within
+from handrail.policy.paths import FOREIGN, PathSet, escape_glob, globs_to_hide, is_within
 from handrail.policy.rules import FILE_ACTIONS, STRICT, WHY, Rule, describe_rule, judge_unproven, stricter
-from handrail.policy.shell_patterns import FOREIGN, ShellPatterns
 from handrail.text.display import escape
 from handrail.text.globs import Glob
 from handrail.workspace import Root
+
+if TYPE_CHECKING:
+    from handrail.files.directory_index import DirectoryIndex
+    from handrail.policy.shell_patterns import ShellPatterns
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/stdout", "/dev/stderr", "/dev/tty")
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - named to be judged, not used
@@ -48,6 +51,12 @@ def _kind(access: Access) -> str:
     if access.action == "call":
         return "call"
     return "doubt" if access.doubt else access.tier or "ordinary"
+
+
+def _search_files(readable: Callable[[str], bool]) -> ShellPatterns:
+    from handrail.policy.shell_patterns import ShellPatterns  # slow to import, and only needed for commands
+
+    return ShellPatterns(readable)
 
 
 class _Rules:
@@ -141,19 +150,31 @@ class RulePolicy:
         self._built_in = BuiltInPaths(self._roots, self._home)
         self._commands = [rule for rule in built_in_rules() if rule.command]
         self._ignored = IgnoreFiles(self._roots)
-        self._reach = ShellPatterns(self.readable)
-        self._unreadable = self._reach.index(self._roots)
-        self._removing = ShellPatterns(lambda path: self._find_refusal(Access("delete", path, path)) is None)
-        self._writing = ShellPatterns(
-            lambda path: not (self._deny.file("write", path) or self._ask.file("write", path))
-        )
         self._deny_writes = any("write" in rule.actions and rule.paths for rule in self._deny.all)
         self._guarded_writes = any("write" in rule.actions for rule in (*self._deny.all, *self._ask.all))
+
+    # Only needed for commands.
+
+    @cached_property
+    def _reach(self) -> ShellPatterns:
+        return _search_files(self.readable)
+
+    @cached_property
+    def _unreadable(self) -> DirectoryIndex[tuple[str, ...]]:
+        return self._reach.index(self._roots)
+
+    @cached_property
+    def _removing(self) -> ShellPatterns:
+        return _search_files(lambda path: self._find_refusal(Access("delete", path, path)) is None)
+
+    @cached_property
+    def _writing(self) -> ShellPatterns:
+        return _search_files(lambda path: not (self._deny.file("write", path) or self._ask.file("write", path)))
 
     @cached_property
     def _temporary(self) -> list[str]:
         """The directories for temporary files."""
-        import tempfile  # slow to import, and only needed for commands that write outside of the workspace
+        import tempfile  # slow to import
 
         return [os.path.realpath(place) for place in (*_TEMPORARY, tempfile.gettempdir())]
 

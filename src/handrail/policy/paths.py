@@ -22,6 +22,8 @@ _ESCAPED = re.compile(r"([\\*?\[\]{}])")
 _WRITTEN = re.compile(r"\\([\\*?\[\]{}])")
 _MOST_KEPT = 50_000
 _NONE: frozenset[int] = frozenset()
+FOREIGN = frozenset({".git", ".hg", ".svn", "node_modules", "site-packages", "__pycache__"})
+"""Directories of version control and of packages, whose keys are everybody's."""
 
 
 def escape_glob(path: str) -> str:

@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from handrail.files.directory_index import DirectoryIndex, DirectoryStamp, Entry, read_entries
+from handrail.policy.paths import FOREIGN
 
 MOST_ENTRIES = 50_000
 _MOST_KEPT = 20_000
-FOREIGN = frozenset({".git", ".hg", ".svn", "node_modules", "site-packages", "__pycache__"})
-"""Directories of version control and of packages, whose keys are everybody's."""
 _MAGIC = re.compile(r"[*?\[]")
 
 

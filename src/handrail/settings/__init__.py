@@ -10,7 +10,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from handrail.files.versions import HardLinks
-from handrail.shell.sandbox.confinement import Mode, Network
+from handrail.shell.sandbox import Mode, Network
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,11 @@ from handrail.shell.parser.script import Script
 from handrail.shell.runner.jobs import Job, Jobs
 from handrail.shell.runner.registry import Runs
 from handrail.shell.runner.run import CommandEnd, CommandOrder, Run, find_shell
+from handrail.shell.sandbox import Mode, Network
 from handrail.shell.sandbox.choose import Boundary, choose
 from handrail.shell.sandbox.confinement import (
     MOST_MASKED,
     Confinement,
-    Mode,
-    Network,
     Protection,
     ResourceLimits,
     is_inside,

@@ -24,12 +24,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, Unpack
 
-from handrail.shell.sandbox import seccomp
+from handrail.shell.sandbox import Network, seccomp
 from handrail.shell.sandbox.confinement import (
     CREATED_LATE,
     MOST_MASKED,
     Confinement,
-    Network,
     Protection,
     TooWide,
     is_directory,

@@ -16,8 +16,9 @@ from concurrent.futures import BrokenExecutor
 from typing import Protocol, TypeVar, Unpack
 
 from handrail.errors import NoSandbox
+from handrail.shell.sandbox import Mode, Network
 from handrail.shell.sandbox.bubblewrap import BubblewrapBoundary
-from handrail.shell.sandbox.confinement import Confinement, Mode, Network, Protection, TooWide
+from handrail.shell.sandbox.confinement import Confinement, Protection, TooWide
 from handrail.shell.sandbox.environment import require_program, scrub_environment
 from handrail.shell.sandbox.landlock_process import LandlockBoundary
 from handrail.shell.sandbox.namespaces import NamespaceBoundary

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
-Network = Literal["off", "loopback", "on"]
-Mode = Literal["auto", "namespaces", "bwrap", "landlock", "off"]
+from handrail.shell.sandbox import Network
+
 Protection = Literal["nothing", "hooks", "repositories", "everything"]
 """Which protected files a command finds read-only: none, those by which git runs programs without its settings or with
 them, or all that exist."""

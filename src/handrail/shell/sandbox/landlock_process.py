@@ -15,8 +15,8 @@ from concurrent.futures import Future
 from typing import TypeVar, Unpack
 
 from handrail.shell.runner.ancestry import ancestors
-from handrail.shell.sandbox import seccomp
-from handrail.shell.sandbox.confinement import Confinement, Network, Protection, is_inside, maskable
+from handrail.shell.sandbox import Network, seccomp
+from handrail.shell.sandbox.confinement import Confinement, Protection, is_inside, maskable
 from handrail.shell.sandbox.environment import redirect_temporary_files, require_program
 from handrail.shell.sandbox.landlock import ConfinedThreads, RulesetCache, drop_capabilities, restrict
 from handrail.shell.sandbox.loopback import Supervisor, works

@@ -20,12 +20,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar, Unpack
 
-from handrail.shell.sandbox import seccomp
+from handrail.shell.sandbox import Network, seccomp
 from handrail.shell.sandbox.confinement import (
     CREATED_LATE,
     MOST_MASKED,
     Confinement,
-    Network,
     Protection,
     ResourceLimits,
     TooWide,

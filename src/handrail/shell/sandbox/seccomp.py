@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from functools import lru_cache
 
-from handrail.shell.sandbox.confinement import Network
+from handrail.shell.sandbox import Network
 from handrail.shell.sandbox.system_call_numbers import ARCHITECTURES, NUMBERS, system_call
 
 _REFUSED = tuple(
