@@ -41,7 +41,7 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
         yield added("Journal: added to a Write of 10 KB", times["write"], times["bare write"])
     yield both_steps(journal, data, scale.calls)
     with JournalReader(journal.path) as reader:
-        calls, started = len(reader.calls()), time.perf_counter()
+        calls, started = len(reader.read_calls()), time.perf_counter()
         assert reader.verify() is None
         yield Line(f"Journal: verify {calls} calls", seconds(time.perf_counter() - started))
     journal.close()

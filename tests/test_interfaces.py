@@ -243,7 +243,7 @@ def test_an_interface_has_rules_secrets_journal_and_undo(interface: str, project
     secrets = bool(text) and SECRET not in text
     written = (project / "new.txt").exists()
     with JournalReader(default_path(os.environ["HANDRAIL_STATE"])) as reader:
-        rows = reader.calls(workspace=os.path.realpath(project))
+        rows = reader.read_calls(workspace=os.path.realpath(project))
     journal = len([row for row in rows if row.decision == "deny"]) == 3 and len(rows) >= len(CALLS)
     command(project, "undo")
     undo = written and not (project / "new.txt").exists()

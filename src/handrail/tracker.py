@@ -55,7 +55,7 @@ class Tracker:
                 known = known if known and known.version.same_bytes(now) else None
             return known
 
-    def saw(self, path: str, version: Version, first: int, last: int, raw: bytes | None) -> None:
+    def record_seen(self, path: str, version: Version, first: int, last: int, raw: bytes | None) -> None:
         """Lines ``first`` to ``last`` were shown (0, 0: only that the file was looked at)."""
         with self._lock:
             known = self._paths.get(path)

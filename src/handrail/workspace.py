@@ -145,10 +145,10 @@ class Workspace:
         if not relative or self._several:
             above = self._open_root(root)[1].rstrip("/") if relative else ""
             whole = f"{above}/{inner}" if inner else above or "/"
-            found = self._root_above(whole)
-            if found is None:
+            containing = self._root_above(whole)
+            if containing is None:
                 return None
-            root, real_root = found
+            root, real_root = containing
             inner = whole[len(real_root.rstrip("/")) + 1 :]
         fd, real_root = self._open_root(root)
         try:

@@ -165,7 +165,7 @@ class Story:
         else:
             report.check("its change is undone, without conflicts", clean)
         with JournalReader(self._journal.path) as reader:
-            calls, broken = reader.calls(), reader.verify()
+            calls, broken = reader.read_calls(), reader.verify()
         denied = sum(call.status == "denied" for call in calls)
         summary = f"{len(calls)} calls are in the journal, {denied} of them refused, and its hash chain is valid"
         report.check(summary, broken is None and calls[-1].tool == "Undo" and (denied == 2 or not strict))

@@ -170,8 +170,8 @@ def _words(text: str) -> list[str]:
 
 def _calls(seen: Seen, line: Line) -> list[tuple[str, str, str]]:
     """Id, name and arguments of each call."""
-    made = [f"call_{seen.number}_{number}" for number in range(len(line.uses))]
-    ids = list(line.ids) or made
+    default_ids = [f"call_{seen.number}_{number}" for number in range(len(line.uses))]
+    ids = list(line.ids) or default_ids
     return [
         (own, name, value if isinstance(value, str) else json.dumps(value))
         for own, (name, value) in zip(ids, line.uses, strict=True)

@@ -147,7 +147,7 @@ def test_the_chain_holds_whatever_a_call_that_changes_nothing_says(
     session.call(text, {text: [text, None, True, 1.5, 1 << 70]})
     with JournalReader(journal.path) as reader:
         assert reader.verify() is None
-        assert len(reader.calls()) == 3
+        assert len(reader.read_calls()) == 3
     journal.close()
 
 

@@ -69,7 +69,7 @@ def test_an_unusable_journal_cannot_be_read_and_is_left_as_it_is(tmp_path: Path,
     was = bad.read_bytes() if bad.is_file() else None
     SqliteJournal(str(bad)).begin(PendingRecord(Call("Write", {}), (), None, []))
     with pytest.raises(JournalFailed) as raised:
-        JournalReader(str(bad)).calls()
+        JournalReader(str(bad)).read_calls()
     assert raised.value.facts["journal"] == str(bad)
     assert (bad.read_bytes() if bad.is_file() else None) == was
 
@@ -124,8 +124,8 @@ def test_a_full_disk_harms_neither_the_project_nor_the_journal(
         assert ends[-1][0] == "journal_failed"
     with JournalReader(journal.path) as reader:
         assert reader.verify() is None
-        rows = len(reader.calls())
+        rows = len(reader.read_calls())
     wired().call("Read", {"file_path": "f"})  # there is room again
     with JournalReader(journal.path) as reader:
         assert reader.verify() is None
-        assert len(reader.calls()) == rows + 1
+        assert len(reader.read_calls()) == rows + 1

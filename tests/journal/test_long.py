@@ -111,7 +111,7 @@ def by_last_change_of_a_session(session: Wired, journal: SqliteJournal) -> None:
 
 def newest_of(journal: SqliteJournal) -> int:
     with JournalReader(journal.path) as reader:
-        return reader.calls(limit=1)[0].seq
+        return reader.read_calls(limit=1)[0].seq
 
 
 WAYS = [by_undo, by_call, by_since, by_session, by_log, by_log_of_a_session, by_show, by_last_change_of_a_session]

@@ -31,7 +31,7 @@ def test_eight_processes_lose_no_row_and_keep_the_chain_whole(project: Path, jou
         _, errors = process.communicate(timeout=TIMEOUT)
         assert process.returncode == 0, errors
     with JournalReader(journal.path) as reader:
-        rows = reader.calls()
+        rows = reader.read_calls()
         assert reader.verify() is None
     assert [row.seq for row in rows] == list(range(1, 8 * 80 + 1))
     for n in range(8):
@@ -63,10 +63,10 @@ def test_killed_writers_leave_a_whole_journal_that_can_undo_all_that_they_did(
     session.call("Read", {"file_path": "x"})  # mends what the killed ones had begun
     with JournalReader(journal.path) as reader:
         assert reader.verify() is None
-        ended = [row for row in reader.calls() if row.tool == "Write" and row.status == "ok"]
+        ended = [row for row in reader.read_calls() if row.tool == "Write" and row.status == "ok"]
         assert len(ended) >= answered  # what was answered was written down before
-        first = reader.calls()[0].seq
-        assert all(row.status in ("ok", "error", UNFINISHED) for row in reader.calls())
+        first = reader.read_calls()[0].seq
+        assert all(row.status in ("ok", "error", UNFINISHED) for row in reader.read_calls())
     report = session.undo(since=first)
     assert (report.conflicts, report.missing) == ((), ())
     assert tree(project) == was
@@ -110,6 +110,6 @@ def test_threads_of_one_session_share_a_journal(project: Path, journal: SqliteJo
     with Session(project, journal=direct, settings=Settings(raise_bugs=True)) as session, ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: session.call("Read", {"file_path": "f"}), range(100)))
     with JournalReader(journal.path) as reader:
-        assert len(reader.calls()) == 100
+        assert len(reader.read_calls()) == 100
         assert reader.verify() is None
     direct.close()

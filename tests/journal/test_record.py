@@ -25,9 +25,9 @@ def test_a_change_is_written_down_with_hashes_modes_diff_and_verdict(wired: Make
     session.call("Read", {"file_path": "a"})
     session.call("Edit", {"file_path": "a", "old_string": "one", "new_string": "two"}, id="toolu_1")
     with JournalReader(session.kept.path) as reader:
-        row = reader.one("toolu_1")
+        row = reader.find_call("toolu_1")
         assert row
-        (file,) = reader.files(row.seq)
+        (file,) = reader.read_files(row.seq)
     assert (row.seq, row.tool, row.session, row.dialect, row.status, row.error) == (
         2,
         "Edit",
@@ -99,10 +99,10 @@ def test_a_content_is_kept_once_and_compressed(wired: Make, journal: SqliteJourn
         session.call("Read", {"file_path": name})
         assert session.call("Write", {"file_path": name, "content": "new\n"}).status == "ok"
     with JournalReader(journal.path) as reader:
-        use = reader.use()
+        use = reader.measure_use()
         assert (use.count, use.size) == (1, len(raw))
         assert use.stored < 500
-        assert reader.images([hash_bytes(raw)]) == {hash_bytes(raw): raw}
+        assert reader.read_images([hash_bytes(raw)]) == {hash_bytes(raw): raw}
 
 
 def test_images_stay_within_their_budget_and_the_newest_stay(wired: Make, project: Path, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_images_stay_within_their_budget_and_the_newest_stay(wired: Make, projec
         session.call("Read", {"file_path": "f"})
         assert session.call("Write", {"file_path": "f", "content": text}).status == "ok"
         with JournalReader(small.path) as reader:
-            assert reader.use().stored <= 20_000
+            assert reader.measure_use().stored <= 20_000
     was = (project / "f").read_bytes()
     session.call("Read", {"file_path": "f"})
     session.call("Write", {"file_path": "f", "content": "last"})
@@ -144,8 +144,8 @@ def test_figures_are_counted_for_each_tool(wired: Make, journal: SqliteJournal, 
     session = wired()
     said = [session.call("Read", {"file_path": name}).text for name in ("f", "missing", "../x", "f")]
     with JournalReader(journal.path) as reader:
-        (one,), codes = reader.stats()
-        assert reader.stats(session="other") == ([], {})
+        (one,), codes = reader.compute_stats()
+        assert reader.compute_stats(session="other") == ([], {})
     assert (one.tool, one.calls, one.failures, one.refusals) == ("Read", 4, 1, 1)
     assert one.chars_out == sum(map(len, said))
     assert one.bytes_out == sum(len(text.encode("utf-8")) for text in said)
@@ -162,8 +162,8 @@ def test_a_change_that_is_tried_again_has_one_row_with_what_was_tried_last(
     path.write_bytes(b"after")
     assert journal.record(Record(call, (), None, result=Result("Write", "ok", ""), token=token)) == ""
     with JournalReader(journal.path) as reader:
-        (row,) = reader.calls()
-        (file,) = reader.files(row.seq)
+        (row,) = reader.read_calls()
+        (file,) = reader.read_files(row.seq)
         assert (file.before, file.after) == (hash_bytes(b"second"), hash_bytes(b"after"))
         assert reader.verify() is None
 

@@ -69,7 +69,7 @@ def test_a_thousand_journals_are_one_connection_and_lose_no_row(tmp_path: Path, 
         one.close()  # a second time does nothing
     assert len(os.listdir("/dev/fd")) == descriptors
     with JournalReader(path) as reader:
-        assert [row.seq for row in reader.calls()] == list(range(1, 1001))
+        assert [row.seq for row in reader.read_calls()] == list(range(1, 1001))
         assert reader.verify() is None
 
 
@@ -114,7 +114,7 @@ def test_a_call_that_ends_after_its_session_was_closed_is_recorded(tmp_path: Pat
     journal.close()
     assert journal.record(Record(PENDING.call, (), None, result=RECORD.result, token=token)) == ""
     with JournalReader(path) as reader:
-        assert [row.status for row in reader.calls()] == ["ok"]
+        assert [row.status for row in reader.read_calls()] == ["ok"]
 
 
 def test_a_child_of_a_fork_does_not_wait_for_a_thread_of_its_parent(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_child_of_a_fork_does_not_wait_for_a_thread_of_its_parent(tmp_path: Pa
     assert journal.record(RECORD) == ""
     journal.close()
     with JournalReader(journal.path) as reader:
-        assert len(reader.calls()) == 3
+        assert len(reader.read_calls()) == 3
         assert reader.verify() is None
 
 

@@ -57,7 +57,7 @@ class Wired(Session):
 
     def rows(self) -> list[CallRow]:
         with JournalReader(self.kept.path) as reader:
-            return reader.calls()
+            return reader.read_calls()
 
 
 def tree(root: Path) -> dict[str, tuple[int, bytes | None]]:

@@ -165,7 +165,7 @@ def test_the_journal_holds_no_secret_in_its_words_and_undo_still_works(
     session.call("Bash", {"command": f"echo {KEY} > out"})
     session.call("Edit", {"file_path": "nowhere", "old_string": KEY, "new_string": ""})
     with JournalReader(path) as reader:
-        rows = reader.calls()
+        rows = reader.read_calls()
         assert len(rows) == 4 and KEY not in repr(rows)
         assert placeholder in repr(rows)
     session.undo(since=rows[1].seq)

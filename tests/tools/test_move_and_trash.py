@@ -211,7 +211,7 @@ def test_moves_come_back_by_undo_and_go_again(tmp_path: Path, root: Path, kept: 
     report = session.undo(session=session.origin.session)
     assert tree(root) == was and not report.conflicts
     with JournalReader(str(tmp_path / "journal0.db")) as reader:
-        session.undo(call=reader.calls()[-1].seq)
+        session.undo(call=reader.read_calls()[-1].seq)
     assert tree(root) == then
 
 

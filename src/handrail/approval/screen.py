@@ -12,7 +12,7 @@ _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029
 
 def safe(text: str) -> str:
     """Text that a terminal can be given: control characters and bidi controls as escapes; lines and tabs stay."""
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def on_terminal(stream: TextIO | None) -> bool:

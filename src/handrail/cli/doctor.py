@@ -44,7 +44,7 @@ class Check:
     """One finding."""
 
     name: str
-    found: bool
+    ok: bool
     detail: str
     fix: str = ""
     needed: bool = False
@@ -60,7 +60,7 @@ def parser() -> argparse.ArgumentParser:
 def run(options: argparse.Namespace) -> int:
     require_directory("-w", options.workspace)
     checks = list(_checks(options.workspace))
-    healthy = all(check.found for check in checks if check.needed)
+    healthy = all(check.ok for check in checks if check.needed)
     if options.json:
         write(as_document({"healthy": healthy, "checks": [_as_json(check) for check in checks]}))
     else:
@@ -72,8 +72,8 @@ def _show(checks: list[Check], healthy: bool) -> None:
     wide = max(len(check.name) for check in checks)
     rows = []
     for check in checks:
-        word = "ok" if check.found else "missing"
-        fix = "" if check.found or not check.fix else f"; fix: {check.fix}"
+        word = "ok" if check.ok else "missing"
+        fix = "" if check.ok or not check.fix else f"; fix: {check.fix}"
         rows.append((f"{word:<8}", f"{check.name:<{wide}}  {check.detail}{fix}", _style(check)))
     end = "Everything required works." if healthy else "Something required is missing: see above."
     if not on_terminal(sys.stdout):
@@ -85,12 +85,13 @@ def _show(checks: list[Check], healthy: bool) -> None:
 
 
 def _as_json(check: Check) -> dict[str, object]:
-    """A check with the keys of the first release: programs read `mend`."""
-    return {"mend" if name == "fix" else name: value for name, value in asdict(check).items()}
+    """A check with the keys of the first release, which programs read."""
+    keys = {"ok": "found", "fix": "mend"}
+    return {keys.get(name, name): value for name, value in asdict(check).items()}
 
 
 def _style(check: Check) -> str:
-    return "green" if check.found else "bold red" if check.needed else "yellow"
+    return "green" if check.ok else "bold red" if check.needed else "yellow"
 
 
 def _checks(workspace: str) -> Iterator[Check]:

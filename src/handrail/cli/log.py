@@ -105,20 +105,20 @@ def _verify(reader: JournalReader, as_json: bool) -> int:
         where = f"call {broken.seq}: " if broken.seq else ""
         write(Screen(sys.stdout).render(("broken  ", "bold red"), (f"{where}{broken.why}", "")))
     else:
-        count = reader.newest()
+        count = reader.read_newest_entry()
         write(Screen(sys.stdout).render(("whole   ", "green"), (f"{count} entries, every hash matches", "")))
     return 1 if broken else 0
 
 
 def _log(reader: JournalReader, options: argparse.Namespace) -> int:
-    newest = reader.newest()
+    newest = reader.read_newest_entry()
     screen = Screen(sys.stdout)
-    for row in reader.each(limit=options.limit or -1, session=options.session):
+    for row in reader.iterate_calls(limit=options.limit or -1, session=options.session):
         if not _show_row(row, reader, screen, options.json):
             return 0
     while options.follow:
         time.sleep(_PAUSE)
-        rows, newest = reader.ended(newest)
+        rows, newest = reader.read_ended_calls(newest)
         for row in rows:
             if options.session in ("", row.session) and not _show_row(row, reader, screen, options.json):
                 return 0
@@ -155,6 +155,11 @@ def when(nanoseconds: int) -> str:
 
 def plain(row: CallRow, reader: JournalReader) -> dict[str, Any]:
     """A call as JSON values."""
-    files = [{**asdict(one), "path": safe(one.path)} for one in reader.files(row.seq)]
-    # The key keeps its first name, "touches", as in the JSON of `batch`: programs read it.
-    return {{"accesses": "touches"}.get(name, name): value for name, value in asdict(row).items()} | {"files": files}
+    files = [{**_with_old_keys(asdict(one)), "path": safe(one.path)} for one in reader.read_files(row.seq)]
+    return {**_with_old_keys(asdict(row)), "files": files}
+
+
+def _with_old_keys(values: dict[str, Any]) -> dict[str, Any]:
+    """Keys keep their first names, which programs read: `touches` is one of `batch` too."""
+    old = {"accesses": "touches", "created_directories": "made"}
+    return {old.get(name, name): value for name, value in values.items()}

@@ -139,7 +139,7 @@ def run(options: argparse.Namespace) -> int:
     except MissingExtra as error:
         raise HttpError(str(error)) from None
     server_options = http_options(options)
-    for line in server_options.said:
+    for line in server_options.messages:
         warn(f"handrail mcp: {line}")
     return serve(server_options, open_socket(server_options))
 

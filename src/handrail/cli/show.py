@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
 
     with open_reader(options) as reader:
         try:
-            row = reader.one(options.call)
+            row = reader.find_call(options.call)
             if row is None:
                 raise UsageError(f"unknown call {escape(options.call)}; `handrail log` lists them")
             write(as_document(plain(row, reader)) if options.json else _render_call(row, reader))
@@ -64,7 +64,7 @@ def _render_call(row: CallRow, reader: JournalReader) -> str:
     if row.decision:
         where = f" ({row.source})" if row.source else ""
         parts.append(_section(screen, "verdict", f"{row.decision} by {row.rule}{where}: {row.why}"))
-    files = reader.files(row.seq)
+    files = reader.read_files(row.seq)
     parts.append(_section(screen, "files", "\n".join(map(_file, files))))
     if row.diff:
         parts.append(screen.render(("\ndiff\n", "bold")) + screen.render(*paint_diff(row.diff)))

@@ -40,8 +40,8 @@ def run(options: argparse.Namespace) -> int:
 
     with open_reader(options) as reader:
         try:
-            tools, codes = reader.stats(session=options.session)
-            use = reader.use()
+            tools, codes = reader.compute_stats(session=options.session)
+            use = reader.measure_use()
         except JournalFailed as error:
             raise journal_error(error) from None
         size = os.path.getsize(reader.path)

@@ -120,7 +120,7 @@ class BadHunk(PatchError):
     missing: bool = False
     near: int | None = None
     wanted: str | None = None
-    found: str | None = None
+    actual: str | None = None
     other: int | None = None
     at: int | None = None
     elsewhere: int | None = None
@@ -167,7 +167,7 @@ class NotCounted(ReplaceError):
 
 class OtherCount(ReplaceError):
     code = "other_count"
-    found: int
+    count: int
     expected: int
     files: int
     searched: int

@@ -206,7 +206,7 @@ class _Slot:
         except FileNotFoundError:
             raise ChangedSince(path=self.named, moment="commit") from None
         finally:
-            self.swapped = self.pair.made
+            self.swapped = self.pair.exchanged
         if done is False:
             raise ChangedSince(path=self.named, moment="commit")
         if done is None:  # a file system without exchange: the check and the rename are two acts here
@@ -378,7 +378,7 @@ class Exchange:
         self._name = name
         self._old = old
         self.new = new
-        self.made = False
+        self.exchanged = False
         """Whether the new file has the name."""
         self._expected: tuple[int, int] | None = _number(os.fstat(new))
         self._leased = False
@@ -400,7 +400,7 @@ class Exchange:
         self._unseen = system_calls.lease(self.new, alone=True) is True
         if not system_calls.exchange(self._temp, self._name, self._directory):
             return None
-        self.made = True
+        self.exchanged = True
         good = self._identify(self._temp) == _number(os.fstat(self._old)) and not self.wanted()
         if good and not self._leased:
             good = holds(self._old, before)

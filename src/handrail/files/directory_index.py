@@ -46,9 +46,9 @@ class DirectoryStamp:
 
     @classmethod
     def read(cls, directory: str) -> DirectoryStamp:
-        found = os.stat(directory)
-        settled = time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) > _TICK
-        return cls((found.st_ino, found.st_mtime_ns, found.st_ctime_ns), settled)
+        status = os.stat(directory)
+        settled = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _TICK
+        return cls((status.st_ino, status.st_mtime_ns, status.st_ctime_ns), settled)
 
     def still_holds(self, now: DirectoryStamp) -> bool:
         return self.settled and self.identity == now.identity

@@ -47,7 +47,7 @@ class FileRow:
     after: str | None
     after_mode: int | None
     moved_from: str | None
-    made: tuple[str, ...]
+    created_directories: tuple[str, ...]
     """Directories that were not there before, the deepest first."""
 
 
@@ -159,7 +159,7 @@ class JournalReader:
         except sqlite3.Error as error:
             raise JournalFailed(journal=self.path, why=str(error)) from None
 
-    def calls(self, *, after: int = 0, limit: int = -1, session: str = "", workspace: str = "") -> list[CallRow]:
+    def read_calls(self, *, after: int = 0, limit: int = -1, session: str = "", workspace: str = "") -> list[CallRow]:
         """The newest ``limit`` calls after number ``after``, the oldest first."""
         where, values = ["seq > ?"], [after]  # type: tuple[list[str], list[Any]]
         if session:
@@ -171,7 +171,7 @@ class JournalReader:
             rows = self.db.execute(query, (*values, limit)).fetchall()
         return [_call(row) for row in reversed(rows)]
 
-    def each(self, *, limit: int = -1, session: str = "") -> Iterator[CallRow]:
+    def iterate_calls(self, *, limit: int = -1, session: str = "") -> Iterator[CallRow]:
         """The newest ``limit`` calls, the oldest first; a few are in memory at a time, however many there are."""
         only, values = (" WHERE session = ?", (session,)) if session else ("", ())
         newest = f"SELECT min(seq), max(seq) FROM (SELECT seq FROM calls{only} ORDER BY seq DESC LIMIT ?)"
@@ -184,7 +184,9 @@ class JournalReader:
             yield from map(_call, rows)
             seq = rows[-1][0] + 1 if rows else None
 
-    def changing(self, *, first: int = 0, session: str = "", workspace: str = "") -> Iterator[CallSummary]:
+    def iterate_changing_calls(
+        self, *, first: int = 0, session: str = "", workspace: str = ""
+    ) -> Iterator[CallSummary]:
         """The calls from number ``first`` on that have changed files, or ran a command; the newest first."""
         where, values = ["seq >= ?"], [first]  # type: tuple[list[str], list[Any]]
         if session:
@@ -196,7 +198,7 @@ class JournalReader:
         with self.errors():
             yield from map(_brief, self.db.execute(query, values))
 
-    def changed(self, *, session: str = "", workspace: str = "") -> Generator[CallSummary, None, None]:
+    def iterate_file_changes(self, *, session: str = "", workspace: str = "") -> Generator[CallSummary, None, None]:
         """The calls that have changed files, or tried to, and all undos; the newest first.
 
         The table of files is gone through and not that of calls: most calls change nothing, and their rows are big.
@@ -213,9 +215,9 @@ class JournalReader:
                     before = row[0]
                     yield _brief(row)
 
-    def brief(self, call: str | int) -> tuple[CallSummary, str] | None:
+    def summarize_call(self, call: str | int) -> tuple[CallSummary, str] | None:
         """The call of that number or id, as an undo sees it, and its workspace."""
-        row = self.one(call)
+        row = self.find_call(call)
         if row is None:
             return None
         return CallSummary.of(row.seq, row.tool, row.status, row.rule, row.arguments, row.accesses), row.workspace
@@ -225,7 +227,7 @@ class JournalReader:
             row = self.db.execute("SELECT 1 FROM calls WHERE session = ? LIMIT 1", (session,)).fetchone()
         return row is not None
 
-    def ended(self, since: int) -> tuple[list[CallRow], int]:
+    def read_ended_calls(self, since: int) -> tuple[list[CallRow], int]:
         """The calls that came to an end after entry ``since`` of the chain, and the newest entry."""
         query = "SELECT n, seq FROM chain WHERE n > ? AND stage GLOB '[ew]*' ORDER BY n"
         with self.errors():
@@ -233,12 +235,12 @@ class JournalReader:
             rows = [self.db.execute(f"{_CALLS} WHERE seq = ?", (seq,)).fetchone() for _, seq in fetched]
         return [_call(row) for row in rows if row], fetched[-1][0] if fetched else since
 
-    def newest(self) -> int:
+    def read_newest_entry(self) -> int:
         """The newest entry of the chain."""
         with self.errors():
             return int(self.db.execute("SELECT n FROM head").fetchone()[0])
 
-    def one(self, call: str | int) -> CallRow | None:
+    def find_call(self, call: str | int) -> CallRow | None:
         """The call of that number, or, failing that, the newest one with that id."""
         with self.errors():
             row = None
@@ -249,7 +251,7 @@ class JournalReader:
                 row = self.db.execute(newest, (str(call),)).fetchone()
         return _call(row) if row else None
 
-    def files(self, seq: int) -> list[FileRow]:
+    def read_files(self, seq: int) -> list[FileRow]:
         """Return the file changes of a call's last attempt."""
         query = (
             f"SELECT {', '.join(FILE_COLUMNS)} FROM files "
@@ -259,23 +261,23 @@ class JournalReader:
             unended = self.db.execute("SELECT status FROM calls WHERE seq = ?", (seq,)).fetchone() == (None,)
             return [_file(row, unended) for row in self.db.execute(query, (seq,))]
 
-    def changed_last(self, path: str, digest: str, after: int) -> int | None:
+    def find_last_change(self, path: str, digest: str, after: int) -> int | None:
         """The call after ``after`` that left ``path`` with these contents."""
         query = "SELECT max(seq) FROM files WHERE path = ? AND after = ? AND seq > ?"
         with self.errors():
             number = self.db.execute(query, (os.fsencode(path), digest, after)).fetchone()[0]
         return int(number) if number is not None else None
 
-    def images(self, digests: Sequence[str]) -> dict[str, bytes]:
+    def read_images(self, digests: Sequence[str]) -> dict[str, bytes]:
         with self.errors():
             return load_images(self.db, digests)
 
-    def use(self) -> StorageUse:
+    def measure_use(self) -> StorageUse:
         """Return the size of the before-images."""
         with self.errors():
             return storage_use(self.db)
 
-    def stats(self, *, session: str = "") -> tuple[list[ToolStats], dict[str, int]]:
+    def compute_stats(self, *, session: str = "") -> tuple[list[ToolStats], dict[str, int]]:
         """Figures per tool, and how often a call ended in which code."""
         only = " WHERE session = ?" if session else ""
         values = (session,) if session else ()

@@ -161,7 +161,7 @@ def _undo_draft(
     verdict = Verdict("allow", "undo", "requested by the user")
     accesses = tuple(Access("delete" if one.how == "deleted" else "write", one.path, one.path) for one in restored)
     # Half of what a command did is not to be done again: without all of it this undo cannot be undone.
-    paths = [] if row.unsure else [one.path for one in reader.files(row.seq)]
+    paths = [] if row.unsure else [one.path for one in reader.read_files(row.seq)]
     with hands.locks.hold(paths[:_MOST_LOCKED]):
         token = journal.begin(PendingRecord(call, accesses, verdict, read_images(paths), hands.origin))
         record = Record(call, accesses, verdict, origin=hands.origin, result=Result(UNDO, "ok", ""), token=token)
@@ -221,7 +221,7 @@ class _Undo:
         self.folders = DirectoryChanges(self.hands.workspace, self.paths)
 
     def run(self, dry: bool) -> UndoReport:
-        files = [(row.seq, self.reader.files(row.seq)) for row in self.rows]
+        files = [(row.seq, self.reader.read_files(row.seq)) for row in self.rows]
         named = sorted({one.path for _, current in files for one in current})
         rows = [one for _, current in files for one in current]
         self.links = {one.path for one in rows if LINK in f"{one.before} {one.after}"}
@@ -230,7 +230,7 @@ class _Undo:
             plan = plan_undo(files, now)
             for path, seq in plan.blocked.items():
                 self.conflicts.setdefault(path, self._explain_change(path, now[path].digest, seq))
-            for path in plan.made - now.keys():  # directories that were made for a file, and go with it
+            for path in plan.created - now.keys():  # directories that were made for a file, and go with it
                 now[path], plan.target[path] = self._look(path), State(ABSENT)
                 if now[path].digest != DIRECTORY:
                     self.conflicts.pop(path, None)
@@ -238,7 +238,7 @@ class _Undo:
             targets = {path: state for path, state in plan.target.items() if path not in self.conflicts}
             targets = {path: state for path, state in targets.items() if _differs(path, state, now[path], plan)}
             needed = {p: s.digest.removeprefix(LINK) for p, s in targets.items() if s.digest not in (ABSENT, DIRECTORY)}
-            images = self.reader.images(list(needed.values()))
+            images = self.reader.read_images(list(needed.values()))
             missing = [path for path, digest in needed.items() if digest not in images]
             for path in missing:
                 del targets[path]
@@ -272,7 +272,7 @@ class _Undo:
         return State(stored.version.digest or "", stat.S_IMODE(standing.st_mode))
 
     def _explain_change(self, path: str, digest: str, seq: int) -> str:
-        later = self.reader.changed_last(path, digest, seq)
+        later = self.reader.find_last_change(path, digest, seq)
         if digest == ABSENT and later is None:
             return f"deleted since call {seq}, not by a call"
         return f"changed since call {seq}, by call {later}" if later else f"changed since call {seq}, not by a call"
@@ -415,7 +415,7 @@ def _list_unknown_effects(row: CallSummary, drifted: bool) -> list[str]:
 
 def _differs(path: str, target: State, now: State, plan: UndoPlan) -> bool:
     """Whether there is anything to do; a directory goes only if calls have made it (and if nothing is left in it)."""
-    return target != now and not (target.digest == ABSENT and now.digest == DIRECTORY and path not in plan.made)
+    return target != now and not (target.digest == ABSENT and now.digest == DIRECTORY and path not in plan.created)
 
 
 def _in_the_way(path: str, targets: Mapping[str, State], now: Mapping[str, State]) -> bool:

@@ -38,7 +38,7 @@ class UndoPlan:
     """Paths that somebody else has changed, and the call that could not be undone there."""
     origin: dict[str, str] = field(default_factory=dict)
     """Where the file lies that is to get its old name again."""
-    made: set[str] = field(default_factory=set)
+    created: set[str] = field(default_factory=set)
     """Directories that go, if nothing is left in them."""
     drifted: set[int] = field(default_factory=set)
     """Calls with a file that they left as it was, and that is another one after them."""
@@ -103,7 +103,7 @@ def _can_undo(row: FileRow, plan: UndoPlan) -> bool:
     digest = plan.target[row.path].digest
     if digest == DIRECTORY and DIRECTORY not in (row.before, row.after):
         # It goes, as far as we know: then the name is free again.
-        return row.path in plan.made and row.after == ABSENT
+        return row.path in plan.created and row.after == ABSENT
     if row.after is None:  # not known, since the process was killed: what is not there cannot be overwritten
         return digest in (ABSENT, row.before)
     return digest in (row.after, row.before)
@@ -114,15 +114,15 @@ def _take_back(row: FileRow, plan: UndoPlan) -> None:
     mode = state.mode
     if row.before == ABSENT:
         mode = None
-        created = {*row.made, row.path} if row.after == DIRECTORY else set(row.made)
-        plan.made |= created
+        created = {*row.created_directories, row.path} if row.after == DIRECTORY else set(row.created_directories)
+        plan.created |= created
         for path in created & plan.target.keys():  # before this call there was none
             if plan.target[path].digest == DIRECTORY:
                 plan.target[path] = State(ABSENT)
     elif state.digest in (ABSENT, DIRECTORY) or (_other_mode(row) and mode == row.after_mode):
         mode = row.before_mode
     if row.before == DIRECTORY:
-        plan.made.discard(row.path)
+        plan.created.discard(row.path)
     if row.moved_from:
         plan.origin[row.moved_from] = plan.origin.get(row.path, row.path)
     plan.target[row.path] = State(row.before, mode)

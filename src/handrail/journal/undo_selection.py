@@ -23,15 +23,15 @@ def choose(
     """The calls that are meant, the latest first. Of several, those that only looked are left out."""
     if call is not None or since is not None:
         number = call if call is not None else since
-        selected = reader.brief(number or "")
+        selected = reader.summarize_call(number or "")
         if selected is None:
             raise UnknownCall(f"unknown call {number}; `handrail log` lists the calls")
         first, place = selected
-        return [first] if call is not None else list(reader.changing(first=first.seq, workspace=place))
+        return [first] if call is not None else list(reader.iterate_changing_calls(first=first.seq, workspace=place))
     if session is not None:
         if not reader.has_session(session):
             raise UnknownCall(f"unknown session {session}; `handrail log` lists the calls")
-        return list(reader.changing(session=session))
+        return list(reader.iterate_changing_calls(session=session))
     last = last_change(reader, workspace=workspace, only=only)
     if last is None and only:
         raise UnknownCall("there is nothing to undo in this session; any_session=True looks at all sessions")
@@ -46,13 +46,13 @@ def last_change(reader: JournalReader, *, session: str = "", workspace: str = ""
     ``only``: of this session, though another one may have undone it.
     """
     undone: set[int] = set()
-    own = {one.seq for one in reader.changed(session=only)} if only else None
-    with contextlib.closing(reader.changed(session=session, workspace=workspace)) as calls:
+    own = {one.seq for one in reader.iterate_file_changes(session=only)} if only else None
+    with contextlib.closing(reader.iterate_file_changes(session=session, workspace=workspace)) as calls:
         for one in calls:
             if one.seq in undone or one.status == "denied":
                 continue
             if one.undone is not None:
                 undone.update(one.undone)
-            elif (own is None or one.seq in own) and any(map(has_changed, reader.files(one.seq))):
+            elif (own is None or one.seq in own) and any(map(has_changed, reader.read_files(one.seq))):
                 return one
     return None

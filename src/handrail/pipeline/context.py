@@ -167,7 +167,7 @@ class ToolContext:
 
     def mark_seen(self, file: TextFile, first: int = 0, last: int = 0) -> None:
         if not self._dry:  # what only a preview looked at, the model has not seen
-            self._tracker.saw(file.path.real, file.version, first, last, file.raw)
+            self._tracker.record_seen(file.path.real, file.version, first, last, file.raw)
 
     def changed_since_read(self, file: TextFile) -> bool:
         seen = self._tracker.look(file.path.real, file.version)
@@ -247,7 +247,9 @@ class ToolContext:
             )
             if splice.end > splice.start and changed.reach(first, last):
                 rows = lines.split(text)[first - 1 : min(last, first + _MOST_SHOWN - 1)]
-                raise ChangedSince(path=named, moved=loaded.moved or "", current="".join(rows).rstrip("\r\n"))
+                raise ChangedSince(
+                    path=named, moved=loaded.described_changes or "", current="".join(rows).rstrip("\r\n")
+                )
 
     def remove(self, named: str, loaded: Loaded) -> Staged:
         path, text = self._resolve_link_itself(named), loaded.document.text

@@ -349,14 +349,14 @@ class RulePolicy:
 
         Those of the home directory by its entries, and what the built-in rules name in a place of its own.
         """
-        found: list[str] = []
+        paths: list[str] = []
         with contextlib.suppress(OSError), os.scandir(self._home) as entries:
-            found += [entry.path for entry in entries if self._built_in.is_secret(entry.path)]
+            paths += [entry.path for entry in entries if self._built_in.is_secret(entry.path)]
         for text in self._built_in.secret_places():
             place = text if text.startswith("/") else os.path.join(self._home, text)
             if os.path.lexists(place):
-                found.append(place)
-        return [path for path in found if not self.readable(path)]
+                paths.append(place)
+        return [path for path in paths if not self.readable(path)]
 
     def denied_by_name(self) -> list[str]:
         """List existing files that a deny rule names in full, anywhere."""

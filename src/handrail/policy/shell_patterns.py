@@ -144,5 +144,5 @@ def _matcher(part: str) -> re.Pattern[str]:
     """Compile one part of a shell pattern; a named character class matches any text."""
     if "[:" in part or "[." in part or "[=" in part:
         return re.compile("")
-    plain = re.sub(r"\\(.)", lambda found: f"[{found[1]}]" if found[1] not in "]^!\\" else "?", part)
+    plain = re.sub(r"\\(.)", lambda match: f"[{match[1]}]" if match[1] not in "]^!\\" else "?", part)
     return re.compile(fnmatch.translate(plain.replace("[^", "[!")))

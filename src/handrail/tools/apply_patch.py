@@ -157,8 +157,8 @@ def _place_hunks(op: FileOp, loaded: Loaded) -> Placed:
     try:
         return locate_hunks(loaded.document.text, op.hunks, op.final_newline)
     except (BadHunk, AmbiguousHunk):
-        if loaded.moved is not None:
-            raise ChangedSince(path=op.path, moved=loaded.moved) from None
+        if loaded.described_changes is not None:
+            raise ChangedSince(path=op.path, moved=loaded.described_changes) from None
         raise
 
 

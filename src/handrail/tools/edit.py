@@ -100,14 +100,14 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
             loaded.document.text, args.old_string, args.new_string, every, ctx.limits.matching, args.file_path
         )
     except NoMatch as error:
-        if loaded.moved is not None:
+        if loaded.described_changes is not None:
             raise ChangedSince(
-                path=args.file_path, moved=loaded.moved, unmatched=True, one=not every, all=every
+                path=args.file_path, moved=loaded.described_changes, unmatched=True, one=not every, all=every
             ) from None
         error.unmatched, error.one, error.all = True, not every, every
         raise
     if args.expected not in (None, planned.places):
-        raise OtherCount(path=args.file_path, found=planned.places, expected=args.expected, files=1, searched=1)
+        raise OtherCount(path=args.file_path, count=planned.places, expected=args.expected, files=1, searched=1)
     hunks = ctx.stage(args.file_path, loaded, planned.splices).hunks
     facts = replace(
         facts,
@@ -129,9 +129,9 @@ def describe_match(planned: EditPlan) -> str:
 
 def note_changes(path: str, loaded: Loaded | None) -> tuple[NoteFacts, ...]:
     """A note if the file changed since it was read, in lines that this edit does not reach."""
-    if loaded is None or loaded.moved is None:
+    if loaded is None or loaded.described_changes is None:
         return ()
-    return (ChangedElsewhere(path=path, moved=loaded.moved),)
+    return (ChangedElsewhere(path=path, moved=loaded.described_changes),)
 
 
 @dataclass(frozen=True, slots=True)

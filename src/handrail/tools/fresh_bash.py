@@ -82,7 +82,7 @@ def render(outcome: Outcome[Facts], templates: Templates) -> str:
     facts = outcome.facts
     if isinstance(facts, RestartFacts):
         return templates.fill("fresh_bash.restarted", facts)
-    return templates.fill("fresh_bash.ran", facts, said=bash.render(outcome.with_facts(facts.ran), templates))
+    return templates.fill("fresh_bash.ran", facts, output=bash.render(outcome.with_facts(facts.ran), templates))
 
 
 TOOL = Tool(

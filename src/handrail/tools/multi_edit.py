@@ -92,8 +92,8 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
             if how := describe_match(planned):
                 loose.append(f"{number}: {how}")
         except ToolError as error:
-            if isinstance(error, NoMatch) and loaded and loaded.moved is not None:
-                error = ChangedSince(path=args.file_path, moved=loaded.moved)
+            if isinstance(error, NoMatch) and loaded and loaded.described_changes is not None:
+                error = ChangedSince(path=args.file_path, moved=loaded.described_changes)
             error.wrap = "multi_edit.failed"
             error.facts.update(number=number, edits=len(edits))
             raise error from None

@@ -121,9 +121,9 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     text = loaded.document.text
     book = notebook.parse(text)
     index, by_id = _find_cell(book, args.cell_id, ctx.limits.cells_named) if args.cell_id else (-1, True)
-    if loaded.moved and not (args.edit_mode == "insert" and by_id):
+    if loaded.described_changes and not (args.edit_mode == "insert" and by_id):
         # A cell is named, not quoted: only an insertion cannot hit something that was never seen.
-        raise ChangedSince(path=args.notebook_path, moved=loaded.moved)
+        raise ChangedSince(path=args.notebook_path, moved=loaded.described_changes)
     UTF8.encode(args.new_source or "")  # half a character would be an escape that no notebook program can save
     # A legacy encoding may lack a character, but JSON can always escape it.
     escaped = notebook.escapes(text) or not loaded.document.codec.name.startswith("utf-")
@@ -139,8 +139,8 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     data = Data(cell_id=facts.cell, index=index, mode=args.edit_mode)
     behind = len(book.cells) - index - (args.edit_mode == "delete")
     notes: list[NoteFacts] = []
-    if loaded.moved:
-        notes.append(ChangedElsewhere(path=args.notebook_path, moved=loaded.moved))
+    if loaded.described_changes:
+        notes.append(ChangedElsewhere(path=args.notebook_path, moved=loaded.described_changes))
     if splices:
         notes += _validate(book, splices)
     ctx.stage(args.notebook_path, loaded, splices)

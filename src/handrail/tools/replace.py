@@ -115,7 +115,7 @@ class Place(NamedTuple):
 
     path: str
     key: str
-    found: Occurrence
+    occurrence: Occurrence
     old: str
     before: str
     after: str
@@ -230,7 +230,7 @@ class _Hunt:
         if args.expected is not None and len(places) != args.expected:
             receipt, files = self.receipt, len({place.path for place in places})
             facts = {**receipt.facts(), "searched": receipt.searched}
-            raise OtherCount(found=len(places), files=files, expected=args.expected, **facts)
+            raise OtherCount(count=len(places), files=files, expected=args.expected, **facts)
         return places
 
     def _pick_ids(self, ids: Sequence[str]) -> list[Place]:
@@ -334,7 +334,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     hunt.receipt = receipt
     chosen = hunt.choose()
     rows = {
-        path: _stage_file(ctx, path, loaded[path], [place.found for place in places])
+        path: _stage_file(ctx, path, loaded[path], [place.occurrence for place in places])
         for path, places in groupby(chosen, key=lambda place: place.path)
     }
     outcome = _outcome("done" if any(rows.values()) else "same", args, hunt, chosen, ctx.limits)
@@ -378,9 +378,9 @@ def _outcome(kind: str, args: Args, hunt: _Hunt, chosen: Sequence[Place], limits
         OccurrenceData(
             id=called(place),
             path=escape(place.path),
-            line=place.found.line,
+            line=place.occurrence.line,
             old=replace_surrogates(occurrences.shorten(place.old, limits.page_chars)),
-            new=replace_surrogates(occurrences.shorten(place.found.new, limits.page_chars)),
+            new=replace_surrogates(occurrences.shorten(place.occurrence.new, limits.page_chars)),
         )
         for place in page
     ]
@@ -411,7 +411,7 @@ def _page(places: Sequence[Place], room: int) -> list[Place]:
     """As many as there is room for, but one at least."""
     page: list[Place] = []
     for place in places:
-        room -= len(place.before) + len(place.after) + len(place.old) + len(place.found.new) + 40
+        room -= len(place.before) + len(place.after) + len(place.old) + len(place.occurrence.new) + 40
         if page and room < 0:
             break
         page.append(place)
@@ -443,7 +443,7 @@ def render(outcome: Outcome[Facts], templates: Templates) -> str:
         for path, group in groupby(facts.page, key=lambda one: one[1].path):
             items.append(templates.fill("replace.file", ReplacedFile(path, facts.counts[path])))
             for name, place in group:
-                row = PlaceRow(name, place.found.line, place.before, place.after)
+                row = PlaceRow(name, place.occurrence.line, place.before, place.after)
                 items.append(templates.fill("replace.place", row))
     elif outcome.kind == "done":
         for path, count in facts.counts.items():

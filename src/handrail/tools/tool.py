@@ -87,7 +87,7 @@ class Loaded:
 
     stored: Stored
     document: Document
-    moved: str | None
+    described_changes: str | None
     """Which lines changed since the file was seen: None if none did, empty if that is not known."""
     changed: ChangedLines | None = None
     """The same as line numbers."""

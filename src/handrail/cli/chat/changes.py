@@ -40,7 +40,7 @@ def _reader(session: Session) -> Iterator[JournalReader]:
 def calls(session: Session, most: int) -> list[CallRow]:
     """The last calls of this session, the newest last."""
     with _reader(session) as reader:
-        return reader.calls(limit=most, session=session.origin.session)
+        return reader.read_calls(limit=most, session=session.origin.session)
 
 
 def undo_last(session: Session) -> UndoReport:
@@ -70,10 +70,12 @@ def net_diff(session: Session) -> str:
 
     first: dict[str, str] = {}
     with _reader(session) as reader:
-        for row in reader.changing(session=session.origin.session):  # the newest first: what is oldest stays
-            first.update((one.path, one.before) for one in reversed(reader.files(row.seq)))
+        for row in reader.iterate_changing_calls(
+            session=session.origin.session
+        ):  # the newest first: what is oldest stays
+            first.update((one.path, one.before) for one in reversed(reader.read_files(row.seq)))
         files = {digest for digest in first.values() if digest not in (ABSENT, DIRECTORY) and LINK not in digest}
-        images = reader.images(list(files))
+        images = reader.read_images(list(files))
     parts = [_diff_file(path, digest, images, session) for path, digest in sorted(first.items())]
     return "".join(parts)
 

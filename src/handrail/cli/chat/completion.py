@@ -70,14 +70,14 @@ class Files:
 
     def __init__(self, session: Callable[[], Session | None]) -> None:
         self._session = session
-        self._found: list[str] = []
+        self._files: list[str] = []
         self._when = float("-inf")
 
     def __call__(self) -> list[str]:
         session = self._session()
         if session and time.monotonic() - self._when > _FRESH:
-            self._found, self._when = list(_walk_files(session)), time.monotonic()
-        return self._found
+            self._files, self._when = list(_walk_files(session)), time.monotonic()
+        return self._files
 
 
 def _walk_files(session: Session) -> Iterator[str]:

@@ -80,7 +80,7 @@ class PrincipalService:
         call = HttpCall(self, ctx, params)
         self.running.add(call)
         try:
-            return await call.made()
+            return await call.perform()
         finally:
             self.running.discard(call)
 
@@ -116,7 +116,7 @@ class HttpCall:
         self.cancel.set()
         self.gone.set()
 
-    async def made(self) -> dict[str, Any]:
+    async def perform(self) -> dict[str, Any]:
         result: dict[str, Any] = {}
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch)

@@ -53,7 +53,7 @@ class HttpOptions:
     roots: Sequence[Root] | None = None
     """More directories, for the one user of this machine; None: for several principals there are none."""
     structured: bool = False
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     """Messages for the person who starts the server."""
 
 

@@ -118,7 +118,7 @@ class ServerEntry:
             if new == text:
                 return InstallReport(f"{self.client.name} is already configured: {escape(self.path)}\n")
             self._check(start, new, keys, entry)
-            new_levels = _levels_made(self._data(start), keys)
+            new_levels = _count_new_levels(self._data(start), keys)
             directories = config.write(new)
             remembered = known if known and base is None else None
             record = {
@@ -204,7 +204,7 @@ def _remove_keys(data: Any, keys: Sequence[str]) -> Any:
     return left if inner in (None, {}) else left | {keys[0]: inner}
 
 
-def _levels_made(data: Any, keys: Sequence[str]) -> int:
+def _count_new_levels(data: Any, keys: Sequence[str]) -> int:
     """How many of the objects around the entry have to be created."""
     return sum(1 for count in range(1, len(keys)) if _value_at(data, keys[:count]) is None)
 

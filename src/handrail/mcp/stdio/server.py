@@ -93,7 +93,7 @@ class StdioServer:
             if result is not None:
                 self._channel.send(protocol.result_frame(message.id, result))
             if message.method == "tools/list" and self._work is None:
-                self._work = self._made_work()
+                self._work = self._create_service()
 
     def _answer(self, message: Message, id: int | str) -> dict[str, Any] | None:
         """The result; None if a call has begun and will be answered when it is done."""
@@ -131,7 +131,7 @@ class StdioServer:
         if arguments is not None and not isinstance(arguments, dict):
             raise ProtocolError(protocol.INVALID_PARAMS, "arguments is not an object")
         if self._work is None:
-            self._work = self._made_work()
+            self._work = self._create_service()
         from handrail.mcp.stdio.running_calls import RunningCall
 
         self._work.start(RunningCall(id, params, client))
@@ -139,7 +139,7 @@ class StdioServer:
     def _introduction(self) -> dict[str, Any]:
         return {"capabilities": {"tools": {}}, "instructions": self._about}
 
-    def _made_work(self) -> CallService:
+    def _create_service(self) -> CallService:
         from handrail.mcp.stdio.tool_calls import CallService
 
         return CallService(self._channel, self._opened, _finished, self._structured)

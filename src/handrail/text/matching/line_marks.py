@@ -40,7 +40,7 @@ def remove_gutter(old: str, new: str) -> Pairs:
         ):
             continue
         bare, undone = ("\n".join(gutter.sub("", row) for row in text) for text in (rows, others))
-        found = [int(match[1]) for row in others if (match := gutter.match(row))]
+        other_numbers = [int(match[1]) for row in others if (match := gutter.match(row))]
         if any(gutter.match(row) for row in bare.split("\n")) and not all(map(gutter.match, undone.split("\n"))):
             continue  # the file's own lines are numbered: which numbers are whose?
         # What the model added itself may have no number, and what it kept may have lost it.
@@ -48,12 +48,12 @@ def remove_gutter(old: str, new: str) -> Pairs:
         if any(gutter.match(row) for row in {*rows} & {*others}):
             meant = [undone]  # a line kept with its number
         elif (
-            found == [*range(numbers[0], numbers[0] + len(found))]
-            and len(found) == count_filled(new)
+            other_numbers == [*range(numbers[0], numbers[0] + len(other_numbers))]
+            and len(other_numbers) == count_filled(new)
             and len(meant) > 1
         ):
             meant = [undone]  # numbered from the same line on
-        elif meant == [undone] and found != sorted(found):
+        elif meant == [undone] and other_numbers != sorted(other_numbers):
             continue
         pairs += [(bare, one) for one in meant]
     return pairs

@@ -143,7 +143,7 @@ def _make_expander(compiled: Any, replacement: str) -> Callable[[Any], str]:
             raise BadReplacement(replacement=replacement[:_SHOWN], why=str(error)) from None
 
     expand(lambda: str(compiled.sub(replacement, "")))
-    return lambda found: expand(lambda: str(found.expand(replacement)))
+    return lambda match: expand(lambda: str(match.expand(replacement)))
 
 
 def _count_steps(pattern: str) -> int:

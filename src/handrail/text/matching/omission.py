@@ -60,8 +60,8 @@ def is_omission(row: str) -> bool:
         return False
     if _ELLIPSIS.fullmatch(row):
         return True
-    said = _SENTENCE.fullmatch(row) and _OMITTED.search(row)
-    return bool(said) and (bool(_COMMENT.match(row)) or _names_little(row))
+    omitted = _SENTENCE.fullmatch(row) and _OMITTED.search(row)
+    return bool(omitted) and (bool(_COMMENT.match(row)) or _names_little(row))
 
 
 def refuse_omissions(text: str, old: str, new: str) -> None:

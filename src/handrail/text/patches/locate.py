@@ -221,7 +221,7 @@ class _PatchedText:
             return BadHunk(number=number, old=old, missing=True)
         at, length = near
         ours = self.bodies[at + length] if at + length < len(self.bodies) else "(the end of the file)"
-        return BadHunk(number=number, old=old, missing=True, near=at + length + 1, wanted=hunk.old[length], found=ours)
+        return BadHunk(number=number, old=old, missing=True, near=at + length + 1, wanted=hunk.old[length], actual=ours)
 
     def _find_insertion(self, hunk: PatchHunk, scopes: Sequence[tuple[int, int]], number: int) -> list[int]:
         """Where lines without any context go: below the header, or to the end of the file."""

@@ -50,12 +50,12 @@ def seek(effects: Effects, where: str | None, session: FetchRules) -> list[Acces
     texts = [text for text in effects.network if _needs_files(_goes(effects, text))]
     if where is None:
         return out + [_access(effects, text, UNKNOWN) for text in texts]
-    found = {text: _locate(effects, text, where) for text in texts}
-    fetching = {text for text, goes in found.items() if goes.reads and _is_trusted(goes, session)}
+    located = {text: _locate(effects, text, where) for text in texts}
+    fetching = {text for text, goes in located.items() if goes.reads and _is_trusted(goes, session)}
     alone = _is_alone(effects, fetching, where)
     return out + [
         _access(effects, text, goes, possible=goes is _LOCAL, fetches=alone and text in fetching)
-        for text, goes in found.items()
+        for text, goes in located.items()
     ]
 
 
