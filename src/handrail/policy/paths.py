@@ -117,18 +117,15 @@ class PathSet:
         """Whether letters match in either case, as a file system may take them."""
         self._quick: dict[tuple[tuple[int, int, Places], ...], re.Pattern[str] | None] = {}
         entries: list[_Entry] = []
-        always: list[tuple[_Entry, re.Pattern[str]]] = []
+        always: list[_Entry] = []
         for number, patterns in enumerate(lists):
             for order, pattern in enumerate(patterns):
                 for text in pattern.globs(roots, home, deep):
                     glob = Glob(text.lower() if fold else text, hidden=True)
                     entry = _Entry(number, order, pattern.except_, glob)
-                    last = glob.last(glob.begin)
-                    if last and text.startswith("/**/") and text.count("/") == 2:  # the same in every directory
-                        always.append((entry, last))
-                    else:
-                        entries.append(entry)
-        self._always = always
+                    same_everywhere = text.startswith("/**/") and text.count("/") == 2
+                    (always if same_everywhere and glob.last_expression(glob.begin) else entries).append(entry)
+        self._always = tuple((entry, entry.glob.begin) for entry in always)
         self._top = self._make_below(frozenset(), tuple((entry, entry.glob.begin) for entry in entries))
         self._kept: dict[str, _PatternsBelow] = {"": self._top}
         self._any = bool(entries or always)
@@ -166,8 +163,8 @@ class PathSet:
     def _make_below(self, covered: frozenset[int], open_: tuple[tuple[_Entry, Places], ...]) -> _PatternsBelow:
         key = tuple((entry.number, entry.order, places) for entry, places in open_)
         if key not in self._quick:
-            lasts = [last.pattern for _, last in self._always]
-            lasts += [last.pattern for entry, places in open_ if (last := entry.glob.last(places))]
+            every = (entry.glob.last_expression(places) for entry, places in (*self._always, *open_))
+            lasts = [last for last in every if last]
             self._quick[key] = re.compile("|".join(dict.fromkeys(lasts))) if lasts else None
         return _PatternsBelow(covered, open_, self._quick[key])
 
@@ -177,8 +174,8 @@ class PathSet:
         quick = below.quick
         if quick is None or not quick.match(name):
             return _NONE
-        moving = ((entry, entry.glob.last(places)) for entry, places in below.open)
-        for entry, last in (*self._always, *moving):
+        for entry, places in (*self._always, *below.open):
+            last = entry.glob.last(places)
             if last and last.match(name):
                 latest[entry.number] = max(latest.get(entry.number, (-1, False)), (entry.order, entry.except_))
         return frozenset(number for number, (_, out) in latest.items() if not out)

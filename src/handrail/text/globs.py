@@ -3,7 +3,7 @@
 A pattern is matched name by name on the way down a tree: `begin` holds the positions in the pattern where the walk
 starts, `enter` returns those that remain below a directory, `last` the expression that a final name must match. A
 directory without positions need not be walked. A leading dot is matched only by a pattern with that dot, unless hidden
-names are wanted.
+names are wanted. Expressions are compiled when they are first matched: of many rules a session matches few.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ class Glob:
         self.pattern = pattern
         alternatives = [_split_names(alternative) for alternative in expand_braces(pattern)]
         self._names = [
-            [_ANY if name == "**" else _compile_name(name, hidden) for name in names] for names in alternatives
+            [_ANY if name == "**" else translate_name(name, hidden) for name in names] for names in alternatives
         ]
         self.says_hidden = any(name.startswith(".") for names in alternatives for name in names)
         """Whether a name in the pattern begins with a dot: hidden directories are to be entered."""
         self.hidden = hidden
+        self._compiled: dict[str, re.Pattern[str]] = {}
         self._finals: dict[Places, re.Pattern[str] | None] = {}
         self.begin: Places = self._skip_any((number, 0) for number in range(len(self._names)))
 
@@ -44,7 +45,7 @@ class Glob:
         states: set[tuple[int, int]] = set()
         for number, at in places:
             states.add((number, at))
-            while at < len(self._names[number]) and self._names[number][at] is _ANY:
+            while at < len(self._names[number]) and self._names[number][at] == _ANY:
                 at += 1
                 states.add((number, at))
         return frozenset(states)
@@ -56,31 +57,39 @@ class Glob:
             names = self._names[number]
             if at >= len(names):
                 continue
-            if names[at] is _ANY:
+            if names[at] == _ANY:
                 if self.hidden or not name.startswith("."):
                     following.append((number, at))
-            elif at + 1 < len(names) and names[at].match(name):
+            elif at + 1 < len(names) and self._compile(names[at]).match(name):
                 following.append((number, at + 1))
         return self._skip_any(following)
+
+    def _compile(self, expression: str) -> re.Pattern[str]:
+        try:
+            return self._compiled[expression]
+        except KeyError:
+            compiled = self._compiled[expression] = re.compile(expression)
+            return compiled
 
     def last(self, places: Places) -> re.Pattern[str] | None:
         """What a name here must match to be what the pattern asks for; None: none is."""
         try:
             return self._finals[places]
         except KeyError:
-            final = self._finals[places] = self._compile_last(places)
+            expression = self.last_expression(places)
+            final = self._finals[places] = None if expression is None else self._compile(expression)
             return final
 
-    def _compile_last(self, places: Places) -> re.Pattern[str] | None:
-        """One expression for all that may come last here."""
+    def last_expression(self, places: Places) -> str | None:
+        """The text of `last`, which is not compiled for it."""
         last: list[str] = []
         for number, at in sorted(places):
             names = self._names[number]
-            if at == len(names) - 1 and names[at] is not _ANY:
-                last.append(names[at].pattern)
-            elif at < len(names) and all(name is _ANY for name in names[at:]):
-                last.append(_compile_name("*", self.hidden).pattern)
-        return re.compile("|".join(dict.fromkeys(last))) if last else None
+            if at == len(names) - 1 and names[at] != _ANY:
+                last.append(names[at])
+            elif at < len(names) and all(name == _ANY for name in names[at:]):
+                last.append(translate_name("*", self.hidden))
+        return "|".join(dict.fromkeys(last)) if last else None
 
     def match(self, path: str) -> bool:
         """Whether a whole path, names parted by slashes, is matched."""
@@ -92,7 +101,7 @@ class Glob:
         return last is not None and last.match(name) is not None
 
 
-_ANY = re.compile("")
+_ANY = ""
 """Stands for `**`, any number of directories."""
 
 
@@ -145,6 +154,8 @@ def expand_braces(pattern: str) -> list[str]:
 
 def _find_brace(pattern: str) -> tuple[int, int, list[int]] | None:
     """The first `{...}` with a comma in it: where it begins and ends, and its own commas."""
+    if "{" not in pattern:
+        return None
     opened: list[tuple[int, list[int]]] = []
     open_braces: list[tuple[int, int, list[int]]] = []
     at = 0
@@ -178,7 +189,7 @@ def _split_names(pattern: str) -> list[str]:
 
 
 @lru_cache(1024)
-def _compile_name(name: str, hidden: bool) -> re.Pattern[str]:
+def translate_name(name: str, hidden: bool) -> str:
     """One name of a pattern as an expression.
 
     What stands between two stars is taken where it comes first, and never elsewhere: that finds all there is to find,
@@ -207,7 +218,7 @@ def _compile_name(name: str, hidden: bool) -> re.Pattern[str]:
     last = ".*" + middle.pop() if middle else ""
     body = first + "".join(f"(?>.*?{part})" for part in middle) + last
     wild = name[:1] in ("*", "?", "[")
-    return re.compile(rf"(?s:(?!\.){body})\Z" if wild and not hidden else rf"(?s:{body})\Z")
+    return rf"(?s:(?!\.){body})\Z" if wild and not hidden else rf"(?s:{body})\Z"
 
 
 def find_class_end(text: str, start: int) -> int | None:
