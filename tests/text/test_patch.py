@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
 import pytest
@@ -224,3 +225,57 @@ def test_a_mutated_patch_is_a_patch_or_a_bad_patch(text: str, data: st.DataObjec
         cut = data.draw(st.integers(0, 12))
         text = text[:at] + data.draw(st.text(max_size=4) | st.sampled_from(PIECES)) + text[at + cut :]
     never_another_exception(text)
+
+
+HUNK = "@@\n one\n-two\n+2\n three"
+PLAIN = f"*** Begin Patch\n*** Update File: a/b.txt\n{HUNK}\n*** End Patch\n"
+UNIFIED = "--- a/a/b.txt\n+++ b/a/b.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three"
+BLOCK = "<<<<<<< SEARCH\none\ntwo\nthree\n=======\none\n2\nthree\n>>>>>>> REPLACE"
+FRAMES = {
+    "markers with stars": PLAIN.replace("Patch\n", "Patch ***\n"),
+    "small letters": PLAIN.replace("Begin Patch", "begin patch").replace("End Patch", "end patch"),
+    "a fence": f"```diff\n{PLAIN}```\n",
+    "a here-document": f"apply_patch <<'EOF'\n{PLAIN}EOF\n",
+    "both": f"```bash\napply_patch <<EOF\n{PLAIN}EOF\n```",
+    "JSON": json.dumps(PLAIN),
+    "JSON without quotes": json.dumps(PLAIN)[1:-1],
+    "a path in backticks": PLAIN.replace("a/b.txt", "`a/b.txt`"),
+    "a path in quotes": PLAIN.replace("a/b.txt", '"a/b.txt"'),
+    "a header of git": PLAIN.replace("@@", "diff --git a/a/b.txt b/a/b.txt\nindex 1234567..89abcde 100644\n@@", 1),
+    "names of git": PLAIN.replace("@@", "--- a/a/b.txt\n+++ b/a/b.txt\n@@", 1),
+    "a unified diff inside": f"*** Begin Patch\n{UNIFIED}\n*** End Patch\n",
+    "half a header": UNIFIED.split("\n", 1)[1],
+    "a block inside": f"*** Begin Patch\n*** Update File: a/b.txt\n{BLOCK}\n*** End Patch",
+    "a block below its name": f"a/b.txt\n{BLOCK}\n",
+    "a block in a fence": f"a/b.txt\n```python\n{BLOCK}\n```\n",
+}
+
+
+@pytest.mark.parametrize("text", FRAMES.values(), ids=FRAMES)
+def test_frames_that_models_add_are_undone(text: str) -> None:
+    (plain,), (op,) = parse_patch(PLAIN), parse_patch(text)
+    assert (op.kind, op.path) == (plain.kind, plain.path)
+    assert [hunk.rows for hunk in op.hunks] == [hunk.rows for hunk in plain.hunks]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BLOCK,  # of which file?
+        f"change this\n{BLOCK}",
+        PLAIN.replace("*** End Patch\n", ""),  # it may have been cut
+        f"```\n{PLAIN}",
+        json.dumps(PLAIN)[:-9],
+        f"a.txt\n{BLOCK[:-10]}",
+    ],
+)
+def test_a_frame_that_is_not_whole_is_refused(text: str) -> None:
+    with pytest.raises(BadPatch):
+        parse_patch(text)
+
+
+def test_lines_of_hunks_that_look_like_frames_are_kept() -> None:
+    rows = ["-```", "+~~~", " --- a", "+*** begin patch", " <<<<<<< SEARCH", "-=======", '+"\\n"']
+    text = "\n".join(["*** Begin Patch", "*** Update File: a", "@@", *rows, "*** End Patch", ""])
+    (op,) = parse_patch(text)
+    assert [sign + row for sign, row in op.hunks[0].rows] == rows

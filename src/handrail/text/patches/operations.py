@@ -73,6 +73,8 @@ class FileOp:
 def check_path(text: str, line: int) -> str:
     """Return a path of a patch; raises `BadPatch` unless it is relative and has no `..`."""
     path = text.strip()
+    if len(path) > 2 and path[0] == path[-1] and path[0] in "`\"'":
+        path = path[1:-1].strip()
     if not path:
         raise BadPatch(line=line, why="a path is missing")
     if path.startswith("/") or _DRIVE.match(path):

@@ -14,6 +14,7 @@ operations. `BadPatch` is the only exception, whatever is wrong with a text.
 from __future__ import annotations
 
 from handrail.errors import BadPatch
+from handrail.text.patches.frames import unwrap_patch
 from handrail.text.patches.operations import END_OF_FILE, FileOp, HunkReader, OpKind, check_path
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
@@ -23,7 +24,7 @@ _ADD, _DELETE, _UPDATE, _MOVE = "*** Add File:", "*** Delete File:", "*** Update
 def parse_patch(text: str) -> list[FileOp]:
     """Return the operations of a patch; raises `BadPatch`."""
     reader = PatchReader()
-    return [*reader.feed(text), *reader.close()]
+    return [*reader.feed(unwrap_patch(text)), *reader.close()]
 
 
 class PatchReader:

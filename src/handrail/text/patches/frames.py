@@ -1,0 +1,151 @@
+"""Undo the frames that models put around or into a patch, so that the parser sees the patch itself.
+
+A fence, a here-document, a text written as JSON, padded markers, the header of a git diff below
+`*** Update File:`, and SEARCH/REPLACE blocks. The lines of the hunks are never touched.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+_BEGIN = re.compile(r"\s*\*{3}\s*begin\s+patch\s*\**\s*", re.IGNORECASE)
+_END = re.compile(r"\s*\*{3}\s*end\s+patch\s*\**\s*", re.IGNORECASE)
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})[\w+.-]*\s*")
+_HEREDOC = re.compile(r"\s*(?:\$ )?(?:apply_patch|applypatch|git apply|patch -p\d)\s*<<-?\s*(['\"]?)(\w+)\1\s*")
+_UPDATE = re.compile(r"\*{3} Update File:\s*(.*?)\s*")
+_GIT_HEADER = re.compile(r"diff --git |index [0-9a-f]+\.\.|--- |\+\+\+ |(?:old|new) mode \d")
+_SEARCH = re.compile(r"<{5,9} ?SEARCH\s*")
+_MIDDLE = re.compile(r"={5,9}\s*")
+_REPLACE = re.compile(r">{5,9} ?REPLACE\s*")
+
+
+def unwrap_patch(text: str) -> str:
+    """The patch without its frames; the text itself where there are none."""
+    text = _decode_json(text)
+    rows = [row.removesuffix("\r") for row in text.split("\n")]
+    start, end = _trim(rows)
+    body = rows[start:end]
+    for _ in range(2):  # a fence around a here-document, or the other way round
+        body = _remove_wrapper(body)
+    if not body:
+        return text
+    if _BEGIN.fullmatch(body[0]):
+        body = _repair_envelope(body)
+    elif any(map(_SEARCH.fullmatch, body)):
+        body = _name_blocks(body)
+    elif body[0].startswith("+++ ") and len(body) > 1 and body[1].startswith("@@"):
+        old = re.sub(r"^b/", "a/", body[0][4:])
+        body = [f"--- {old}", *body]
+    if body == rows[start:end] and start == 0:
+        return text
+    return "\n".join([*[""] * start, *body]) + "\n"
+
+
+def _decode_json(text: str) -> str:
+    """The text of a JSON string, with or without its quotes, if it holds a whole patch in one line."""
+    sent = text.strip()
+    if "\n" in sent or "*** Begin Patch\\n" not in sent:
+        return text
+    quoted = sent if sent.startswith('"') else f'"{sent}"'
+    try:
+        decoded = json.loads(quoted)
+    except ValueError:
+        return text
+    return decoded if isinstance(decoded, str) else text
+
+
+def _trim(rows: list[str]) -> tuple[int, int]:
+    filled = [number for number, row in enumerate(rows) if row.strip()]
+    return (filled[0], filled[-1] + 1) if filled else (0, 0)
+
+
+def _remove_wrapper(rows: list[str]) -> list[str]:
+    """The rows inside a fence or a here-document that goes around all of them."""
+    if len(rows) < 3:
+        return rows
+    fence, heredoc = _FENCE.fullmatch(rows[0]), _HEREDOC.fullmatch(rows[0])
+    closed = (fence and rows[-1].strip() == fence[1]) or (heredoc and rows[-1].strip() == heredoc[2])
+    if not closed:
+        return rows
+    start, end = _trim(rows[1:-1])
+    return rows[1:-1][start:end]
+
+
+def _repair_envelope(rows: list[str]) -> list[str]:
+    """Plain markers, and sections without headers of git. A patch without an end stays one: it may have been cut."""
+    body = rows[1:-1]
+    if not _END.fullmatch(rows[-1]) or any(map(_END.fullmatch, body)):
+        return ["*** Begin Patch", *rows[1:]]
+    first = next((row for row in body if row.strip()), "")
+    if first.startswith(("diff --git ", "--- ")):
+        return body
+    repaired, number = list[str](), 0
+    while number < len(body):
+        repaired.append(body[number])
+        number += 1
+        if _UPDATE.fullmatch(repaired[-1]):
+            number = _skip_git_header(body, number)
+    return ["*** Begin Patch", *_convert_blocks(repaired), "*** End Patch"]
+
+
+def _skip_git_header(rows: list[str], start: int) -> int:
+    """The number of the first row after a header of git, if there is one and a hunk follows."""
+    number = start
+    while number < len(rows) and _GIT_HEADER.match(rows[number]):
+        number += 1
+    return number if number < len(rows) and rows[number].startswith("@@") else start
+
+
+def _name_blocks(rows: list[str]) -> list[str]:
+    """SEARCH/REPLACE blocks below the names of their files, as a patch; the rows themselves if a name is missing."""
+    sections, path = list[str](), ""
+    number = 0
+    while number < len(rows):
+        row = rows[number].strip()
+        if _SEARCH.fullmatch(row):
+            end = next((at for at in range(number, len(rows)) if _REPLACE.fullmatch(rows[at])), None)
+            if not path or end is None:
+                return rows
+            if not sections or path != sections[0]:
+                sections += [f"*** Update File: {path}"]
+            sections += rows[number : end + 1]
+            number = end
+        elif row and not _FENCE.fullmatch(row):
+            path = row.removeprefix("#").strip().strip("`*: ")
+            if " " in path:
+                return rows  # a sentence, and no name of a file
+        number += 1
+    return ["*** Begin Patch", *_convert_blocks(sections), "*** End Patch"] if sections else rows
+
+
+def _convert_blocks(rows: list[str]) -> list[str]:
+    """The same rows, with each complete SEARCH/REPLACE block as a hunk."""
+    converted, number = list[str](), 0
+    while number < len(rows):
+        middle = end = None
+        if _SEARCH.fullmatch(rows[number]):
+            middle = next((at for at in range(number + 1, len(rows)) if _MIDDLE.fullmatch(rows[at])), None)
+            end = next((at for at in range(middle or number, len(rows)) if _REPLACE.fullmatch(rows[at])), None)
+        if middle is None or end is None:
+            converted.append(rows[number])
+            number += 1
+            continue
+        converted += ["@@", *_sign_rows(rows[number + 1 : middle], rows[middle + 1 : end])]
+        number = end + 1
+    return converted
+
+
+def _sign_rows(old: list[str], new: list[str]) -> list[str]:
+    """The rows of a hunk: what both texts begin and end with is context."""
+    shorter = min(len(old), len(new))
+    head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
+    tail = next((at for at in range(shorter - head) if old[-1 - at] != new[-1 - at]), shorter - head)
+    removed, added = old[head : len(old) - tail], new[head : len(new) - tail]
+    context = [f" {row}" for row in old]
+    return [
+        *context[:head],
+        *(f"-{row}" for row in removed),
+        *(f"+{row}" for row in added),
+        *context[len(old) - tail :],
+    ]
