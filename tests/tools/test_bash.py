@@ -314,8 +314,11 @@ def test_files_that_the_model_has_seen_and_the_command_changed_are_named(session
     result = _bash(session, "sed -i 's/=/ = /' a.py d.py; rm c.py; cat b.py")
     assert result.text == "x=1\n(changed by this command: a.py, c.py)"
     assert result.data["changed"] == ["a.py", "c.py"]
-    edit = session.call("Edit", {"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2"})
-    assert edit.status == "partial" and "changed since you read it" in edit.text
+    edit = {"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2"}
+    conflict = session.call("Edit", edit)
+    assert conflict.error and conflict.error.code == "changed_since" and conflict.text.endswith("x = 1")
+    session.call("Read", {"file_path": "a.py"})
+    assert session.call("Edit", edit).status == "ok"
     assert (tmp_path / "a.py").read_text(encoding="ascii") == "x = 2\n"
 
 
