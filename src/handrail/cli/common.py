@@ -7,6 +7,7 @@ import json
 import math
 import os
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from handrail.cli.output import Stop, UsageError, write
@@ -30,9 +31,14 @@ class CommandParser(argparse.ArgumentParser):
             prog=f"handrail {command}",
             description=about,
             epilog=examples,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=80),
             allow_abbrev=False,
         )
+
+    def format_help(self) -> str:
+        # As wide as the terminal. Finding that out is slow to import, and until here the width does not count.
+        self.formatter_class = argparse.RawDescriptionHelpFormatter
+        return super().format_help()
 
     def print_help(self, file: object = None) -> None:  # noqa: ARG002 - the signature is argparse's
         write(self.format_help())

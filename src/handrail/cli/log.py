@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
 def _verify(reader: JournalReader, as_json: bool) -> int:
     broken = reader.verify()
     if as_json:
-        write(as_line(asdict(broken) if broken else {"seq": None, "why": None}) + "\n")
+        write(as_line(broken._asdict() if broken else {"seq": None, "why": None}) + "\n")
     elif broken:
         where = f"call {broken.seq}: " if broken.seq else ""
         write(Screen(sys.stdout).render(("broken  ", "bold red"), (f"{where}{broken.why}", "")))

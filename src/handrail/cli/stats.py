@@ -13,8 +13,7 @@ from handrail.cli.log import add_journal, journal_error, open_reader
 from handrail.cli.output import Screen, as_document, write
 
 if TYPE_CHECKING:
-    from handrail.journal.database import StorageUse
-    from handrail.journal.queries import ToolStats
+    from handrail.journal.queries import StorageUse, ToolStats
 
 _ABOUT = """\
 Count calls, failures, refusals, bytes and tokens for each tool, failures by code, and the size of the journal.

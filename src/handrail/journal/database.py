@@ -31,9 +31,8 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from handrail.files.versions import hash_bytes
 from handrail.journal.records import FILE, SCHEMA, VERSION, hashed_columns
@@ -212,16 +211,14 @@ _LENGTH = 86
 _encoder = json.JSONEncoder(separators=(",", ":"), default=bytes.hex)
 
 
-@dataclass(frozen=True, slots=True)
-class ChainEntry:
+class ChainEntry(NamedTuple):
     """One entry of the chain: its place and its hash."""
 
     n: int
     hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenEntry:
+class BrokenEntry(NamedTuple):
     """A place where the journal was changed."""
 
     seq: int
@@ -278,25 +275,13 @@ def _parse_entry(raw: bytes) -> ChainEntry:
 _FAST = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(NamedTuple):
     """Contents on their way into the journal."""
 
     hash: str
     size: int
     data: bytes
     packed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class StorageUse:
-    """The size of the images."""
-
-    count: int
-    size: int
-    """Of the contents."""
-    stored: int
-    """The original size."""
 
 
 def pack_image(digest: str, raw: bytes) -> Packed:
@@ -358,9 +343,3 @@ def load_images(db: sqlite3.Connection, digests: Iterable[str]) -> dict[str, byt
         if hash_bytes(raw) == digest:
             contents[digest] = raw
     return contents
-
-
-def storage_use(db: sqlite3.Connection) -> StorageUse:
-    return StorageUse(
-        *db.execute("SELECT count(*), coalesce(sum(size), 0), coalesce(sum(stored), 0) FROM images").fetchone()
-    )

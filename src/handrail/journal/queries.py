@@ -18,10 +18,8 @@ from handrail.journal.database import (
     Anchor,
     BrokenEntry,
     ChainEntry,
-    StorageUse,
     entry_hash,
     load_images,
-    storage_use,
 )
 from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, VERSION, hashed_columns
 
@@ -33,6 +31,17 @@ _CALLS = f"SELECT {', '.join(CALL_COLUMNS)} FROM calls"
 _PAGE = 256
 """How many calls are in memory at once where all are wanted."""
 _BRIEF = "calls.seq, calls.tool, calls.status, calls.rule, calls.arguments, calls.touches"
+
+
+@dataclass(frozen=True, slots=True)
+class StorageUse:
+    """The size of the images."""
+
+    count: int
+    size: int
+    """Of the contents."""
+    stored: int
+    """The original size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +284,8 @@ class JournalReader:
     def measure_use(self) -> StorageUse:
         """Return the size of the before-images."""
         with self.errors():
-            return storage_use(self.db)
+            sums = "SELECT count(*), coalesce(sum(size), 0), coalesce(sum(stored), 0) FROM images"
+            return StorageUse(*self.db.execute(sums).fetchone())
 
     def compute_stats(self, *, session: str = "") -> tuple[list[ToolStats], dict[str, int]]:
         """Figures per tool, and how often a call ended in which code."""
