@@ -125,9 +125,9 @@ class CommandHost:
 
     def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
         """Whether a program is not the project's own, and contacts only hosts that the project already uses."""
-        found = shutil.which(service, path=scrub_environment().get("PATH"))
+        program = shutil.which(service, path=scrub_environment().get("PATH"))
         places = [os.path.realpath(path) for path in (*self._roots, tempfile.gettempdir())]
-        names = (found, os.path.realpath(found)) if found else ()
+        names = (program, os.path.realpath(program)) if program else ()
         if any(is_inside(name, place) for name in names for place in places):
             return False
         return service == "gh" or set(hosts) <= self._remotes.hosts
@@ -271,10 +271,10 @@ class CommandHost:
 
     def put_back(self, log: str) -> list[PutBack]:
         """The protected files that the command with this log changed and that were put back. Returned once."""
-        found = self._put_back.pop(log, [])
+        changes = self._put_back.pop(log, [])
         home = os.path.realpath(self._roots[0]) if self._roots else "/"
         return [
-            replace(one, path=os.path.relpath(one.path, home)) if is_inside(one.path, home) else one for one in found
+            replace(one, path=os.path.relpath(one.path, home)) if is_inside(one.path, home) else one for one in changes
         ]
 
     def end(self, run: Run) -> CommandEnd:
@@ -347,9 +347,9 @@ class CommandHost:
 
     def _masked(self) -> Sequence[str]:
         """What the host has to hide, as far as it can be; the rest is counted."""
-        found = maskable(self._options.hidden() if self._options.hidden else (), map(os.path.realpath, self._roots))
-        self.unmasked = max(0, len(found) - MOST_MASKED)
-        return found[:MOST_MASKED]
+        paths = maskable(self._options.hidden() if self._options.hidden else (), map(os.path.realpath, self._roots))
+        self.unmasked = max(0, len(paths) - MOST_MASKED)
+        return paths[:MOST_MASKED]
 
     def _elsewhere(self) -> str:
         with self._lock:

@@ -30,9 +30,9 @@ def typed_danger(before: str, text: str) -> Danger | None:
         *([parse_script(started + text)] if started else []),
         *([whole] if whole.error is None else []),
     ]
-    found = next((found for script in readings if (found := find_danger(script))), None)
-    if found or not started:
-        return found
+    danger = next((danger for script in readings if (danger := find_danger(script))), None)
+    if danger or not started:
+        return danger
     joined = effects(started + text)  # only the pieces were judged: they must not come to more than words
     if joined.tier == "read_only" and not joined.files:
         return None

@@ -118,9 +118,9 @@ def argument(word: Word, variables: Values, inputs: tuple[Value, ...] | None = N
     if word.holds == ("glob",):
         pattern = word.pattern or ""
         return Arg(word.source, (Value(pattern, glob=True),), loose=pattern[:1] in "*?[-")
-    found = _put_in(word, variables)
-    if found is not None:
-        return found
+    value = _put_in(word, variables)
+    if value is not None:
+        return value
     first = word.parts[0]
     begins = first.text if first.kind == "text" else ""
     return Arg(word.source, None, loose=word.splits or begins[:1] in ("", "-"))
@@ -139,8 +139,8 @@ def _put_in(word: Word, variables: Values) -> Arg | None:
             pieces, patterns = (Value(part.text, glob=True),), True
         elif part.kind == "tilde" and first and part.text not in ("~+", "~-"):
             pieces = (Value(part.text, home=True),)
-        elif part.kind == "variable" and (found := _VARIABLE.fullmatch(part.text)):
-            name = found[1] or found[2]
+        elif part.kind == "variable" and (match := _VARIABLE.fullmatch(part.text)):
+            name = match[1] or match[2]
             if name == "HOME" and name not in variables and first:
                 pieces = (Value("~", home=True),)
             elif name == "PWD" and name not in variables and first:
@@ -297,12 +297,12 @@ class Directories:
 
     def _shell(self, run: Command) -> _Shell:
         key = key_of(run)
-        found = self.shells.get(key)
-        if found is not None:
-            same = not key or self._same(found.last, run, key[-1])
+        shell = self.shells.get(key)
+        if shell is not None:
+            same = not key or self._same(shell.last, run, key[-1])
             if same:
-                return found
-            found = None if same is False or found.last is None else found
+                return shell
+            shell = None if same is False or shell.last is None else shell
         parent: Places = _START
         outer: _Shell | None = None
         for length in range(len(key)):
@@ -310,10 +310,10 @@ class Directories:
         if outer is not None:
             sure = self.strict or self._follows(outer.last, run)
             parent = outer.places if sure else _both(outer.places, outer.else_places)
-        if found is not None:
+        if shell is not None:
             # Another subshell, or the same one further on: both are possible.
-            parent = _both(parent, _both(found.places, found.else_places))
-        self.shells[key] = _Shell(parent, last=found.last if found is not None else None)
+            parent = _both(parent, _both(shell.places, shell.else_places))
+        self.shells[key] = _Shell(parent, last=shell.last if shell is not None else None)
         return self.shells[key]
 
     def _between(self, last: Command | None, run: Command) -> list[str] | None:

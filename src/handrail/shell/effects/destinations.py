@@ -130,17 +130,17 @@ def _download(plain: _Plain, base: str, args: Sequence[Arg]) -> Destination:
 
 def _named(base: str, args: Sequence[Arg]) -> tuple[Host, ...]:
     """The hosts of the addresses in the operands, where options are not known to be harmless."""
-    found = parse_options(PROGRAMS[base], args)
+    parsed = parse_options(PROGRAMS[base], args)
     hosts: list[Host] = []
-    urls = [value for name, value in found.options if name == "url" and value is not None]
-    for arg in (*found.operands, *urls):
+    urls = [value for name, value in parsed.options if name == "url" and value is not None]
+    for arg in (*parsed.operands, *urls):
         text = arg.text
         host = (parse_url(text) or parse_bare(text)) if text is not None else _local_prefix(arg)
         if host is None:
             return ()
         hosts.append(host)
-    proxied = found.has("x", "proxy", "preproxy", "socks4", "socks4a", "socks5", "socks5-hostname", "connect-to")
-    return () if proxied or found.unknown else _unique(hosts)
+    proxied = parsed.has("x", "proxy", "preproxy", "socks4", "socks4a", "socks5", "socks5-hostname", "connect-to")
+    return () if proxied or parsed.unknown else _unique(hosts)
 
 
 def _local_prefix(arg: Arg) -> Host | None:
@@ -174,8 +174,8 @@ def _database(args: Sequence[Arg]) -> Destination:
         elif "://" in text:
             host = parse_url(re.sub(r"://[^@/]*@", "://", text), "postgres postgresql mysql redis rediss mongodb")
             hosts += [host] if host else []
-        if value and (found := parse_bare(value)):
-            hosts.append(found)
+        if value and (host := parse_bare(value)):
+            hosts.append(host)
     return Destination(_unique(hosts))
 
 

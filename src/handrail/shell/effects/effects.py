@@ -185,7 +185,7 @@ class _Judge:
             self.doubts.append(f"it is not valid: {self.script.error.message}")
         if _UNSEEN.search(self.source.replace("\r\n", "\n")):
             self.doubts.append("it holds characters that cannot be seen")
-        refused = {index: found.why for index, found in find_dangers(self.script)}
+        refused = {index: danger.why for index, danger in find_dangers(self.script)}
         commands = [self._command(index, run, refused.get(index, "")) for index, run in enumerate(self.runs)]
         if -1 in refused or fork_bomb(self.source):
             why = refused.get(-1, "it starts itself without end")
@@ -260,24 +260,24 @@ class _Judge:
             return Ruling(why="it is not known", doubt=f"{base} is written with letters that look like others")
         if base in ("cd", "pushd", "popd"):
             return self._change_directory(index, base, args)
-        found = wrapper(run, base, args) if base in JUDGED else None
-        if found is not None:
+        ruling = wrapper(run, base, args) if base in JUDGED else None
+        if ruling is not None:
             self._note_inputs(index, run, base, args)
         if base == "git":
-            found = git(args)
-            if found.tier == "read_only":
+            ruling = git(args)
+            if ruling.tier == "read_only":
                 why = find_unsteadiness(run, self.source, self.runs) if places else "it is not known where git runs"
-                found = replace(found, tier="ordinary", why=why) if why else found
-        if found is None or base == "find":
-            found = judge_program(base, args)
-            if base in ("tee", "curl", "wget") and found is not None:
-                found = _to_quiet_files(base, found)
-        found = found or describe_unknown(base, args)
-        if run.via[-1:] == ("xargs",) and found.tier != "read_only" and not found.doubt:
-            found = replace(found, doubt=f"it cannot be told what xargs gives to {base}")
-        if found.tier == "read_only" and not _is_system_program(run):
-            return replace(found, tier="ordinary", why=f"{run.words[0].source} may be another program of that name")
-        return found
+                ruling = replace(ruling, tier="ordinary", why=why) if why else ruling
+        if ruling is None or base == "find":
+            ruling = judge_program(base, args)
+            if base in ("tee", "curl", "wget") and ruling is not None:
+                ruling = _to_quiet_files(base, ruling)
+        ruling = ruling or describe_unknown(base, args)
+        if run.via[-1:] == ("xargs",) and ruling.tier != "read_only" and not ruling.doubt:
+            ruling = replace(ruling, doubt=f"it cannot be told what xargs gives to {base}")
+        if ruling.tier == "read_only" and not _is_system_program(run):
+            return replace(ruling, tier="ordinary", why=f"{run.words[0].source} may be another program of that name")
+        return ruling
 
     def _destination(self, run: Command, base: str, args: Sequence[Arg]) -> Destination:
         """Where a command goes; not known where the script may send it elsewhere."""
@@ -457,12 +457,12 @@ def _stricter(one: Ruling, other: Ruling) -> Ruling:
     return Ruling(first.tier, first.why, one.doubt or other.doubt, (*one.files, *other.files))
 
 
-def _to_quiet_files(base: str, found: Ruling) -> Ruling:
+def _to_quiet_files(base: str, ruling: Ruling) -> Ruling:
     """Leave out files that swallow their input or pass it on."""
-    files = tuple(file for file in found.files if file.action != "write" or not _QUIET.fullmatch(file.path))
-    if base == "tee" and not files and not found.doubt:
+    files = tuple(file for file in ruling.files if file.action != "write" or not _QUIET.fullmatch(file.path))
+    if base == "tee" and not files and not ruling.doubt:
         return READ_ONLY
-    return replace(found, files=files)
+    return replace(ruling, files=files)
 
 
 def _demote(command: CommandEffect, doubt: str) -> CommandEffect:
@@ -498,24 +498,24 @@ def worst_case(
     run: Command, base: str | None, args: Sequence[Arg], ruling: Ruling, places: Places, known: Values
 ) -> frozenset[Unproven]:
     """Actions of this command on files that cannot be named, and whether it may destroy more than files."""
-    found: set[Unproven] = set()
+    actions: set[Unproven] = set()
     if places is None:  # in which directory is not known, so neither are the files
-        found.update(file.action for file in ruling.files if not file.path.startswith(("/", "~")))
+        actions.update(file.action for file in ruling.files if not file.path.startswith(("/", "~")))
     for item in run.redirections:
         if item.operator not in (*HEREDOCS, "<<<") and argument(item.target, known).values is None:
-            found.update(_judge_redirection(item))
+            actions.update(_judge_redirection(item))
     if base is None:
-        return frozenset(found)
+        return frozenset(actions)
     if any(arg.values is None for arg in args):
-        found |= _to_any_file(run, base, args)
+        actions |= _to_any_file(run, base, args)
         wild = [replace(arg, values=(Value(ANY),)) if arg.values is None and arg.loose else arg for arg in args]
         if find_harm(run, base, wild, places):
-            found.add("destroy")
+            actions.add("destroy")
     if _runs_unknown_text(run, base):
-        found.add("delete")
+        actions.add("delete")
     if find_visibility(base, args) != "contents":
-        found.discard("read")
-    return frozenset(found)
+        actions.discard("read")
+    return frozenset(actions)
 
 
 def _judge_redirection(item: Redirection) -> set[Unproven]:
@@ -534,14 +534,14 @@ def _to_any_file(run: Command, base: str, args: Sequence[Arg]) -> set[Unproven]:
     ruled = git(filled) if base == "git" else judge_program(base, filled)
     if ruled is None:
         return set()
-    found: set[Unproven] = {
+    actions: set[Unproven] = {
         file.action for file in ruled.files if _PLACEHOLDER in file.path or _PLACEHOLDER in file.into
     }
     loose = any(arg.values is None and arg.loose for arg in args)
     if loose and is_writer(base) and ruled.tier != "read_only":
         # One word may turn out to be several, a target among them, or an option.
-        found |= {"write", "delete"} if base in DELETES_BY_OPTION else {"write"}
-    return found
+        actions |= {"write", "delete"} if base in DELETES_BY_OPTION else {"write"}
+    return actions
 
 
 def _with_placeholder(word: Word) -> str:

@@ -202,15 +202,15 @@ def _more_than_looks(verb: str, rest: Sequence[Arg]) -> str:
     row = _VERBS.get(verb)
     if row is None:
         return f"git {verb} may change something"
-    found = parse_options(row, rest)
-    if found.unknown:
-        return f"the option {found.unknown} of git {verb} is not known"
-    if found.loose or any(arg.text is None and arg.values is None for arg in found.operands):
+    parsed = parse_options(row, rest)
+    if parsed.unknown:
+        return f"the option {parsed.unknown} of git {verb} is not known"
+    if parsed.loose or any(arg.text is None and arg.values is None for arg in parsed.operands):
         return f"an argument of git {verb} is computed"
-    for name, value in found.options:
+    for name, value in parsed.options:
         if name == "submodule" and value is not None and value.text not in ("log", "short"):
             return "git diffs submodules with their own settings, those of older commits too"
-    if row.operands == "none" and found.operands and not found.has("l", "list", "contains", "merged", "no-merged"):
+    if row.operands == "none" and parsed.operands and not parsed.has("l", "list", "contains", "merged", "no-merged"):
         return f"git {verb} with a name makes or changes one"
     return ""
 
@@ -227,13 +227,13 @@ _SYMBOLIC = Program("q", "", "quiet short recurse no-recurse", "texts")
 
 def _only_asks(verb: str, rest: Sequence[Arg]) -> bool:
     """Whether `config` or `symbolic-ref` tells a value: a second word would set it."""
-    found = parse_options(_CONFIG if verb == "config" else _SYMBOLIC, rest)
-    words = [arg.text for arg in found.operands]
-    if found.unknown or None in words:
+    parsed = parse_options(_CONFIG if verb == "config" else _SYMBOLIC, rest)
+    words = [arg.text for arg in parsed.operands]
+    if parsed.unknown or None in words:
         return False
     if verb == "symbolic-ref":
         return len(words) == 1
-    if found.has("l", "list", "get", "get-all", "get-regexp", "get-urlmatch"):
+    if parsed.has("l", "list", "get", "get-all", "get-regexp", "get-urlmatch"):
         return True
     if words[:1] in (["list"], ["get"]):
         return len(words) == (1 if words[0] == "list" else 2)
@@ -242,14 +242,14 @@ def _only_asks(verb: str, rest: Sequence[Arg]) -> bool:
 
 def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
     """The files of the work tree that a verb touches, and a doubt about them."""
-    found = parse_options(_VERBS.get(verb) or Program(), rest)
+    parsed = parse_options(_VERBS.get(verb) or Program(), rest)
     named = _behind_dashes(rest)
     unknown = any(arg.values is None for arg in rest)
     out: list[FileEffect] = []
     if verb in _VERBS and verb not in ("status", "branch", "tag", "rev-parse", "ls-files", "ls-tree", "describe"):
-        return _files_shown(verb, found, named), ""
+        return _files_shown(verb, parsed, named), ""
     if verb == "add" or verb == "commit":
-        return [effect for arg in found.operands if verb == "add" for effect in arg.files("read", below=True)], ""
+        return [effect for arg in parsed.operands if verb == "add" for effect in arg.files("read", below=True)], ""
     if verb in ("rm", "mv"):
         action = parse_options(Program("frnqk", "", "force cached dry-run quiet ignore-unmatch sparse verbose"), rest)
         sources = action.operands if verb == "rm" else action.operands[:-1]
@@ -259,25 +259,25 @@ def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
         if verb == "mv" and action.operands:
             target = action.operands[-1]
             out.extend(target.files("write", below=True, into=_base(sources[0]) if sources else ""))
-    elif verb == "clean" and not found.has("n", "dry-run"):
+    elif verb == "clean" and not parsed.has("n", "dry-run"):
         out.append(FileEffect("delete", ".", below=True))
     elif verb == "clone":
-        name = _base(found.operands[0]).removesuffix(".git") if found.operands else ""
-        if found.operands[1:]:
-            out.extend(found.operands[1].files("write", below=True))
+        name = _base(parsed.operands[0]).removesuffix(".git") if parsed.operands else ""
+        if parsed.operands[1:]:
+            out.extend(parsed.operands[1].files("write", below=True))
         elif name:
             out.append(FileEffect("write", name, below=True))
     elif verb in ("apply", "am"):
-        out.extend(effect for arg in found.operands for effect in arg.files("read"))
+        out.extend(effect for arg in parsed.operands for effect in arg.files("read"))
         out.append(FileEffect("write", ".", below=True))
     elif verb == "config" and not _only_asks(verb, rest):
         file = _value(rest, ("-f", "--file"))
         out.extend(file.files("write") if file else [])
-        out.append(FileEffect("write", "~/.gitconfig" if found.has("global") else ".git/config"))
+        out.append(FileEffect("write", "~/.gitconfig" if parsed.has("global") else ".git/config"))
     elif verb == "worktree" and rest and rest[0].text == "remove":
-        out.extend(effect for arg in found.operands[1:] for effect in arg.files("delete", below=True))
-    elif verb in ("checkout", "restore") and (named or _paths_only(verb, found)):
-        for arg in named or found.operands:
+        out.extend(effect for arg in parsed.operands[1:] for effect in arg.files("delete", below=True))
+    elif verb in ("checkout", "restore") and (named or _paths_only(verb, parsed)):
+        for arg in named or parsed.operands:
             out.extend(arg.files("write", below=True))
     elif verb in _CHANGES_TREE and not (verb == "stash" and rest and rest[0].text in ("list", "show")):
         out.append(FileEffect("write", ".", below=True))
@@ -307,9 +307,9 @@ def _value(rest: Sequence[Arg], options: Sequence[str]) -> Arg | None:
     return None
 
 
-def _paths_only(verb: str, found: ParsedOptions) -> bool:
+def _paths_only(verb: str, parsed: ParsedOptions) -> bool:
     """`restore` takes paths only; of `checkout` it is sure where a word can be no name of a branch."""
-    return bool(found.operands) and (verb == "restore" or all(_is_path(arg) for arg in found.operands))
+    return bool(parsed.operands) and (verb == "restore" or all(_is_path(arg) for arg in parsed.operands))
 
 
 def _is_path(arg: Arg) -> bool:
@@ -317,12 +317,12 @@ def _is_path(arg: Arg) -> bool:
     return text in (".", "..") or text.startswith(("./", "../", "/")) or bool(arg.values and arg.values[0].glob)
 
 
-def _files_shown(verb: str, found: ParsedOptions, named: Sequence[Arg]) -> list[FileEffect]:
+def _files_shown(verb: str, parsed: ParsedOptions, named: Sequence[Arg]) -> list[FileEffect]:
     out: list[FileEffect] = []
-    if found.has("no-index") or verb in ("annotate", "blame"):
-        named = found.operands
+    if parsed.has("no-index") or verb in ("annotate", "blame"):
+        named = parsed.operands
     either: list[Arg] = []
-    for arg in found.operands[1:] if verb == "grep" and not found.has("e", "f") else found.operands:
+    for arg in parsed.operands[1:] if verb == "grep" and not parsed.has("e", "f") else parsed.operands:
         text = arg.text or ""
         revision, colon, path = _STAGE.sub(":", text).partition(":")
         if colon and path and not revision.startswith("/"):
@@ -333,22 +333,22 @@ def _files_shown(verb: str, found: ParsedOptions, named: Sequence[Arg]) -> list[
             either.append(arg)
     sure = bool(out)
     for arg in either:  # what may be a revision or a file is judged as a file, too, where files are named
-        if sure or leaves_index(verb, found):
+        if sure or leaves_index(verb, parsed):
             out.extend(arg.files("read", below=True))
-    for name, value in found.options:
+    for name, value in parsed.options:
         path = (value.text or "").partition(":")[2] if name == "L" and value is not None else ""
         if path:
             out.append(FileEffect("read", path))
-    names_only = found.has("name-only", "name-status", "stat", "shortstat", "numstat", "s", "no-patch", "summary")
-    shows = verb in _SHOWS_ALL or (verb in ("show", "log") and (verb == "show" or found.has("p", "patch")))
+    names_only = parsed.has("name-only", "name-status", "stat", "shortstat", "numstat", "s", "no-patch", "summary")
+    shows = verb in _SHOWS_ALL or (verb in ("show", "log") and (verb == "show" or parsed.has("p", "patch")))
     if not out and shows and not names_only:
         out.append(FileEffect("read", ".", below=True))
     return out
 
 
-def leaves_index(verb: str | None, found: ParsedOptions) -> bool:
+def leaves_index(verb: str | None, parsed: ParsedOptions) -> bool:
     """Whether git may show files that are not under version control: `diff` with two paths does, if one is outside."""
-    return found.has("no-index", "untracked") or (verb == "diff" and len(found.operands) == 2)
+    return parsed.has("no-index", "untracked") or (verb == "diff" and len(parsed.operands) == 2)
 
 
 def shows_untracked(args: Sequence[Arg]) -> bool:

@@ -115,9 +115,9 @@ def describe_unknown(base: str, args: Sequence[Arg]) -> Ruling:
 
 
 def _judge_by_role(base: str, row: Program, role: _Role, args: Sequence[Arg]) -> Ruling:
-    found = parse_options(row, args)
-    files = role(_Use(base, row, found))
-    for name, value in found.options:
+    parsed = parse_options(row, args)
+    files = role(_Use(base, row, parsed))
+    for name, value in parsed.options:
         if value is not None and name in row.read_names:
             files += value.files("read")
         if value is not None and name in row.write_names and value.text != "-":
@@ -127,17 +127,17 @@ def _judge_by_role(base: str, row: Program, role: _Role, args: Sequence[Arg]) ->
     doubt = ""
     if row.role == "edit":
         return Ruling(why="it opens files to be worked on", files=tuple(files))
-    if found.unknown:
-        doubt = f"the option {found.unknown} of {base} is not known"
-    elif found.has(*row.run_names):
+    if parsed.unknown:
+        doubt = f"the option {parsed.unknown} of {base} is not known"
+    elif parsed.has(*row.run_names):
         doubt = f"{base} does what an option tells it"
-    elif any(arg.values is None for arg in found.operands[row.texts :]) and row.operands == "files":
+    elif any(arg.values is None for arg in parsed.operands[row.texts :]) and row.operands == "files":
         doubt = f"it cannot be told which files {base} changes"
-    elif has_unknown_file(row, found):
+    elif has_unknown_file(row, parsed):
         doubt = f"it cannot be told which files {base} comes to"
     if row.does == "connects":
         return Ruling(why="it goes out to the network", doubt=doubt, files=tuple(files))
-    looks = row.role == "unzip" and _only_lists(found) and not doubt
+    looks = row.role == "unzip" and _only_lists(parsed) and not doubt
     return Ruling("read_only" if looks else "ordinary", "" if looks else f"{base} writes", doubt, tuple(files))
 
 
@@ -146,7 +146,7 @@ class _Use(NamedTuple):
 
     base: str
     row: Program
-    found: ParsedOptions
+    parsed: ParsedOptions
 
 
 _Role = Callable[[_Use], list[FileEffect]]
@@ -157,18 +157,18 @@ def _each(args: Sequence[Arg], action: FileAction, *, below: bool = False) -> li
 
 
 def _write(use: _Use) -> list[FileEffect]:
-    return _each(use.found.operands, "write")
+    return _each(use.parsed.operands, "write")
 
 
 def _delete(use: _Use) -> list[FileEffect]:
-    return _each(use.found.operands, "delete", below=goes_below(use.row, use.found))
+    return _each(use.parsed.operands, "delete", below=goes_below(use.row, use.parsed))
 
 
 def _remove_directories(use: _Use) -> list[FileEffect]:
     """`rmdir`; with `-p` the directories above as well."""
-    out = _each(use.found.operands, "delete")
-    if use.found.has("p", "parents"):
-        for value in (value for arg in use.found.operands for value in arg.values or ()):
+    out = _each(use.parsed.operands, "delete")
+    if use.parsed.has("p", "parents"):
+        for value in (value for arg in use.parsed.operands for value in arg.values or ()):
             path = posixpath.dirname(value.text.rstrip("/"))
             while path.strip("/~"):
                 out.append(FileEffect("delete", path, value.glob))
@@ -177,62 +177,62 @@ def _remove_directories(use: _Use) -> list[FileEffect]:
 
 
 def _mode(use: _Use) -> list[FileEffect]:
-    operands = use.found.operands if use.found.has("reference") else use.found.operands[1:]
-    return _each(operands, "write", below=goes_below(use.row, use.found))
+    operands = use.parsed.operands if use.parsed.has("reference") else use.parsed.operands[1:]
+    return _each(operands, "write", below=goes_below(use.row, use.parsed))
 
 
 def _shred(use: _Use) -> list[FileEffect]:
-    return _each(use.found.operands, "delete" if use.found.has("u", "remove") else "write")
+    return _each(use.parsed.operands, "delete" if use.parsed.has("u", "remove") else "write")
 
 
 def _split(use: _Use) -> list[FileEffect]:
     """Files that are not there yet, so that no pattern matches them."""
-    texts = [arg.text for arg in use.found.operands[1:2]] or ["x"]
+    texts = [arg.text for arg in use.parsed.operands[1:2]] or ["x"]
     parts = [FileEffect("write", f"{text}*", glob=True, below=True) for text in texts if text]
-    return [*_each(use.found.operands[:1], "read"), *parts]
+    return [*_each(use.parsed.operands[:1], "read"), *parts]
 
 
 def _zip(use: _Use) -> list[FileEffect]:
-    archive, rest = use.found.operands[:1], use.found.operands[1:]
-    moved = _each(rest, "delete", below=True) if use.found.has("m") else []
+    archive, rest = use.parsed.operands[:1], use.parsed.operands[1:]
+    moved = _each(rest, "delete", below=True) if use.parsed.has("m") else []
     return [*_each(archive, "write"), *_each(rest, "read", below=True), *moved]
 
 
-def _only_lists(found: ParsedOptions) -> bool:
-    return found.has("l", "t", "v", "Z", "p")
+def _only_lists(parsed: ParsedOptions) -> bool:
+    return parsed.has("l", "t", "v", "Z", "p")
 
 
 def _unzip(use: _Use) -> list[FileEffect]:
-    reads = _each(use.found.operands[:1], "read")
-    if _only_lists(use.found):
+    reads = _each(use.parsed.operands[:1], "read")
+    if _only_lists(use.parsed):
         return reads
-    target = use.found.value("d")
+    target = use.parsed.value("d")
     return [*reads, *(_each([target], "write", below=True) if target else [FileEffect("write", ".", below=True)])]
 
 
 def _patch(use: _Use) -> list[FileEffect]:
-    patches = [] if use.found.has("i", "input") else use.found.operands[1:2]
-    if use.found.has("dry-run"):
+    patches = [] if use.parsed.has("i", "input") else use.parsed.operands[1:2]
+    if use.parsed.has("dry-run"):
         return _each(patches, "read")
-    named = _each(use.found.operands[:1], "write") or [FileEffect("write", ".", below=True)]
-    place = use.found.value("d", "directory")
+    named = _each(use.parsed.operands[:1], "write") or [FileEffect("write", ".", below=True)]
+    place = use.parsed.value("d", "directory")
     return [*_each(patches, "read"), *(_each([place], "write", below=True) if place else []), *named]
 
 
 def _edit(use: _Use) -> list[FileEffect]:
     """An editor or viewer: its files may be changed."""
-    named = [arg for arg in use.found.operands if not (arg.text or "").startswith("+")]
+    named = [arg for arg in use.parsed.operands if not (arg.text or "").startswith("+")]
     return [*_each(named, "read"), *_each(named, "write")]
 
 
 def _pack(use: _Use) -> list[FileEffect]:
-    if use.found.has("c", "stdout", "to-stdout", "l", "list", "t", "test"):
-        return _each(use.found.operands, "read")
-    keeps = use.found.has("k", "keep") or use.base == "zstd"
-    out = _each(use.found.operands, "read" if keeps else "delete")
+    if use.parsed.has("c", "stdout", "to-stdout", "l", "list", "t", "test"):
+        return _each(use.parsed.operands, "read")
+    keeps = use.parsed.has("k", "keep") or use.base == "zstd"
+    out = _each(use.parsed.operands, "read" if keeps else "delete")
     ending = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz", "zstd": ".zst", "compress": ".Z"}.get(use.base, "")
     for effect in list(out):
-        packs = ending and not use.found.has("d", "decompress")
+        packs = ending and not use.parsed.has("d", "decompress")
         path = effect.path + ending if packs else effect.path.rpartition(".")[0]
         if path:
             out.append(FileEffect("write", path, effect.glob, below=effect.glob and not packs))
@@ -241,15 +241,15 @@ def _pack(use: _Use) -> list[FileEffect]:
 
 def _copy(use: _Use) -> list[FileEffect]:
     """`cp`, `mv`, `ln`, `install`, `rsync` and `scp`: sources, and a target behind them or in an option."""
-    deep = use.base == "mv" or use.found.has("r", "R", "a", "recursive", "archive")
-    target = use.found.value("t", "target-directory")
-    sources = list(use.found.operands)
-    if use.base == "install" and use.found.has("d", "directory"):
+    deep = use.base == "mv" or use.parsed.has("r", "R", "a", "recursive", "archive")
+    target = use.parsed.value("t", "target-directory")
+    sources = list(use.parsed.operands)
+    if use.base == "install" and use.parsed.has("d", "directory"):
         return _each(sources, "write")
     if target is None and len(sources) > 1:
         target = sources.pop()
     if use.base == "ln" and target is None:
-        named = [] if use.found.has("s", "symbolic") else _each(sources, "read")
+        named = [] if use.parsed.has("s", "symbolic") else _each(sources, "read")
         return [
             *named,
             *(FileEffect("write", _name(value), value.glob) for arg in sources for value in arg.values or ()),
@@ -257,10 +257,10 @@ def _copy(use: _Use) -> list[FileEffect]:
     out: list[FileEffect] = []
     if use.base == "mv":  # by which name a file can be read afterwards is up to whoever moves it: so it is a read, too
         out += [*_each(sources, "read", below=True), *_each(sources, "delete", below=True)]
-    elif use.base != "ln" or not use.found.has("s", "symbolic"):  # the same with a second name for a file
+    elif use.base != "ln" or not use.parsed.has("s", "symbolic"):  # the same with a second name for a file
         out += _each(sources, "read", below=deep)
     if target is not None:
-        exact = use.found.has("T", "no-target-directory")
+        exact = use.parsed.has("T", "no-target-directory")
         for arg in sources:
             for value in arg.values or ():
                 if use.base == "rsync" or value.glob or value.below:
@@ -269,7 +269,7 @@ def _copy(use: _Use) -> list[FileEffect]:
                     out += target.files("write", below=deep, into="" if exact else _name(value))
         if not sources or any(arg.values is None for arg in sources):
             out += target.files("write", below=True)
-    if use.base == "rsync" and target is not None and use.found.has("delete", "delete-after"):
+    if use.base == "rsync" and target is not None and use.parsed.has("delete", "delete-after"):
         out += _each([target], "delete", below=True)
     return [effect for effect in out if ":" not in effect.path] if use.base in ("rsync", "scp") else out
 
@@ -289,16 +289,18 @@ def _sent(value: str) -> list[FileEffect]:
 def _download(use: _Use) -> list[FileEffect]:
     """Files that curl and wget name after an address, and local files that are read by one."""
     out: list[FileEffect] = []
-    directory = use.found.value("output-dir") if use.base == "curl" else use.found.value("P", "directory-prefix")
+    directory = use.parsed.value("output-dir") if use.base == "curl" else use.parsed.value("P", "directory-prefix")
     place = (directory.text or ".") if directory else "."
-    if use.base == "wget" and use.found.has("r", "recursive", "m", "mirror", "p", "page-requisites", "i", "input-file"):
+    if use.base == "wget" and use.parsed.has(
+        "r", "recursive", "m", "mirror", "p", "page-requisites", "i", "input-file"
+    ):
         out.append(FileEffect("write", place, below=True))
     named = (
-        use.found.has("O", "remote-name", "remote-name-all")
+        use.parsed.has("O", "remote-name", "remote-name-all")
         if use.base == "curl"
-        else not _wget_names_output(use.found)
+        else not _wget_names_output(use.parsed)
     )
-    for url in (value.text for arg in use.found.operands for value in arg.values or ()):
+    for url in (value.text for arg in use.parsed.operands for value in arg.values or ()):
         if url.lower().startswith("file://"):
             out.append(FileEffect("read", "/" + url[7:].partition("/")[2]))
         if named:
@@ -308,8 +310,8 @@ def _download(use: _Use) -> list[FileEffect]:
     return out
 
 
-def _wget_names_output(found: ParsedOptions) -> bool:
-    return found.has("O", "output-document", "spider")
+def _wget_names_output(parsed: ParsedOptions) -> bool:
+    return parsed.has("O", "output-document", "spider")
 
 
 _ROLES: dict[str, _Role] = {
@@ -490,7 +492,7 @@ def is_socket(path: str) -> bool:
 
 
 def _by_verb(base: str, row: Program, args: Sequence[Arg]) -> NetworkUse:
-    found: NetworkUse = _NO_NETWORK
+    use: NetworkUse = _NO_NETWORK
     for verb, rest in _verbs(row, args):
         if verb is None:
             return _CERTAIN
@@ -498,12 +500,12 @@ def _by_verb(base: str, row: Program, args: Sequence[Arg]) -> NetworkUse:
         if verb in row.network_verbs or any(_is_second(f"{verb}/", arg, row) for arg in rest):
             return _CERTAIN
         if verb in _STARTS_TOOL.get(base, ()):
-            found = _tool(rest)
+            use = _tool(rest)
         elif f"{verb}/{second}" in _STARTS_TOOL.get(base, ()):
-            found = _tool(rest[1:])
+            use = _tool(rest[1:])
         elif verb in row.fetch_verbs:
-            found = _POSSIBLE
-    return found
+            use = _POSSIBLE
+    return use
 
 
 def _is_second(start: str, arg: Arg, row: Program) -> bool:

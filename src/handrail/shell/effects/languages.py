@@ -103,11 +103,11 @@ def _date(args: Sequence[Arg]) -> Ruling:
     row = Program(
         "uRI", "dr", "date= utc universal iso-8601? rfc-3339= rfc-email reference= debug", "texts", closed=False
     )
-    found = parse_options(row, args)
-    why = f"the option {found.unknown} of date is not known" if found.unknown else ""
-    if found.loose or any(not (arg.text or arg.source.strip("\"'")).startswith("+") for arg in found.operands):
+    parsed = parse_options(row, args)
+    why = f"the option {parsed.unknown} of date is not known" if parsed.unknown else ""
+    if parsed.loose or any(not (arg.text or arg.source.strip("\"'")).startswith("+") for arg in parsed.operands):
         why = why or "date with an argument sets the clock"
-    reference = found.value("r", "reference")
+    reference = parsed.value("r", "reference")
     return Ruling("ordinary" if why else "read_only", why, files=tuple(reference.files("read") if reference else ()))
 
 
@@ -115,21 +115,21 @@ def _sed(args: Sequence[Arg]) -> Ruling:
     in_place = [arg for arg in args if re.match(r"-[nErsuz]*i|--in-place", arg.text or "")]
     # On macOS `-i` takes a separate word; an empty one can be nothing else.
     rest = [arg for arg in args if arg not in in_place and arg.text != ""]
-    found = parse_options(_SED, rest)
-    scripts = [value for name, value in found.options if name in ("e", "expression")]
-    operands = found.operands
-    if not scripts and operands and not found.has("f", "file"):
+    parsed = parse_options(_SED, rest)
+    scripts = [value for name, value in parsed.options if name in ("e", "expression")]
+    operands = parsed.operands
+    if not scripts and operands and not parsed.has("f", "file"):
         scripts, operands = [operands[0]], operands[1:]
     files: list[FileEffect] = [effect for arg in operands for effect in arg.files("write" if in_place else "read")]
     why = doubt = ""
-    if found.unknown:
-        why = f"the option {found.unknown} of sed is not known"
-        doubt = "a file says what sed does" if found.has("f", "file") else ""
+    if parsed.unknown:
+        why = f"the option {parsed.unknown} of sed is not known"
+        doubt = "a file says what sed does" if parsed.has("f", "file") else ""
     elif not all(script is not None and script.text is not None and sed_only_prints(script.text) for script in scripts):
         why = doubt = "the program of sed may write files or run commands"
         if all(script is not None and _only_inserts(script.text or "w") for script in scripts):
             doubt = ""
-    if found.loose:
+    if parsed.loose:
         why = why or "an argument of sed may turn out to be an option"
     if any(arg.values is None for arg in operands):
         why = doubt = doubt or "it cannot be told which files sed comes to"
@@ -147,17 +147,17 @@ def _only_inserts(program: str) -> bool:
 
 
 def _awk(args: Sequence[Arg]) -> Ruling:
-    found = parse_options(_AWK, args)
-    operands = found.operands
+    parsed = parse_options(_AWK, args)
+    operands = parsed.operands
     program = operands[0].text if operands else None
     named = [arg for arg in operands[1:] if not re.match(r"[A-Za-z_][A-Za-z0-9_]*=", arg.text or "")]
     files = tuple(effect for arg in named for effect in arg.files("read"))
-    if found.has("i", "include"):
+    if parsed.has("i", "include"):
         doubt = "awk runs a library, which may be one of the project"
         return Ruling(why=doubt, doubt=doubt, files=(*files, *(e for arg in named for e in arg.files("write"))))
-    if found.unknown:
-        doubt = "a file says what awk does" if found.has("f", "file") else ""
-        return Ruling(why=f"the option {found.unknown} of awk is not known", doubt=doubt, files=files)
+    if parsed.unknown:
+        doubt = "a file says what awk does" if parsed.has("f", "file") else ""
+        return Ruling(why=f"the option {parsed.unknown} of awk is not known", doubt=doubt, files=files)
     if program is None or not awk_only_prints(program):
         why = "the program of awk may write files or run commands"
         return Ruling(why=why, doubt=why, files=files)
@@ -174,8 +174,8 @@ def _awk(args: Sequence[Arg]) -> Ruling:
 def _jq(args: Sequence[Arg]) -> Ruling:
     # `--arg name value` takes two words.
     kept = _without_named(args)
-    found = parse_options(_JQ, kept)
-    program = found.operands[0].text if found.operands else "."
+    parsed = parse_options(_JQ, kept)
+    program = parsed.operands[0].text if parsed.operands else "."
     ruling = judge_by_row("jq", _JQ, kept)
     if ruling.tier == "read_only" and (program is None or not jq_only_prints(program)):
         return Ruling(why="the program of jq may show the environment or read other files", files=ruling.files)
@@ -244,13 +244,13 @@ def _find(args: Sequence[Arg]) -> Ruling:
 
 def _yq(args: Sequence[Arg]) -> Ruling:
     """Judge yq where the two programs of that name agree."""
-    found = parse_options(_YQ, args)
-    operands = found.operands[1:] if found.operands and found.operands[0].text in ("e", "eval") else found.operands
+    parsed = parse_options(_YQ, args)
+    operands = parsed.operands[1:] if parsed.operands and parsed.operands[0].text in ("e", "eval") else parsed.operands
     program = None
     if operands and not _YQ_FILE.fullmatch(operands[0].text or ""):
         program, operands = operands[0].text or "load", operands[1:]
     files = tuple(effect for arg in operands for effect in arg.files("read") if effect.path != "-")
-    if found.unknown or found.loose or any(arg.values is None for arg in operands):
+    if parsed.unknown or parsed.loose or any(arg.values is None for arg in operands):
         return Ruling(why="yq with these arguments is not known", files=files)
     words = re.findall(r"(?<![\w.$])[A-Za-z_]\w*", re.sub(r'"[^"\\]*"', '""', program or ""))
     if program and (not all(map(_YQ_WORDS.fullmatch, words)) or re.search(r"[=$@\\`]|\.\.\.", program)):
@@ -282,33 +282,33 @@ def _tar(args: Sequence[Arg]) -> Ruling:
             if letter in _TAR.takes and rest:
                 args.append(rest.pop(0))
         args = [*args, *rest]
-    found = parse_options(_TAR, args)
-    archive, to = found.value("f", "file"), found.value("C", "directory")
+    parsed = parse_options(_TAR, args)
+    archive, to = parsed.value("f", "file"), parsed.value("C", "directory")
     if archive is not None and archive.text == "-":
         archive = None
-    doubt = f"the option {found.unknown} of tar is not known" if found.unknown else ""
-    if any(arg.values is None for arg in found.operands) or found.loose:
+    doubt = f"the option {parsed.unknown} of tar is not known" if parsed.unknown else ""
+    if any(arg.values is None for arg in parsed.operands) or parsed.loose:
         doubt = doubt or "it cannot be told which files tar changes"
-    if found.has("I"):
+    if parsed.has("I"):
         doubt = doubt or "tar runs the program that it is given"
     if archive is not None and any(":" in value.text.partition("/")[0] for value in archive.values or ()):
         doubt = doubt or "tar starts a remote shell for an archive on another machine"
-    if found.has("t", "list"):
-        looks = not doubt and not found.has("c", "x", "r", "u", "A", "create", "extract", "get", "append", "update")
+    if parsed.has("t", "list"):
+        looks = not doubt and not parsed.has("c", "x", "r", "u", "A", "create", "extract", "get", "append", "update")
         files = archive.files("read") if archive else []
         return Ruling("read_only" if looks else "ordinary", "" if looks else "tar may write", doubt, tuple(files))
-    if found.has("x", "extract", "get"):
+    if parsed.has("x", "extract", "get"):
         # Members of an archive may have any name below; tar itself keeps them there, unless an option says otherwise.
         files = archive.files("read") if archive else []
-        if not found.has("O", "to-stdout"):
+        if not parsed.has("O", "to-stdout"):
             files += to.files("write", below=True) if to else [FileEffect("write", ".", below=True)]
-        if found.has("P", "absolute-names"):
+        if parsed.has("P", "absolute-names"):
             doubt = doubt or "the archive says where files go"
     else:
-        files = [effect for arg in found.operands for effect in arg.files("read", below=True)]
+        files = [effect for arg in parsed.operands for effect in arg.files("read", below=True)]
         files += archive.files("write") if archive else []
-        if found.has("remove-files"):
-            files += [effect for arg in found.operands for effect in arg.files("delete", below=True)]
+        if parsed.has("remove-files"):
+            files += [effect for arg in parsed.operands for effect in arg.files("delete", below=True)]
         if to is not None:
             doubt = doubt or "tar goes to another directory"
     return Ruling(why="tar writes", doubt=doubt, files=tuple(files))
@@ -327,10 +327,10 @@ def sed_only_prints(program: str) -> bool:
             if depth < 0:
                 return False
             continue
-        found = _sed_addresses(program, at)
-        if found is None:
+        parsed = _sed_addresses(program, at)
+        if parsed is None:
             return False
-        at = found
+        at = parsed
         if program[at : at + 1] == "{":
             depth += 1
             at += 1
@@ -352,14 +352,14 @@ def _past(text: str, at: int, blanks: str) -> int:
 def _sed_addresses(program: str, at: int) -> int | None:
     """Past `1,5!` and its like."""
     for turn in range(2):
-        if found := _NUMBER.match(program, at):
-            at = found.end()
+        if parsed := _NUMBER.match(program, at):
+            at = parsed.end()
         elif program[at : at + 1] == "/":
             end = _delimited(program, at + 1, "/")
             if end is None:
                 return None
-            found = _ADDRESS_END.match(program, end)
-            at = found.end() if found else end
+            parsed = _ADDRESS_END.match(program, end)
+            at = parsed.end() if parsed else end
         elif turn:
             return None
         else:
@@ -380,8 +380,8 @@ def _sed_command(program: str, at: int) -> int | None:
     letter = program[at : at + 1]
     if letter and letter in _PLAIN:
         return at + 1
-    if found := _QUIT.match(program, at) or _LABELS.match(program, at):
-        return found.end()
+    if parsed := _QUIT.match(program, at) or _LABELS.match(program, at):
+        return parsed.end()
     if not letter or letter not in "sy":
         return None
     mark = program[at + 1 : at + 2]
@@ -393,8 +393,8 @@ def _sed_command(program: str, at: int) -> int | None:
         return None
     if letter == "y":
         return end
-    found = _S_FLAGS.match(program, end)
-    return found.end() if found else end
+    parsed = _S_FLAGS.match(program, end)
+    return parsed.end() if parsed else end
 
 
 def _delimited(program: str, at: int, mark: str, *, pattern: bool = True) -> int | None:

@@ -85,7 +85,7 @@ class Danger:
 
 def find_danger(script: Script) -> Danger | None:
     """The first thing in the script that is refused everywhere; None if there is none that can be seen."""
-    return next((found for _, found in find_dangers(script)), None)
+    return next((danger for _, danger in find_dangers(script)), None)
 
 
 def find_dangers(script: Script) -> Iterator[tuple[int, Danger]]:
@@ -94,8 +94,8 @@ def find_dangers(script: Script) -> Iterator[tuple[int, Danger]]:
     moved = any(item.name in PLACES for run in script.runs for item in run.assignments)
     moved = moved or any(name in script.elsewhere for name in PLACES)
     for index, run in enumerate(script.runs):
-        if found := _of_command(run, places, moved) or _of_redirections(run, places):
-            yield index, found
+        if danger := _of_command(run, places, moved) or _of_redirections(run, places):
+            yield index, danger
     if script.stopped or script.error is not None:
         plain = re.sub(r"\\\n|[\\'\"]", "", script.source)
         if seen := _NAMES.search(plain):
@@ -208,19 +208,19 @@ def _after_options(words: tuple[Word, ...]) -> list[Word]:
 
 def _places(script: Script) -> list[str]:
     """The fixed directories that the script goes to: relative paths may start there."""
-    found = []
+    paths = []
     for run in script.runs:
         if run.base in ("cd", "pushd", "chroot") and len(run.words) > 1:
             targets = _after_options(run.words[1:])
             if targets and targets[0].fixed and targets[0].fixed.startswith("/"):
-                found.append(targets[0].fixed)
+                paths.append(targets[0].fixed)
             elif targets and targets[0].parts and _is_home(targets[0]):
-                found.append("/root")
+                paths.append("/root")
         elif run.base == "cd":
-            found.append("/root")  # to the home directory, which this stands for
+            paths.append("/root")  # to the home directory, which this stands for
         elif run.base == "env" and any((word.fixed or "").startswith(("-C", "--chdir")) for word in run.words):
-            found.append("/")
-    return found
+            paths.append("/")
+    return paths
 
 
 def _is_home(word: Word) -> bool:

@@ -199,34 +199,34 @@ def _take(row: Program, out: ParsedOptions, name: str, args: Sequence[Arg], at: 
         out.unknown = out.unknown or text
 
 
-def goes_below(row: Program, found: ParsedOptions) -> bool:
+def goes_below(row: Program, parsed: ParsedOptions) -> bool:
     """Whether the program goes down into directories."""
     below = row.below_names
     return "*" in below or any(
-        name in below or (value is not None and f"{name}={value.text}" in below) for name, value in found.options
+        name in below or (value is not None and f"{name}={value.text}" in below) for name, value in parsed.options
     )
 
 
-def has_unknown_file(row: Program, found: ParsedOptions) -> bool:
+def has_unknown_file(row: Program, parsed: ParsedOptions) -> bool:
     """Whether an option names a file that only a running shell knows."""
     named = row.read_names | row.write_names
-    return any(value is not None and value.values is None for name, value in found.options if name in named)
+    return any(value is not None and value.values is None for name, value in parsed.options if name in named)
 
 
 def judge_by_row(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
     """Judge a program that only looks by its row alone."""
-    found = parse_options(row, args)
-    operands = found.operands
-    texts = 0 if found.has(*row.instead_names) else row.texts
+    parsed = parse_options(row, args)
+    operands = parsed.operands
+    texts = 0 if parsed.has(*row.instead_names) else row.texts
     named = operands[texts:] if row.operands == "files" else []
-    deep = goes_below(row, found)
+    deep = goes_below(row, parsed)
     files = [
         effect
         for arg in named
         for effect in arg.files("read", below=deep)
         if not (effect.path == "-" and not effect.glob)
     ]
-    for name, value in found.options:
+    for name, value in parsed.options:
         if name in row.read_names and value is not None:
             files += value.files("read")
         elif name in row.write_names and value is not None:
@@ -234,16 +234,16 @@ def judge_by_row(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
     if not named and (row.here or (deep and row.operands == "files")):
         files.append(FileEffect("read", ".", below=deep))
     why = doubt = ""
-    if found.unknown:
-        why = f"the option {found.unknown} of {base} is not known"
+    if parsed.unknown:
+        why = f"the option {parsed.unknown} of {base} is not known"
     elif row.arguments_in_files and any((arg.text or "").startswith("@") for arg in operands):
         why = doubt = f"{base} reads arguments from a file"
         files += [Value((arg.text or "")[1:]).file("read") for arg in operands if (arg.text or "").startswith("@")]
-    elif found.has(*row.run_names):
+    elif parsed.has(*row.run_names):
         why = doubt = f"{base} does what an option tells it"
-    elif found.has(*row.write_names):
+    elif parsed.has(*row.write_names):
         why = f"{base} writes to a file"
-    elif found.loose and not row.closed:
+    elif parsed.loose and not row.closed:
         why = f"an argument of {base} may turn out to be an option"
     elif row.operands == "none" and operands:
         why = f"{base} is not known to take an argument"
@@ -258,6 +258,6 @@ def judge_by_row(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
         why = "it changes the cache of bat"
     elif base == "man" and any("/" in (arg.text or "/") for arg in operands):
         why = "man reads a file"
-    if any(arg.values is None for arg in named) or has_unknown_file(row, found):
+    if any(arg.values is None for arg in named) or has_unknown_file(row, parsed):
         doubt = f"it cannot be told which files {base} comes to"
     return Ruling("ordinary" if why or doubt else "read_only", why or doubt, doubt, tuple(files))

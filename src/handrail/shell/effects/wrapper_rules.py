@@ -51,8 +51,8 @@ def wrapper(run: Command, base: str, args: Sequence[Arg]) -> Ruling:
     if base == "env":
         return _env(args, bool(inner))
     if base == "command" and not inner:
-        found = parse_options(Program("vVp", "", "", "texts"), args)
-        return READ_ONLY if not found.unknown else Ruling(why="command with these arguments is not known")
+        parsed = parse_options(Program("vVp", "", "", "texts"), args)
+        return READ_ONLY if not parsed.unknown else Ruling(why="command with these arguments is not known")
     if base == "time":
         return Ruling(why="time writes to a file") if _has(args, "-o", "--output") else READ_ONLY
     if base == "xargs":

@@ -48,83 +48,83 @@ class Assignments(NamedTuple):
 
 def find_assignments(run: Command) -> Assignments:
     """All that a command sets. Doubts and expressions are in `evaluated`."""
-    found = Findings()
+    findings = Findings()
     arrays: set[str] = set()
     direct = tuple(SetVariable(item.name, item.values) for item in run.assignments)
     arrays.update(item.name for item in run.assignments if item.array and run.within[-1:] != ("for",))
     held = [SetVariable(item.descriptor.strip("{}")) for item in run.redirections if item.descriptor.startswith("{")]
-    indirect = (*held, *_by_command(run, found, arrays))
-    found.arithmetic.update(item.name for item in (*direct, *indirect) if NUMERIC.fullmatch(item.name))
-    return Assignments(direct, indirect, found, frozenset(arrays))
+    indirect = (*held, *_by_command(run, findings, arrays))
+    findings.arithmetic.update(item.name for item in (*direct, *indirect) if NUMERIC.fullmatch(item.name))
+    return Assignments(direct, indirect, findings, frozenset(arrays))
 
 
-def _by_command(run: Command, found: Findings, arrays: set[str]) -> Iterator[SetVariable]:
+def _by_command(run: Command, findings: Findings, arrays: set[str]) -> Iterator[SetVariable]:
     base, words = run.base or "", run.words[1:]
     if base in DECLARES:
-        yield from _set_by_declare(base, words, found, arrays, wrapped=bool(run.via))
+        yield from _set_by_declare(base, words, findings, arrays, wrapped=bool(run.via))
     elif base in _TAKES:
-        yield from _set_by_read(base, words, found)
+        yield from _set_by_read(base, words, findings)
     elif base == "printf":
-        yield from _set_by_printf(words, found)
+        yield from _set_by_printf(words, findings)
     elif base == "getopts":
         yield from (SetVariable("OPTARG", _TEXT), SetVariable("OPTIND"))
-        yield from _set_by_name(base, words[1:2], found, _TEXT)
+        yield from _set_by_name(base, words[1:2], findings, _TEXT)
     elif base == "unset":
-        yield from _set_by_name(base, [word for word in words if word.fixed not in ("-v", "-f", "--")], found)
+        yield from _set_by_name(base, [word for word in words if word.fixed not in ("-v", "-f", "--")], findings)
     elif base == "let":
         for word in words:
-            evaluate(word.parts, found)
+            evaluate(word.parts, findings)
     elif base == "env":
         yield from _unset_by_env(words)
     elif base in ("test", "[", "[["):
-        _check_test(base, words, found)
+        _check_test(base, words, findings)
 
 
 def _set_by_name(
-    base: str, words: Sequence[Word], found: Findings, values: tuple[Word, ...] = ()
+    base: str, words: Sequence[Word], findings: Findings, values: tuple[Word, ...] = ()
 ) -> Iterator[SetVariable]:
     """Variables that are named by whole words."""
     for word in words:
         element = ELEMENT.fullmatch(word.fixed) if word.fixed is not None else None
         if element is None:
-            found.doubt(f"the name of a variable that {base} sets is computed")
+            findings.doubt(f"the name of a variable that {base} sets is computed")
         else:
             yield SetVariable(element[1], values)
 
 
 def _set_by_declare(
-    base: str, words: Sequence[Word], found: Findings, arrays: set[str], *, wrapped: bool
+    base: str, words: Sequence[Word], findings: Findings, arrays: set[str], *, wrapped: bool
 ) -> Iterator[SetVariable]:
     """`declare` and its like; only where the shell sees `name=` by itself, the value is not split into words."""
     letters = "".join(word.fixed[1:] for word in words if word.fixed and word.fixed[0] in "-+")
     if "n" in letters and base != "export":
-        found.doubt(f"{base} gives a variable another name")
+        findings.doubt(f"{base} gives a variable another name")
     for word in words:
         if word.fixed is not None and word.fixed[:1] in ("-", "+"):
             continue
         if word.splits and (wrapped or word.parts[0].quoted or any(p.quoted and "@" in p.text for p in word.parts)):
-            found.doubt(f"{base} may set more variables than are named")
+            findings.doubt(f"{base} may set more variables than are named")
         name = _DECLARED.match(_leading(word))
         if name is None:
-            yield from _note(base, _set_by_name(base, [word], found), letters, found, arrays)
+            yield from _note(base, _set_by_name(base, [word], findings), letters, findings, arrays)
             continue
-        yield from _note(base, [SetVariable(name[1], (_rest(word, name.end()),), True)], letters, found, arrays)
+        yield from _note(base, [SetVariable(name[1], (_rest(word, name.end()),), True)], letters, findings, arrays)
 
 
 def _note(
-    base: str, sets: Iterator[SetVariable] | list[SetVariable], letters: str, found: Findings, arrays: set[str]
+    base: str, sets: Iterator[SetVariable] | list[SetVariable], letters: str, findings: Findings, arrays: set[str]
 ) -> Iterator[SetVariable]:
     for item in sets:
         if "i" in letters:
-            found.arithmetic.add(item.name)
+            findings.arithmetic.add(item.name)
         if "a" in letters or "A" in letters:
             arrays.add(item.name)
         if any(_COMPOUND.match(value.fixed or "") for value in item.values):
-            found.doubt(f"{base} expands a list that is quoted")
+            findings.doubt(f"{base} expands a list that is quoted")
         yield item
 
 
-def _set_by_read(base: str, words: Sequence[Word], found: Findings) -> Iterator[SetVariable]:
+def _set_by_read(base: str, words: Sequence[Word], findings: Findings) -> Iterator[SetVariable]:
     """`read`, `mapfile`, and `wait`, which names a variable with `-p` only."""
     values = () if base == "wait" else _TEXT
     named: list[Word] = []
@@ -146,33 +146,33 @@ def _set_by_read(base: str, words: Sequence[Word], found: Findings) -> Iterator[
         if not given and at < len(words):
             value, at = words[at], at + 1
             if value.splits:
-                found.doubt(f"an option of {base} is computed")
+                findings.doubt(f"an option of {base} is computed")
         if taken[0] == ("p" if base == "wait" else "a"):
-            yield from _set_by_name(base, [value], found, values)
+            yield from _set_by_name(base, [value], findings, values)
     if base == "wait":
         for word in named:  # one that is computed is that option, unless it is a number
-            evaluate(word.parts if word.fixed is None else (), found)
+            evaluate(word.parts if word.fixed is None else (), findings)
         return
-    yield from _set_by_name(base, named, found, values)
+    yield from _set_by_name(base, named, findings, values)
     if not named:
         yield SetVariable("REPLY" if base == "read" else "MAPFILE", _TEXT)
 
 
-def _set_by_printf(words: Sequence[Word], found: Findings) -> Iterator[SetVariable]:
+def _set_by_printf(words: Sequence[Word], findings: Findings) -> Iterator[SetVariable]:
     """`printf -v name`, and `%n`, which sets the variable that an argument names."""
     if words and words[0].splits:
-        found.doubt("the name of a variable that printf sets is computed")
+        findings.doubt("the name of a variable that printf sets is computed")
     while words and (first := _leading(words[0]))[:1] in ("", "-"):
         if words[0].fixed is None:
-            found.doubt("the name of a variable that printf sets is computed")
+            findings.doubt("the name of a variable that printf sets is computed")
         if not first.startswith("-v"):
             words = words[1:] if first == "--" else words
             break
-        yield from _set_by_name("printf", [fixed_word(first[2:])] if first[2:] else words[1:2], found, _TEXT)
+        yield from _set_by_name("printf", [fixed_word(first[2:])] if first[2:] else words[1:2], findings, _TEXT)
         words = words[1 if first[2:] else 2 :]
     if words and (words[0].fixed is None or _FORMAT_SETS.search(words[0].fixed)):
         named = [word for word in words[1:] if word.fixed is None or "[" in word.fixed or NAME.fullmatch(word.fixed)]
-        yield from _set_by_name("printf", named, found)
+        yield from _set_by_name("printf", named, findings)
 
 
 def _unset_by_env(words: Sequence[Word]) -> Iterator[SetVariable]:
@@ -187,31 +187,31 @@ def _unset_by_env(words: Sequence[Word]) -> Iterator[SetVariable]:
             yield SetVariable(text.partition("u")[2])
 
 
-def _check_test(base: str, words: Sequence[Word], found: Findings) -> None:
+def _check_test(base: str, words: Sequence[Word], findings: Findings) -> None:
     """`-v` and `-R` evaluate a subscript in their operand; an operator may be computed, but not in `[[`."""
     for index, word in enumerate(words):
         computed = base != "[[" and word.fixed is None
         if computed and word.splits:
-            _split(base, word, found)
+            _split(base, word, findings)
         if index + 1 == len(words):
             continue
         after = words[index + 1].fixed
         if (word.bare if base == "[[" else word.fixed) in ("-v", "-R") and not ELEMENT.fullmatch(after or "?"):
-            found.doubt(f"{base} evaluates the name of a variable that is computed")
+            findings.doubt(f"{base} evaluates the name of a variable that is computed")
         elif computed and (after is None or "[" in after):
-            found.doubt(f"an operator of {base} is computed")
+            findings.doubt(f"an operator of {base} is computed")
 
 
-def _split(base: str, word: Word, found: Findings) -> None:
+def _split(base: str, word: Word, findings: Findings) -> None:
     """A word without quotes may become several, `-v` among them, unless its values are known."""
     pattern = word.pattern
     if pattern is not None and ("[" in pattern or any(fnmatch.fnmatchcase(name, pattern) for name in ("-v", "-R"))):
-        found.doubt(f"an operator of {base} may be the name of a file")
+        findings.doubt(f"an operator of {base} may be the name of a file")
     for part in word.parts:
         if variable := VARIABLE.fullmatch(part.text) if part.kind == "variable" else None:
-            found.split.add(variable[1] or variable[2])
+            findings.split.add(variable[1] or variable[2])
         elif part.kind in ("command", "brace", "input") or (part.kind == "variable" and not SAFE.fullmatch(part.text)):
-            found.doubt(f"an operator of {base} is computed")
+            findings.doubt(f"an operator of {base} is computed")
 
 
 def _leading(word: Word) -> str:

@@ -59,7 +59,7 @@ ODD = "a text that is not a plain expression of numbers is evaluated"
 COMPUTED = "the output of a command is evaluated as an arithmetic expression"
 
 
-def evaluate(parts: Iterable[Part], found: Findings) -> None:
+def evaluate(parts: Iterable[Part], findings: Findings) -> None:
     """Note the variables that an expression names and sets, and doubts."""
     flat = ""
     for part in parts:
@@ -68,15 +68,15 @@ def evaluate(parts: Iterable[Part], found: Findings) -> None:
             continue
         flat += _PUT_IN
         if part.kind == "variable" and (variable := VARIABLE.fullmatch(part.text)):
-            found.arithmetic.add(variable[1] or variable[2])
+            findings.arithmetic.add(variable[1] or variable[2])
         elif part.kind in ("command", "process"):
-            found.doubt(COMPUTED)
+            findings.doubt(COMPUTED)
         elif part.kind != "arithmetic" and not SAFE.fullmatch(part.text):
-            found.doubt(f"the value of {part.text} is evaluated, and is not known to be a number")
+            findings.doubt(f"the value of {part.text} is evaluated, and is not known to be a number")
     if not _TOKENS.fullmatch(flat) or any(glued[0][-2] != "#" for glued in _GLUED.finditer(flat)):
-        found.doubt(ODD)
-    found.arithmetic.update(_NAMES.findall(flat))
-    found.counted.update(match["before"] or match["name"] for match in _SETS.finditer(flat))
+        findings.doubt(ODD)
+    findings.arithmetic.update(_NAMES.findall(flat))
+    findings.counted.update(match["before"] or match["name"] for match in _SETS.finditer(flat))
 
 
 class ExpansionParser(Lexer):
@@ -105,8 +105,8 @@ class ExpansionParser(Lexer):
         elif char == '"' and not quoted:
             self.at += 1
             return self.double()
-        elif found := NAME.match(self.text, self.at):
-            self.at = found.end()
+        elif match := NAME.match(self.text, self.at):
+            self.at = match.end()
         elif char and char in _SPECIAL:
             self.at += 1
         else:
@@ -144,11 +144,11 @@ class ExpansionParser(Lexer):
         pending, held = self.pending, self.held
         self.pending, self.held = [], held or bool(pending)
         self.inside += 1
-        first = len(self.found.drafts)
+        first = len(self.findings.drafts)
         statements = self.parse_commands(")", kind)
         if self.pending:
             raise CannotParse("a here-document that begins in a substitution and has no body there")
-        drafts = self.found.drafts[first:]
+        drafts = self.findings.drafts[first:]
         if any(isinstance(redirect.target, Here) for draft in drafts for redirect in draft.redirects) and (
             statements > 1 or any(draft.within[-1:] != (kind,) for draft in drafts)
         ):
@@ -192,8 +192,8 @@ class ExpansionParser(Lexer):
     def _parameter(self, quoted: bool) -> None:
         """Past `${...}`, behind its brace."""
         start = self.at
-        if found := _EASY_PARAMETER.match(self.text, self.at):
-            self.at = found.end()
+        if match := _EASY_PARAMETER.match(self.text, self.at):
+            self.at = match.end()
             return
         if self.peek() in " \t\n|":
             raise CannotParse("a command group inside ${ }")
@@ -202,8 +202,8 @@ class ExpansionParser(Lexer):
         parts: list[Part] = []
         while (char := self.peek()) != "}":
             before = self.at
-            if found := _PLAIN_IN_PARAMETER.match(self.text, self.at):
-                self.at = found.end()
+            if match := _PLAIN_IN_PARAMETER.match(self.text, self.at):
+                self.at = match.end()
             elif not char:
                 self.fail("a parameter expansion that is not closed", start - 2)
             elif char == "\\":
@@ -227,9 +227,9 @@ class ExpansionParser(Lexer):
                 self.at += 1
             parts.append(Part("text", self.text[before : self.at]))
         if self.text[start : self.at].endswith("@P"):
-            self.found.doubt("a value is expanded as a prompt, which runs commands in it")
+            self.findings.doubt("a value is expanded as a prompt, which runs commands in it")
         if plain and plain.group().endswith("="):
-            self.found.defaulted.update(NAME.findall(plain.group()))
+            self.findings.defaulted.update(NAME.findall(plain.group()))
         if not plain:
             self._evaluate_subscript(parts)
         self.at += 1
@@ -240,10 +240,10 @@ class ExpansionParser(Lexer):
         if parts and parts[0].kind == "text":
             first = parts[0].text
             if first.startswith("!"):
-                self.found.doubt("a variable is used whose name is the value of another one")
+                self.findings.doubt("a variable is used whose name is the value of another one")
             begins = _PARAMETER.match(first)
             parts = [Part("text", first[begins.end() if begins else 0 :]), *parts[1:]]
-        evaluate(parts, self.found)
+        evaluate(parts, self.findings)
 
     def _arithmetic(self, closer: str) -> bool:
         """Parse an expression and its closer; False if it is not closed, and so something else."""
@@ -257,13 +257,13 @@ class ExpansionParser(Lexer):
             if depth == 0 and self.peek(len(closer)) == closer:
                 self.at += len(closer)
                 self.leave()
-                evaluate(parts, self.found)
+                evaluate(parts, self.findings)
                 return True
             if char == closes and depth == 0:
                 break
-            if found := _PLAIN_IN_ARITHMETIC.match(self.text, self.at):
-                parts.append(Part("text", found.group()))
-                self.at = found.end()
+            if match := _PLAIN_IN_ARITHMETIC.match(self.text, self.at):
+                parts.append(Part("text", match.group()))
+                self.at = match.end()
             elif char == "$":
                 parts.extend(self.dollar(quoted=True))
             elif char == "`":
@@ -279,10 +279,10 @@ class ExpansionParser(Lexer):
 
     def arithmetic_command(self) -> bool:
         """Past `((...))`, if this is one."""
-        start, mark = self.at, self.found.mark()
+        start, mark = self.at, self.findings.mark()
         self.at += 2
         if self._arithmetic("))"):
             return True
-        self.found.back_to(mark)
+        self.findings.back_to(mark)
         self.at = start
         return False

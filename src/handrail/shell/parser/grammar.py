@@ -24,7 +24,7 @@ class Parser(SimpleCommandParser):
     """Parses one text. All nested parsers share their findings."""
 
     def parser_of(self, text: str, kind: str) -> Self:
-        return type(self)(text, self.found, self.span(self.at, self.at), (*self.within, kind))
+        return type(self)(text, self.findings, self.span(self.at, self.at), (*self.within, kind))
 
     def parse_commands(self, closer: str, kind: str) -> int:
         outer = self.within
@@ -44,7 +44,7 @@ class Parser(SimpleCommandParser):
             self.blanks(lines=True)
             if self._at_end(stops, closer):
                 break
-            first = len(self.found.drafts)
+            first = len(self.findings.drafts)
             self.and_or()
             count += 1
             self.blanks()
@@ -52,7 +52,7 @@ class Parser(SimpleCommandParser):
             if char == "&":
                 if self.peek(2) == "&\\":
                     raise CannotParse("an operator over two lines")
-                for draft in self.found.drafts[first:]:
+                for draft in self.findings.drafts[first:]:
                     self._wrap(draft, "background")
                 self.at += 1
             elif char == ";" and self.peek(2) not in (";;", ";&"):
@@ -81,8 +81,8 @@ class Parser(SimpleCommandParser):
         draft.within = (*draft.within[:depth], kind, *draft.within[depth:])
 
     def reserved(self) -> str:
-        found = RESERVED.match(self.text, self.at)
-        return found.group() if found else ""
+        match = RESERVED.match(self.text, self.at)
+        return match.group() if match else ""
 
     def and_or(self) -> None:
         while True:
@@ -107,7 +107,7 @@ class Parser(SimpleCommandParser):
             if word == "time" and self.inside and (self.reserved() or self.peek() == "("):
                 # Bash looks for the end of a substitution with `time` as a plain word: `$(time case a in x)` ends here.
                 raise CannotParse("a compound command behind time in a substitution")
-        first = len(self.found.drafts)
+        first = len(self.findings.drafts)
         outer = self.within
         self.command()
         count = 1
@@ -124,7 +124,7 @@ class Parser(SimpleCommandParser):
             count += 1
         self.within = outer
         if count > 1:
-            for draft in self.found.drafts[first:]:
+            for draft in self.findings.drafts[first:]:
                 self._wrap(draft, "pipeline")
 
     # -- compound commands
@@ -139,9 +139,9 @@ class Parser(SimpleCommandParser):
             self._coproc()
         elif word and word != "time":  # behind a pipe it is the program of that name
             self.unexpected()
-        elif (found := _FUNCTION.match(self.text, self.at)) and not ASSIGNMENT.match(self.text, self.at):
-            self.at = found.end()
-            self._function(found[1])
+        elif (match := _FUNCTION.match(self.text, self.at)) and not ASSIGNMENT.match(self.text, self.at):
+            self.at = match.end()
+            self._function(match[1])
         else:
             self.simple()
 
@@ -153,11 +153,11 @@ class Parser(SimpleCommandParser):
         if word == "function":
             self.at += len(word)
             self.blanks()
-            found = re.compile(r"([^ \t\n|&;()<>$`\\\"']+)(?:[ \t]*\([ \t]*\))?").match(self.text, self.at)
-            if not found:
+            match = re.compile(r"([^ \t\n|&;()<>$`\\\"']+)(?:[ \t]*\([ \t]*\))?").match(self.text, self.at)
+            if not match:
                 self.unexpected()
-            self.at = found.end()
-            self._function(found[1])
+            self.at = match.end()
+            self._function(match[1])
             self.leave()
             return
         draft = Draft(self.span(start, start), outer)
@@ -177,7 +177,7 @@ class Parser(SimpleCommandParser):
         self.redirects(draft)
         draft.where = self.span(start, self.at)
         if draft.words or draft.redirects:
-            self.found.drafts.append(draft)
+            self.findings.drafts.append(draft)
         self.leave()
 
     def _plain(self, word: str, outer: tuple[str, ...]) -> None:
@@ -232,10 +232,10 @@ class Parser(SimpleCommandParser):
             if self.peek() == ";":
                 self.at += 1
         else:
-            found = re.compile(rf"[A-Za-z_][A-Za-z0-9_]*(?=[{META}]|$)").match(self.text, self.at)
-            if not found:
+            match = re.compile(rf"[A-Za-z_][A-Za-z0-9_]*(?=[{META}]|$)").match(self.text, self.at)
+            if not match:
                 raise CannotParse("the variable of a loop is not a plain name")
-            self.at = found.end()
+            self.at = match.end()
             self.blanks(lines=True)
             values: list[Word] | None = None
             if re.compile(rf"in(?=[{META}]|$)").match(self.text, self.at):
@@ -250,8 +250,8 @@ class Parser(SimpleCommandParser):
             if self.peek() == ";":
                 self.at += 1
             positional = Word((Part("variable", '"$@"', True),), "")
-            name = Assignment(found.group(), tuple([positional] if values is None else values), array=True)
-            self.found.drafts.append(Draft(self.span(found.start(), self.at), self.within, [], [name]))
+            name = Assignment(match.group(), tuple([positional] if values is None else values), array=True)
+            self.findings.drafts.append(Draft(self.span(match.start(), self.at), self.within, [], [name]))
         self.blanks(lines=True)
         if self.reserved() == "{":
             self._expect("{")
@@ -293,7 +293,7 @@ class Parser(SimpleCommandParser):
         self._expect("esac")
 
     def _function(self, name: str) -> None:
-        self.found.functions.append(name)
+        self.findings.functions.append(name)
         outer = self.within
         self.blanks(lines=True)
         word = self.reserved()
@@ -308,13 +308,13 @@ class Parser(SimpleCommandParser):
         self.blanks()
         outer = self.within
         self.within = (*outer, "coproc")
-        found = re.compile(r"[A-Za-z_][A-Za-z0-9_]*[ \t]+(?=[({]|\[\[|(?:if|for|while|until|case|select)\b)").match(
+        match = re.compile(r"[A-Za-z_][A-Za-z0-9_]*[ \t]+(?=[({]|\[\[|(?:if|for|while|until|case|select)\b)").match(
             self.text, self.at
         )
-        if found and not self.reserved():
-            self.at = found.end()
-            name = Assignment(found.group().strip(), (unknown_word("(descriptors)"),), array=True)
-            self.found.drafts.append(Draft(self.span(found.start(), self.at), outer, [], [name]))
+        if match and not self.reserved():
+            self.at = match.end()
+            name = Assignment(match.group().strip(), (unknown_word("(descriptors)"),), array=True)
+            self.findings.drafts.append(Draft(self.span(match.start(), self.at), outer, [], [name]))
         elif ((word := self.reserved()) and word not in _OPENERS) or (
             not word and re.compile(rf"[^ \t\n]+[ \t]+{RESERVED.pattern}").match(self.text, self.at)
         ):
@@ -360,4 +360,4 @@ class Parser(SimpleCommandParser):
                 for operand in words[max(0, index - 1) : index + 2 : 2]:
                     if operand.fixed in _JOINTS:
                         raise CannotParse("a comparison without its operands")
-                    evaluate(operand.parts, self.found)
+                    evaluate(operand.parts, self.findings)

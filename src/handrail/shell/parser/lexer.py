@@ -105,10 +105,10 @@ class Findings:
 class Lexer:
     """A place in a text, and how to get past the next thing in it."""
 
-    def __init__(self, text: str, found: Findings, base: Span | None = None) -> None:
+    def __init__(self, text: str, findings: Findings, base: Span | None = None) -> None:
         self.text = text
         self.at = 0
-        self.found = found
+        self.findings = findings
         self.base = base
         self.pending: list[Here] = []
         self.held = False
@@ -154,23 +154,23 @@ class Lexer:
         self.fail(f"unexpected {self.text[self.at : self.at + 20].split()[0]!r}")
 
     def step(self) -> None:
-        self.found.steps += 1
-        if self.found.steps > MOST_STEPS:
+        self.findings.steps += 1
+        if self.findings.steps > MOST_STEPS:
             raise CannotParse("the script is too long to be read")
 
     def enter(self) -> None:
-        self.found.depth += 1
-        if self.found.depth > MOST_NESTING:
+        self.findings.depth += 1
+        if self.findings.depth > MOST_NESTING:
             raise CannotParse("the script is nested too deeply to be read")
 
     def leave(self) -> None:
-        self.found.depth -= 1
+        self.findings.depth -= 1
 
     def blanks(self, *, lines: bool = False) -> None:
         """Past blanks, continued lines and comments; with `lines` also past line breaks."""
         while True:
-            if found := _BLANK.match(self.text, self.at):
-                self.at = found.end()
+            if match := _BLANK.match(self.text, self.at):
+                self.at = match.end()
             char = self.peek()
             if char == "#" and not (self.at and self.text[self.at - 1] not in META):
                 end = self.text.find("\n", self.at)
@@ -202,12 +202,12 @@ class Lexer:
         plain = _PLAIN_IN_REGEX if pattern else _PLAIN
         depth = 0
         while self.at < len(self.text):
-            if found := plain.match(self.text, self.at):
+            if match := plain.match(self.text, self.at):
                 if parts and parts[-1].kind == "text" and not parts[-1].quoted:  # over a continued line
-                    parts[-1] = Part("text", parts[-1].text + found.group())
+                    parts[-1] = Part("text", parts[-1].text + match.group())
                 else:
-                    parts.append(Part("text", found.group()))
-                self.at = found.end()
+                    parts.append(Part("text", match.group()))
+                self.at = match.end()
                 continue
             char = self.peek()
             if char == "\\":
@@ -260,9 +260,9 @@ class Lexer:
         start = self.at - 1
         parts: list[Part] = [] if heredoc else [Part("text", "", True)]
         while self.at < len(self.text):
-            if found := _PLAIN_IN_QUOTES.match(self.text, self.at):
-                parts.append(Part("text", found.group(), True))
-                self.at = found.end()
+            if match := _PLAIN_IN_QUOTES.match(self.text, self.at):
+                parts.append(Part("text", match.group(), True))
+                self.at = match.end()
                 continue
             char = self.peek()
             if char == '"' and heredoc:

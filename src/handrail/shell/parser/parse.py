@@ -54,16 +54,16 @@ def parse_script(text: str) -> Script:
     """Parse a script with every command that it runs."""
     expansion = _Expansion()
     script = expansion.parse(text)
-    found = expansion.found
+    findings = expansion.findings
     for one in expansion.assigned:
-        _merge(found, one.evaluated)
+        _merge(findings, one.evaluated)
     doubts = (
         *script.doubts,
-        *found.doubts,
-        *_find_steering(found, expansion.assigned),
-        *_find_evaluated(found, expansion.assigned),
+        *findings.doubts,
+        *_find_steering(findings, expansion.assigned),
+        *_find_evaluated(findings, expansion.assigned),
     )
-    elsewhere = found.arithmetic | found.defaulted
+    elsewhere = findings.arithmetic | findings.defaulted
     elsewhere |= {item.name for one in expansion.assigned for item in one.indirect}
     return replace(script, doubts=tuple(dict.fromkeys(doubts)), elsewhere=frozenset(elsewhere))
 
@@ -80,32 +80,32 @@ def script_of(command: Command, source: str, script: Script) -> Script:
 
 def _parse_text(text: str) -> tuple[Findings, SyntaxFault | None]:
     """Parse the commands that are written in a text, to its end or as far as possible."""
-    found = Findings()
+    findings = Findings()
     if len(text) > MOST_CHARACTERS:
-        found.doubt("the script is too long to be read")
-        found.stopped = True
-        return found, None
+        findings.doubt("the script is too long to be read")
+        findings.stopped = True
+        return findings, None
     if "\0" in text:
-        return found, SyntaxFault(text.count("\n", 0, text.index("\0")) + 1, 0, "", "a NUL character")
-    reader = Parser(text, found)
+        return findings, SyntaxFault(text.count("\n", 0, text.index("\0")) + 1, 0, "", "a NUL character")
+    reader = Parser(text, findings)
     try:
         reader.parse_commands("", "")
         if reader.pending:
             raise CannotParse("a here-document without its body")
     except CannotParse as stopped:
-        found.doubt(str(stopped))
-        found.stopped = True
+        findings.doubt(str(stopped))
+        findings.stopped = True
     except InvalidSyntax as wrong:
         at = min(wrong.at, len(text))
         line = text.count("\n", 0, at) + 1
         start = text.rfind("\n", 0, at) + 1
-        return found, SyntaxFault(line, at - start + 1, text[start:].split("\n", 1)[0][:200], wrong.message)
-    return found, None
+        return findings, SyntaxFault(line, at - start + 1, text[start:].split("\n", 1)[0][:200], wrong.message)
+    return findings, None
 
 
-def _finish(found: Findings, via: tuple[str, ...]) -> Iterator[Command]:
+def _finish(findings: Findings, via: tuple[str, ...]) -> Iterator[Command]:
     """Turn the drafts into commands."""
-    for draft in found.drafts:
+    for draft in findings.drafts:
         redirections = []
         for redirect in draft.redirects:
             target = redirect.target.body if isinstance(redirect.target, Here) else redirect.target
@@ -119,24 +119,26 @@ class _Expansion:
     """Opens wrappers and parses nested scripts. Findings of all texts are collected in one place."""
 
     def __init__(self) -> None:
-        self.found = Findings()
+        self.findings = Findings()
         self.assigned: list[Assignments] = []
         self.runs = 0
 
     def parse(self, text: str, via: tuple[str, ...] = ()) -> Script:
         """Parse one text and all that its commands run."""
-        found, error = _parse_text(text)
-        _merge(self.found, found)
-        self.found.steps += found.steps
+        findings, error = _parse_text(text)
+        _merge(self.findings, findings)
+        self.findings.steps += findings.steps
         commands: list[Command] = []
-        for written in _finish(found, via):
+        for written in _finish(findings, via):
             commands.append(self._expand(written))
             if self.runs > MOST_RUNS:
-                found.doubt(_TOO_MANY)
-                found.stopped = True
+                findings.doubt(_TOO_MANY)
+                findings.stopped = True
                 break
-        script = Script(text, tuple(commands), functions=tuple(found.functions), error=error, stopped=found.stopped)
-        return _with_nested(replace(script, own_doubts=tuple(found.doubts)))
+        script = Script(
+            text, tuple(commands), functions=tuple(findings.functions), error=error, stopped=findings.stopped
+        )
+        return _with_nested(replace(script, own_doubts=tuple(findings.doubts)))
 
     def _expand(self, command: Command) -> Command:
         """Fill in the commands and scripts that a command runs."""
@@ -148,7 +150,7 @@ class _Expansion:
         for inner in open_wrapper(command) if command.base in NAMES else ():
             if isinstance(inner, Unopened):
                 nested.append(Script("", doubts=(inner.why,), own_doubts=(inner.why,)))
-            elif len(via) > MOST_LAYERS or self.runs > MOST_RUNS or self.found.steps > MOST_STEPS:
+            elif len(via) > MOST_LAYERS or self.runs > MOST_RUNS or self.findings.steps > MOST_STEPS:
                 nested.append(Script("", doubts=(_TOO_MANY,), own_doubts=(_TOO_MANY,), stopped=True))
             elif isinstance(inner, NestedText):
                 if inner.text:
@@ -187,13 +189,13 @@ def _with_nested(script: Script) -> Script:
     )
 
 
-def _merge(found: Findings, other: Findings) -> None:
-    found.arithmetic |= other.arithmetic
-    found.counted |= other.counted
-    found.defaulted |= other.defaulted
-    found.split |= other.split
+def _merge(findings: Findings, other: Findings) -> None:
+    findings.arithmetic |= other.arithmetic
+    findings.counted |= other.counted
+    findings.defaulted |= other.defaulted
+    findings.split |= other.split
     for doubt in other.doubts:
-        found.doubt(doubt)
+        findings.doubt(doubt)
 
 
 def _doubts(simple: Command) -> list[str]:
@@ -213,27 +215,27 @@ def _doubts(simple: Command) -> list[str]:
     return out
 
 
-def _find_steering(found: Findings, assignments: list[Assignments]) -> list[str]:
+def _find_steering(findings: Findings, assignments: list[Assignments]) -> list[str]:
     """Variables that change which programs run, however they are set.
 
     What else steers programs is judged with the command that sets it; an expansion belongs to no command.
     """
-    expanded = sorted(found.arithmetic | found.counted | found.defaulted)
+    expanded = sorted(findings.arithmetic | findings.counted | findings.defaulted)
     names = [name for name in expanded if _STEERS.fullmatch(name)]
     names += [item.name for one in assignments for item in one.sets if _STEERS_SHELL.fullmatch(item.name)]
     return [f"{name} changes how commands run" for name in names]
 
 
-def _find_evaluated(found: Findings, assignments: list[Assignments]) -> list[str]:
+def _find_evaluated(findings: Findings, assignments: list[Assignments]) -> list[str]:
     """Variables in arithmetic must be known to hold numbers: a value such as `a[$(x)]` would run `x`."""
-    values: dict[str, list[Word]] = {name: [] for name in found.counted}
+    values: dict[str, list[Word]] = {name: [] for name in findings.counted}
     for item in (item for one in assignments for item in one.sets):
         values.setdefault(item.name, []).extend(item.values)
     arrays = {name for one in assignments for name in one.arrays}
-    numbers = _numbers(values, found.defaulted) if found.arithmetic or found.split else set()
+    numbers = _numbers(values, findings.defaulted) if findings.arithmetic or findings.split else set()
     out = [
         f"the value of {name} is evaluated, and is not known to be a number"
-        for name in sorted(found.arithmetic)
+        for name in sorted(findings.arithmetic)
         if name not in numbers
     ]
     lists = (item for one in assignments for item in one.sets if item.declared and item.name in arrays)
@@ -242,9 +244,9 @@ def _find_evaluated(found: Findings, assignments: list[Assignments]) -> list[str
         for item in lists
         if any(value.fixed is None for value in item.values)
     ]
-    for name in sorted(found.split - numbers):
+    for name in sorted(findings.split - numbers):
         fixed = all(value.fixed is not None and "[" not in value.fixed for value in values.get(name, ()))
-        own = name in found.defaulted or SHELL_TEXTS.fullmatch(name) or name in _STARTS_AS_PATH
+        own = name in findings.defaulted or SHELL_TEXTS.fullmatch(name) or name in _STARTS_AS_PATH
         if own or not fixed:
             out.append(f"the value of {name} may be an operator")
     return out
@@ -268,7 +270,7 @@ def _is_number(value: Word, numbers: set[str]) -> bool:
     return all(
         part.kind == "arithmetic"
         or (part.kind == "variable" and bool(SAFE.fullmatch(part.text)))
-        or ((found := VARIABLE.fullmatch(part.text)) is not None and (found[1] or found[2]) in numbers)
+        or ((match := VARIABLE.fullmatch(part.text)) is not None and (match[1] or match[2]) in numbers)
         for part in value.parts
     )
 
@@ -297,10 +299,10 @@ def check_syntax(script: str) -> SyntaxFault | None:
         raise TimeoutError("bash -n") from late
     if done.returncode == 0:
         return None
-    said = done.stderr.decode("utf-8", "replace").splitlines()
-    found = next((match for row in said if (match := _LINE.search(row))), None)
-    if found is None:
-        return SyntaxFault(1, 0, "", said[0] if said else "bash does not take it")
-    line = int(found[1])
+    messages = done.stderr.decode("utf-8", "replace").splitlines()
+    match = next((match for row in messages if (match := _LINE.search(row))), None)
+    if match is None:
+        return SyntaxFault(1, 0, "", messages[0] if messages else "bash does not take it")
+    line = int(match[1])
     rows = script.split("\n")
-    return SyntaxFault(line, 0, rows[line - 1][:200] if 0 < line <= len(rows) else "", found[2])
+    return SyntaxFault(line, 0, rows[line - 1][:200] if 0 < line <= len(rows) else "", match[2])

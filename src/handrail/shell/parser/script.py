@@ -111,11 +111,11 @@ def _split_at_braces(parts: list[Part]) -> list[Part]:
             out.append(part)
             continue
         done = 0
-        for found in _BRACES.finditer(part.text):
-            if found.start() > done:
-                out.append(Part("text", part.text[done : found.start()]))
-            out.append(Part("text", found.group()))
-            done = found.end()
+        for match in _BRACES.finditer(part.text):
+            if match.start() > done:
+                out.append(Part("text", part.text[done : match.start()]))
+            out.append(Part("text", match.group()))
+            done = match.end()
         if done < len(part.text):
             out.append(Part("text", part.text[done:]))
     return out
@@ -187,17 +187,17 @@ def _sequence(inside: list[Part]) -> list[list[Part]] | None:
         # Quoted or put in by the shell: bash looks at the raw text, so a sequence is not ruled out by quotes.
         return [[Part("brace", "{..}")]] if ".." in "".join(part.text for part in inside) else None
     text = "".join(part.text for part in inside)
-    if found := _NUMBERS.fullmatch(text):
-        first, last = int(found[1]), int(found[2])
-        step = abs(int(found[3] or 1)) or 1
+    if match := _NUMBERS.fullmatch(text):
+        first, last = int(match[1]), int(match[2])
+        step = abs(int(match[3] or 1)) or 1
         if abs(last - first) // step > MOST_ALTERNATIVES:
             return [[]] * (MOST_ALTERNATIVES + 1)
-        padded = any(re.fullmatch(r"-?0\d+", end) for end in found.group(1, 2))
-        width = max(len(found[1]), len(found[2])) if padded else 0
+        padded = any(re.fullmatch(r"-?0\d+", end) for end in match.group(1, 2))
+        width = max(len(match[1]), len(match[2])) if padded else 0
         numbers = range(first, last + 1, step) if first <= last else range(first, last - 1, -step)
         return [[Part("text", f"{number:0{width}d}")] for number in numbers]
-    if found := _LETTERS.fullmatch(text):
-        first, last = (ord(end) for end in found.groups() if end)
+    if match := _LETTERS.fullmatch(text):
+        first, last = (ord(end) for end in match.groups() if end)
         letters = range(first, last + 1) if first <= last else range(first, last - 1, -1)
         return [[Part("text", chr(letter))] for letter in letters]
     return [[Part("brace", text)]] if _SEQUENCE.fullmatch(text) else None
@@ -234,8 +234,8 @@ def _bare(text: str, first: bool, assigns: bool, following: Part | None, closes:
         kind: Kind | None = None
         end = at + 1
         if char == "~" and ((first and at == 0) or (assigns and text[at - 1] in "=:")):
-            found = _TILDE.match(text, at)
-            end = found.end() if found else end
+            match = _TILDE.match(text, at)
+            end = match.end() if match else end
             if text[end : end + 1] in ("/", ":") or (end == len(text) and following is None):
                 kind = "tilde"
             elif end == len(text):
@@ -258,10 +258,10 @@ def ansi_c(inside: str) -> str | None:
     """The text between the quotes of `$'...'`; None where it depends on the locale or ends at a NUL."""
     out = bytearray()
     done = 0
-    for found in _ESCAPE.finditer(inside):
-        out += inside[done : found.start()].encode("utf-8", "surrogateescape")
-        done = found.end()
-        octal, hexadecimal, short, long, letter = found.groups()
+    for match in _ESCAPE.finditer(inside):
+        out += inside[done : match.start()].encode("utf-8", "surrogateescape")
+        done = match.end()
+        octal, hexadecimal, short, long, letter = match.groups()
         if octal is not None or hexadecimal is not None:
             byte = int(octal, 8) & 0xFF if octal is not None else int(hexadecimal, 16)
             if byte == 0:

@@ -26,8 +26,8 @@ _DECLARES = ("declare", "typeset", "local", "export", "readonly")
 class SimpleCommandParser(ExpansionParser):
     """Parses simple commands; the grammar parses the constructs around them."""
 
-    def __init__(self, text: str, found: Findings, base: Span | None = None, within: tuple[str, ...] = ()) -> None:
-        super().__init__(text, found, base)
+    def __init__(self, text: str, findings: Findings, base: Span | None = None, within: tuple[str, ...] = ()) -> None:
+        super().__init__(text, findings, base)
         self.within = within
         self._lines: list[int] = []
 
@@ -35,7 +35,7 @@ class SimpleCommandParser(ExpansionParser):
         if self.base is not None:
             return self.base
         if not self._lines:
-            self._lines = [0, *(found.end() for found in re.finditer("\n", self.text))]
+            self._lines = [0, *(match.end() for match in re.finditer("\n", self.text))]
         line = bisect_right(self._lines, start)
         return Span(start, end, line, start - self._lines[line - 1] + 1)
 
@@ -74,24 +74,24 @@ class SimpleCommandParser(ExpansionParser):
         if self.peek() == "(":
             self.unexpected()
         draft.where = self.span(start, self.at)
-        self.found.drafts.append(draft)
+        self.findings.drafts.append(draft)
 
     def _assignment(self, draft: Draft, declares: bool) -> bool:
         """An assignment in front of a command, or one with a list behind `declare` and its like."""
-        found = ASSIGNMENT.match(self.text, self.at)
-        if not found:
+        match = ASSIGNMENT.match(self.text, self.at)
+        if not match:
             if _SUBSCRIPT.match(self.text, self.at):
                 raise CannotParse("an assignment to a computed element of an array")
             return False
-        if found[2]:
-            evaluate(self.parser_of(found[2], "").parts(), self.found)
-        if self.text[found.end() : found.end() + 1] == "(":
-            if found[2]:
-                self.fail("a list cannot be assigned to an element", found.end())
+        if match[2]:
+            evaluate(self.parser_of(match[2], "").parts(), self.findings)
+        if self.text[match.end() : match.end() + 1] == "(":
+            if match[2]:
+                self.fail("a list cannot be assigned to an element", match.end())
             if self.inside:
                 # Bash forgets, behind the substitution, that a command has begun.
                 raise CannotParse("a list of values in a substitution")
-            self.at = found.end() + 1
+            self.at = match.end() + 1
             values: list[Word] = []
             while True:
                 self.blanks(lines=True)
@@ -101,16 +101,16 @@ class SimpleCommandParser(ExpansionParser):
             self.at += 1
             if self.at < len(self.text) and self.peek() not in META:
                 raise CannotParse("something right behind a list of values")
-            draft.assignments.append(Assignment(found[1], tuple(values), array=True, adds=found[3] == "+="))
+            draft.assignments.append(Assignment(match[1], tuple(values), array=True, adds=match[3] == "+="))
             if declares:
-                draft.words.append(fixed_word(found[1]))
+                draft.words.append(fixed_word(match[1]))
             return True
         if declares:
             return False
-        self.at = found.end()
+        self.at = match.end()
         words = self.word(braces=False, value=True)
         value = words[0] if words else Word((), "")
-        draft.assignments.append(Assignment(found[1], (value,), adds=found[3] == "+=" or bool(found[2])))
+        draft.assignments.append(Assignment(match[1], (value,), adds=match[3] == "+=" or bool(match[2])))
         return True
 
     def _element(self) -> list[Word]:
@@ -118,7 +118,7 @@ class SimpleCommandParser(ExpansionParser):
         start = self.at
         words = self.required()
         if self.text[start] == "[" and not _NUMBERED.match(self.text, start):
-            self.found.doubt("an element of an array is computed")
+            self.findings.doubt("an element of an array is computed")
         return words
 
     def redirects(self, draft: Draft) -> None:
@@ -127,12 +127,12 @@ class SimpleCommandParser(ExpansionParser):
             self.blanks()
 
     def redirection(self, draft: Draft) -> bool:
-        found = _REDIRECT.match(self.text, self.at)
-        if not found:
+        match = _REDIRECT.match(self.text, self.at)
+        if not match:
             return False
         self.step()
-        self.at = found.end()
-        descriptor, operator = found[1] or "", found[2] or found[4]
+        self.at = match.end()
+        descriptor, operator = match[1] or "", match[2] or match[4]
         if self.peek(2) == "\\\n":
             raise CannotParse("an operator over two lines")
         self.blanks()

@@ -138,8 +138,8 @@ def _open(base: str, simple: Command) -> list[Inner]:
             raise _Doubt(f"an operand of {base} is computed")
         rest = rest[1:]
     assignments: list[Assignment] = []
-    while row.assigns and rest and (found := _ASSIGNMENT.match(rest[0].fixed or _leading(rest[0]))):
-        assignments.append(Assignment(found[1], (_value(rest[0], found),)))
+    while row.assigns and rest and (match := _ASSIGNMENT.match(rest[0].fixed or _leading(rest[0]))):
+        assignments.append(Assignment(match[1], (_value(rest[0], match),)))
         rest = rest[1:]
     if row.assigns and rest and "=" in (rest[0].fixed or _leading(rest[0])):
         raise _Doubt(f"{base} sets a variable whose name is odd")
@@ -171,10 +171,10 @@ def _leading(word: Word) -> str:
     return word.parts[0].text if word.parts and word.parts[0].kind == "text" else ""
 
 
-def _value(word: Word, found: re.Match[str]) -> Word:
+def _value(word: Word, match: re.Match[str]) -> Word:
     if word.fixed is not None:
-        return fixed_word(found[2])
-    return Word((Part("text", found[2]), *word.parts[1:]), word.source)
+        return fixed_word(match[2])
+    return Word((Part("text", match[2]), *word.parts[1:]), word.source)
 
 
 def _past_options(base: str, row: _Row, words: tuple[Word, ...]) -> tuple[int, dict[str, str]]:

@@ -25,10 +25,10 @@ def ancestors(pid: int) -> Iterator[int]:
 
 def runs_above(pid: int) -> frozenset[int]:
     """The marks of all runs that a process belongs to."""
-    found: set[int] = set()
+    marks: set[int] = set()
     for one in (pid, *ancestors(pid)):
-        found |= limit_mark(one) | variable_marks(one)
-    return frozenset(found)
+        marks |= limit_mark(one) | variable_marks(one)
+    return frozenset(marks)
 
 
 def gained_nothing(pid: int) -> bool:

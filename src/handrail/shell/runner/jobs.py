@@ -197,13 +197,13 @@ def _filtered(fd: int, start: int, end: int, head: int, tail: int, pattern: Any,
         try:
             if left <= 0:
                 break
-            found = pattern.search(line.rstrip("\n"), timeout=left)
+            match = pattern.search(line.rstrip("\n"), timeout=left)
         except TimeoutError:
             if at == start:  # it did not get past the first line: asking again would not help
                 raise SlowFilter(filter=pattern.pattern, seconds=FILTER_SECONDS) from None
             break
         at = behind
-        if not found:
+        if not match:
             continue
         matched += 1
         if not last and len(first) + len(line) <= head:

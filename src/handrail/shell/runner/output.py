@@ -50,7 +50,7 @@ def clean(raw: bytes) -> str:
     end = "\n" if text.endswith("\n") else ""
     text = text[:-1].rstrip("\r") if end else text
     if "\x1b" in text:  # erasing stays for now: it says what a carriage return leaves behind
-        text = _ESCAPES.sub(lambda found: found[0] if _ERASE.fullmatch(found[0]) else "", text)
+        text = _ESCAPES.sub(lambda match: match[0] if _ERASE.fullmatch(match[0]) else "", text)
     if "\r" in text or "\b" in text or "\x1b" in text:
         text = _overwritten(text)
     return _CONTROLS.sub(_shown, text) + end
@@ -70,8 +70,8 @@ def _plain(raw: bytes) -> str | None:
 def _overwritten(text: str) -> str:
     """What is left on the line when carriage returns, backspaces and erasures have been done."""
     line, at = list[str](), 0
-    for found in _MOVES.finditer(text):
-        move = found[0]
+    for match in _MOVES.finditer(text):
+        move = match[0]
         if move == "\r":
             at = 0
         elif move == "\b":
@@ -86,8 +86,8 @@ def _overwritten(text: str) -> str:
     return "".join(line)
 
 
-def _shown(found: re.Match[str]) -> str:
-    return "" if found[0] == "\a" else f"\\x{ord(found[0]):02x}"
+def _shown(match: re.Match[str]) -> str:
+    return "" if match[0] == "\a" else f"\\x{ord(match[0]):02x}"
 
 
 @dataclass(frozen=True, slots=True)

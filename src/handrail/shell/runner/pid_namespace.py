@@ -66,7 +66,7 @@ class NamespacedShell:
         self._go(signal.SIGSTOP)
 
     @classmethod
-    def found(cls, outer: int, gate: int) -> NamespacedShell | None:
+    def find(cls, outer: int, gate: int) -> NamespacedShell | None:
         """The shell that waits at a full gate below ``outer``; None where it cannot be found: then all is as usual."""
         first = (process_tree.children(outer) or [0])[0]
         try:
@@ -101,8 +101,8 @@ class NamespacedShell:
             alive = [
                 each for each in tree.members(process_tree.everything()) if not each.dead and each.pid not in known
             ]
-            found = sorted((number_inside(pid), line) for pid, line in process_tree.name_running(alive))
-            swept = tuple(LeftoverProcess(number, line) for number, line in found if number)
+            stragglers = sorted((number_inside(pid), line) for pid, line in process_tree.name_running(alive))
+            swept = tuple(LeftoverProcess(number, line) for number, line in stragglers if number)
         self._go(signal.SIGCONT)
         return swept
 
@@ -142,8 +142,8 @@ class HeldShell(NamespacedShell):
 def pid_of(pidfd: int) -> int:
     """The process that a descriptor stands for; 0 if it was reaped."""
     with open(f"/proc/self/fdinfo/{pidfd}", "rb", buffering=0) as file:
-        found = file.read(4096).partition(b"\nPid:")[2].split(None, 1)
-    return max(0, int(found[0])) if found else 0
+        numbers = file.read(4096).partition(b"\nPid:")[2].split(None, 1)
+    return max(0, int(numbers[0])) if numbers else 0
 
 
 def number_inside(pid: int) -> int:

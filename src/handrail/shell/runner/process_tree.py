@@ -94,11 +94,11 @@ def everything() -> dict[int, Process]:
     """All processes of the machine that can be seen."""
     if not LINUX:
         return {}
-    found = {}
+    processes = {}
     for name in os.listdir("/proc"):
         if name.isdigit() and (process := look(int(name))):
-            found[process.pid] = process
-    return found
+            processes[process.pid] = process
+    return processes
 
 
 def adopted() -> list[int] | None:
@@ -294,17 +294,17 @@ class Tree:
             asked = [process for process in now.values() if process.parent == own or process.parent not in now]
         else:
             asked = [process for process in now.values() if process.pid != own and process.start >= self.since]
-        found = {process.pid: process for process in asked if self.owns(process)}
+        members = {process.pid: process for process in asked if self.owns(process)}
         # Those that were found before and now stand below a process that is not ours to ask.
-        found.update((process.pid, process) for process in now.values() if process.key in self._ours)
-        queue = list(found.values())
+        members.update((process.pid, process) for process in now.values() if process.key in self._ours)
+        queue = list(members.values())
         while queue:
             for process in below.get(queue.pop().pid, ()):
-                if process.pid not in found:
-                    found[process.pid] = process
+                if process.pid not in members:
+                    members[process.pid] = process
                     queue.append(process)
-        self._ours.update(process.key for process in found.values())
-        return list(found.values())
+        self._ours.update(process.key for process in members.values())
+        return list(members.values())
 
     def group(self, number: int) -> None:
         """Signal the shell's process group, in one act that no fork escapes, while the number is surely its own."""
@@ -331,8 +331,8 @@ def _overlooked(trees: Sequence[Tree]) -> list[Process]:
     That takes milliseconds, the list of our children only microseconds.
     """
     for _ in range(2):
-        found = [process for pid in adopted() or () if (process := look(pid)) and not process.dead]
-        alive = [process for process in found if any(tree.owns(process) for tree in trees)]
+        orphans = [process for pid in adopted() or () if (process := look(pid)) and not process.dead]
+        alive = [process for process in orphans if any(tree.owns(process) for tree in trees)]
         if alive:
             return alive
     return []
@@ -345,16 +345,16 @@ def end(trees: Sequence[Tree], grace: float, idle: Callable[[float], None] = tim
     """
     if not LINUX:
         return _end_groups(trees, grace, idle)
-    told, own = set[tuple[int, int]](), os.getpid()
+    reported, own = set[tuple[int, int]](), os.getpid()
     until, pause = time.monotonic() + grace, 0.002
     while alive := living(trees):
         if len(alive) > _MANY:
             break
-        first = not told
+        first = not reported
         for process in alive:
             # What appears later below one that was told may be its way to clean up; an orphan is not.
-            if process.key not in told and (first or process.parent == own):
-                told.add(process.key)
+            if process.key not in reported and (first or process.parent == own):
+                reported.add(process.key)
                 send(process, signal.SIGTERM)
                 send(process, signal.SIGCONT)
         left = until - time.monotonic()

@@ -203,7 +203,7 @@ class Run:
             if isinstance(popen, HoldsInit):
                 self._namespace = HeldShell(popen)
             elif order.namespaced and gate >= 0:
-                self._namespace = NamespacedShell.found(popen.pid, gate)
+                self._namespace = NamespacedShell.find(popen.pid, gate)
             return popen
 
     # Waiting.
@@ -406,19 +406,19 @@ class Run:
         if orphans is None:
             return True
         skipped = self._shells() if orphans else ()
-        found = (process_tree.look(pid) for pid in orphans if pid not in skipped and pid != self.pid)
-        ours = [process for process in found if process is not None and self.tree.owns(process)]
+        processes = (process_tree.look(pid) for pid in orphans if pid not in skipped and pid != self.pid)
+        ours = [process for process in processes if process is not None and self.tree.owns(process)]
         # What is dead has left nothing: its own orphans have come to us as well, and stand in the same list.
         return not all(process.dead and process_tree.reap(process) for process in ours)
 
-    def _named(self, found: Sequence[Process]) -> tuple[LeftoverProcess, ...]:
-        if not found:
+    def _named(self, processes: Sequence[Process]) -> tuple[LeftoverProcess, ...]:
+        if not processes:
             return ()
         with self._io:
             pipe = "" if self._closed else f"pipe:[{os.fstat(self._read).st_ino}]"
         return tuple(
             LeftoverProcess(pid, command, bool(pipe) and process_tree.holds(pid, pipe))
-            for pid, command in process_tree.name_running(found)[:_MOST_STRAYS]
+            for pid, command in process_tree.name_running(processes)[:_MOST_STRAYS]
         )
 
     @property

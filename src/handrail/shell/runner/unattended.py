@@ -47,16 +47,16 @@ def _commands(line: str) -> list[tuple[str, list[str]]] | None:
     lexer = shlex.shlex(line.replace("\n", " ; "), posix=True, punctuation_chars="();|&")
     lexer.whitespace_split = True
     lexer.commenters = ""
-    found: list[tuple[str, list[str]]] = [("", [])]
+    commands: list[tuple[str, list[str]]] = [("", [])]
     try:
         for token in lexer:
             if token and set(token) <= set("();|&"):
-                found.append((token, []))
-            elif found[-1][1] or not (_ASSIGNMENT.match(token) or token in _WRAPPERS or token in ("{", "}", "!")):
-                found[-1][1].append(token)
+                commands.append((token, []))
+            elif commands[-1][1] or not (_ASSIGNMENT.match(token) or token in _WRAPPERS or token in ("{", "}", "!")):
+                commands[-1][1].append(token)
     except ValueError:
         return None
-    return [(operator, words) for operator, words in found if words]
+    return [(operator, words) for operator, words in commands if words]
 
 
 def _name(words: list[str]) -> str:
@@ -80,9 +80,9 @@ def meaning(line: str, code: int) -> str:
     # After `&&` the code may be that of the command before.
     sure = bool(commands) and not any(operator == "&&" for operator, _ in commands) and "!" not in line.split()
     name = _name(commands[-1][1]) if sure else ""
-    told = _CODES.get(_SAME.get(name, name), {}).get(code)
-    if told:
-        return told
+    text = _CODES.get(_SAME.get(name, name), {}).get(code)
+    if text:
+        return text
     if code == 127:
         return f"{name}: there is no such command here" if name else "a command was not found"
     if code == 126:

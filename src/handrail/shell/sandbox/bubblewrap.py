@@ -56,11 +56,11 @@ class BubblewrapBoundary:
     hides_own = True
 
     def __init__(self, confinement: Confinement) -> None:
-        found = shutil.which("bwrap")
-        if found is None:
+        program = shutil.which("bwrap")
+        if program is None:
             raise OSError("bubblewrap is not installed")
         self.confinement = confinement
-        self._program = found
+        self._program = program
         self._filtered = seccomp.supported()
         self._tools: ConfinedThreads | None = None
         self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
@@ -100,13 +100,13 @@ class BubblewrapBoundary:
         quiet = subprocess.DEVNULL
         tried = self.spawn(["true"], cwd=where, stdin=quiet, stdout=quiet, stderr=subprocess.PIPE)
         try:
-            _, said = tried.communicate(timeout=_START_SECONDS)
+            _, errors = tried.communicate(timeout=_START_SECONDS)
         except subprocess.TimeoutExpired:
             tried.kill()
             tried.communicate()
             raise OSError(f"bubblewrap did not start within {_START_SECONDS:.0f} seconds") from None
         if tried.returncode != 0:
-            raise OSError(f"bubblewrap does not start here: {said.decode('utf-8', 'replace').strip()}")
+            raise OSError(f"bubblewrap does not start here: {errors.decode('utf-8', 'replace').strip()}")
 
     def run(self, work: Callable[[], T]) -> T:
         return self._tools.run(work) if self._tools else work()
@@ -124,9 +124,9 @@ class BubblewrapBoundary:
         where = how.get("cwd") or os.getcwd()
         named = [alias for alias in self.confinement.aliases if any(alias[0] in arg for arg in args)]
         level: Network = network or self.confinement.network
-        gate, (info, told) = StartGate(), os.pipe()
-        ours = [told]
-        options = ["--block-fd", str(gate.entry), "--info-fd", str(told), "--chdir", os.path.realpath(where)]
+        gate, (info, info_writer) = StartGate(), os.pipe()
+        ours = [info_writer]
+        options = ["--block-fd", str(gate.entry), "--info-fd", str(info_writer), "--chdir", os.path.realpath(where)]
         try:
             if self._filtered:
                 code, filled = os.pipe()
@@ -224,8 +224,8 @@ class BubblewrapBoundary:
 
 def _tops() -> Iterator[str]:
     """Everything at the top of the tree, one by one."""
-    with os.scandir("/") as found:
-        for entry in sorted(found, key=lambda entry: entry.name):
+    with os.scandir("/") as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
             if entry.is_symlink():
                 yield from ("--symlink", os.readlink(entry.path), entry.path)
             elif entry.path not in OVERLAID:
@@ -234,26 +234,26 @@ def _tops() -> Iterator[str]:
 
 def _links(readable: Sequence[str]) -> Iterator[str]:
     """The links at the top, such as `/bin`, which lead into what is readable."""
-    with os.scandir("/") as found:
-        for entry in found:
+    with os.scandir("/") as entries:
+        for entry in entries:
             if entry.is_symlink() and any(is_inside(os.path.realpath(entry.path), tree) for tree in readable):
                 yield from ("--symlink", os.readlink(entry.path), entry.path)
 
 
 def _child(info: int) -> int | None:
     """The process inside, as bubblewrap tells it; None if it failed before it had one."""
-    told = b""
+    received = b""
     waiting = select.poll()
     waiting.register(info, select.POLLIN)
-    while b"}" not in told:
+    while b"}" not in received:
         if not waiting.poll(_START_SECONDS * 1000):
             raise TimeoutError(f"bubblewrap did not start within {_START_SECONDS:.0f} seconds")
         piece = os.read(info, 4096)
         if not piece:
             return None
-        told += piece
+        received += piece
     with contextlib.suppress(ValueError, KeyError, TypeError):
-        return int(json.loads(told)["child-pid"])
+        return int(json.loads(received)["child-pid"])
     return None
 
 

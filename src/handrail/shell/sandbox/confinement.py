@@ -108,12 +108,12 @@ class Confinement:
 
     def protected_now(self, protection: Protection) -> list[str]:
         """All paths that a command is to find read-only, as far as they exist now."""
-        found = [path.rstrip("/") for path in self.protected] if protection != "nothing" else []
+        paths = [path.rstrip("/") for path in self.protected] if protection != "nothing" else []
         if self.guarded and protection != "nothing":
-            found += self.guarded(protection)
+            paths += self.guarded(protection)
         if protection == "hooks":
-            found = [path for path in found if not is_git_settings(path)]
-        return [path for path in dict.fromkeys(found) if os.path.lexists(path)]
+            paths = [path for path in paths if not is_git_settings(path)]
+        return [path for path in dict.fromkeys(paths) if os.path.lexists(path)]
 
 
 def is_git_settings(path: str) -> bool:
@@ -132,17 +132,17 @@ def usual_protected(writable: Iterable[str], home: str | None = None) -> tuple[s
     A repository is protected if it is there at the start, at the top of a writable tree. Repositories further down, and
     those that a command creates, are not.
     """
-    found: list[str] = []
+    paths: list[str] = []
     for root in writable:
         git = os.path.join(root, ".git")
         if os.path.isdir(git):
-            found += [os.path.join(git, "hooks") + "/", os.path.join(git, "config")]
+            paths += [os.path.join(git, "hooks") + "/", os.path.join(git, "config")]
         elif os.path.lexists(git):  # a worktree: the file says where the repository is
-            found.append(git)
+            paths.append(git)
     home = home or os.path.expanduser("~")
-    found += [os.path.join(home, name) for name in START_UP_FILES]
+    paths += [os.path.join(home, name) for name in START_UP_FILES]
     roots = [os.path.realpath(root) for root in writable]
-    return tuple(path for path in found if any(is_inside(os.path.realpath(path), root) for root in roots))
+    return tuple(path for path in paths if any(is_inside(os.path.realpath(path), root) for root in roots))
 
 
 def maskable(paths: Iterable[str], writable: Iterable[str]) -> list[str]:
@@ -189,9 +189,9 @@ def split_trees(roots: Iterable[str], hidden: Iterable[str], most: int = 16_384)
 
 def _below(directory: str) -> Iterator[str]:
     try:
-        with os.scandir(directory) as found:
+        with os.scandir(directory) as entries:
             # A link gives no access of its own: what counts is the place that it leads to.
-            yield from [entry.path for entry in found if not entry.is_symlink()]
+            yield from [entry.path for entry in entries if not entry.is_symlink()]
     except OSError:  # nobody who is confined to less could look into it either
         return
 

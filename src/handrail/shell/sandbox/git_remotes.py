@@ -66,7 +66,7 @@ def find_hosts(places: Sequence[str], remote: str, *, push: bool, hooks: bool) -
 
     ``hooks``: the command may run hooks of the repository.
     """
-    found: list[Host] = []
+    remote_hosts: list[Host] = []
     benign = bool(places)
     local = 0
     for place in places:
@@ -79,12 +79,12 @@ def find_hosts(places: Sequence[str], remote: str, *, push: bool, hooks: bool) -
             local += 1
         elif not hosts or None in hosts:
             return RemoteUse()
-        found += [host for host in hosts if host]
+        remote_hosts += [host for host in hosts if host]
         benign = benign and all(_BENIGN.fullmatch(key) or trusted.get(key) == own[key] for key in own)
         benign = benign and not _runs_more(place, hooks)
     if local:
         return RemoteUse(local=local == len(places))
-    return RemoteUse(tuple(dict.fromkeys(found)), benign=benign)
+    return RemoteUse(tuple(dict.fromkeys(remote_hosts)), benign=benign)
 
 
 def _is_directory(address: str) -> bool:
@@ -173,8 +173,8 @@ def _runs_more(place: str, hooks: bool) -> bool:
 
 def _entries(directory: str) -> Iterator[str]:
     try:
-        with os.scandir(directory) as found:
-            yield from (entry.name for entry in found)
+        with os.scandir(directory) as entries:
+            yield from (entry.name for entry in entries)
     except FileNotFoundError:
         return
     except OSError:

@@ -117,7 +117,7 @@ def with_settings(overrides: Mapping[str, str], base: Mapping[str, str]) -> dict
 
 def inspect(places: Iterable[str], verbs: Iterable[str] = (), base: Mapping[str, str] | None = None) -> Inspected:
     """The settings that git would find in these directories, with those of every submodule below."""
-    found = Inspected()
+    inspected = Inspected()
     env = scrub_environment() if base is None else base
     waiting, seen = list(places), set[str]()
     while waiting:
@@ -126,12 +126,12 @@ def inspect(places: Iterable[str], verbs: Iterable[str] = (), base: Mapping[str,
             continue
         seen.add(real)
         if len(seen) > _MOST_REPOSITORIES:
-            found.doubt(f"there are more than {_MOST_REPOSITORIES} repositories below this one")
+            inspected.doubt(f"there are more than {_MOST_REPOSITORIES} repositories below this one")
             break
-        waiting += _look(real, frozenset(verbs), env, found)
-    if len(found.overrides) > _MOST_OVERRIDES:
-        found.doubt(f"the repository has more than {_MOST_OVERRIDES} settings that name a program")
-    return found
+        waiting += _look(real, frozenset(verbs), env, inspected)
+    if len(inspected.overrides) > _MOST_OVERRIDES:
+        inspected.doubt(f"the repository has more than {_MOST_OVERRIDES} settings that name a program")
+    return inspected
 
 
 def run_git(words: list[str], place: str, env: Mapping[str, str]) -> tuple[int, bytes]:
@@ -157,31 +157,31 @@ def run_git(words: list[str], place: str, env: Mapping[str, str]) -> tuple[int, 
     return (process.returncode, output) if len(output) <= _MOST_BYTES else (-1, b"")
 
 
-def _look(place: str, verbs: frozenset[str], base: Mapping[str, str], found: Inspected) -> list[str]:
+def _look(place: str, verbs: frozenset[str], base: Mapping[str, str], inspected: Inspected) -> list[str]:
     """Take in the settings of one repository; returns the directories of its submodules."""
-    env = with_settings(found.overrides, base)
+    env = with_settings(inspected.overrides, base)
     code, listed = run_git(["-c", "safe.directory=*", "config", "--list", "-z", "--show-scope"], place, env)
     if code == 127:
         return []
     if code:
-        found.doubt("git cannot list the settings of the repository")
+        inspected.doubt("git cannot list the settings of the repository")
         return []
     own, trusted, obeyed = _entries(listed)
     if not own:
         code, _ = run_git(["-c", "safe.directory=*", "rev-parse", "--git-dir"], place, env)
         if code:
             return []  # no repository, or none that git accepts
-    before = len(found.overrides)
-    found.aliases |= {match[1] for key in (*own, *trusted) if (match := _ALIAS.fullmatch(key))}
+    before = len(inspected.overrides)
+    inspected.aliases |= {match[1] for key in (*own, *trusted) if (match := _ALIAS.fullmatch(key))}
     for key, value in own.items():
-        _judge(key, value, trusted, verbs, found)
+        _judge(key, value, trusted, verbs, inspected)
     if {**trusted, **own}.get("diff.submodule", "short") not in ("log", "short"):
         # A submodule of an older commit, or one that is not checked out, has settings that nobody has inspected.
-        found.overrides["diff.submodule"] = "log"
-        found.fires = found.fires or "diff.submodule"
-    if not obeyed and (found.fires or len(found.overrides) > before):
-        found.doubt("this git does not take settings from its environment")
-    return _layout(place, {**trusted, **own}, with_settings(found.overrides, base), found)
+        inspected.overrides["diff.submodule"] = "log"
+        inspected.fires = inspected.fires or "diff.submodule"
+    if not obeyed and (inspected.fires or len(inspected.overrides) > before):
+        inspected.doubt("this git does not take settings from its environment")
+    return _layout(place, {**trusted, **own}, with_settings(inspected.overrides, base), inspected)
 
 
 def _entries(listed: bytes) -> tuple[dict[str, str], dict[str, str], bool]:
@@ -201,32 +201,32 @@ def _entries(listed: bytes) -> tuple[dict[str, str], dict[str, str], bool]:
     return own, trusted, obeyed
 
 
-def _judge(key: str, value: str, trusted: Mapping[str, str], verbs: frozenset[str], found: Inspected) -> None:
+def _judge(key: str, value: str, trusted: Mapping[str, str], verbs: frozenset[str], inspected: Inspected) -> None:
     """Take in one setting of a repository."""
     if trusted.get(key) == value:
         return
     alias = _ALIAS.fullmatch(key)
     if alias:
         if alias[1] in verbs:  # later versions of git let an alias take the place of a deprecated command
-            found.doubt(f"the repository gives git {alias[1]} another meaning")
+            inspected.doubt(f"the repository gives git {alias[1]} another meaning")
         return
     neutral = next((value for pattern, value in _OVERRIDDEN if pattern.fullmatch(key)), None)
     if neutral is None:
         if _RUNS.fullmatch(key) and not _NOT_FOR_LOOKING.fullmatch(key):
-            found.doubt(f"the setting {key} of the repository names a program that git would run")
+            inspected.doubt(f"the setting {key} of the repository names a program that git would run")
         return
     if key.startswith("core."):
         if "fsmonitor" in key and value.lower() not in _OFF:
-            found.fires = found.fires or key
+            inspected.fires = inspected.fires or key
         return
-    found.overrides[key] = trusted.get(key, neutral)
-    found.fires = found.fires or ("" if key.startswith(("pager.", "merge.")) else key)
+    inspected.overrides[key] = trusted.get(key, neutral)
+    inspected.fires = inspected.fires or ("" if key.startswith(("pager.", "merge.")) else key)
     for start, name in _WITH:
         if (match := start.fullmatch(key)) and match[1] + name not in trusted:
-            found.overrides[match[1] + name] = "false"
+            inspected.overrides[match[1] + name] = "false"
 
 
-def _layout(place: str, settings: Mapping[str, str], env: Mapping[str, str], found: Inspected) -> list[str]:
+def _layout(place: str, settings: Mapping[str, str], env: Mapping[str, str], inspected: Inspected) -> list[str]:
     """Look at the files of a repository: its work tree must be where its `.git` is, and submodules are followed."""
     asked = [
         "--absolute-git-dir",
@@ -239,25 +239,25 @@ def _layout(place: str, settings: Mapping[str, str], env: Mapping[str, str], fou
     _, output = run_git(["-c", "safe.directory=*", "rev-parse", *asked], place, env)
     lines = os.fsdecode(output).splitlines()
     if len(lines) not in (4, 5):
-        found.doubt("git does not say where the repository is")
+        inspected.doubt("git does not say where the repository is")
         return []
     directory, common, index = (os.path.join(place, line) for line in lines[:3])
     if _promises(settings):
-        found.fires = found.fires or "a remote that has missing objects"
+        inspected.fires = inspected.fires or "a remote that has missing objects"
     hooks = os.path.expanduser(settings.get("core.hookspath") or os.path.join(common, "hooks"))
     top = os.path.realpath(lines[4]) if lines[4:] else place
     if os.access(os.path.join(top, hooks, "post-index-change"), os.X_OK):
-        found.fires = found.fires or "the hook post-index-change"
+        inspected.fires = inspected.fires or "the hook post-index-change"
     if not lines[4:]:
         return []
     holder = _holder(place)
     if not holder or os.path.realpath(holder) != top:
-        found.doubt("the repository says that its files are in another directory")
+        inspected.doubt("the repository says that its files are in another directory")
     if not _has_gitlinks(directory, index):
         return []
     code, listed = run_git(["-c", "safe.directory=*", "ls-files", "--stage", "-z"], top, env)
     if code:
-        found.doubt("git cannot list the submodules of the repository")
+        inspected.doubt("git cannot list the submodules of the repository")
         return []
     links = [entry.partition(b"\t")[2] for entry in listed.split(b"\0") if entry.startswith(b"160000 ")]
     modules = [os.path.join(top, os.fsdecode(link)) for link in links]

@@ -23,12 +23,12 @@ def uncommitted(place: str, loss: Loss, env: Mapping[str, str]) -> list[str] | N
     top = os.fsdecode(output).removesuffix("\n")
     if code or not os.path.isdir(top):
         return None
-    found = _changed(place, loss, env)
-    if found is not None and loss.target:
-        found += _replaced(top, loss.target, env)
-    if found is None:
+    changed = _changed(place, loss, env)
+    if changed is not None and loss.target:
+        changed += _replaced(top, loss.target, env)
+    if changed is None:
         return None
-    return [os.path.join(top, path.rstrip("/")) for path in dict.fromkeys(found)]
+    return [os.path.join(top, path.rstrip("/")) for path in dict.fromkeys(changed)]
 
 
 def _changed(place: str, loss: Loss, env: Mapping[str, str]) -> list[str] | None:
@@ -49,24 +49,24 @@ def _changed(place: str, loss: Loss, env: Mapping[str, str]) -> list[str] | None
     code, listed = run_git([*_SAFE, *words, *specs], place, env)
     if code:
         return None
-    found = [os.fsdecode(entry[3:]) for entry in listed.split(b"\0") if len(entry) > 3]
+    names = [os.fsdecode(entry[3:]) for entry in listed.split(b"\0") if len(entry) > 3]
     # `status` passes over files that are marked so; a checkout does not.
     code, listed = run_git([*_SAFE, "ls-files", "-v", "-z", "--full-name", *specs], place, env)
     if code:
         return None
     marked = [entry for entry in listed.split(b"\0") if entry[:1].islower() or entry[:1] == b"S"]
-    return found + [os.fsdecode(entry[2:]) for entry in marked]
+    return names + [os.fsdecode(entry[2:]) for entry in marked]
 
 
 def _replaced(top: str, target: str, env: Mapping[str, str]) -> list[str]:
     """Files that the target has and this commit has not: what git ignores is replaced without a word."""
     words = ["diff", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv", "--diff-filter=A", "-z", "HEAD"]
-    found: list[str] = []
+    names: list[str] = []
     for revision in [target, *_remote_branches(top, target, env)]:
         code, listed = run_git([*_SAFE, *words, revision, "--"], top, env)
         if not code:
-            found += [os.fsdecode(name) for name in listed.split(b"\0") if name]
-    return [name for name in found if os.path.lexists(os.path.join(top, name))]
+            names += [os.fsdecode(name) for name in listed.split(b"\0") if name]
+    return [name for name in names if os.path.lexists(os.path.join(top, name))]
 
 
 def _remote_branches(top: str, target: str, env: Mapping[str, str]) -> list[str]:
@@ -98,14 +98,14 @@ def can_be_kept(paths: list[str], most_files: int, most_bytes: int) -> bool:
         return False
     for path in paths:
         try:
-            found = os.lstat(path)
+            status = os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError:
             return False
-        if not (stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode)):
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)):
             return False
-        most_bytes -= found.st_size
+        most_bytes -= status.st_size
         if most_bytes < 0 or not os.access(path, os.R_OK, follow_symlinks=False):
             return False
     return True

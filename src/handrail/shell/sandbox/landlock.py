@@ -75,8 +75,8 @@ def version() -> int:
     """The version of landlock that this kernel offers; 0 for none."""
     if sys.platform != "linux":
         return 0
-    found: int = _libc.syscall(ctypes.c_long(_CREATE_RULESET), None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION))
-    return max(0, found)
+    version: int = _libc.syscall(ctypes.c_long(_CREATE_RULESET), None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION))
+    return max(0, version)
 
 
 def forgo_privileges() -> None:
@@ -123,7 +123,7 @@ class RulesetCache:
         self._closed = tools or confinement.network != "on"
         self.hidden = frozenset((*confinement.hidden, *also_hidden))
         self._held: dict[str, int] = {}
-        self._made: dict[bool, int] = {}
+        self._shared: dict[bool, int] = {}
         self._making = threading.Lock()
         # Raw disks are files too, so of the devices only the harmless ones are allowed.
         hidden = {*self.hidden, "/dev"}
@@ -158,11 +158,11 @@ class RulesetCache:
         return self.outdated() or any(_changed_at(path) != then for path, then in self._split.items())
 
     def close(self) -> None:
-        for fd in (*self._held.values(), *self._made.values()):
+        for fd in (*self._held.values(), *self._shared.values()):
             if fd >= 0:
                 os.close(fd)
         self._held.clear()
-        self._made.clear()
+        self._shared.clear()
 
     def ruleset(self, open_files: Iterable[int] = (), readable: Iterable[str] = (), *, network: bool = False) -> int:
         """A descriptor for `restrict`, which the caller closes.
@@ -175,9 +175,9 @@ class RulesetCache:
         if files or trees:
             return self._new(files, trees, network)
         with self._making:
-            if network not in self._made:
-                self._made[network] = self._new((), (), network)
-            return os.dup(self._made[network])
+            if network not in self._shared:
+                self._shared[network] = self._new((), (), network)
+            return os.dup(self._shared[network])
 
     def restrict(self, open_files: Iterable[int] = ()) -> None:
         """Put the rules on this thread, for good."""
@@ -190,7 +190,7 @@ class RulesetCache:
     def _new(self, files: Iterable[int], trees: Iterable[str], network: bool) -> int:
         fs, net, scoped = self._known
         handled = _Ruleset(fs, net if self._closed and not network else 0, scoped)
-        made = _call(
+        ruleset = _call(
             "landlock_create_ruleset",
             _CREATE_RULESET,
             ctypes.byref(handled),
@@ -203,18 +203,18 @@ class RulesetCache:
                 fd = _opened(path, itself=itself)
                 if fd >= 0:
                     try:
-                        self._add(made, fd, rights)
+                        self._add(ruleset, fd, rights)
                     finally:
                         os.close(fd)
             for fd in self._held.values():
                 if fd >= 0:
-                    self._add(made, fd, _READING | _WRITING)
+                    self._add(ruleset, fd, _READING | _WRITING)
             for fd in files:
-                self._add(made, fd, READ_FILE | WRITE_FILE | TRUNCATE)
+                self._add(ruleset, fd, READ_FILE | WRITE_FILE | TRUNCATE)
         except BaseException:
-            os.close(made)
+            os.close(ruleset)
             raise
-        return made
+        return ruleset
 
     def _add(self, ruleset: int, fd: int, rights: int) -> None:
         mode = os.fstat(fd).st_mode

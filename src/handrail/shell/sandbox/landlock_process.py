@@ -46,7 +46,7 @@ class LandlockBoundary:
         self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
         with contextlib.ExitStack() as undo:
             undo.callback(shutil.rmtree, self.tmp, ignore_errors=True)
-            self._rules = self._made()
+            self._rules = self._create_rules()
             self._choosing = threading.Lock()
             undo.callback(lambda: self._rules.close())
             self._tools = ConfinedThreads(lambda: RulesetCache(confinement, tmp=self.tmp, tools=True))
@@ -62,7 +62,7 @@ class LandlockBoundary:
     def run(self, work: Callable[[], T]) -> T:
         return self._tools.run(work)
 
-    def _made(self, credentials: bool = False) -> RulesetCache:
+    def _create_rules(self, credentials: bool = False) -> RulesetCache:
         """The rules for commands; ``credentials``: for one that may see them."""
         return RulesetCache(self.confinement, tmp=self.tmp, tools=False, also_hidden=self._denied(credentials))
 
@@ -73,18 +73,18 @@ class LandlockBoundary:
         if confinement.credentials and not credentials:
             # Not single files, such as .npmrc: programs fail on what they may not read, and a mask is not to be had.
             denied += filter(os.path.isdir, confinement.credentials())
-        found = all_names(maskable(denied, confinement.writable))
-        return [path for path in found if not any(is_inside(path, root) for root in self.confinement.writable)]
+        paths = all_names(maskable(denied, confinement.writable))
+        return [path for path in paths if not any(is_inside(path, root) for root in self.confinement.writable)]
 
     def _ruleset(self, args: Sequence[str], written: Sequence[int], network: bool, credentials: bool) -> int:
         """The rules for one command, made anew where what must be hidden, or what lies beside it, has changed."""
         named = [real for _, real in self.confinement.aliases if any(real in arg for arg in args)]
         if credentials and self.confinement.credentials:
-            with contextlib.closing(self._made(credentials=True)) as rules:
+            with contextlib.closing(self._create_rules(credentials=True)) as rules:
                 return rules.ruleset(written, named, network=network)
         with self._choosing:
             if self._rules.stale() or not self._rules.hidden.issuperset(self._denied()):
-                fresh = self._made()
+                fresh = self._create_rules()
                 self._rules.close()
                 self._rules = fresh
             return self._rules.ruleset(written, named, network=network)

@@ -453,9 +453,9 @@ def _wait(command: int, control: socket.socket, life: int, woken: int, asked: li
     while True:
         if spoken:
             try:
-                said = control.recv(16)
-                held = said.endswith(b"h")
-                spoken = bool(said)
+                received = control.recv(16)
+                held = received.endswith(b"h")
+                spoken = bool(received)
             except BlockingIOError:
                 pass
             except OSError:

@@ -159,12 +159,12 @@ class _Call:
         elif address is None or _is_served(self._thread, address[1]):
             _connect(asked, wanted)  # in the command's own network, to which its socket belongs
         else:
-            with socket.socket(asked.family, socket.SOCK_STREAM) as made:
+            with socket.socket(asked.family, socket.SOCK_STREAM) as replacement:
                 for option in _COPIED:
-                    made.setsockopt(*option, asked.getsockopt(*option))
-                made.settimeout(_CONNECT_SECONDS)
-                made.connect(address)
-                self._replace(asked, made)
+                    replacement.setsockopt(*option, asked.getsockopt(*option))
+                replacement.settimeout(_CONNECT_SECONDS)
+                replacement.connect(address)
+                self._replace(asked, replacement)
 
     def _connect_unix(self, asked: socket.socket, name: bytes) -> None:
         """Connect to a socket that a command of the same session serves; those of other programs are refused."""
@@ -177,23 +177,25 @@ class _Call:
         finally:
             os.close(root)
         try:
-            with socket.socket(socket.AF_UNIX, asked.type) as made:
-                made.settimeout(_CONNECT_SECONDS)
-                made.connect(f"/proc/self/fd/{target}")
-                peer = made.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+            with socket.socket(socket.AF_UNIX, asked.type) as replacement:
+                replacement.settimeout(_CONNECT_SECONDS)
+                replacement.connect(f"/proc/self/fd/{target}")
+                peer = replacement.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
                 if not _is_in_network(struct.unpack("=iII", peer)[0], network):
                     raise _Refused(errno.EACCES)
-                self._replace(asked, made)
+                self._replace(asked, replacement)
         finally:
             os.close(target)
 
-    def _replace(self, asked: socket.socket, made: socket.socket) -> None:
+    def _replace(self, asked: socket.socket, replacement: socket.socket) -> None:
         """Put a socket of ours in the place of the command's."""
         flags = fcntl.fcntl(asked, fcntl.F_GETFL)
-        made.setblocking(not flags & os.O_NONBLOCK)
+        replacement.setblocking(not flags & os.O_NONBLOCK)
         number = self._arguments[0] & 0xFFFFFFFF
         closes = _closes_on_exec(self._thread, number)
-        request = struct.pack("=QIIII", self._id, _AT_NUMBER, made.fileno(), number, os.O_CLOEXEC if closes else 0)
+        request = struct.pack(
+            "=QIIII", self._id, _AT_NUMBER, replacement.fileno(), number, os.O_CLOEXEC if closes else 0
+        )
         fcntl.ioctl(self._listener, _ADD, request)
 
     def _address(self) -> bytes:
@@ -305,12 +307,12 @@ def _closes_on_exec(thread: int, number: int) -> bool:
 def _as_socket(fd: int) -> socket.socket:
     flags = fcntl.fcntl(fd, fcntl.F_GETFL)
     try:
-        made = socket.socket(fileno=fd)
+        replacement = socket.socket(fileno=fd)
     except BaseException:
         os.close(fd)
         raise
     fcntl.fcntl(fd, fcntl.F_SETFL, flags)  # a default timeout of the host's would change them for the command
-    return made
+    return replacement
 
 
 def works() -> bool:

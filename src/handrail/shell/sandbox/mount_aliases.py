@@ -15,9 +15,9 @@ _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 def all_names(paths: Iterable[str], mounts: str = _MOUNTS) -> tuple[str, ...]:
     """``paths``, and every further path by which another mount shows the same files."""
-    found = dict.fromkeys(paths)
+    names = dict.fromkeys(paths)
     table = _table(mounts)
-    for path in list(found):
+    for path in list(names):
         holding = [mount for mount in table if is_inside(path, mount[2])]
         if not holding:
             continue
@@ -27,8 +27,8 @@ def all_names(paths: Iterable[str], mounts: str = _MOUNTS) -> tuple[str, ...]:
         on_device = os.path.normpath(os.path.join(root, os.path.relpath(path, point)))
         for other, other_root, other_point in table:
             if other == device and is_inside(on_device, other_root):
-                found[os.path.normpath(os.path.join(other_point, os.path.relpath(on_device, other_root)))] = None
-    return tuple(found)
+                names[os.path.normpath(os.path.join(other_point, os.path.relpath(on_device, other_root)))] = None
+    return tuple(names)
 
 
 def _table(mounts: str) -> list[tuple[str, str, str]]:

@@ -142,8 +142,8 @@ def draft_mounts(confinement: Confinement, draft: DraftLayers) -> Iterator[Mount
 def _system(confinement: Confinement) -> Iterator[Mount]:
     """The trees of the system, one by one, so that a name at the top can be added."""
     whole = "/" in (*confinement.readable, *confinement.writable)
-    with os.scandir("/") as found:
-        entries = sorted((entry.path, entry.is_symlink()) for entry in found)
+    with os.scandir("/") as listing:
+        entries = sorted((entry.path, entry.is_symlink()) for entry in listing)
     for path, is_link in entries:
         if is_link:
             if whole or any(is_inside(os.path.realpath(path), tree) for tree in confinement.readable):
@@ -204,10 +204,10 @@ def protections(confinement: Confinement, protection: Protection) -> Iterator[Pi
 
 def _special_parents(path: str, root: str) -> list[str]:
     """The directories above a protected path that are part of it, such as `.git`; ordinary ones stay movable."""
-    found: list[str] = []
+    parents: list[str] = []
     above = os.path.dirname(path)
     while above != root and is_inside(above, root):
-        found.append(above)
+        parents.append(above)
         above = os.path.dirname(above)
-    special = [place for place, one in enumerate(found) if os.path.basename(one).startswith(".")]
-    return found[: special[0] + 1] if special else []
+    special = [place for place, one in enumerate(parents) if os.path.basename(one).startswith(".")]
+    return parents[: special[0] + 1] if special else []

@@ -35,15 +35,15 @@ class Switches:
 
 def explain(error: SetUpFailed, switches: Switches | None = None) -> NoNamespaces:
     """The reason behind a step of the set-up that failed."""
-    found = Switches.read() if switches is None else switches
+    current = Switches.read() if switches is None else switches
     step, number = error.step, error.errno or 0
     user_namespace = step in ("unshare", "setgroups", "uid_map", "gid_map")
-    if number in (errno.EPERM, errno.EACCES) and found.apparmor and step != "proc":
+    if number in (errno.EPERM, errno.EACCES) and current.apparmor and step != "proc":
         return NoNamespaces(
             "AppArmor keeps programs of ordinary users from using user namespaces",
             "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile that allows userns",
         )
-    if user_namespace and number == errno.EPERM and found.debian:
+    if user_namespace and number == errno.EPERM and current.debian:
         return NoNamespaces(
             "the kernel lets only root create user namespaces", "sysctl kernel.unprivileged_userns_clone=1"
         )

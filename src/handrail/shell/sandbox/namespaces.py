@@ -139,13 +139,13 @@ class NamespaceBoundary:
             self._absent = tuple(path for path in self.confinement.hidden if not os.path.lexists(path))
             listen = self._listening(own_network)
             view = base_view(self.confinement, self.tmp, self._roots)
-            made = Launcher(view, own_network=own_network, capabilities=self._capabilities, listen=listen)
-            self._past.callback(made.close)  # an older one stays while its commands run
-            if made.listener >= 0:
-                supervisor = Supervisor(os.dup(made.listener), own_network=own_network)
+            launcher = Launcher(view, own_network=own_network, capabilities=self._capabilities, listen=listen)
+            self._past.callback(launcher.close)  # an older one stays while its commands run
+            if launcher.listener >= 0:
+                supervisor = Supervisor(os.dup(launcher.listener), own_network=own_network)
                 self._past.callback(supervisor.close)
-            self._launchers[own_network] = made, identities
-            return made
+            self._launchers[own_network] = launcher, identities
+            return launcher
 
     def _listening(self, own_network: bool) -> bytes:
         """The filter that hands calls of commands to us; empty if there is nothing to hand over."""
@@ -186,10 +186,10 @@ class NamespaceBoundary:
 
 def _identity(path: str) -> tuple[int, int]:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return (0, 0)
-    return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else (0, 0)
+    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else (0, 0)
 
 
 def _limits(limits: ResourceLimits) -> list[tuple[int, int]]:

@@ -39,10 +39,10 @@ def read(path):
         if not file.read():
             raise OSError
 def connect(family, kind, address):
-    with socket.socket(family, kind) as made:
-        made.settimeout(2)
-        made.connect(address)
-        made.send(b"x")
+    with socket.socket(family, kind) as sock:
+        sock.settimeout(2)
+        sock.connect(address)
+        sock.send(b"x")
 def trace():
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(0x20000) != 0:
@@ -98,14 +98,16 @@ def _bubblewrap() -> Layer:
 
 def _landlock() -> Layer:
     fix = "Linux 6.2 or later, with landlock among the security modules that are switched on at boot (lsm=)"
-    found = landlock.version()
-    if found < landlock.LEAST:
+    version = landlock.version()
+    if version < landlock.LEAST:
         why = (
-            f"version {found} of the kernel's interface, {landlock.LEAST} is needed" if found else "the kernel has none"
+            f"version {version} of the kernel's interface, {landlock.LEAST} is needed"
+            if version
+            else "the kernel has none"
         )
         return Layer("landlock", False, why, fix)
     proven = _layer("landlock", LandlockBoundary, ("outside", "truncate", "hidden", "environ"), fix)
-    why = f"version {found} of the kernel's interface; {proven.why}"
+    why = f"version {version} of the kernel's interface; {proven.why}"
     if proven.works:
         why += "; inside the workspace it hides nothing from programs: what may not be read there is up to policy"
     return Layer(proven.name, proven.works, why, proven.fix)
@@ -164,14 +166,16 @@ def _try(make: Callable[[Confinement], NamespaceBoundary | BubblewrapBoundary | 
             stderr=subprocess.PIPE,
         )
         try:
-            said, cried = child.communicate(timeout=_SECONDS)
+            output, errors = child.communicate(timeout=_SECONDS)
         except subprocess.TimeoutExpired:
             child.kill()
             child.communicate()
             raise
         if child.returncode != 0:
-            raise OSError(f"the trial ended with {child.returncode}: {cried.decode('utf-8', 'replace').strip()[-300:]}")
-        got: dict[str, bool] = json.loads(said)
+            raise OSError(
+                f"the trial ended with {child.returncode}: {errors.decode('utf-8', 'replace').strip()[-300:]}"
+            )
+        got: dict[str, bool] = json.loads(output)
         with open(outside, encoding="ascii") as file:
             got["outside"] = got["outside"] or file.read() != "kept"
         return got

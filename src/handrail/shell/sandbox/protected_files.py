@@ -130,20 +130,20 @@ class ProtectedFiles:
 
     def find(self) -> Snapshot:
         """The protected files as they are now."""
-        found = Snapshot()
+        snapshot = Snapshot()
         if self._tips is None:
             self._tips = {root: _tips(root) for root in self._roots if os.path.lexists(os.path.join(root, ".git"))}
         for here, listing in self._index.update().items():
             if listing.git:
-                self._add_repository(here, found)
+                self._add_repository(here, snapshot)
             for name in listing.protected:
-                self._add(os.path.join(here, name), found)
+                self._add(os.path.join(here, name), snapshot)
         for path in self._also:
             if os.path.lexists(path) and any(is_inside(path, root) for root in self._roots):
-                self._add(path, found)
-        self._saved = found.files  # nothing of directories that are gone
-        self._latest, self._looked = found, time.monotonic()
-        return found
+                self._add(path, snapshot)
+        self._saved = snapshot.files  # nothing of directories that are gone
+        self._latest, self._looked = snapshot, time.monotonic()
+        return snapshot
 
     def _read(self, directory: str, entries: list[Entry]) -> tuple[_Listing | None, list[str]]:
         """The protected entries of a directory, and the directories to go on with."""
@@ -163,55 +163,55 @@ class ProtectedFiles:
             return any(self._protects(os.path.join(path, one.name)) for one, _ in zip(below, range(1000), strict=False))
         return False
 
-    def _add(self, path: str, found: Snapshot) -> None:
+    def _add(self, path: str, snapshot: Snapshot) -> None:
         name = os.path.basename(path).lower()
         try:
             mode = os.lstat(path).st_mode
         except OSError:
             return
         if not stat.S_ISDIR(mode):
-            self._save(path, found)
+            self._save(path, snapshot)
             if not stat.S_ISLNK(mode):
-                found.mountable.setdefault(path, name == ".git")
+                snapshot.mountable.setdefault(path, name == ".git")
         elif name == ".git":
-            self._add_repository(path, found)
+            self._add_repository(path, snapshot)
         elif name == ".hg":
             for inner in (os.path.join(path, one) for one in _HG_FILES):
                 if os.path.lexists(inner):
-                    self._add(inner, found)
+                    self._add(inner, snapshot)
         elif name not in _PASSED_OVER:
-            found.mountable[path] = False
-            self._add_tree(path, found)
+            snapshot.mountable[path] = False
+            self._add_tree(path, snapshot)
 
-    def _add_tree(self, top: str, found: Snapshot) -> None:
+    def _add_tree(self, top: str, snapshot: Snapshot) -> None:
         count = 0
         for here, folders, files in os.walk(top):
-            found.folders.add(here)
+            snapshot.folders.add(here)
             folders[:] = [name for name in folders if name not in _PASSED_OVER | _NOISE]
             links = [name for name in folders if os.path.islink(os.path.join(here, name))]
             for name in (*files, *links):
                 count += 1
                 if name not in _NOISE and count <= _MOST_FILES:
-                    self._save(os.path.join(here, name), found)
+                    self._save(os.path.join(here, name), snapshot)
 
-    def _add_repository(self, top: str, found: Snapshot) -> None:
+    def _add_repository(self, top: str, snapshot: Snapshot) -> None:
         """The files by which git runs programs, of a repository, its submodules and its further work trees."""
-        found.folders.add(top)
+        snapshot.folders.add(top)
         for path in (os.path.join(top, name) for name in _GIT_FILES):
             if os.path.lexists(path):
-                self._save(path, found)
-                found.mountable[path] = True
+                self._save(path, snapshot)
+                snapshot.mountable[path] = True
         hooks = os.path.join(top, "hooks")
         if os.path.islink(hooks):
-            self._save(hooks, found)
+            self._save(hooks, snapshot)
         elif os.path.isdir(hooks):
-            found.mountable[hooks] = True
-            self._add_tree(hooks, found)
+            snapshot.mountable[hooks] = True
+            self._add_tree(hooks, snapshot)
         for below in ("modules", "worktrees"):
             for inner in _repositories(os.path.join(top, below)):
-                self._add_repository(inner, found)
+                self._add_repository(inner, snapshot)
 
-    def _save(self, path: str, found: Snapshot) -> None:
+    def _save(self, path: str, snapshot: Snapshot) -> None:
         try:
             status = os.lstat(path)
         except OSError:
@@ -219,9 +219,9 @@ class ProtectedFiles:
         stamp = (status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
         known = self._saved.get(path)
         if known and known.stamp == stamp and time.time_ns() - status.st_ctime_ns > _TICK:
-            found.files[path] = known
+            snapshot.files[path] = known
             return
-        found.files[path] = _Saved(stamp, status.st_mode, _contents(path, status.st_mode, status.st_size))
+        snapshot.files[path] = _Saved(stamp, status.st_mode, _contents(path, status.st_mode, status.st_size))
 
     # After the command
 
