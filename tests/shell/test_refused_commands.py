@@ -100,7 +100,7 @@ REFUSED: list[tuple[str, str]] = [
     ("su -c x", "privilege"),
     ("su", "privilege"),
     ("pkexec x", "privilege"),
-    # it cannot be told what is run, and one of the names stands there
+    # what is run is not known, and it contains one of the names
     ("xargs -I{} sh -c 'sudo {}'", "unread"),
     ('bash -c "sudo $x"', "unread"),
     ("env --odd sudo x", "unread"),

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from handrail.shell.runner import process_tree
+from handrail.shell.runner.explain_exit import explain_exit_code, find_interactive_program
 from handrail.shell.runner.process_tree import Process
 from handrail.shell.runner.registry import Runs
 from handrail.shell.runner.run import CommandEnd, CommandOrder
-from handrail.shell.runner.unattended import interactive, meaning
 from handrail.shell.sandbox.environment import make_unattended
 from handrail.shell.start_process import start_process
 from tests.command import TIMEOUT
@@ -372,7 +372,7 @@ def test_programs_are_told_that_nobody_is_there(go: Go) -> None:
     ],
 )
 def test_a_program_that_wants_a_person_is_named(line: str, program: str) -> None:
-    assert interactive(line) == program
+    assert find_interactive_program(line) == program
 
 
 @pytest.mark.parametrize(
@@ -400,4 +400,4 @@ def test_a_program_that_wants_a_person_is_named(line: str, program: str) -> None
     ],
 )
 def test_well_known_codes_are_explained_only_when_sure(line: str, code: int, told: str) -> None:
-    assert meaning(line, code) == told
+    assert explain_exit_code(line, code) == told

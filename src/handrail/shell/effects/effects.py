@@ -274,7 +274,7 @@ class _Judge:
                 ruling = _to_quiet_files(base, ruling)
         ruling = ruling or describe_unknown(base, args)
         if run.via[-1:] == ("xargs",) and ruling.tier != "read_only" and not ruling.doubt:
-            ruling = replace(ruling, doubt=f"it cannot be told what xargs gives to {base}")
+            ruling = replace(ruling, doubt=f"xargs takes the arguments of {base} from its input")
         if ruling.tier == "read_only" and not _is_system_program(run):
             return replace(ruling, tier="ordinary", why=f"{run.words[0].source} may be another program of that name")
         return ruling
@@ -315,11 +315,15 @@ class _Judge:
         operands = [arg for arg in args if not re.fullmatch(r"-[LPen@]+|--", arg.text or "")]
         if len(operands) > 1 or any((arg.text or "").startswith(("-", "+")) and arg.text != "-" for arg in operands):
             self.directories.go(index, Arg("", None))
-            return Ruling(why=f"{base} with these arguments is not known", doubt=f"it cannot be told where {base} goes")
+            return Ruling(
+                why=f"{base} with these arguments is not known", doubt=f"which directory {base} changes to is not known"
+            )
         physical = any(re.fullmatch(r"-\w*P\w*", arg.text or "") for arg in args)
         if physical and any(".." in value.text for arg in operands for value in arg.values or ()):
             self.directories.go(index, Arg("", None))
-            return Ruling(why="cd -P follows links", doubt="it cannot be told where cd goes: it follows links first")
+            return Ruling(
+                why="cd -P follows links", doubt="which directory cd changes to is not known: it follows links first"
+            )
         if base == "popd" or (operands and operands[0].text == "-") or (base == "pushd" and not operands):
             self.directories.go(index, None)
             return READ_ONLY
@@ -396,7 +400,7 @@ class _Judge:
             return READ_ONLY
         target = argument(item.target, self.variables.known)
         if target.values is None:
-            doubt = "it cannot be told which file a redirection comes to"
+            doubt = "the file of a redirection is computed"
             return Ruling(why=doubt, doubt=doubt)
         if any(is_socket(value.text) for value in target.values):
             self.network.append(text)
@@ -414,7 +418,7 @@ class _Judge:
             if file.path.startswith(("/", "~")):
                 self._add(file)
             elif places is None:
-                doubt = "it cannot be told in which directory this runs"
+                doubt = "the directory in which it runs is not known"
                 tier: CommandTier = "destructive" if ruling.tier == "destructive" else "ordinary"
                 ruling = replace(ruling, doubt=ruling.doubt or doubt, tier=tier, why=ruling.why or doubt)
             else:

@@ -282,7 +282,7 @@ def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
     elif verb in _CHANGES_TREE and not (verb == "stash" and rest and rest[0].text in ("list", "show")):
         out.append(FileEffect("write", ".", below=True))
     doubtful = verb in ("rm", "mv", "checkout", "restore", "clone") and unknown
-    return out, f"it cannot be told which files git {verb} changes" if doubtful else ""
+    return out, f"the names of the files that git {verb} changes are computed" if doubtful else ""
 
 
 def _outputs(verb: str, rest: Sequence[Arg]) -> list[FileEffect]:

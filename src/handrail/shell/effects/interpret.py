@@ -132,9 +132,9 @@ def _judge_by_role(base: str, row: Program, role: _Role, args: Sequence[Arg]) ->
     elif parsed.has(*row.run_names):
         doubt = f"{base} does what an option tells it"
     elif any(arg.values is None for arg in parsed.operands[row.texts :]) and row.operands == "files":
-        doubt = f"it cannot be told which files {base} changes"
+        doubt = f"the names of the files that {base} changes are computed"
     elif has_unknown_file(row, parsed):
-        doubt = f"it cannot be told which files {base} comes to"
+        doubt = f"the names of the files that {base} uses are computed"
     if row.does == "connects":
         return Ruling(why="it goes out to the network", doubt=doubt, files=tuple(files))
     looks = row.role == "unzip" and _only_lists(parsed) and not doubt

@@ -132,7 +132,7 @@ def _sed(args: Sequence[Arg]) -> Ruling:
     if parsed.loose:
         why = why or "an argument of sed may turn out to be an option"
     if any(arg.values is None for arg in operands):
-        why = doubt = doubt or "it cannot be told which files sed comes to"
+        why = doubt = doubt or "the names of the files that sed uses are computed"
     if in_place:
         why = why or "sed -i writes"
         suffix = re.sub(r"-[nErsuz]*i|--in-place=?", "", in_place[0].text or "", count=1)
@@ -165,7 +165,7 @@ def _awk(args: Sequence[Arg]) -> Ruling:
     if any(arg.loose and arg.text is None for arg in args[:before]):
         return Ruling(why="an option of awk is computed", files=files)
     if any(arg.values is None for arg in named):
-        doubt = "it cannot be told which files awk comes to"
+        doubt = "the names of the files that awk uses are computed"
         return Ruling(why=doubt, doubt=doubt, files=files)
     # Behind its program awk takes no more options, so that names there cannot turn into one.
     return Ruling("read_only", files=files)
@@ -218,7 +218,7 @@ def _find(args: Sequence[Arg]) -> Ruling:
         if not starts:
             files.append(FileEffect("delete" if kind == "delete" else "read", ".", below=True))
     why = "find deletes what it finds" if deletes else ""
-    doubt = "it cannot be told where find looks" if any(arg.values is None for arg in starts) else ""
+    doubt = "the directories that find searches are computed" if any(arg.values is None for arg in starts) else ""
     rest = list(args[len(starts) :])
     at = 0
     while at < len(rest):
@@ -263,7 +263,7 @@ def _dd(args: Sequence[Arg]) -> Ruling:
     doubt = ""
     for arg in args:
         if arg.values is None and arg.source.startswith(("of=", "if=")):
-            doubt = "it cannot be told which files dd writes"
+            doubt = "the names of the files that dd writes are computed"
         for value in arg.values or ():
             name, _, path = value.text.partition("=")
             if name in ("if", "of") and path:
@@ -288,7 +288,7 @@ def _tar(args: Sequence[Arg]) -> Ruling:
         archive = None
     doubt = f"the option {parsed.unknown} of tar is not known" if parsed.unknown else ""
     if any(arg.values is None for arg in parsed.operands) or parsed.loose:
-        doubt = doubt or "it cannot be told which files tar changes"
+        doubt = doubt or "the names of the files that tar changes are computed"
     if parsed.has("I"):
         doubt = doubt or "tar runs the program that it is given"
     if archive is not None and any(":" in value.text.partition("/")[0] for value in archive.values or ()):

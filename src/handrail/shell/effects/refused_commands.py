@@ -129,7 +129,7 @@ def _of_command(run: Command, places: list[str], moved: bool) -> Danger | None:
     if any(isinstance(inner, Script) and inner.own_doubts for inner in run.nested):
         whole = " ".join(word.fixed if word.fixed is not None else word.source for word in words)
         if seen := _NAMES_IN_WORDS.search(re.sub(r"[\\'\"]", "", whole)):
-            return Danger("unread", text, f"it cannot be told what {base} runs, and {seen.group()} stands in it")
+            return Danger("unread", text, f"what {base} runs is not known, and it contains {seen.group()}")
     return _to_device(base, run, text, places)
 
 

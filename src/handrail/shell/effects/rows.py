@@ -259,5 +259,5 @@ def judge_by_row(base: str, row: Program, args: Sequence[Arg]) -> Ruling:
     elif base == "man" and any("/" in (arg.text or "/") for arg in operands):
         why = "man reads a file"
     if any(arg.values is None for arg in named) or has_unknown_file(row, parsed):
-        doubt = f"it cannot be told which files {base} comes to"
+        doubt = f"the names of the files that {base} uses are computed"
     return Ruling("ordinary" if why or doubt else "read_only", why or doubt, doubt, tuple(files))

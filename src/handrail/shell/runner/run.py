@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from handrail.shell.runner import output, process_tree, unattended
+from handrail.shell.runner import explain_exit, output, process_tree
 from handrail.shell.runner.output import OutputCopier
 from handrail.shell.runner.pid_namespace import HeldShell, HoldsInit, NamespacedShell, pad_to_pipe_size
 from handrail.shell.runner.process_tree import LeftoverProcess, Mark, Process, Tree
@@ -369,7 +369,7 @@ class Run:
             line, number = self.order.command, (code if code >= 0 else 128 - code)
             self.ended = CommandEnd(
                 exit_code=code if code >= 0 else None,
-                signal=unattended.signal_name(-code) if code < 0 else "",
+                signal=explain_exit.signal_name(-code) if code < 0 else "",
                 reason=self._reason,
                 duration=duration,
                 output_bytes=self.bytes,
@@ -378,8 +378,8 @@ class Run:
                 strays=strays,
                 swept=() if self._reason else swept,
                 survivors=self._survivors,
-                meaning=unattended.meaning(line, number) if number and not self._reason else "",
-                interactive=unattended.interactive(line) if number or self._reason else "",
+                meaning=explain_exit.explain_exit_code(line, number) if number and not self._reason else "",
+                interactive=explain_exit.find_interactive_program(line) if number or self._reason else "",
             )
             if self._eof:
                 self._release()

@@ -1,7 +1,6 @@
-"""What a command line says about its end: the meaning of well-known exit codes, and programs that need a terminal.
+"""Explain how a command ended: well-known exit codes, signals, and programs that need a terminal.
 
-These only ever add a remark: the reading of a command line here is rough, says nothing when it is unsure, and decides
-nothing.
+The command line is parsed roughly, and no explanation is given where that is not enough. Nothing is decided by it.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _UNSURE = re.compile(r"<<|`|\$\(|\bpipefail\b|\bset\s+-|\b(?:if|for|while|until|case|function|trap)\b|\(\)")
 
 
-def _commands(line: str) -> list[tuple[str, list[str]]] | None:
-    """The simple commands, each with the operator before it; None if this is not told simply."""
+def _split_commands(line: str) -> list[tuple[str, list[str]]] | None:
+    """The simple commands, each with the operator before it; None if the line is not simple enough."""
     if len(line) > 10_000 or _UNSURE.search(line):
         return None
     lexer = shlex.shlex(line.replace("\n", " ; "), posix=True, punctuation_chars="();|&")
@@ -63,20 +62,20 @@ def _name(words: list[str]) -> str:
     return words[0].rpartition("/")[2]
 
 
-def interactive(line: str) -> str:
-    """The program in ``line`` that wants a person at a terminal; empty if none is known to."""
-    for _, words in _commands(line) or ():
+def find_interactive_program(line: str) -> str:
+    """Return the program in ``line`` that needs a person at a terminal; empty if none is known to."""
+    for _, words in _split_commands(line) or ():
         name = _name(words)
         if name in _FULL_SCREEN or (name in _PROMPTS and len(words) == 1):
             return name
     return ""
 
 
-def meaning(line: str, code: int) -> str:
-    """What the exit code of ``line`` means; empty if it says nothing beyond itself."""
+def explain_exit_code(line: str, code: int) -> str:
+    """Explain the exit code of ``line``; empty if there is no explanation."""
     if code == 0:
         return ""
-    commands = _commands(line) or []
+    commands = _split_commands(line) or []
     # After `&&` the code may be that of the command before.
     sure = bool(commands) and not any(operator == "&&" for operator, _ in commands) and "!" not in line.split()
     name = _name(commands[-1][1]) if sure else ""
