@@ -50,5 +50,5 @@ def test_a_warm_call_enters_few_modules(tmp_path: Path) -> None:
     assert len(entered["Edit"]) <= 30, entered["Edit"]
     # Each kind of sandbox has its own modules; the rest is the same on every machine.
     outside_the_sandbox = [name for name in entered["Bash"] if not name.startswith("handrail.shell.sandbox.")]
-    assert len(outside_the_sandbox) <= 45, outside_the_sandbox
-    assert len(entered["Bash"]) <= 54, entered["Bash"]
+    assert len(outside_the_sandbox) <= 43, outside_the_sandbox
+    assert len(entered["Bash"]) <= 52, entered["Bash"]

@@ -95,6 +95,8 @@ class _PatternsBelow(NamedTuple):
     """Those that depend on the directory."""
     quick: re.Pattern[str] | None
     """Matches every name that anything here matches."""
+    lasts: list[tuple[_Entry, re.Pattern[str]]]
+    """What a name here must match for each pattern; empty until the first name passes `quick`."""
 
 
 class PathSet:
@@ -166,7 +168,7 @@ class PathSet:
             every = (entry.glob.last_expression(places) for entry, places in (*self._always, *open_))
             lasts = [last for last in every if last]
             self._quick[key] = re.compile("|".join(dict.fromkeys(lasts))) if lasts else None
-        return _PatternsBelow(covered, open_, self._quick[key])
+        return _PatternsBelow(covered, open_, self._quick[key], [])
 
     def _hits(self, below: _PatternsBelow, name: str) -> frozenset[int]:
         """The owners whose last pattern that matches the name is not an exception."""
@@ -174,9 +176,11 @@ class PathSet:
         quick = below.quick
         if quick is None or not quick.match(name):
             return _NONE
-        for entry, places in (*self._always, *below.open):
-            last = entry.glob.last(places)
-            if last and last.match(name):
+        if not below.lasts:
+            every = ((entry, entry.glob.last(places)) for entry, places in (*self._always, *below.open))
+            below.lasts.extend([(entry, last) for entry, last in every if last])
+        for entry, last in below.lasts:
+            if last.match(name):
                 latest[entry.number] = max(latest.get(entry.number, (-1, False)), (entry.order, entry.except_))
         return frozenset(number for number, (_, out) in latest.items() if not out)
 
