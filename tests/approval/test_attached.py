@@ -422,7 +422,7 @@ def test_a_question_that_is_cancelled_goes_away_and_the_next_is_asked(project: P
         call = write(client)
         person.expect(ASKED)
         client.notify("notifications/cancelled", requestId=call)
-        person.expect("no longer needs an answer: the call was cancelled")
+        person.expect("no longer needs an answer: it was answered elsewhere, or cancelled")
         other = write(client, name="other.txt")
         person.expect("other.txt")
         person.expect(ASKED)

@@ -78,12 +78,27 @@ def test_braces_close_a_block() -> None:
 
 def test_a_refusal_names_the_line_that_differs() -> None:
     error = refusal("one\ntwo\nthree\n", "@@\n one\n two\n-tree\n+four")
-    assert (error.facts["near"], error.facts["wanted"], error.facts["found"]) == (3, "tree", "three")
+    assert (error.facts["near"], error.facts["wanted"], error.facts["actual"]) == (3, "tree", "three")
 
 
 def test_the_end_of_the_file_is_named_where_a_hunk_goes_on_behind_it() -> None:
     error = refusal("one\ntwo\n", "@@\n one\n two\n-three\n+four")
-    assert (error.facts["near"], error.facts["found"]) == (3, "(the end of the file)")
+    assert (error.facts["near"], error.facts["actual"]) == (3, "(the end of the file)")
+
+
+@pytest.mark.parametrize("gutter", ["{}→", "{}: ", "{}:", "{} | ", "{}\t", "  {}|", "L{}: "])
+@pytest.mark.parametrize("numbered", [True, False])
+def test_line_numbers_of_a_listing_are_not_part_of_a_hunk(gutter: str, numbered: bool) -> None:
+    text = "def a():\n    go()\n    stop()\n\n\ndef b():\n    go()\n"
+    first, second, third = (gutter.format(number) for number in (1, 2, 3))
+    added = second if numbered else ""
+    hunk = f"@@\n {first}def a():\n-{second}    go()\n+{added}    run()\n {third}    stop()"
+    assert patched(text, hunk) == text.replace("go()", "run()", 1)
+
+
+@pytest.mark.parametrize("rows", [" 1: one\n-3: two\n+3: 2", " 1: one\n-2: two\n+2: 2\n+three", "-2: two\n+2: 2"])
+def test_numbers_that_are_no_listing_are_refused(rows: str) -> None:
+    refusal("one\ntwo\n", f"@@\n{rows}")
 
 
 def test_two_insertions_at_one_place_stay_in_order() -> None:

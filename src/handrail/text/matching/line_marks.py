@@ -4,6 +4,7 @@ and tags around the whole text. Each function removes one kind from both texts."
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 
 from handrail.text.matching.habits import Pairs, choose_new, undo_throughout
@@ -57,6 +58,24 @@ def remove_gutter(old: str, new: str) -> Pairs:
             continue
         pairs += [(bare, one) for one in meant]
     return pairs
+
+
+def remove_line_numbers(rows: Sequence[tuple[str, str]]) -> list[tuple[tuple[str, str], ...]]:
+    """The signed lines of a hunk without the line numbers of a listing.
+
+    The old lines are numbered one after the other; new lines have a number each, or none has.
+    """
+    old = [text for sign, text in rows if sign != "+" and text.strip()]
+    new = [text for sign, text in rows if sign == "+" and text.strip()]
+    variants = []
+    for gutter in _GUTTERS:
+        numbers = [int(match[1]) for text in old if (match := gutter.match(text))]
+        added = sum(bool(gutter.match(text)) for text in new)
+        if len(old) < 2 or len(numbers) < len(old) or added not in (0, len(new)):
+            continue
+        if all(after - before == 1 for before, after in pairwise(numbers)):
+            variants.append(tuple((sign, gutter.sub("", text)) for sign, text in rows))
+    return variants
 
 
 def count_filled(text: str) -> int:

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from handrail.errors import AmbiguousHunk, BadHunk, Placeholder
@@ -19,6 +19,7 @@ from handrail.text import lines
 from handrail.text.document import Splice, apply_splices, minimize
 from handrail.text.matching.fold import fold
 from handrail.text.matching.indentation import Unsure, indent_of
+from handrail.text.matching.line_marks import remove_line_numbers
 from handrail.text.matching.merge import MergedRow, merge
 from handrail.text.matching.omission import refuse_omissions
 from handrail.text.patches.operations import PatchHunk
@@ -198,17 +199,30 @@ class _PatchedText:
         """Find where the hunk fits, at the first level at which it fits at all; raises `BadHunk`."""
         scopes = self._find_scopes(hunk, number)
         for tried, head in _list_variants(hunk):
-            old = tried.old
-            if not old:
+            if not tried.old:
                 return _Fit(tried, "exact", self._find_insertion(tried, scopes, number))
             for level in _LEVELS:
-                places = self._find_windows(level, old, scopes[0][0], number)
-                if hunk.at_end:
-                    places = [at for at in places if at + len(old) == len(self.rows)]
-                if places:
-                    fit = _Fit(tried, level, places)
-                    return _Fit(tried, level, self._narrow(fit, scopes, head, number))
+                if fit := self._fit_at(tried, level, scopes, head, number):
+                    return fit
+        # Where a blank may be the gutter's or the line's own, the nearest reading wins, not the first one.
+        bare = [replace(hunk, rows=rows) for rows in remove_line_numbers(hunk.rows)]
+        for level in _LEVELS:
+            for tried in bare:
+                if fit := self._fit_at(tried, level, scopes, 0, number):
+                    return fit
         raise self._explain_missing(hunk, number)
+
+    def _fit_at(
+        self, hunk: PatchHunk, level: str, scopes: Sequence[tuple[int, int]], head: int, number: int
+    ) -> _Fit | None:
+        """Where the hunk fits at this level; ``head``: the number of lines taken off its head."""
+        old = hunk.old
+        places = self._find_windows(level, old, scopes[0][0], number)
+        if hunk.at_end:
+            places = [at for at in places if at + len(old) == len(self.rows)]
+        if not places:
+            return None
+        return _Fit(hunk, level, self._narrow(_Fit(hunk, level, places), scopes, head, number))
 
     def _explain_missing(self, hunk: PatchHunk, number: int) -> BadHunk:
         """Explain why the hunk fits nowhere, with the text where it comes nearest."""
@@ -384,7 +398,7 @@ def _list_variants(hunk: PatchHunk) -> list[tuple[PatchHunk, int]]:
     rows = hunk.rows
     head = next((n for n, (sign, text) in enumerate(rows) if sign != " " or text.strip()), 0)
     tail = next((n for n, (sign, text) in enumerate(reversed(rows)) if sign != " " or text.strip()), 0)
-    trimmed = PatchHunk(rows[head : len(rows) - tail], hunk.headers, hunk.at_end, hunk.line)
+    trimmed = replace(hunk, rows=rows[head : len(rows) - tail])
     return [(hunk, 0), (trimmed, head)] if (head or tail) and trimmed.old else [(hunk, 0)]
 
 
