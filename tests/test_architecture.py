@@ -8,6 +8,7 @@ import re
 import string
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -156,6 +157,18 @@ def test_no_two_classes_have_the_same_name() -> None:
             if isinstance(node, ast.ClassDef) and node.name not in PARTS_OF_A_TOOL:
                 places.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_no_name_is_a_bare_participle_that_says_nothing() -> None:
+    """`found`, `made`, `said` and `told` do not say what they hold."""
+    empty = {"found", "made", "said", "told"}
+    places = []
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        with tokenize.open(path) as file:
+            tokens = tokenize.generate_tokens(file.readline)
+            names = (token for token in tokens if token.type == tokenize.NAME and token.string.strip("_") in empty)
+            places += [f"{path.relative_to(ROOT)}:{token.start[0]}: {token.string}" for token in names]
+    assert places == []
 
 
 def test_import_handrail_pulls_in_nothing_heavy() -> None:

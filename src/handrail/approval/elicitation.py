@@ -192,7 +192,7 @@ def _in_form_mode(form: dict[str, Any], version: str) -> dict[str, Any]:
 
 
 def describe_change(question: Question) -> str:
-    """What the call would do, in one line: `Edit a.txt: -alpha +gamma`, or `Bash: npm install`."""
+    """Summarize a call in one line: `Edit a.txt: -alpha +gamma`, or `Bash: npm install`."""
     if question.command is not None:
         lines = question.command.strip().splitlines() or [""]
         text = lines[0] + (f" (and {len(lines) - 1} more lines)" if len(lines) > 1 else "")

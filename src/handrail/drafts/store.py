@@ -162,7 +162,7 @@ def _recover(path: str) -> DraftDirectory | None:
 
 
 def _read_size(path: str) -> int:
-    """What a kept draft takes; one that was finished after a kill counts as a whole megabyte."""
+    """Size of a kept draft; one that was finished after a kill counts as a whole megabyte."""
     with contextlib.suppress(OSError, ValueError), open(os.path.join(path, _SIZE), "rb") as file:
         return int(file.read(64))
     return 1 << 20

@@ -25,7 +25,7 @@ USES: Mapping[str, str] = {
     "smolagents": "handrail.integrations.smolagents",
     "acp": "`handrail acp`",
 }
-"""What each extra of `pyproject.toml` is for."""
+"""Purpose of each extra of `pyproject.toml`."""
 
 _MODULES = {
     "agent-client-protocol": "acp",

@@ -67,7 +67,7 @@ class _Node:
 
 
 class DirectoryIndex(Generic[T]):
-    """What a function keeps of each directory below some roots, up to date when it is asked for."""
+    """Index of the results of a function for each directory below some roots, up to date when it is asked for."""
 
     def __init__(
         self, roots: Sequence[str], read: Callable[[str, list[Entry]], tuple[T | None, Iterable[str]]]
@@ -82,7 +82,7 @@ class DirectoryIndex(Generic[T]):
         self._lock = threading.Lock()
 
     def update(self) -> dict[str, T]:
-        """What is kept of the tree as it is now, by directory, the nearest to a root first."""
+        """Return the results for the current tree, by directory, the nearest to a root first."""
         with self._lock:
             changed = self._watches.changed() if self._watches else None
             if changed is None:

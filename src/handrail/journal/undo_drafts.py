@@ -19,7 +19,7 @@ from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, SubtreeE
 from handrail.journal import BeforeImage, MovedEntry
 
 How = Literal["changed", "created", "deleted", "mode"]
-"""What an undo does to a path."""
+"""How an undo changes a path."""
 _HOW: dict[Action, How] = {"create": "deleted", "replace": "changed", "delete": "created"}
 
 

@@ -139,7 +139,7 @@ def client_of(params: Mapping[str, Any]) -> ClientInfo:
 
 
 def client_from_handshake(params: Mapping[str, Any]) -> ClientInfo:
-    """Who sends `initialize`; a version that is not supported is answered with the latest that is."""
+    """Read the client from `initialize`; a version that is not supported is answered with the latest that is."""
     version, capabilities = params.get("protocolVersion"), params.get("capabilities", {})
     if not isinstance(version, str):
         raise ProtocolError(INVALID_PARAMS, "initialize needs protocolVersion, a string")

@@ -1,4 +1,4 @@
-"""What a command did in a draft: its changes as lines to read, as accesses to judge, and as before-images to undo."""
+"""Changes of a command in a draft: as lines to read, as accesses to judge, and as before-images to undo."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def ask_about(
 
 
 def _list_accesses(judged: Judged) -> str:
-    """What a call would do to which resource, one a line; of a tool of the host's own also its arguments."""
+    """List the accesses of a call, one a line; for a tool of the host's own also its arguments."""
     lines = [f"{access.action} {escape(access.target)}" for access in judged.accesses]
     if any(access.action == "call" for access in judged.accesses):
         lines.append(f"with {escape(json.dumps(dict(judged.call.arguments), ensure_ascii=False, default=str))}")

@@ -48,7 +48,7 @@ _LABELS = {
     "euc_jp": "euc-jp",
     "euc_kr": "euc-kr",
 }
-"""What ripgrep calls the encodings that files are found to be in."""
+"""Names of encodings for ripgrep."""
 
 
 def search(query: Query, tree: SearchTree, budget: Budget) -> ResultPage:

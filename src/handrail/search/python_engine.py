@@ -112,7 +112,7 @@ class PythonSearch:
             os.close(fd)
 
     def file(self, fd: int, path: str, mode: Mode, codec: Codec | None = None) -> FileMatches | None:
-        """What one open file holds."""
+        """Search one open file."""
         status, size = os.fstat(fd), self._query.file_bytes
         if not stat.S_ISREG(status.st_mode):
             return None
@@ -329,7 +329,7 @@ def _read_block(fd: int) -> bytes:
 
 
 def path_order(path: str) -> list[bytes]:
-    """What paths are sorted by: name by name, as bytes."""
+    """Sort key of a path: name by name, as bytes."""
     return [os.fsencode(name) for name in path.split("/")]
 
 

@@ -91,7 +91,7 @@ class FileMatches:
     count: int = 1
     """Results for the page: lines that match, or 1 for the file."""
     number: int = 0
-    """What is shown in the mode `count`."""
+    """The result of the mode `count`."""
 
 
 class ResultPage(NamedTuple):

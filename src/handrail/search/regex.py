@@ -42,7 +42,7 @@ class TranslatedPattern(NamedTuple):
 
     text: str
     lacking: str
-    """What that engine cannot do; empty if it can do all."""
+    """The feature that this engine lacks; empty if it lacks none."""
 
 
 def translate(pattern: str, multiline: bool) -> TranslatedPattern:

@@ -21,7 +21,7 @@ _BINARY = re.compile(rb": (?:WARNING: stopped searching binary file after match|
 LONG = 1 << 16
 """Lines longer than this are not held."""
 KEPT = 1 << 13
-"""What is kept of such a line before and after the match."""
+"""Characters of such a line that are kept before and after the match."""
 
 
 class OutputReader(Protocol):
@@ -34,7 +34,7 @@ class OutputReader(Protocol):
         """The files that are complete by now."""
 
     def end(self) -> Iterator[FileMatches]:
-        """What was still held back."""
+        """The rest that was held back."""
 
 
 class Paths:

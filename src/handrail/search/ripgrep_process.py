@@ -143,7 +143,7 @@ class RipgrepProcess:
 
     @property
     def messages(self) -> str:
-        """What it said besides, the beginning of it."""
+        """The beginning of its other messages."""
         self._read_messages()
         return (bytes(self._messages) + self._rest).decode("utf-8", "replace")
 

@@ -67,7 +67,7 @@ class SearchTree:
         return lambda inner: readable(os.path.join(root, inner))
 
     def look(self, *, hidden: bool, ignored: bool, obey: bool = True, skip: Sequence[str] = ()) -> WalkOptions:
-        """What a walk from here shows; inside `.git` it is entered."""
+        """Options of a walk that starts here; inside `.git` it enters that directory."""
         return WalkOptions(hidden, ignored, obey, frozenset(skip), ".git" in self.path.real.split("/"))
 
     def real(self, inner: str) -> str:
@@ -75,7 +75,7 @@ class SearchTree:
         return os.path.join(self.path.real, inner) if inner else self.path.real
 
     def named(self, inner: str = "", absolute: bool = False) -> str:
-        """What something below is called in an answer, so that it can be given as a path again."""
+        """Return the path of an entry for an answer, in a form that can be given as a path again."""
         real = self.real(inner)
         home = os.path.realpath(self.workspace.home)
         if absolute or not (real == home or real.startswith(home.rstrip("/") + "/")):
@@ -83,7 +83,7 @@ class SearchTree:
         return escape(os.path.relpath(real, home) if real != home else ".")
 
     def behind(self, link: str) -> Kind:
-        """What a link stands for: a file or directory of the workspace that may be seen; else it is but a link."""
+        """The kind of a link's target, if that is a visible file or directory of the workspace; else `link`."""
         try:
             path = self.workspace.resolve(self.real(link))
             status = self.workspace.stat(path)

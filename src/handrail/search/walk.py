@@ -34,7 +34,7 @@ _NOWHERE: Places = frozenset()
 
 
 class DirectoryListing(NamedTuple):
-    """What one directory holds, each kind in the order of the names."""
+    """Entries of one directory by kind, each in the order of the names."""
 
     stamp: tuple[int, ...]
     dirs: tuple[str, ...]
@@ -103,7 +103,7 @@ class Listings:
         self._lock = threading.Lock()
 
     def of(self, fd: int) -> DirectoryListing:
-        """What the open directory holds; raises `OSError`."""
+        """List the open directory; raises `OSError`."""
         status = os.fstat(fd)
         number, stamp = (status.st_dev, status.st_ino), (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
         known = self._known.get(number)
@@ -125,7 +125,7 @@ class Listings:
         return fresh
 
     def recall(self, key: Hashable, root: int) -> RememberedWalk | None:
-        """What the same walk found before, if every directory that it passed proves to be unchanged."""
+        """Return the former results of the same walk, if every directory that it passed proves to be unchanged."""
         known = self._walks.get(key)
         if known and all(
             _stamp(root, step.path) == step.listing.stamp

@@ -134,7 +134,7 @@ class CommandHost:
 
     @property
     def boundary(self) -> Boundary:
-        """What holds commands; raises `NoSandbox` if one is required and there is none."""
+        """The boundary of commands; raises `NoSandbox` if one is required and there is none."""
         with self._lock:
             if self._boundary is None:
                 if self._closed:
@@ -346,7 +346,7 @@ class CommandHost:
         return run
 
     def _masked(self) -> Sequence[str]:
-        """What the host has to hide, as far as it can be; the rest is counted."""
+        """The paths that the host hides, as far as they can be hidden; the rest is counted."""
         paths = maskable(self._options.hidden() if self._options.hidden else (), map(os.path.realpath, self._roots))
         self.unmasked = max(0, len(paths) - MOST_MASKED)
         return paths[:MOST_MASKED]
@@ -374,7 +374,7 @@ class CommandHost:
             return [run for run in self._written.values() if run.ended is None]
 
     def called(self, log: str) -> str:
-        """What the log of a command is called in answers."""
+        """The name of a command's log in answers."""
         return self._called.get(log, log)
 
     def reachable(self, log: str) -> bool:

@@ -31,7 +31,7 @@ _WORD_PART = re.compile(
 """A part of a word: in single quotes, in double quotes, an escaped character, or bare text that no shell expands."""
 _ACTIVE = re.compile(r"[\\$`]")
 _EXPANDS = re.compile(r"\$[0-9A-Za-z_{(\[@*#?\-$!'\"~=^+]|`")
-"""What bash, sh or zsh expands."""
+"""Characters that bash, sh or zsh expands."""
 
 
 class PatchCall(NamedTuple):

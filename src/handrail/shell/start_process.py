@@ -1,4 +1,4 @@
-"""How a process is started: in the words of `subprocess.Popen`, written once for everybody who starts one."""
+"""Start a process: the one place that calls `subprocess.Popen` for commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ File = int | IO[bytes] | None
 
 
 class ProcessOptions(TypedDict, total=False):
-    """What `subprocess.Popen` is told besides the words of the command."""
+    """Arguments of `subprocess.Popen` other than the command."""
 
     cwd: str | None
     env: Mapping[str, str] | None

@@ -1,4 +1,4 @@
-"""What is typed for a background command: text, or, if a shell sits there and obeys it, commands, refused like any.
+"""Check text that is typed for a background command: if a shell would run it, the rules for commands apply.
 
 Only a job that may run its input is asked. What was typed before counts, since a command can be typed in pieces.
 """
@@ -22,7 +22,7 @@ def may_run_its_input(command: str) -> bool:
 
 
 def typed_danger(before: str, text: str) -> Danger | None:
-    """What is refused everywhere and would be run if a shell read ``text`` after all that came ``before``."""
+    """Find a refused command that a shell would run if it read ``text`` after all that came ``before``."""
     started = _started(before)
     whole = parse_script(before + text)
     readings = [

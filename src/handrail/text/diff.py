@@ -191,7 +191,7 @@ def _collect_rows(
 
 
 def _summarize_rest(text: str, splices: Sequence[Splice], done: int, old_line: int, new_line: int) -> Hunk:
-    """What lies behind the rows that are shown, from these lines on to the last change, as one hunk."""
+    """The rest behind the rows that are shown, from these lines on to the last change, as one hunk."""
     end = lines.end_of_line(text, splices[-1].end)
     old_last = lines.count(text[:end])
     grown = sum(lines.count_ends(one.new) - lines.count_ends(text[one.start : one.end]) for one in splices)

@@ -30,7 +30,7 @@ class JsonItem:
     key: str = ""
     key_end: int = 0
     comma: int = -1
-    """Where the comma after it stands, if there is one."""
+    """Position of the comma after it, if there is one."""
     inside: tuple[JsonItem, ...] = ()
     """Its members or elements, if their positions were asked for."""
 

@@ -260,7 +260,7 @@ def _find_anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int
 
 
 def _find_unique(rows: Sequence[str]) -> dict[str, int]:
-    """Where each line stands; -1 for one that occurs again. In the order of the text."""
+    """Position of each line; -1 for one that occurs again. In the order of the text."""
     positions: dict[str, int] = {}
     for number, row in enumerate(rows):
         positions[row] = -1 if row in positions else number

@@ -1,4 +1,4 @@
-"""On which line of a TOML text each value stands: the standard reader does not say, and a mistake must name its line.
+"""Find the line of each value in a TOML text: the standard reader does not say, and a mistake must name its line.
 
 Only for texts that `tomllib` has taken: nothing is checked here, and what is not understood simply has no line.
 """

@@ -37,7 +37,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What the patch does to one file."""
+    """One change of the patch."""
 
     kind: Literal["add", "update", "move", "delete"]
     path: str
@@ -163,7 +163,7 @@ def _place_hunks(op: FileOp, loaded: Loaded) -> Placed:
 
 
 def file_data(one: FileChange) -> FileData:
-    """What programs learn of a changed file."""
+    """Data about a changed file, for programs."""
     added, removed = (sum(sign == mark for hunk in one.hunks for sign, _ in hunk.rows) for mark in "+-")
     data: FileData = {
         "path": one.path,

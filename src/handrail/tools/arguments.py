@@ -40,7 +40,7 @@ _SIMPLE = {str: ("str", "string"), int: ("int", "integer"), float: ("float", "nu
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What is known of an argument besides its type."""
+    """Facts about an argument besides its type."""
 
     description: str = ""
     ge: float | None = None
@@ -78,7 +78,7 @@ class Argument:
     type: Any
     """Its type without marks; a union with None if it may be null."""
     marks: tuple[Any, ...]
-    """What `Annotated` adds to the type."""
+    """Metadata that `Annotated` adds to the type."""
     default: Any = _REQUIRED
 
     @property

@@ -94,7 +94,7 @@ class Args(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Limits(apply_patch.Limits):
-    """What a dialect may set; those of ApplyPatch are for patches that are given as a command."""
+    """Limits that a dialect may set; those of ApplyPatch are for patches that are given as a command."""
 
     seconds: float = 120
     most_seconds: float = 3600

@@ -32,7 +32,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """A background command and how it stands."""
+    """A background command and its state."""
 
     job: str
     command: str

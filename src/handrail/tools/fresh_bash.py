@@ -17,7 +17,7 @@ from handrail.tools.arguments import Field
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool
 
 _LASTING = ("cd", "pushd", "popd", "export", "source", ".", "alias", "declare", "shopt", "unset")
-"""What a command says when it counts on a shell that lives on."""
+"""Words of a command that relies on a shell that lives on."""
 
 
 class Args(Arguments):
@@ -35,7 +35,7 @@ class Args(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Limits(bash.Limits):
-    """What a dialect may set: what it may set for Bash."""
+    """The limits of Bash, which a dialect may set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,12 @@ class Data(bash.Data, total=False):
 
 
 def accesses(args: Args) -> list[Access]:
-    """What Bash would touch; a restart touches nothing."""
+    """The accesses of Bash; a restart has none."""
     return [] if args.restart else bash.accesses(args.bash)
 
 
 def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
-    """What Bash would look for."""
+    """The accesses that Bash declares after a look at the files."""
     return [] if args.restart else bash.seek(args.bash, ctx)
 
 

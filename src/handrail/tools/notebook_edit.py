@@ -110,7 +110,7 @@ class Data(TypedDict):
 
 
 class _Change(NamedTuple):
-    """What an edit does to the notebook."""
+    """The change of one edit."""
 
     facts: Facts
     splices: list[Splice]
@@ -226,7 +226,7 @@ def _type(book: Notebook, index: int) -> str:
 
 
 def _name(book: Notebook, index: int) -> str:
-    """What a cell can be called by."""
+    """The name of a cell."""
     return _ids(book)[index] or f"cell-{index}"
 
 
@@ -269,7 +269,7 @@ def _validate(book: Notebook, splices: Sequence[Splice]) -> list[NoteFacts]:
 
 
 def _faults(book: Notebook) -> list[str]:
-    """What the schema of the notebook's version says against it."""
+    """List the errors against the schema of the notebook's version."""
     with needs("notebooks"):  # slow to import
         from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
         from nbformat.validator import get_validator

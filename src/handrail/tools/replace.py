@@ -57,7 +57,7 @@ def _list(value: object) -> object:
 
 
 class _Sought(NamedTuple):
-    """What `seek` found, for `run` to look at again."""
+    """Results of `seek`, which `run` checks again."""
 
     paths: dict[str, str]
     """The files to change, by name, with their real paths."""
@@ -102,7 +102,7 @@ class Limits:
     file_bytes: int = 10 << 20
     """Larger files are passed over."""
     total_bytes: int = 64 << 20
-    """What the files that are changed may hold together, and what may be put into them."""
+    """Limit of the bytes in all changed files, and of the bytes that are inserted."""
     seconds: float = 10.0
     page_chars: int = 20_000
     window: int = 60
@@ -250,7 +250,7 @@ class _Hunt:
         return [place for place in self.places if place.key in picked]
 
     def ids(self) -> Callable[[Place], str]:
-        """What a place is called: short, unless another one would be called the same."""
+        """Return the id of a place: short, unless another one would have the same."""
         times = Counter(place.key[:_SHORT] for place in self.places)
         return lambda place: place.key[: _SHORT if times[place.key[:_SHORT]] == 1 else _LONG]
 

@@ -66,7 +66,7 @@ class InsertData(TypedDict):
 
 
 class Data(view.Data, total=False):
-    """What View, Write and Edit tell, and what an insertion does."""
+    """Data of View, Write and Edit, and of an insertion."""
 
     created: bool
     bytes: int

@@ -1,4 +1,4 @@
-"""What a tool is: typed arguments, limits and facts, a `run` that returns facts and a `render` that words them.
+"""Definition of a tool: typed arguments, limits and facts, a `run` that returns facts and a `render` that words them.
 
 A tool file holds, in this order, `Args`, `Limits`, `Facts`, `run`, `render` and `TOOL`. It reaches files through its
 `Context` alone, which knows only the paths that the call declared. It stages changes there and never writes itself, so
@@ -61,18 +61,18 @@ Writes = Annotated[str, Names("write")]
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[F_co]):
-    """What a run found or did, before a dialect words it."""
+    """Result of a run, before a dialect words it."""
 
     kind: str
     """Which of the tool's answers this is; the dialect has a template of this name."""
     facts: F_co
-    """What `render` reads; the fields of this dataclass are the names that templates may use."""
+    """Input of `render`; the fields of this dataclass are the names that templates may use."""
     data: Mapping[str, object] = field(default_factory=dict)
     """For programs: plain JSON values."""
     notes: tuple[NoteFacts, ...] = ()
     """Why the answer is partial."""
     blocks: tuple[Mapping[str, Any], ...] = ()
-    """What is shown besides the text: pictures."""
+    """Shown besides the text: pictures."""
     failed: bool = False
     """Whether the dialect reports this as a failure, though the tool did its work: a command that exits with 1."""
 
@@ -122,7 +122,7 @@ class CommandDraft(Protocol):
 
 
 class Context(Protocol[L_co]):
-    """What a running tool may reach: the files it declared, and the limits in force."""
+    """Context of a running tool: the files it declared, and the limits in force."""
 
     @property
     def limits(self) -> L_co:
@@ -225,7 +225,7 @@ class Templates(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What a host may want to know of a tool before any call."""
+    """Hints about a tool for the host."""
 
     read_only: bool = False
     destructive: bool = False
@@ -275,7 +275,7 @@ class Tool(Generic[A, L, F]):
         return cast("Tool[A, L2, F2]", replace(self, **changed))
 
     def declare(self, args: A) -> tuple[Access, ...]:
-        """What a call with these arguments will touch."""
+        """Return the accesses of a call with these arguments."""
         if self.accesses:
             return tuple(self.accesses(args))
         return tuple(

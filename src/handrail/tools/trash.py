@@ -22,7 +22,7 @@ class Args(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the description names."""
+    """Limits that the description names."""
 
     entries: int = MOST_ENTRIES
 

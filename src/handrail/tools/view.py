@@ -47,7 +47,7 @@ Facts = read.Facts | ls.Facts
 
 
 class Data(read.Data, total=False):
-    """What Read tells of a file, or LS of a directory."""
+    """Data of Read for a file, or of LS for a directory."""
 
     entries: list[ls.EntryData]
     total: int

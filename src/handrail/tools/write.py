@@ -18,7 +18,7 @@ class Args(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a dialect may set: nothing."""
+    """A dialect may set nothing."""
 
 
 @dataclass(frozen=True, slots=True)

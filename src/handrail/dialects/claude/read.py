@@ -11,7 +11,7 @@ from handrail.tools.tool import Context, Outcome
 
 @dataclass(frozen=True, slots=True)
 class Limits(read.Limits):
-    """What a dialect may set."""
+    """Limits that a dialect may set."""
 
     most_lines: int | None = 2000
     whole_bytes: int = 256 << 10

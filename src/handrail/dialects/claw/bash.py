@@ -15,7 +15,7 @@ from handrail.tools.tool import Context, Outcome
 
 @dataclass(frozen=True, slots=True)
 class Limits(bash.Limits):
-    """What a dialect may set."""
+    """Limits that a dialect may set."""
 
     needs_reading: bool = False
     seconds: float = 30

@@ -14,7 +14,7 @@ from handrail.tools.tool import Context, Outcome, Templates
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a dialect may set."""
+    """Limits that a dialect may set."""
 
     bytes: int = 8000
     """How much of the text is shown, in bytes of UTF-8."""

@@ -19,7 +19,7 @@ _GUTTER = 7
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a dialect may set."""
+    """Limits that a dialect may set."""
 
     lines: int = 100
     """Rows without `limit`."""

@@ -12,7 +12,7 @@ from handrail.tools.tool import Context, Outcome
 
 @dataclass(frozen=True, slots=True)
 class Limits(read.Limits):
-    """What a dialect may set."""
+    """Limits that a dialect may set."""
 
     lines: int = 500
     most_lines: int | None = 2000

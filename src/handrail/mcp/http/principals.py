@@ -1,4 +1,4 @@
-"""Who may come in by HTTP, and to which project: tokens, and the file that names several principals.
+"""Authenticate HTTP clients and find their project: tokens, and the file that names several principals.
 
     # handrail mcp --http 127.0.0.1:8765 --principals principals.toml
     [[principal]]

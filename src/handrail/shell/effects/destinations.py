@@ -44,7 +44,7 @@ class Destination:
     reads: bool = False
     """It only fetches: nothing changes on the other side."""
     service: str = ""
-    """What it logs in to with credentials of its own: `gh`, `git` or `ssh`."""
+    """The service that it logs in to with its own credentials: `gh`, `git` or `ssh`."""
 
     @property
     def local(self) -> bool:

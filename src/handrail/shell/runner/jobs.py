@@ -37,7 +37,7 @@ class Job:
     """Where the next reading begins."""
     asking: threading.Lock = field(default_factory=threading.Lock)
     typed: str = ""
-    """What was written to its stdin of late."""
+    """Text that was written to its stdin recently."""
     typing: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -51,7 +51,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class JobOutput:
-    """What a job has printed since it was last asked."""
+    """Output of a job since the last request."""
 
     view: OutputView
     start: int

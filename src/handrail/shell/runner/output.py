@@ -1,4 +1,4 @@
-"""What a command printed, made fit to be read: cleaned line by line, and its beginning and end where it is long.
+"""Prepare the output of a command: clean it line by line, and keep the beginning and end of a long one.
 
 The log keeps the raw bytes; this is how they look. Escape sequences go, a carriage return and a backspace move back as
 on a terminal, so that of a progress bar only the last state is left, other control characters are written as escapes,
@@ -68,7 +68,7 @@ def _plain(raw: bytes) -> str | None:
 
 
 def _overwritten(text: str) -> str:
-    """What is left on the line when carriage returns, backspaces and erasures have been done."""
+    """Apply the carriage returns, backspaces and erasures of a line."""
     line, at = list[str](), 0
     for match in _MOVES.finditer(text):
         move = match[0]
@@ -253,7 +253,7 @@ class OutputCopier:
         self.bytes = 0
         """All that arrived."""
         self.lost = 0
-        """What of it is not in the log: over the budget, or the disk is full."""
+        """Bytes that are not in the log: over the budget, or the disk is full."""
         self.eof = False
         """Whether nothing more can come."""
         self.wide = False

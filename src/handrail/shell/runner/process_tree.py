@@ -116,7 +116,7 @@ def children(pid: int) -> list[int] | None:
 
 
 def command_line(pid: int) -> str:
-    """What the process was started as, or its name in brackets if it does not say."""
+    """The command line of a process, or its name in brackets if there is none."""
     for name in ("cmdline", "comm"):
         try:
             with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:
@@ -314,7 +314,7 @@ class Tree:
 
 
 def living(trees: Iterable[Tree]) -> list[Process]:
-    """What lives of these trees; the dead are reaped, but for the shells, whose status somebody waits for."""
+    """The live processes of these trees. Dead ones are reaped, except shells, whose status somebody waits for."""
     trees, now, alive = list(trees), everything(), dict[int, Process]()
     for tree in trees:
         for process in tree.members(now):

@@ -59,7 +59,7 @@ class CommandEnd:
     output_bytes: int
     """All that was printed."""
     lost_bytes: int
-    """What of it could not be written to the log, because the disk is full."""
+    """Bytes that could not be written to the log, because the disk is full."""
     log: str
     strays: tuple[LeftoverProcess, ...] = ()
     """Left running in the background."""
@@ -68,7 +68,7 @@ class CommandEnd:
     survivors: tuple[LeftoverProcess, ...] = ()
     """Could not be ended: not ours to signal, or stuck in the kernel."""
     meaning: str = ""
-    """What a well-known exit code means."""
+    """Explanation of a well-known exit code."""
     interactive: str = ""
     """The program in the command that wants a person at a terminal."""
 
@@ -448,7 +448,7 @@ class Run:
         self.stdin = -1
 
     def view(self, head: int, tail: int) -> output.OutputView:
-        """What was printed so far."""
+        """The output so far."""
         fd = os.open(self.order.log, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
             return output.view(fd, head, tail)

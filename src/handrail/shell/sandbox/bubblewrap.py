@@ -209,7 +209,7 @@ class BubblewrapBoundary:
             yield from ("--remount-ro", "/")
 
     def _hidden(self, trees: Iterable[str], opened: Network | None) -> Iterator[str]:
-        """What is to be hidden and would be there to be seen."""
+        """Options that hide the paths which would be visible otherwise."""
         confinement = self.confinement
         bound = [tree for tree in trees if tree != "/"]
         for path in maskable((*confinement.hidden, *confinement.hidden_now(opened)), confinement.writable):

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Boundary(Protocol):
-    """What commands and file tools are held by."""
+    """The limits of the file system and network that commands and file tools run in."""
 
     name: str
     description: str

@@ -45,7 +45,7 @@ START_UP_FILES = (
 
 @dataclass(frozen=True, slots=True)
 class ResourceLimits:
-    """What one command may use; None is no limit of ours."""
+    """Resource limits of one command; None is no limit of ours."""
 
     processes: int | None = None
     """Counted by the kernel for the user, not for the command (in a user namespace: for that); root is not counted."""

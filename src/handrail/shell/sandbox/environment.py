@@ -118,7 +118,7 @@ UNATTENDED: dict[str, str] = {
     "PYTHONUNBUFFERED": "1",  # so that output is there when the time is up
 }
 _KEPT_UNATTENDED = ("GIT_SSH_COMMAND",)
-"""What the host has set is more than manners: an identity, a proxy."""
+"""Kept if the host has set it: it may name an identity or a proxy."""
 _INHERITED_TROUBLE = ("BASH_ENV", "ENV", "PROMPT_COMMAND", "LESSOPEN", "LESSCLOSE")
 """Files or commands that a shell or a pager would run before or beside the command."""
 

@@ -90,7 +90,7 @@ class Inspected:
     unproven: str = ""
     """Why git may run a program of a repository in spite of the overrides."""
     fires: str = ""
-    """What git would run without the overrides."""
+    """A program that git would run without the overrides."""
     aliases: set[str] = field(default_factory=set)
     """Names of commands that settings of any kind define."""
 

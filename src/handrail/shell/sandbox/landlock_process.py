@@ -67,7 +67,7 @@ class LandlockBoundary:
         return RulesetCache(self.confinement, tmp=self.tmp, tools=False, also_hidden=self._denied(credentials))
 
     def _denied(self, credentials: bool = False) -> list[str]:
-        """What policy denies to read, as far as this boundary can hide it: outside of what commands may write."""
+        """Paths that policy denies to read, as far as this boundary can hide them: outside writable directories."""
         confinement = self.confinement
         denied = [*(confinement.denied() if confinement.denied else ())]
         if confinement.credentials and not credentials:

@@ -169,7 +169,7 @@ class NamespaceBoundary:
                 os.rmdir(real)
 
     def _mounts(self, protection: Protection, network: Network | None, draft: DraftLayers | None) -> Iterator[Mount]:
-        """What is mounted for one command: its draft, protected files read-only, and what is hidden since the start."""
+        """Mounts of one command: its draft, read-only protected files, and paths that are hidden since the start."""
         confinement = self.confinement
         if draft:
             yield from draft_mounts(confinement, draft)

@@ -78,7 +78,7 @@ class Layer:
     name: str
     works: bool
     why: str
-    """What was proven, or what is missing."""
+    """The proof, or the missing part."""
     fix: str = ""
 
 

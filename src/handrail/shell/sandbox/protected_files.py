@@ -41,7 +41,7 @@ _PASSED_OVER = frozenset({"node_modules", "site-packages", "__pycache__", ".svn"
 _GIT_FILES = ("config", "config.worktree", "commondir", "info/attributes")
 _HG_FILES = ("hgrc", "hgrc-not-shared")
 _NOISE = frozenset({"workspace.xml", "shelf", "usage.statistics.xml", "tasks.xml"})
-"""What an editor writes by itself all the time, in `.idea`."""
+"""Files in `.idea` that an editor writes by itself all the time."""
 _HARMLESS = re.compile(
     r"core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol"
     r"|sparsecheckout|sparsecheckoutcone)"

@@ -79,7 +79,7 @@ def set_limits(pid: int, limits: ResourceLimits) -> None:
 
 @contextlib.contextmanager
 def kill_on_failure(started: subprocess.Popen[bytes]) -> Iterator[None]:
-    """What must be done while a command waits at its gate; if it fails, the command never runs."""
+    """Kill a command that waits at its gate if the block fails, so that it never runs."""
     try:
         yield
     except BaseException:

@@ -1,4 +1,4 @@
-"""How deep the lines of a replacement belong, where one line was quoted without its full indentation.
+"""Find the indentation of a replacement, where one line was quoted without its full indentation.
 
 A model that leaves out the indentation of the line it quotes may have left it out of the further lines of the
 replacement too, or have written those as they are to be in the file. Each way to read them is laid out and checked

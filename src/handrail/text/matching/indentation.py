@@ -47,7 +47,7 @@ def with_plain_lead(line: str) -> str:
 
 
 def unit_of(rows: Sequence[str]) -> str:
-    """What one level of indentation is in a file: a tab, or the usual step in spaces; empty if no step is."""
+    """Return one level of indentation of a file: a tab, or the usual step in spaces; empty if there is none."""
     if sum(row.startswith("\t") for row in rows) > sum(row.startswith(" ") for row in rows):
         return "\t"
     widths = [len(indent_of(row).expandtabs(8)) for row in rows if row.strip()]

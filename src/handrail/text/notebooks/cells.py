@@ -58,7 +58,7 @@ class Layout:
 
     eol: str
     unit: str | None
-    """What one level is indented by; None: all on one line."""
+    """Indentation of one level; None: all on one line."""
     inner: str
     """The indentation of its members."""
     outer: str
@@ -69,7 +69,7 @@ class Layout:
 
     @property
     def gap(self) -> str:
-        """What stands between two members."""
+        """Text between two members."""
         return self.comma if self.unit is None else self.comma + self.eol + self.inner
 
 
@@ -202,7 +202,7 @@ def inserted(book: Notebook, index: int, cell: Mapping[str, Any], escaped: bool)
 
 
 def _separator_text(text: str, array: JsonItem, near: int, layout: Layout) -> str:
-    """What stands between two cells."""
+    """Text between two cells."""
     cells = array.inside
     if len(cells) > 1:
         first = min(near, len(cells) - 2)

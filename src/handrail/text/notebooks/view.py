@@ -55,7 +55,7 @@ class Image(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a cell printed, returned, showed, or failed with."""
+    """One output of a cell: text, a value, a picture or an error."""
 
     kind: str
     """`stdout`, `stderr`, `result`, `display`, `error`, or `unknown`."""
@@ -71,7 +71,7 @@ class Cell:
 
     index: int
     id: str
-    """What NotebookEdit takes as `cell_id`."""
+    """The `cell_id` for NotebookEdit."""
     kind: str
     """`code`, `markdown`, `raw`, ... or `broken`."""
     source: str
@@ -221,7 +221,7 @@ def _rows_of(text: str) -> list[str]:
 
 
 def _names(cells: list[Any]) -> list[str]:
-    """What each cell can be called by: its id if no other has the same, else its index."""
+    """The name of each cell: its id if no other cell has the same, else its index."""
     ids = [cell.get("id") if isinstance(cell, dict) else None for cell in cells]
     times = Counter(one for one in ids if isinstance(one, str))
     return [
@@ -268,7 +268,7 @@ def _merge_streams(outputs: list[Any]) -> Iterator[Any]:
 
 
 def _last_drawn(text: str) -> str:
-    """What a terminal would show of lines that were drawn over and over, as progress bars are."""
+    """Reduce lines that were drawn over, such as progress bars, to the text that a terminal would show."""
     if "\r" not in text:
         return text
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))

@@ -95,7 +95,7 @@ def symbols(text: str, ending: str, start: int, most: int) -> list[tuple[int, in
 
 
 class _SourceLines:
-    """Which line a byte stands in. The nodes know that as well, but to ask them crashes in tree-sitter 0.26.0."""
+    """Find the line of a byte. The nodes know it too, but asking them crashes in tree-sitter 0.26.0."""
 
     def __init__(self, raw: bytes) -> None:
         self._rows = raw.split(b"\n")
@@ -111,7 +111,7 @@ class _SourceLines:
 
 
 class _NodeContext(NamedTuple):
-    """What is known of a node from those above it."""
+    """Facts about a node that come from the nodes above it."""
 
     first: int = 0
     """The line in which a wrapper around it begins; 0: there is none."""
@@ -159,7 +159,7 @@ def _is_function(node: Node) -> bool:
 
 
 def _find_name(node: Node) -> int:
-    """Where the name stands: annotations and templates may come before it."""
+    """Position of the name: annotations and templates may come before it."""
     for _ in range(20):
         deeper = node.child_by_field_name("name") or node.child_by_field_name("declarator")
         if deeper is None:

@@ -317,7 +317,7 @@ class _PatchedText:
     # Changing.
 
     def edits(self, fit: _Fit, at: int, number: int) -> list[_LineEdit]:
-        """What the hunk changes, as runs of lines between its lines of context."""
+        """The changes of the hunk, as runs of lines between its lines of context."""
         hunk = fit.hunk
         try:
             refuse_omissions(self.text, "\n".join(hunk.old), "\n".join(hunk.new))

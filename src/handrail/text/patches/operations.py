@@ -51,7 +51,7 @@ class PatchHunk:
 
 @dataclass(frozen=True, slots=True)
 class FileOp:
-    """What a patch does to one file."""
+    """One operation of a patch on a file."""
 
     kind: OpKind
     path: str
@@ -61,7 +61,7 @@ class FileOp:
     hunks: tuple[PatchHunk, ...] = ()
     """Of a file to be deleted: what a unified diff says that it holds."""
     final_newline: bool | None = None
-    """What a unified diff says of the end of the file; None if it says nothing."""
+    """Whether the file ends with a line feed, by a unified diff; None if it does not say."""
     line: int = 1
     """Where it begins in the patch."""
 

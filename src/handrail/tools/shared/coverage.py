@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def describe_skipped(receipt: Receipt, templates: Templates) -> str:
-    """What was not searched, in one line; empty if nothing was skipped."""
+    """List the skipped parts of a search in one line; empty if nothing was skipped."""
     counts = {name: count for name, count in receipt.facts().items() if count}
     if not counts:
         return ""

@@ -25,7 +25,7 @@ _HARMLESS_EXPORT = re.compile(r"export (?:GH_|GIT_|MAN)?PAGER=(?:cat|'cat'|\"cat
 
 
 class FetchRules(Protocol):
-    """What a session knows about fetching."""
+    """The part of a session that decides about fetching."""
 
     def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
         """Whether a program is not the project's own, and contacts only hosts that the project already uses."""

@@ -28,7 +28,7 @@ def find_patch(command: str) -> PatchCall | None:
 
 
 def accesses(call: PatchCall, workdir: str) -> list[Access]:
-    """What the patch touches, and the directory that its paths start from."""
+    """The accesses of a patch, and the directory that its paths start from."""
     base = _base(call, workdir)
     inside = [
         Access(access.action, _join_below(base, access.target))
