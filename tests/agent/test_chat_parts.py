@@ -10,17 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from handrail import Session
 from handrail.agent.messages import CallFinished, ModelReplied, ToolCall, Usage
 from handrail.agent.providers import family
 from handrail.cli import run
 from handrail.cli.chat import command
 from handrail.cli.chat.blocks import Blocks
 from handrail.cli.chat.completion import best
+from handrail.cli.chat.opening import CommandOutput
 from handrail.cli.chat.slash import COMMANDS, is_command
 from handrail.cli.chat.status import Meter
 from handrail.cli.chat.summary import about, outcome
-from handrail.settings import AgentSettings
+from handrail.pipeline.events import SessionEvent
+from handrail.settings import AgentSettings, Settings
 from handrail.settings.config_file import ConfigError, load
+from tests.command import TIMEOUT
 
 
 def test_a_block_ends_at_an_empty_line_but_not_inside_a_fence() -> None:
@@ -43,6 +47,27 @@ def test_no_character_of_a_stream_is_lost_but_empty_lines(pieces: list[str]) -> 
     found = [block for piece in pieces for block in blocks.feed(piece)]
     text = "".join([*found, blocks.finish()])
     assert text.split() == "".join(pieces).split()
+
+
+def test_the_lines_of_a_running_command_show_no_secrets_and_go_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_SECRET", "hunter2hunter2")
+    output, shown = CommandOutput(), list[list[str]]()
+
+    def listen(event: SessionEvent) -> None:
+        output.notice(event)
+        shown.append(output.last_lines())
+        if any("secret" in line for line in shown[-1]):
+            (tmp_path / "go").touch()
+
+    command = "seq 9; printf 'a\\tb\\n'; echo hunter2hunter2; while ! test -e go; do sleep 0.01; done"
+    settings = Settings(redact_values_from_env=("MY_SECRET",))
+    with Session(tmp_path, journal=None, settings=settings, on_event=listen) as session:
+        assert session.call("Bash", {"command": command, "timeout": TIMEOUT}, id="1").ok
+    longest = max(shown, key=len)
+    assert longest[:4] == ["7", "8", "9", "a   b"] and "⟦secret:" in longest[4] and len(longest) == 5
+    assert "hunter2hunter2" not in repr(shown) and shown[-1] == []
 
 
 def test_a_summary_names_the_first_thing_that_was_given_on_one_line() -> None:

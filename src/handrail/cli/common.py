@@ -16,6 +16,7 @@ from handrail.text.display import escape
 if TYPE_CHECKING:
     from handrail.dialects import Dialect
     from handrail.model import Approve
+    from handrail.pipeline.events import OnEvent
     from handrail.pipeline.session import Session
     from handrail.settings import Settings
     from handrail.settings.config_file import Config
@@ -94,7 +95,13 @@ def open_config() -> Config:
         raise UsageError(str(error)) from None
 
 
-def open_session(options: argparse.Namespace, approve: Approve | None = None, *, draft: bool = False) -> Session:
+def open_session(
+    options: argparse.Namespace,
+    approve: Approve | None = None,
+    *,
+    draft: bool = False,
+    on_event: OnEvent | None = None,
+) -> Session:
     """A session as the options and the user's configuration ask for it; with ``draft`` there must be drafts."""
     config = open_config()
     settings = config.settings
@@ -124,6 +131,7 @@ def open_session(options: argparse.Namespace, approve: Approve | None = None, *,
             settings=settings,
             mode=getattr(options, "mode", None),
             approve=approve or _ask_attached(options.workspace, config.settings),
+            on_event=on_event,
         )
     except PolicyError as error:
         raise UsageError(str(error)) from None

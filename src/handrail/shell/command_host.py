@@ -368,11 +368,6 @@ class CommandHost:
         real = self._artefacts.directory
         return None if respell(script, ALIAS, real) else real
 
-    def running(self) -> list[Run]:
-        """The commands that have not ended, for whoever shows what they print meanwhile."""
-        with self._lock:
-            return [run for run in self._written.values() if run.ended is None]
-
     def called(self, log: str) -> str:
         """The name of a command's log in answers."""
         return self._called.get(log, log)

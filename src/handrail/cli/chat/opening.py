@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from handrail.agent.messages import CallFinished, CallStarted, Event
+from handrail.agent.messages import Event
 from handrail.cli.chat.approvals import Person, find_person
 from handrail.cli.chat.interrupts import Interrupts, Watched
 from handrail.cli.chat.status import Meter
@@ -28,9 +28,30 @@ if TYPE_CHECKING:
     from handrail.agent.store import StoredConversation
     from handrail.cli.chat.plan import ChatPlan
     from handrail.cli.chat.screen import RunScreen
+    from handrail.pipeline.events import SessionEvent
     from handrail.pipeline.session import Session
 
-_TAIL = 4096
+_MOST_LINES = 5
+
+
+class CommandOutput:
+    """The last lines that running commands have printed, with placeholders for secrets."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, list[str]] = {}
+
+    def notice(self, event: SessionEvent) -> None:
+        """Take an event of the session. Output comes from other threads than the call's."""
+        from handrail.pipeline.events import ToolFinished, ToolOutput
+
+        if isinstance(event, ToolOutput):
+            lines = [safe(replace_surrogates(line)).expandtabs(4) for line in event.text.split("\n") if line.strip()]
+            self._lines[event.call.id] = [*self._lines.get(event.call.id, ()), *lines][-_MOST_LINES:]
+        elif isinstance(event, ToolFinished):
+            self._lines.pop(event.call.id, None)
+
+    def last_lines(self) -> list[str]:
+        return [line for lines in list(self._lines.values()) for line in lines]
 
 
 class Work:
@@ -48,7 +69,7 @@ class Work:
         self._notice = notice or screen.notice
         self._turns: Sequence[Turn] = plan.turns
         self._agent: Agent | None = None
-        self._commands: set[str] = set()
+        self._output = CommandOutput()
         self._session: Session | None = None
         self._failed: Stop | None = None
         self._thread: threading.Thread | None = None
@@ -90,7 +111,7 @@ class Work:
             self.screen.shown = self.person.asked
         changes = {"dialect": self.plan.dialect, "mode": self.plan.mode}
         options = argparse.Namespace(**{**vars(self.plan.options), **changes})
-        self._session = open_session(options, self.person)
+        self._session = open_session(options, self.person, on_event=self._output.notice)
         return self._session
 
     def close(self) -> None:
@@ -153,15 +174,7 @@ class Work:
 
     def _count_event(self, event: Event) -> None:
         self.meter.notice(event)
-        if isinstance(event, CallStarted) and self._is_command(event.call.name):
-            self._commands.add(event.call.id)
-        elif isinstance(event, CallFinished):
-            self._commands.discard(event.call.id)
         self._notice(event)
-
-    def _is_command(self, tool: str) -> bool:
-        entry = self._session.dialect.entries.get(tool) if self._session else None
-        return entry is not None and entry.id == "bash"
 
     def stop(self) -> None:
         """Cancel the current run, including open questions."""
@@ -176,29 +189,4 @@ class Work:
 
     def tail(self) -> list[str]:
         """Return the last output lines of running commands."""
-        if not self._session or not self._commands:
-            return []
-        return [line for log in _list_running(self._session) for line in _last_lines(log)]
-
-
-def _list_running(session: Session) -> list[str]:
-    """The logs of the commands that run."""
-    from handrail.errors import ToolError
-
-    try:
-        return [run.order.log for run in session.command_host().running()]
-    except ToolError:
-        return []
-
-
-def _last_lines(log: str) -> list[str]:
-    from handrail.shell.runner.output import clean
-
-    try:
-        with open(log, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
-            raw = file.read(_TAIL)
-    except OSError:  # it has ended meanwhile
-        return []
-    lines = raw.split(b"\n")[1 if len(raw) == _TAIL else 0 :]
-    return [safe(replace_surrogates(clean(line))).expandtabs(4) for line in lines if line.strip()][-5:]
+        return self._output.last_lines()
