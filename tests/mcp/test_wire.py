@@ -71,7 +71,7 @@ def test_every_definition_of_every_dialect_is_one_by_the_sdks_types(dialect: str
 def test_the_file_and_the_loaded_dialect_offer_the_same() -> None:
     build_specs.main([])
     for dialect in dialects.names():
-        assert tool_list.specs(dialect, ["all"]) == tool_list._loaded(dialect)
+        assert tool_list.specs(dialect, ["all"]) == tool_list._load_specs(dialect)
 
 
 def test_a_result_keeps_the_text_for_the_model_apart_from_the_data() -> None:

@@ -202,7 +202,7 @@ class _Slot:
         if not self.pair.hold_writers_off():
             raise Busy(path=self.named, why="another program has it open for writing")
         try:
-            done = self.pair.forth(before.raw)
+            done = self.pair.exchange_names(before.raw)
         except FileNotFoundError:
             raise ChangedSince(path=self.named, moment="commit") from None
         finally:
@@ -244,7 +244,7 @@ class _Slot:
         for _ in range(2):
             try:
                 if self.pair:
-                    self.kept = self.pair.back(self.new)
+                    self.kept = self.pair.exchange_back(self.new)
                 else:
                     self._uncreate()
             except OSError:
@@ -267,7 +267,7 @@ class _Slot:
     def _uncreate(self) -> None:
         """Take a new file away again, unless somebody has made it his own."""
         new = Exchange(self.directory, self.temp, self.name, self.fd, -1)
-        if new.untouched(self.name, self.new):
+        if new.is_untouched(self.name, self.new):
             os.unlink(self.name, dir_fd=self.directory)
         self.fd = new.new
 
@@ -390,8 +390,8 @@ class Exchange:
         self._leased = answer is True
         return answer is not False
 
-    def forth(self, before: bytes) -> bool | None:
-        """The new file under the name. False: it is, and must go `back`. None: this file system cannot exchange.
+    def exchange_names(self, before: bytes) -> bool | None:
+        """Give the new file the name. False: undo it with `exchange_back`. None: this file system cannot exchange.
 
         Raises `FileNotFoundError` and does nothing if the old file is not there, or does not hold ``before``.
         """
@@ -413,8 +413,8 @@ class Exchange:
         """Whether somebody who found the old file before we took it away waits to write to it."""
         return self._leased and system_calls.lease_wanted(self._old)
 
-    def back(self, after: bytes) -> str:
-        """The names as they were. Answers with the name under which a version is kept that a stranger made of ours."""
+    def exchange_back(self, after: bytes) -> str:
+        """Exchange the names again. Returns the name of a version that another program made of ours, if one is kept."""
         for _ in range(100):
             mine = self._identify(self._temp)
             system_calls.exchange(self._temp, self._name, self._directory)
@@ -426,7 +426,7 @@ class Exchange:
             return ""
         if self._unseen:
             after = self._copy_what_stands(after)
-        if identity != _number(os.fstat(self.new)) or self.untouched(self._temp, after):
+        if identity != _number(os.fstat(self.new)) or self.is_untouched(self._temp, after):
             return ""
         return keep_version(self._temp, self._name, self._directory)
 
@@ -447,7 +447,7 @@ class Exchange:
         system_calls.release(self.new)
         return after
 
-    def untouched(self, name: str, after: bytes) -> bool:
+    def is_untouched(self, name: str, after: bytes) -> bool:
         """Whether ``name`` is the new file and holds ``after``: nobody replaced it, wrote to it or is about to."""
         if self._identify(name) != _number(os.fstat(self.new)):
             return False

@@ -29,7 +29,7 @@ class NoSuchOffer(ValueError):
 
 def specs(dialect: str, requested: Sequence[str] = ()) -> list[dict[str, Any]]:
     """The tools of a dialect that a client is offered: its core, or those that are ``requested``; `all` means all."""
-    known = _read_built(dialect) or _loaded(dialect)
+    known = _read_built(dialect) or _load_specs(dialect)
     if not requested:
         return [spec for spec in known if spec["core"]]
     if "all" in requested:
@@ -65,7 +65,7 @@ def newest_source(dialect: str) -> int:
     return newest
 
 
-def _loaded(dialect: str) -> list[dict[str, Any]]:
+def _load_specs(dialect: str) -> list[dict[str, Any]]:
     from handrail import dialects
 
     try:

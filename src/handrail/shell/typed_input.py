@@ -21,9 +21,9 @@ def may_run_its_input(command: str) -> bool:
     return shells or not script.proven
 
 
-def typed_danger(before: str, text: str) -> Danger | None:
+def find_typed_danger(before: str, text: str) -> Danger | None:
     """Find a refused command that a shell would run if it read ``text`` after all that came ``before``."""
-    started = _started(before)
+    started = _read_unfinished_line(before)
     whole = parse_script(before + text)
     readings = [
         parse_script(text),
@@ -41,7 +41,7 @@ def typed_danger(before: str, text: str) -> Danger | None:
     )
 
 
-def _started(before: str) -> str:
+def _read_unfinished_line(before: str) -> str:
     """The line that was begun, and that what is typed next goes on with."""
     started = before[before.rfind("\n") + 1 :]
     return before[before.rfind("\n", 0, -1) + 1 :] if before.endswith("\\\n") else started

@@ -401,7 +401,7 @@ def _describe_end(
         seconds=seconds,
         interactive=ended.interactive or None,
         changed=", ".join(changed) or None,
-        files=_listed(list(map(str, ctx.draft.files))) or None if ctx.draft and not ctx.draft.not_kept else None,
+        files=_join_paths(list(map(str, ctx.draft.files))) or None if ctx.draft and not ctx.draft.not_kept else None,
         strays=", ".join(f"{stray.pid} ({stray.command[:60]})" for stray in ended.strays) or None,
     )
     data = {
@@ -453,13 +453,13 @@ def _put_back_notes(restored: Sequence[PutBack]) -> Iterator[NoteFacts]:
     for change in ("created", "changed", "deleted"):
         paths = [escape(one.path) for one in restored if one.change == change and not one.failed]
         if paths:
-            yield ProtectedPutBack(change=change, paths=_listed(paths))
+            yield ProtectedPutBack(change=change, paths=_join_paths(paths))
     failed = [f"{escape(one.path)} ({one.failed})" for one in restored if one.failed]
     if failed:
-        yield ProtectedChanged(paths=_listed(failed))
+        yield ProtectedChanged(paths=_join_paths(failed))
 
 
-def _listed(paths: Sequence[str]) -> str:
+def _join_paths(paths: Sequence[str]) -> str:
     more = len(paths) - _MOST_NAMED
     return ", ".join(paths[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 

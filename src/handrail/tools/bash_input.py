@@ -9,7 +9,7 @@ from handrail.errors import Dangerous
 from handrail.model import Access
 from handrail.shell.effects.effects import effects
 from handrail.shell.runner.jobs import Job
-from handrail.shell.typed_input import may_run_its_input, typed_danger
+from handrail.shell.typed_input import find_typed_danger, may_run_its_input
 from handrail.tools.arguments import Field
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool
 
@@ -52,7 +52,9 @@ def accesses(args: Args) -> list[Access]:
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     def check(job: Job) -> None:
-        danger = typed_danger(job.typed, args.text) if args.text and may_run_its_input(job.run.order.command) else None
+        danger = (
+            find_typed_danger(job.typed, args.text) if args.text and may_run_its_input(job.run.order.command) else None
+        )
         if danger:
             raise Dangerous(part=danger.text, why=danger.why)
 

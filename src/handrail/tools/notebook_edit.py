@@ -132,7 +132,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         change = _insert(book, index, args, escaped)
     elif args.edit_mode == "delete":
         facts = Facts(args.notebook_path, _name(book, index), _type(book, index) or "broken", index)
-        change = _Change(facts, notebook.deleted(book, index))
+        change = _Change(facts, notebook.delete_cell(book, index))
     else:
         change = _replace(book, index, args, escaped)
     facts, splices = change
@@ -177,7 +177,7 @@ def _replace(book: Notebook, index: int, args: Args, escaped: bool) -> _Change:
         outputs=len(outputs) if was == "code" and isinstance(outputs, list) else 0,
         attachments="attachments" in drop and "attachments" in cell,
     )
-    return _Change(facts, notebook.changed(book, index, new, drop, escaped))
+    return _Change(facts, notebook.change_cell(book, index, new, drop, escaped))
 
 
 def _insert(book: Notebook, index: int, args: Args, escaped: bool) -> _Change:
@@ -189,7 +189,7 @@ def _insert(book: Notebook, index: int, args: Args, escaped: bool) -> _Change:
     if book.has_ids:
         cell["id"] = _new_id(book, index, args.new_source or "")
     facts = Facts(args.notebook_path, cell.get("id", f"cell-{index}"), args.cell_type or "", index)
-    return _Change(facts, notebook.inserted(book, index, {key: cell[key] for key in sorted(cell)}, escaped))
+    return _Change(facts, notebook.insert_cell(book, index, {key: cell[key] for key in sorted(cell)}, escaped))
 
 
 def _source(text: str, as_string: bool) -> str | list[str]:

@@ -98,7 +98,7 @@ class RunningCalls:
         with self._changed:
             self._running.pop(call.id, None)  # before the answer is out: its id may come again then
             self._sending += 1
-        self._send(answer, partial(_ended_now, call))
+        self._send(answer, partial(_mark_ended, call))
         with self._changed:
             self._sending -= 1
             self._changed.notify_all()
@@ -145,7 +145,7 @@ def _goes_on(call: RunningCall) -> bool:
     return not call.done and not call.withdrawn
 
 
-def _ended_now(call: RunningCall) -> bool:
+def _mark_ended(call: RunningCall) -> bool:
     """Asked under the lock of the channel, so that no progress can follow the answer."""
     call.done = True
     return not call.withdrawn

@@ -80,7 +80,7 @@ class StdioServer:
     def _take(self, message: Message) -> None:
         if not message.method:
             if self._work:
-                self._work.answered(message)
+                self._work.take_answer(message)
         elif message.id is None:
             if message.method == "notifications/cancelled" and self._work:
                 self._work.cancel(message.params.get("requestId"))
@@ -142,10 +142,10 @@ class StdioServer:
     def _create_service(self) -> CallService:
         from handrail.mcp.stdio.tool_calls import CallService
 
-        return CallService(self._channel, self._opened, _finished, self._structured)
+        return CallService(self._channel, self._opened, _finish_result, self._structured)
 
 
-def _finished(call: RunningCall, result: dict[str, Any]) -> dict[str, Any]:
+def _finish_result(call: RunningCall, result: dict[str, Any]) -> dict[str, Any]:
     return _complete(result) if call.client.enveloped else result
 
 

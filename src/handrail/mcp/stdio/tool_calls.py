@@ -74,7 +74,7 @@ class CallService:
     def cancel(self, id: Any) -> None:
         self._calls.cancel(id)
 
-    def answered(self, message: Message) -> None:
+    def take_answer(self, message: Message) -> None:
         """The client has answered a question of ours; one that nobody waits for any more is dropped."""
         question = self._questions.get(message.id) if isinstance(message.id, str) else None
         if question:

@@ -157,14 +157,14 @@ def _put_in(word: Word, variables: Values) -> Arg | None:
             return None
         if len(rows) * len(pieces) > _MOST_VALUES:
             return None
-        rows = [_joined(left, right) for left in rows for right in pieces]
+        rows = [_join_values(left, right) for left in rows for right in pieces]
     if patterns and not all(row.glob for row in rows):
         return None
     loose = loose or any(row.text[:1] == "-" or (row.glob and row.text[:1] in "*?[-") for row in rows)
     return Arg(word.source, tuple(dict.fromkeys(rows)), loose)
 
 
-def _joined(left: Value, right: Value) -> Value:
+def _join_values(left: Value, right: Value) -> Value:
     if not left.glob and not right.glob:
         return Value(left.text + right.text, home=left.home or right.home)
     texts = [side.text if side.glob else _PATTERN.sub(r"\\\g<0>", side.text) for side in (left, right)]
@@ -188,7 +188,7 @@ class Variables:
                 for word in run.words[1:]:
                     lost.update(_NAME.findall("".join(part.text for part in word.parts)))
             for item in run.assignments:
-                values = _assigned(item, run)
+                values = _read_assigned(item, run)
                 if values is None:
                     lost.add(item.name)
                 else:
@@ -209,7 +209,7 @@ def _changes_splitting(script: Script) -> bool:
     return set_here or "IFS" in script.elsewhere
 
 
-def _assigned(item: Assignment, run: Command) -> list[Value] | None:
+def _read_assigned(item: Assignment, run: Command) -> list[Value] | None:
     if item.adds or (item.array and run.within[-1:] != ("for",)):
         return None
     out: list[Value] = []

@@ -125,10 +125,10 @@ def _download(plain: _Plain, base: str, args: Sequence[Arg]) -> Destination:
             certain = False
     if certain:
         return Destination(_unique(hosts), certain=bool(hosts), reads=False)
-    return Destination(_named(base, args))
+    return Destination(_find_hosts(base, args))
 
 
-def _named(base: str, args: Sequence[Arg]) -> tuple[Host, ...]:
+def _find_hosts(base: str, args: Sequence[Arg]) -> tuple[Host, ...]:
     """The hosts of the addresses in the operands, where options are not known to be harmless."""
     parsed = parse_options(PROGRAMS[base], args)
     hosts: list[Host] = []

@@ -81,7 +81,7 @@ def loss_of(verb: str | None, before: Sequence[Arg], rest: Sequence[Arg]) -> Los
         return EVERYTHING
     if verb not in _CHANGES_FILES:
         return None
-    if _sent_elsewhere(before):
+    if _is_sent_elsewhere(before):
         return Loss("delete", elsewhere=True)
     if _is_computed(rest):
         return EVERYTHING
@@ -119,7 +119,7 @@ def loss_of(verb: str | None, before: Sequence[Arg], rest: Sequence[Arg]) -> Los
     return None
 
 
-def _sent_elsewhere(before: Sequence[Arg]) -> bool:
+def _is_sent_elsewhere(before: Sequence[Arg]) -> bool:
     """Whether options in front of the verb may name another repository or working tree."""
     words = [arg.text for arg in before]
     for at, word in enumerate(words):
@@ -230,7 +230,7 @@ def find_unsteadiness(run: Command, source: str, runs: Sequence[Command]) -> str
             return "a variable refers to another one"
         if base in _SETS and any(word is not None and _VARIABLE.search(word) for word in words):
             return f"{base} changes variables of git"
-    return "" if _named(source) <= _harmless(runs) else "variables of git are named"
+    return "" if _count_variables(source) <= _harmless(runs) else "variables of git are named"
 
 
 def _has_option(words: Sequence[str | None]) -> bool:
@@ -243,7 +243,7 @@ def _has_option(words: Sequence[str | None]) -> bool:
     return False
 
 
-def _named(source: str) -> int:
+def _count_variables(source: str) -> int:
     """How often variables of git are named, quotes taken off."""
     return len(_VARIABLE.findall(_QUOTING.sub("", source)))
 

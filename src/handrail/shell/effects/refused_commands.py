@@ -94,7 +94,7 @@ def find_dangers(script: Script) -> Iterator[tuple[int, Danger]]:
     moved = any(item.name in PLACES for run in script.runs for item in run.assignments)
     moved = moved or any(name in script.elsewhere for name in PLACES)
     for index, run in enumerate(script.runs):
-        if danger := _of_command(run, places, moved) or _of_redirections(run, places):
+        if danger := _judge_command(run, places, moved) or _judge_redirections(run, places):
             yield index, danger
     if script.stopped or script.error is not None:
         plain = re.sub(r"\\\n|[\\'\"]", "", script.source)
@@ -106,7 +106,7 @@ def _text_of(run: Command) -> str:
     return " ".join(word.source for word in run.words)[:200]
 
 
-def _of_command(run: Command, places: list[str], moved: bool) -> Danger | None:
+def _judge_command(run: Command, places: list[str], moved: bool) -> Danger | None:
     text = _text_of(run)
     base = run.base
     if base is None or (moved and run.words and run.words[0].fixed is None):
@@ -154,7 +154,7 @@ def _to_device(base: str, run: Command, text: str, places: list[str]) -> Danger 
     return None
 
 
-def _of_redirections(run: Command, places: list[str]) -> Danger | None:
+def _judge_redirections(run: Command, places: list[str]) -> Danger | None:
     for item in run.redirections:
         if item.writes and _is_device(_begins(item.target), places):
             text = f"{item.descriptor}{item.operator} {item.target.source}"

@@ -120,7 +120,7 @@ class Jobs:
 
     def read(self, id: str, head: int, tail: int, filter: str | None = None, all: bool = False) -> JobOutput:
         """The output since the last reading (``all``: from the beginning), or the lines of it that match ``filter``."""
-        job, pattern = self.get(id), _compiled(filter)
+        job, pattern = self.get(id), _compile_filter(filter)
         with job.asking:
             ended = job.ended  # before the size is looked at: what is said to have ended is read to its end
             fd = os.open(job.run.order.log, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -128,11 +128,11 @@ class Jobs:
                 start = 0 if all else job.offset
                 end = os.fstat(fd).st_size
                 if ended is None:
-                    end = _settled(fd, start, end)
+                    end = _find_character_end(fd, start, end)
                 if pattern is None:
                     reading = JobOutput(output.view(fd, head, tail, start, end), start, end, ended)
                 else:
-                    reading = _filtered(fd, start, end, head, tail, pattern, ended)
+                    reading = _read_matching_lines(fd, start, end, head, tail, pattern, ended)
             finally:
                 os.close(fd)
             job.offset = reading.end
@@ -167,7 +167,7 @@ class Jobs:
         self._runs.close()
 
 
-def _settled(fd: int, start: int, end: int) -> int:
+def _find_character_end(fd: int, start: int, end: int) -> int:
     """An end that tears no character apart: the rest of it is still on its way."""
     raw = os.pread(fd, min(_HELD_BACK, end - start), max(start, end - _HELD_BACK))
     if not raw or raw.endswith(b"\n"):
@@ -177,7 +177,7 @@ def _settled(fd: int, start: int, end: int) -> int:
     return end - (len(line) - cut)
 
 
-def _compiled(filter: str | None) -> Any:
+def _compile_filter(filter: str | None) -> Any:
     if filter is None:
         return None
     import regex  # type: ignore[import-untyped]
@@ -188,7 +188,9 @@ def _compiled(filter: str | None) -> Any:
         raise BadFilter(filter=filter, why=str(error)) from None
 
 
-def _filtered(fd: int, start: int, end: int, head: int, tail: int, pattern: Any, ended: CommandEnd | None) -> JobOutput:
+def _read_matching_lines(
+    fd: int, start: int, end: int, head: int, tail: int, pattern: Any, ended: CommandEnd | None
+) -> JobOutput:
     """The lines that match. Looks at each once, in bounded memory, as far as it comes in a few seconds."""
     until, at, matched = time.monotonic() + FILTER_SECONDS, start, 0
     first, last, left_out, lines_left = "", "", 0, 0

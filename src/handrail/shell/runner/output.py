@@ -53,7 +53,7 @@ def clean(raw: bytes) -> str:
         text = _ESCAPES.sub(lambda match: match[0] if _ERASE.fullmatch(match[0]) else "", text)
     if "\r" in text or "\b" in text or "\x1b" in text:
         text = _overwritten(text)
-    return _CONTROLS.sub(_shown, text) + end
+    return _CONTROLS.sub(_show_control, text) + end
 
 
 def _plain(raw: bytes) -> str | None:
@@ -86,7 +86,7 @@ def _overwritten(text: str) -> str:
     return "".join(line)
 
 
-def _shown(match: re.Match[str]) -> str:
+def _show_control(match: re.Match[str]) -> str:
     return "" if match[0] == "\a" else f"\\x{ord(match[0]):02x}"
 
 
@@ -156,14 +156,14 @@ def view(fd: int, head: int, tail: int, start: int = 0, end: int | None = None) 
     end = os.fstat(fd).st_size if end is None else end
     size = max(0, end - start)
     if size <= WHOLE:
-        text = _all(fd, start, end)
+        text = _read_all(fd, start, end)
         if len(text) <= head + tail:
             return OutputView(text, size=size)
         gap = text[head : len(text) - tail]
         left, torn = len(gap.encode("utf-8")), not gap.endswith("\n")
         return OutputView(text[:head], text[len(text) - tail :], left, _lines(gap), size, torn)
-    first, at, rest = _beginning(fd, start, end, head)
-    last, back, before = _ending(fd, at, end, tail)
+    first, at, rest = _read_beginning(fd, start, end, head)
+    last, back, before = _read_end(fd, at, end, tail)
     lines = _count(fd, at, back)
     cut = rest + before
     omitted = max(1, back - at + len(cut.encode("utf-8")))
@@ -171,7 +171,7 @@ def view(fd: int, head: int, tail: int, start: int = 0, end: int | None = None) 
     return OutputView(first, last, omitted, None if lines is None else lines + _lines(cut), size, torn)
 
 
-def _all(fd: int, start: int, end: int) -> str:
+def _read_all(fd: int, start: int, end: int) -> str:
     plain = _plain(os.pread(fd, end - start, start)) if end > start else ""
     return "".join(clean(raw) for _, raw in pieces(fd, start, end)) if plain is None else plain
 
@@ -180,7 +180,7 @@ def _lines(gap: str) -> int:
     return gap.count("\n") + (not gap.endswith("\n")) if gap else 0
 
 
-def _beginning(fd: int, start: int, end: int, most: int) -> tuple[str, int, str]:
+def _read_beginning(fd: int, start: int, end: int, most: int) -> tuple[str, int, str]:
     """So many characters, the offset behind the line where they end, and what was cut from that line."""
     parts, length, at = list[str](), 0, start
     if most <= 0:
@@ -195,7 +195,7 @@ def _beginning(fd: int, start: int, end: int, most: int) -> tuple[str, int, str]
     return text[:most], at, text[most:]
 
 
-def _ending(fd: int, start: int, end: int, most: int) -> tuple[str, int, str]:
+def _read_end(fd: int, start: int, end: int, most: int) -> tuple[str, int, str]:
     """The last characters, the offset of the line where they begin, and what was cut from that line."""
     if most <= 0:
         return "", end, ""

@@ -92,7 +92,7 @@ class NamespacedShell:
     def leave(self, tree: Tree, seconds: float, idle: Callable[[float], None]) -> tuple[LeftoverProcess, ...]:
         """Let the outer one end, and say what ends with it: what did not end by itself within ``seconds``."""
         until, pause = time.monotonic() + seconds, 0.001
-        while (living := self._living()) and (left := until - time.monotonic()) > 0:
+        while (living := self._list_living()) and (left := until - time.monotonic()) > 0:
             idle(min(left, pause))
             pause = min(2 * pause, 0.01)
         swept: tuple[LeftoverProcess, ...] = ()
@@ -106,7 +106,7 @@ class NamespacedShell:
         self._go(signal.SIGCONT)
         return swept
 
-    def _living(self) -> bool:
+    def _list_living(self) -> bool:
         """Whether anything but the shell is left. What has lost its parent inside is a child of the first process."""
         below = (process_tree.look(pid) for pid in process_tree.children(self._first) or () if pid != self._shell)
         return any(process is not None and not process.dead for process in below)

@@ -155,7 +155,7 @@ def holds(pid: int, link: str) -> bool:
     return False
 
 
-def _verified(process: Process) -> int:
+def _open_verified(process: Process) -> int:
     """A descriptor of that very process. Raises `ProcessLookupError` if it is gone."""
     fd = os.pidfd_open(process.pid)
     now = look(process.pid)
@@ -168,7 +168,7 @@ def _verified(process: Process) -> int:
 def send(process: Process, number: int) -> bool:
     """Signal that very process; False if it is gone or not ours to signal."""
     try:
-        fd = _verified(process)
+        fd = _open_verified(process)
     except ProcessLookupError:
         return False
     except OSError:  # no pidfd, or no descriptor left: the start time was looked at a moment ago
@@ -190,7 +190,7 @@ def send(process: Process, number: int) -> bool:
 def reap(process: Process) -> bool:
     """Take the status of a dead child, so that it vanishes; False if that very process is not a dead child."""
     try:
-        fd = _verified(process)
+        fd = _open_verified(process)
     except OSError:
         return False
     try:
@@ -322,10 +322,10 @@ def living(trees: Iterable[Tree]) -> list[Process]:
                 alive[process.pid] = process
             elif process.parent == os.getpid() and not any(tree.is_shell(process) for tree in trees):
                 reap(process)
-    return list(alive.values()) or _overlooked(trees)
+    return list(alive.values()) or _find_overlooked(trees)
 
 
-def _overlooked(trees: Sequence[Tree]) -> list[Process]:
+def _find_overlooked(trees: Sequence[Tree]) -> list[Process]:
     """Orphans that came to us while all processes were looked through one by one: forked, and their parent gone.
 
     That takes milliseconds, the list of our children only microseconds.

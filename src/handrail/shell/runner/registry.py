@@ -153,8 +153,8 @@ def adopt_orphans() -> bool:
     ours = _of_this_process()
     with ours.lock:
         if ours.holders == 0:
-            ours.before = _asked()
-            ours.works = ours.before or _switched(True)
+            ours.before = _read_adoption()
+            ours.works = ours.before or _set_adoption(True)
         ours.holders += 1
         return ours.works
 
@@ -167,13 +167,13 @@ def release_orphans(holders: int = 1) -> None:
     with ours.lock:
         held, ours.holders = ours.holders, max(0, ours.holders - holders)
         if held and not ours.holders and ours.works and not ours.before:
-            _switched(False)
+            _set_adoption(False)
 
 
-def _switched(on: bool) -> bool:
+def _set_adoption(on: bool) -> bool:
     return int(_libc.prctl(_SET, ctypes.c_ulong(on), _ZERO, _ZERO, _ZERO)) == 0
 
 
-def _asked() -> bool:
+def _read_adoption() -> bool:
     answer = ctypes.c_int(0)
     return int(_libc.prctl(_GET, ctypes.byref(answer), _ZERO, _ZERO, _ZERO)) == 0 and bool(answer.value)

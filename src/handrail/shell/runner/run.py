@@ -215,11 +215,11 @@ class Run:
 
         None only with ``keep``: the time is up, and it runs on.
         """
-        with self._entered() as entered:
+        with self._hold_descriptors() as entered:
             return self._wait(timeout, cancel, keep) if entered else self.ended
 
     @contextlib.contextmanager
-    def _entered(self) -> Iterator[bool]:
+    def _hold_descriptors(self) -> Iterator[bool]:
         """While somebody waits on the descriptors nobody else closes them: their numbers would be given away."""
         with self._io:
             entered = not self._closed
@@ -256,7 +256,7 @@ class Run:
         threading.Thread(target=self._follow, args=(timeout,), name=f"run {self.pid}", daemon=True).start()
 
     def _follow(self, timeout: float | None) -> None:
-        with self._entered() as entered:
+        with self._hold_descriptors() as entered:
             if entered:
                 self._wait(timeout, None, False)
             while entered and not (self._eof or self._closing):
@@ -338,7 +338,7 @@ class Run:
 
     def over(self, survivors: Sequence[Process], reason: Reason) -> None:
         """The tree was ended, but for these."""
-        self._survivors = self._named(self.tree.members({process.pid: process for process in survivors}))
+        self._survivors = self._name_processes(self.tree.members({process.pid: process for process in survivors}))
         self._reason = self._reason or reason
         if self.ended is None:
             self._finish()
@@ -396,11 +396,13 @@ class Run:
                 self.idle(min(left, 0.005))
 
     def _strays(self) -> tuple[LeftoverProcess, ...]:
-        if not process_tree.LINUX or (self._eof and (self._namespace or not self._left())):
+        if not process_tree.LINUX or (self._eof and (self._namespace or not self._has_orphans())):
             return ()
-        return self._named([process for process in process_tree.living([self.tree]) if process.pid != self.pid])
+        return self._name_processes(
+            [process for process in process_tree.living([self.tree]) if process.pid != self.pid]
+        )
 
-    def _left(self) -> bool:
+    def _has_orphans(self) -> bool:
         """Whether an orphan of this command came to us: cheap, since nearly no command leaves one."""
         orphans = process_tree.adopted() if self.tree.adopting else None
         if orphans is None:
@@ -411,7 +413,7 @@ class Run:
         # What is dead has left nothing: its own orphans have come to us as well, and stand in the same list.
         return not all(process.dead and process_tree.reap(process) for process in ours)
 
-    def _named(self, processes: Sequence[Process]) -> tuple[LeftoverProcess, ...]:
+    def _name_processes(self, processes: Sequence[Process]) -> tuple[LeftoverProcess, ...]:
         if not processes:
             return ()
         with self._io:

@@ -12,7 +12,7 @@ from handrail.shell.sandbox.git_settings import run_git
 _SAFE = ["-c", "safe.directory=*"]
 
 
-def uncommitted(place: str, loss: Loss, env: Mapping[str, str]) -> list[str] | None:
+def find_uncommitted(place: str, loss: Loss, env: Mapping[str, str]) -> list[str] | None:
     """Paths that hold work which is in no commit, as git names them from the top; None if they cannot be listed.
 
     A path of a directory is a repository of its own below this one.
@@ -23,15 +23,15 @@ def uncommitted(place: str, loss: Loss, env: Mapping[str, str]) -> list[str] | N
     top = os.fsdecode(output).removesuffix("\n")
     if code or not os.path.isdir(top):
         return None
-    changed = _changed(place, loss, env)
+    changed = _list_changed(place, loss, env)
     if changed is not None and loss.target:
-        changed += _replaced(top, loss.target, env)
+        changed += _list_replaced(top, loss.target, env)
     if changed is None:
         return None
     return [os.path.join(top, path.rstrip("/")) for path in dict.fromkeys(changed)]
 
 
-def _changed(place: str, loss: Loss, env: Mapping[str, str]) -> list[str] | None:
+def _list_changed(place: str, loss: Loss, env: Mapping[str, str]) -> list[str] | None:
     if loss.pathspecs == ():
         return []
     specs = ["--", *(loss.pathspecs or ())]
@@ -58,7 +58,7 @@ def _changed(place: str, loss: Loss, env: Mapping[str, str]) -> list[str] | None
     return names + [os.fsdecode(entry[2:]) for entry in marked]
 
 
-def _replaced(top: str, target: str, env: Mapping[str, str]) -> list[str]:
+def _list_replaced(top: str, target: str, env: Mapping[str, str]) -> list[str]:
     """Files that the target has and this commit has not: what git ignores is replaced without a word."""
     words = ["diff", "--name-only", "--no-renames", "--no-ext-diff", "--no-textconv", "--diff-filter=A", "-z", "HEAD"]
     names: list[str] = []
@@ -76,7 +76,7 @@ def _remote_branches(top: str, target: str, env: Mapping[str, str]) -> list[str]
     return [] if code else os.fsdecode(listed).split()
 
 
-def lost_branches(place: str, loss: Loss, env: Mapping[str, str]) -> list[str]:
+def find_lost_branches(place: str, loss: Loss, env: Mapping[str, str]) -> list[str]:
     """Files of the references whose commits nothing else points at."""
     lost: list[str] = []
     for name in loss.branches:

@@ -64,9 +64,9 @@ class LandlockBoundary:
 
     def _create_rules(self, credentials: bool = False) -> RulesetCache:
         """The rules for commands; ``credentials``: for one that may see them."""
-        return RulesetCache(self.confinement, tmp=self.tmp, tools=False, also_hidden=self._denied(credentials))
+        return RulesetCache(self.confinement, tmp=self.tmp, tools=False, also_hidden=self._list_denied(credentials))
 
-    def _denied(self, credentials: bool = False) -> list[str]:
+    def _list_denied(self, credentials: bool = False) -> list[str]:
         """Paths that policy denies to read, as far as this boundary can hide them: outside writable directories."""
         confinement = self.confinement
         denied = [*(confinement.denied() if confinement.denied else ())]
@@ -83,7 +83,7 @@ class LandlockBoundary:
             with contextlib.closing(self._create_rules(credentials=True)) as rules:
                 return rules.ruleset(written, named, network=network)
         with self._choosing:
-            if self._rules.stale() or not self._rules.hidden.issuperset(self._denied()):
+            if self._rules.stale() or not self._rules.hidden.issuperset(self._list_denied()):
                 fresh = self._create_rules()
                 self._rules.close()
                 self._rules = fresh

@@ -139,7 +139,9 @@ def render(value: Any, layout: Layout, indent: str, spelled: Mapping[str, str] |
     return opening + line + (layout.comma + line).join(parts) + layout.eol + indent + closing
 
 
-def changed(book: Notebook, index: int, new: Mapping[str, Any], drop: frozenset[str], escaped: bool) -> list[Splice]:
+def change_cell(
+    book: Notebook, index: int, new: Mapping[str, Any], drop: frozenset[str], escaped: bool
+) -> list[Splice]:
     """Give members of one cell new values, add those that are missing, and take away those to ``drop``."""
     text, cell = book.text, book.cells[index]
     members = read_items(text, cell.at)
@@ -178,7 +180,7 @@ def _respell(text: str, member: JsonItem, value: Any, layout: Layout) -> str:
     return render(value, layout, layout.inner, spelled)
 
 
-def inserted(book: Notebook, index: int, cell: Mapping[str, Any], escaped: bool) -> list[Splice]:
+def insert_cell(book: Notebook, index: int, cell: Mapping[str, Any], escaped: bool) -> list[Splice]:
     """Put a new cell in front of the cell ``index``, or behind the last one."""
     text, array, cells = book.text, book.array, book.cells
     if not cells:
@@ -213,7 +215,7 @@ def _separator_text(text: str, array: JsonItem, near: int, layout: Layout) -> st
     return layout.comma if layout.unit is None else ", "
 
 
-def deleted(book: Notebook, index: int) -> list[Splice]:
+def delete_cell(book: Notebook, index: int) -> list[Splice]:
     """Take a cell away, and the comma that parts it from the others."""
     array, cells = book.array, book.cells
     if len(cells) == 1:

@@ -12,7 +12,7 @@ from handrail.shell.effects.effects import Effects, GitRun
 from handrail.shell.effects.git_runs import EVERYTHING
 from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.git_settings import inspect, with_settings
-from handrail.shell.sandbox.git_work import can_be_kept, lost_branches, uncommitted
+from handrail.shell.sandbox.git_work import can_be_kept, find_lost_branches, find_uncommitted
 
 _TELLS_SETTINGS = ("config", "var", "version")
 """Verbs that print settings and run no program; they show what is set, and not what overrides it."""
@@ -129,9 +129,9 @@ def _list_lost_work(run: GitRun, where: str) -> Iterator[Access]:
         env = with_settings(known.overrides, base)
         loss = run.loss or EVERYTHING
         if loss.branches:
-            yield from (Access("delete", path, "", True) for path in lost_branches(place, loss, env))
+            yield from (Access("delete", path, "", True) for path in find_lost_branches(place, loss, env))
             continue
-        paths = None if known.unproven else uncommitted(place, loss, env)
+        paths = None if known.unproven else find_uncommitted(place, loss, env)
         if paths is None:
             yield Access("delete", place, "", True, below=True)
         elif loss.action == "write" and can_be_kept(paths, MOST_SAVED_FILES, MOST_SAVED_BYTES):
