@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import difflib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from handrail.errors import UnsureIndent
 from handrail.text.document import apply_splices
+from handrail.text.matching import merge as merging
 from handrail.text.matching.find import plan_edit
 from handrail.text.matching.indentation import Unsure
 from handrail.text.matching.merge import merge
@@ -67,3 +74,31 @@ def test_quotes_of_which_the_file_has_some_so_and_some_plain_are_not_guessed() -
     text = 'a = "one"\nb = “two”\n'
     with pytest.raises(UnsureIndent):
         plan_edit(text, "a = “one”\nb = “two”", "a = “one”\nadded = “three”\nb = “two”")
+
+
+REPEATED = ["x = 1", "y = 2"] * 1000
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        (REPEATED, [row.replace(" =", "  =") for row in REPEATED], [row.replace("x", "z") for row in REPEATED]),
+        (["it's a word " * 1500], ["it’s a word " * 1500], ["one it’s the word " * 1500]),
+    ],
+    ids=["lines", "words"],
+)
+def test_texts_that_repeat_themselves_are_compared_in_bounded_work(
+    file: list[str], old: list[str], new: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = []
+    real = difflib.SequenceMatcher
+
+    def matcher(junk: None, a: Sequence[str], b: Sequence[str], autojunk: bool) -> Any:
+        here, there = Counter(a), Counter(b)
+        compared.append(sum(count * there[part] for part, count in here.items()))
+        return real(junk, a, b, autojunk)
+
+    monkeypatch.setattr(merging, "SequenceMatcher", matcher)
+    with contextlib.suppress(Unsure):
+        merge(file, old, new, file)
+    assert sum(compared) < 1_000_000

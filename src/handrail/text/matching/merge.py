@@ -8,6 +8,7 @@ dashes and spaces.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -25,6 +26,10 @@ from handrail.text.matching.indentation import IndentMap, Unsure, has_lost_inden
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 _KEY = re.compile(r"\W*([\w.-]+)\s*[:=]")
 _ALIKE = 0.5
+_MOST_PAIRS = 60_000
+"""Pairs of equal lines or words that a comparison may have."""
+_MOST_CHARS = 1000
+"""Characters of two lines that are compared letter by letter."""
 Code = tuple[str, int, int, int, int]
 _HARD = "\u00a0"
 _QUOTES = ("'", '"')
@@ -121,13 +126,30 @@ def _align(old: Sequence[str], new: Sequence[str], all_ways: bool) -> list[list[
 
 def _get_codes(old: Sequence[str], new: Sequence[str]) -> list[Code]:
     """`SequenceMatcher`'s, but what is equal at the head and the tail stays there, however often it is repeated."""
+    head, tail = _count_equal_edges(old, new)
+    middle = _compare(old[head : len(old) - tail], new[head : len(new) - tail])
+    codes = [(code, i1 + head, i2 + head, j1 + head, j2 + head) for code, i1, i2, j1, j2 in middle]
+    edges = [("equal", 0, head, 0, head)], [("equal", len(old) - tail, len(old), len(new) - tail, len(new))]
+    return [*edges[0], *codes, *edges[1]]
+
+
+def _count_equal_edges(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """How many parts both begin with, and how many of the others both end with."""
     most = min(len(old), len(new))
     head = next((number for number in range(most) if old[number] != new[number]), most)
     tail = next((number for number in range(most - head) if old[-1 - number] != new[-1 - number]), most - head)
-    middle = SequenceMatcher(None, old[head : len(old) - tail], new[head : len(new) - tail], autojunk=False)
-    codes = [(code, i1 + head, i2 + head, j1 + head, j2 + head) for code, i1, i2, j1, j2 in middle.get_opcodes()]
-    edges = [("equal", 0, head, 0, head)], [("equal", len(old) - tail, len(old), len(new) - tail, len(new))]
-    return [*edges[0], *codes, *edges[1]]
+    return head, tail
+
+
+def _compare(old: Sequence[str], new: Sequence[str]) -> list[Code]:
+    """`SequenceMatcher`'s codes; raises `Unsure` for texts that repeat themselves so often that it would take too long.
+
+    It visits every pair of equal parts, once for each stretch that it finds.
+    """
+    here, there = Counter(old), Counter(new)
+    if sum(count * there[part] for part, count in here.items()) > _MOST_PAIRS:
+        raise Unsure
+    return list(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
 
 
 def _pair_kept(codes: Sequence[Code]) -> list[tuple[int, int]]:
@@ -254,7 +276,10 @@ def _are_alike(old: str, new: str) -> bool:
     keys = _KEY.match(old), _KEY.match(new)
     if keys[0] and keys[1] and keys[0][1] == keys[1][1]:
         return True
-    return SequenceMatcher(None, old, new, autojunk=False).ratio() >= _ALIKE
+    if len(old) * len(new) <= _MOST_CHARS**2:
+        return SequenceMatcher(None, old, new, autojunk=False).ratio() >= _ALIKE
+    head, tail = _count_equal_edges(old, new)
+    return 2 * (head + tail) >= _ALIKE * (len(old) + len(new))
 
 
 def _compare_typography(old: Sequence[str], ours: Sequence[str]) -> tuple[set[str], set[str]]:
@@ -279,7 +304,7 @@ def _carry_change(ours: str, old: str, new: str, restyle: Callable[[str], str] =
     for word in before:
         starts.append(starts[-1] + len(word))
     parts, last = [], 0
-    for code, i1, i2, j1, j2 in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    for code, i1, i2, j1, j2 in _get_codes(before, after):
         if code == "equal":
             continue
         if starts[i1] not in place or starts[i2] not in place:
