@@ -96,5 +96,5 @@ TOOL = Tool(
     hints=Hints(destructive=True, open_world=True),
     accesses=accesses,
     seek=seek,
-    rendered=("said",),
+    rendered=("output",),
 )
