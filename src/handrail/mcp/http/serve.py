@@ -220,7 +220,7 @@ def _opener(principal: Principal, options: HttpOptions) -> Callable[[], Session]
                 approve=approve,
                 settings=known.settings,
             )
-            if needs_hiding and not session.terminal().boundary.namespaced:
+            if needs_hiding and not session.command_host().boundary.namespaced:
                 session.close()
                 raise CannotOpen(_NOT_SEPARATE.format(name=escape(principal.name)))
             return session
