@@ -279,3 +279,23 @@ def test_lines_of_hunks_that_look_like_frames_are_kept() -> None:
     text = "\n".join(["*** Begin Patch", "*** Update File: a", "@@", *rows, "*** End Patch", ""])
     (op,) = parse_patch(text)
     assert [sign + row for sign, row in op.hunks[0].rows] == rows
+
+
+def test_several_blocks_of_one_file_are_one_operation() -> None:
+    other = BLOCK.replace("two", "four").replace("2", "4")
+    (op,) = parse_patch(f"a.txt\n{BLOCK}\n\na.txt\n{other}\n{BLOCK}\n")
+    assert op.path == "a.txt" and len(op.hunks) == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "*** Begin Patch\n*** Update File: a\n" + "<<<<<<< SEARCH\n" * 20_000 + "=======\n*** End Patch",
+        "a.txt\n" + "<<<<<<< SEARCH\n" * 20_000,
+        "*** Begin Patch\n*** Update File: a" + " " * 100_000 + "b\n@@\n-a\n+b\n*** End Patch" + " " * 100_000 + "x",
+    ],
+    ids=["blocks without end", "blocks without anything", "blanks"],
+)
+def test_frames_are_read_in_one_pass(text: str) -> None:
+    with pytest.raises(BadPatch):
+        parse_patch(text)

@@ -184,6 +184,14 @@ def settle(
     return join_opcodes(settled)
 
 
+def count_equal_edges(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
+    """How many parts both begin with, and how many of the others both end with."""
+    most = min(len(before), len(after))
+    head = next((at for at in range(most) if before[at] != after[at]), most)
+    tail = next((at for at in range(most - head) if before[-1 - at] != after[-1 - at]), most - head)
+    return head, tail
+
+
 def join_opcodes(codes: Iterable[Opcode]) -> list[Opcode]:
     """Without empty codes, and with neighbours of one kind made one."""
     joined: list[Opcode] = []
@@ -223,12 +231,7 @@ def _compare_between(
     before: Sequence[str], after: Sequence[str], i1: int, i2: int, j1: int, j2: int
 ) -> Iterator[Opcode]:
     """The codes of a stretch between anchors: what it begins and ends with alike is equal, the rest is compared."""
-    head = 0
-    while i1 + head < i2 and j1 + head < j2 and before[i1 + head] == after[j1 + head]:
-        head += 1
-    tail = 0
-    while i1 + head < i2 - tail and j1 + head < j2 - tail and before[i2 - tail - 1] == after[j2 - tail - 1]:
-        tail += 1
+    head, tail = count_equal_edges(before[i1:i2], after[j1:j2])
     a1, a2, b1, b2 = i1 + head, i2 - tail, j1 + head, j2 - tail
     yield ("equal", i1, a1, j1, b1)
     if a2 - a1 + b2 - b1 <= COMPARED:

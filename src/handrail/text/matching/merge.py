@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from handrail.text import lines
 from handrail.text.matching.fold import (
     find_plain_forms,
     fold_some,
@@ -126,19 +127,11 @@ def _align(old: Sequence[str], new: Sequence[str], all_ways: bool) -> list[list[
 
 def _get_codes(old: Sequence[str], new: Sequence[str]) -> list[Code]:
     """`SequenceMatcher`'s, but what is equal at the head and the tail stays there, however often it is repeated."""
-    head, tail = _count_equal_edges(old, new)
+    head, tail = lines.count_equal_edges(old, new)
     middle = _compare(old[head : len(old) - tail], new[head : len(new) - tail])
     codes = [(code, i1 + head, i2 + head, j1 + head, j2 + head) for code, i1, i2, j1, j2 in middle]
     edges = [("equal", 0, head, 0, head)], [("equal", len(old) - tail, len(old), len(new) - tail, len(new))]
     return [*edges[0], *codes, *edges[1]]
-
-
-def _count_equal_edges(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """How many parts both begin with, and how many of the others both end with."""
-    most = min(len(old), len(new))
-    head = next((number for number in range(most) if old[number] != new[number]), most)
-    tail = next((number for number in range(most - head) if old[-1 - number] != new[-1 - number]), most - head)
-    return head, tail
 
 
 def _compare(old: Sequence[str], new: Sequence[str]) -> list[Code]:
@@ -278,7 +271,7 @@ def _are_alike(old: str, new: str) -> bool:
         return True
     if len(old) * len(new) <= _MOST_CHARS**2:
         return SequenceMatcher(None, old, new, autojunk=False).ratio() >= _ALIKE
-    head, tail = _count_equal_edges(old, new)
+    head, tail = lines.count_equal_edges(old, new)
     return 2 * (head + tail) >= _ALIKE * (len(old) + len(new))
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import re
 
-_BEGIN = re.compile(r"\s*\*{3}\s*begin\s+patch\s*\**\s*", re.IGNORECASE)
-_END = re.compile(r"\s*\*{3}\s*end\s+patch\s*\**\s*", re.IGNORECASE)
+from handrail.text.lines import count_equal_edges
+
+_BEGIN = re.compile(r"\*{3}\s*begin\s+patch(?:\s*\*+)?", re.IGNORECASE)
+_END = re.compile(r"\*{3}\s*end\s+patch(?:\s*\*+)?", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})[\w+.-]*\s*")
 _HEREDOC = re.compile(r"\s*(?:\$ )?(?:apply_patch|applypatch|git apply|patch -p\d)\s*<<-?\s*(['\"]?)(\w+)\1\s*")
-_UPDATE = re.compile(r"\*{3} Update File:\s*(.*?)\s*")
+_UPDATE = "*** Update File:"
 _GIT_HEADER = re.compile(r"diff --git |index [0-9a-f]+\.\.|--- |\+\+\+ |(?:old|new) mode \d")
 _SEARCH = re.compile(r"<{5,9} ?SEARCH\s*")
 _MIDDLE = re.compile(r"={5,9}\s*")
@@ -30,7 +32,7 @@ def unwrap_patch(text: str) -> str:
         body = _remove_wrapper(body)
     if not body:
         return text
-    if _BEGIN.fullmatch(body[0]):
+    if _BEGIN.fullmatch(body[0].strip()):
         body = _repair_envelope(body)
     elif any(map(_SEARCH.fullmatch, body)):
         body = _name_blocks(body)
@@ -75,7 +77,7 @@ def _remove_wrapper(rows: list[str]) -> list[str]:
 def _repair_envelope(rows: list[str]) -> list[str]:
     """Plain markers, and sections without headers of git. A patch without an end stays one: it may have been cut."""
     body = rows[1:-1]
-    if not _END.fullmatch(rows[-1]) or any(map(_END.fullmatch, body)):
+    if not _END.fullmatch(rows[-1].strip()) or any(_END.fullmatch(row.strip()) for row in body):
         return ["*** Begin Patch", *rows[1:]]
     first = next((row for row in body if row.strip()), "")
     if first.startswith(("diff --git ", "--- ")):
@@ -84,7 +86,7 @@ def _repair_envelope(rows: list[str]) -> list[str]:
     while number < len(body):
         repaired.append(body[number])
         number += 1
-        if _UPDATE.fullmatch(repaired[-1]):
+        if repaired[-1].startswith(_UPDATE):
             number = _skip_git_header(body, number)
     return ["*** Begin Patch", *_convert_blocks(repaired), "*** End Patch"]
 
@@ -99,7 +101,7 @@ def _skip_git_header(rows: list[str], start: int) -> int:
 
 def _name_blocks(rows: list[str]) -> list[str]:
     """SEARCH/REPLACE blocks below the names of their files, as a patch; the rows themselves if a name is missing."""
-    sections, path = list[str](), ""
+    sections, path, named = list[str](), "", ""
     number = 0
     while number < len(rows):
         row = rows[number].strip()
@@ -107,8 +109,9 @@ def _name_blocks(rows: list[str]) -> list[str]:
             end = next((at for at in range(number, len(rows)) if _REPLACE.fullmatch(rows[at])), None)
             if not path or end is None:
                 return rows
-            if not sections or path != sections[0]:
-                sections += [f"*** Update File: {path}"]
+            if path != named:
+                sections.append(f"{_UPDATE} {path}")
+                named = path
             sections += rows[number : end + 1]
             number = end
         elif row and not _FENCE.fullmatch(row):
@@ -122,25 +125,21 @@ def _name_blocks(rows: list[str]) -> list[str]:
 def _convert_blocks(rows: list[str]) -> list[str]:
     """The same rows, with each complete SEARCH/REPLACE block as a hunk."""
     converted, number = list[str](), 0
-    while number < len(rows):
-        middle = end = None
-        if _SEARCH.fullmatch(rows[number]):
-            middle = next((at for at in range(number + 1, len(rows)) if _MIDDLE.fullmatch(rows[at])), None)
-            end = next((at for at in range(middle or number, len(rows)) if _REPLACE.fullmatch(rows[at])), None)
-        if middle is None or end is None:
-            converted.append(rows[number])
-            number += 1
+    for start, row in enumerate(rows):
+        if start < number or not _SEARCH.fullmatch(row):
             continue
-        converted += ["@@", *_sign_rows(rows[number + 1 : middle], rows[middle + 1 : end])]
+        middle = next((at for at in range(start + 1, len(rows)) if _MIDDLE.fullmatch(rows[at])), len(rows))
+        end = next((at for at in range(middle, len(rows)) if _REPLACE.fullmatch(rows[at])), None)
+        if end is None:
+            break  # and no later block has an end either
+        converted += [*rows[number:start], "@@", *_sign_rows(rows[start + 1 : middle], rows[middle + 1 : end])]
         number = end + 1
-    return converted
+    return converted + rows[number:]
 
 
 def _sign_rows(old: list[str], new: list[str]) -> list[str]:
     """The rows of a hunk: what both texts begin and end with is context."""
-    shorter = min(len(old), len(new))
-    head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
-    tail = next((at for at in range(shorter - head) if old[-1 - at] != new[-1 - at]), shorter - head)
+    head, tail = count_equal_edges(old, new)
     removed, added = old[head : len(old) - tail], new[head : len(new) - tail]
     context = [f" {row}" for row in old]
     return [
