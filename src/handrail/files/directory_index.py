@@ -34,6 +34,8 @@ _CREATED, _DELETED, _MOVED_FROM, _MOVED_TO = 0x100, 0x200, 0x40, 0x80
 _ONLY_DIRECTORIES, _NO_FOLLOW, _OVERFLOW, _IS_DIRECTORY = 0x01000000, 0x02000000, 0x4000, 0x40000000
 _MASK = _CREATED | _DELETED | _MOVED_FROM | _MOVED_TO | _ONLY_DIRECTORIES | _NO_FOLLOW
 _HEAD = struct.Struct("iIII")
+_MOST_READS = 256
+"""Blocks of reports: more than the kernel holds at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,10 +229,11 @@ class _Watches:
             self._libc.inotify_rm_watch(self._fd, watch)
 
     def changed(self) -> tuple[set[str], set[str]] | None:
-        """Directories whose entries have changed, and those that may be others by now. None if reports were lost."""
+        """Directories whose entries have changed, and those that may be others by now. None if reports were lost,
+        or come faster than they are read."""
         changed: set[str] = set()
         replaced: set[str] = set()
-        while True:
+        for _ in range(_MOST_READS):
             try:
                 raw = os.read(self._fd, 1 << 16)
             except BlockingIOError:
@@ -247,3 +250,4 @@ class _Watches:
                     changed.add(directory)
                     if mask & _IS_DIRECTORY and name:
                         replaced.add(os.path.join(directory, os.fsdecode(name)))
+        return None
