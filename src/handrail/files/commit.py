@@ -10,7 +10,7 @@ The exchange loses no write of a program that ignores our locks, because two lea
 a program that has it open for writing finishes first, and a program that wants to open it waits. A lease on the new
 file: a program that opens the name before the exchange is confirmed waits as well. If the exchange is not good (the
 name belongs to another file now, or a program waits for the old one), it is undone, and a program that waits for the
-new file gets the current contents.
+new file gets the current contents. A program that no lease shows yet is left to `late_writes.py`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from handrail import system_calls
 from handrail.errors import AlreadyExists, Busy, ChangedSince, HardLinked, IoError, PermissionDenied, from_os
+from handrail.files.late_writes import check_replaced, watch_replaced
 from handrail.files.locks import Doing, Held, IntentPart, Kind, intents, part
 from handrail.files.subtrees import commit_subtree
 from handrail.files.versions import (
@@ -46,6 +47,7 @@ _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def commit(workspace: Workspace, changes: Sequence[Change], held: Held, saving: Saving) -> list[Version]:
     """Apply all changes or none. Return the new versions, and the last version of a deleted file."""
+    check_replaced()
     if changes[0].subtree:
         return commit_subtree(workspace, changes[0], held, saving)
     with contextlib.ExitStack() as stack:
@@ -198,7 +200,7 @@ class _Slot:
             self._exchange(before)
 
     def _exchange(self, before: Stored) -> None:
-        self.pair = Exchange(self.directory, self.temp, self.name, self.fd, self.old)
+        self.pair = Exchange(self.directory, self.temp, self.name, self.fd, self.old, self.new)
         if not self.pair.hold_writers_off():
             raise Busy(path=self.named, why="another program has it open for writing")
         try:
@@ -244,7 +246,7 @@ class _Slot:
         for _ in range(2):
             try:
                 if self.pair:
-                    self.kept = self.pair.exchange_back(self.new)
+                    self.kept = self.pair.exchange_back()
                 else:
                     self._uncreate()
             except OSError:
@@ -266,8 +268,8 @@ class _Slot:
 
     def _uncreate(self) -> None:
         """Take a new file away again, unless somebody has made it his own."""
-        new = Exchange(self.directory, self.temp, self.name, self.fd, -1)
-        if new.is_untouched(self.name, self.new):
+        new = Exchange(self.directory, self.temp, self.name, self.fd, -1, self.new)
+        if new.is_untouched(self.name):
             os.unlink(self.name, dir_fd=self.directory)
         self.fd = new.new
 
@@ -280,6 +282,8 @@ class _Slot:
         self.fd = self.old = -1
         if self.in_place or self.stuck:
             return self.in_place
+        if self.pair and self.pair.exchanged:
+            watch_replaced(self.temp, self.name, self.directory, self._removed())
         for _ in range(2):
             try:
                 os.unlink(self.temp, dir_fd=self.directory)
@@ -289,6 +293,14 @@ class _Slot:
                 continue
             return True
         return False
+
+    def _removed(self) -> Version:
+        """The contents of the file that has the temporary name in the end: the old one, or ours if that was undone."""
+        before = self.change.before
+        if self.swapped and before:
+            return before.version
+        contents = self.pair.contents if self.pair else self.new
+        return Version(0, 0, len(contents), 0, 0, hash_bytes(contents))
 
     def version(self) -> Version:
         return version_of(os.fstat(self.fd), self.digest)
@@ -311,7 +323,7 @@ class _Removal(_Slot):
     def swap(self) -> None:
         before = self.change.before
         assert before
-        self.watch = Exchange(self.directory, self.temp, self.name, self.old, self.old)
+        self.watch = Exchange(self.directory, self.temp, self.name, self.old, self.old, b"")
         if not self.watch.hold_writers_off():
             raise Busy(path=self.named, why="another program has it open for writing")
         if not holds(self.old, before.raw) or not self._is_present(self.name):
@@ -372,12 +384,14 @@ _COMPARED = 1 << 17
 class Exchange:
     """The new file under a temporary name (open for writing), the old one under the name (open for reading)."""
 
-    def __init__(self, directory: int, temp: str, name: str, new: int, old: int) -> None:
+    def __init__(self, directory: int, temp: str, name: str, new: int, old: int, contents: bytes) -> None:
         self._directory = directory
         self._temp = temp
         self._name = name
         self._old = old
         self.new = new
+        self.contents = contents
+        """What the new file holds."""
         self.exchanged = False
         """Whether the new file has the name."""
         self._expected: tuple[int, int] | None = _number(os.fstat(new))
@@ -413,7 +427,7 @@ class Exchange:
         """Whether somebody who found the old file before we took it away waits to write to it."""
         return self._leased and system_calls.lease_wanted(self._old)
 
-    def exchange_back(self, after: bytes) -> str:
+    def exchange_back(self) -> str:
         """Exchange the names again. Returns the name of a version that another program made of ours, if one is kept."""
         for _ in range(100):
             mine = self._identify(self._temp)
@@ -425,12 +439,12 @@ class Exchange:
         if self._unseen and not system_calls.lease_wanted(self.new, alone=True):
             return ""
         if self._unseen:
-            after = self._copy_what_stands(after)
-        if identity != _number(os.fstat(self.new)) or self.is_untouched(self._temp, after):
+            self._copy_what_stands()
+        if identity != _number(os.fstat(self.new)) or self.is_untouched(self._temp):
             return ""
         return keep_version(self._temp, self._name, self._directory)
 
-    def _copy_what_stands(self, after: bytes) -> bytes:
+    def _copy_what_stands(self) -> None:
         """Give the new file the contents of the one under the name, for those who wait to open it, and let them."""
         with contextlib.suppress(OSError):
             fd = os.open(self._name, READ, dir_fd=self._directory)
@@ -440,21 +454,20 @@ class Exchange:
                 if contents is not None:
                     write_all(self.new, contents)
                     os.ftruncate(self.new, len(contents))
-                    after = contents
+                    self.contents = contents
             finally:
                 os.close(fd)
         self._unseen = False
         system_calls.release(self.new)
-        return after
 
-    def is_untouched(self, name: str, after: bytes) -> bool:
-        """Whether ``name`` is the new file and holds ``after``: nobody replaced it, wrote to it or is about to."""
+    def is_untouched(self, name: str) -> bool:
+        """Whether ``name`` is the new file with our contents: nobody replaced it, wrote to it or is about to."""
         if self._identify(name) != _number(os.fstat(self.new)):
             return False
         fd = os.open(name, READ, dir_fd=self._directory)
         os.close(self.new)  # it can write, and would count as a writer
         self.new = fd
-        return _lease(fd) is not False and holds(fd, after)
+        return _lease(fd) is not False and holds(fd, self.contents)
 
     def _identify(self, name: str) -> tuple[int, int] | None:
         try:

@@ -33,6 +33,7 @@ from handrail.errors import (
     from_os,
 )
 from handrail.files.artefacts import ALIAS, Artefacts
+from handrail.files.late_writes import check_replaced
 from handrail.files.locks import Held, Intent, Locks, state_directory
 from handrail.files.pages import Indexes
 from handrail.files.versions import Saving, stamps
@@ -164,6 +165,7 @@ class Session:
             command_host.close()
         self._journal.close()
         self._artefacts.close()
+        check_replaced(0)
         self.workspace.close()
 
     @property

@@ -1,0 +1,120 @@
+"""A program that found a file before it was replaced, and opens it only afterwards: what it writes is not lost.
+
+A descriptor opened with `O_PATH` stands for such a program: it knows the file, and has not opened it yet.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from handrail import Session
+from handrail.files import late_writes
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="O_PATH and /proc are Linux's")
+
+Make = Callable[..., Session]
+
+
+def find(path: Path) -> int:
+    return os.open(path, os.O_PATH | os.O_NOFOLLOW)
+
+
+def write_late(found: int, data: bytes, flags: int = os.O_APPEND) -> None:
+    fd = os.open(f"/proc/self/fd/{found}", os.O_WRONLY | flags)
+    os.write(fd, data)
+    os.close(fd)
+    os.close(found)
+
+
+def edit(session: Session, old: str, new: str) -> None:
+    result = session.call("Edit", {"file_path": "f.txt", "old_string": old, "new_string": new})
+    assert result.error is None, result.text
+
+
+def opened(tmp_path: Path) -> tuple[Session, Path]:
+    path = tmp_path / "f.txt"
+    path.write_text("one\ntwo\n", encoding="ascii")
+    session = Session(tmp_path)
+    session.call("Read", {"file_path": "f.txt"})
+    return session, path
+
+
+def test_what_is_appended_to_the_replaced_file_is_in_the_new_one(tmp_path: Path) -> None:
+    session, path = opened(tmp_path)
+    found = find(path)
+    edit(session, "one", "1")
+    write_late(found, b"three\n")
+    session.close()
+    assert path.read_bytes() == b"1\ntwo\nthree\n"
+    assert os.listdir(tmp_path) == ["f.txt"]
+
+
+def test_it_goes_to_the_file_that_has_the_name_after_further_edits(tmp_path: Path) -> None:
+    session, path = opened(tmp_path)
+    found = find(path)
+    edit(session, "one", "1")
+    edit(session, "two", "2")
+    write_late(found, b"three\n")
+    session.close()
+    assert path.read_bytes() == b"1\n2\nthree\n"
+
+
+def test_the_next_edit_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, path = opened(tmp_path)
+    found = find(path)
+    edit(session, "one", "1")
+    write_late(found, b"three\n")
+    late_writes.check_replaced(0)
+    session.call("Read", {"file_path": "f.txt"})
+    edit(session, "three", "3")
+    assert path.read_bytes() == b"1\ntwo\n3\n"
+    session.close()
+
+
+@pytest.mark.parametrize("late", [b"ONE", b"a quite different and longer text\n"])
+def test_a_version_written_in_place_is_saved_beside_the_file(tmp_path: Path, late: bytes) -> None:
+    session, path = opened(tmp_path)
+    found = find(path)
+    edit(session, "two", "2")
+    write_late(found, late, 0)
+    session.close()
+    assert path.read_bytes() == b"one\n2\n"
+    (kept,) = tmp_path.glob("f.txt.kept-*")
+    assert kept.read_bytes() == late + b"one\ntwo\n"[len(late) :]
+
+
+def test_where_the_name_is_gone_the_version_is_saved_beside_it(tmp_path: Path) -> None:
+    session, path = opened(tmp_path)
+    found = find(path)
+    edit(session, "one", "1")
+    path.unlink()
+    write_late(found, b"three\n")
+    session.close()
+    (kept,) = tmp_path.iterdir()
+    assert kept.read_bytes() == b"one\ntwo\nthree\n"
+
+
+def test_other_metadata_is_no_write(tmp_path: Path) -> None:
+    session, path = opened(tmp_path)
+    found = find(path)
+    edit(session, "one", "1")
+    os.chmod(f"/proc/self/fd/{found}", 0o600)
+    os.utime(f"/proc/self/fd/{found}", (1, 1))
+    os.close(found)
+    session.close()
+    assert path.read_bytes() == b"1\ntwo\n" and os.listdir(tmp_path) == ["f.txt"]
+
+
+def test_the_number_of_open_replaced_files_is_bounded(tmp_path: Path) -> None:
+    session, _ = opened(tmp_path)
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(200):
+        edit(session, "two" if number % 2 == 0 else "2", "2" if number % 2 == 0 else "two")
+    assert len(os.listdir("/proc/self/fd")) <= before + 2 * 66
+    session.close()
+    assert len(os.listdir("/proc/self/fd")) <= before
