@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from handrail import Session
+from handrail import Session, system_calls
 from handrail.policy.guards import built_in_rules
 from handrail.policy.paths import globs_to_hide
 from handrail.policy.rules import from_line
@@ -150,3 +152,29 @@ def test_an_ignore_file_that_cannot_be_read_hides_everything_around_it(tmp_path:
     judge = policy(tmp_path)
     assert not judge.readable(str(tmp_path.resolve() / "sub" / "x"))
     assert judge.readable(str(tmp_path.resolve() / "x"))
+
+
+def test_many_names_at_once_are_judged_as_each_alone(tmp_path: Path) -> None:
+    (tmp_path / "deep/deeper").mkdir(parents=True)
+    (tmp_path / "deep/.handrailignore").write_text("*.log\n!keep.log\n", encoding="ascii")
+    lines = "rules = ['deny Read(src/**/private.*)', 'deny Read(plain)', 'ask Read(asked/**)']"
+    names = [".env", ".env.example", "id_rsa", "private.py", "plain", "a.log", "keep.log", "x.py", "asked", ".ssh"]
+    places = ["", "src", "src/a/b", "asked", "asked/b", "deep", "deep/deeper", "plain/below", ".ssh", "node_modules"]
+    many, alone = (policy(tmp_path, "ask", rules(lines)) for _ in range(2))
+    for place in [*places, *places]:
+        directory = str(tmp_path / place).rstrip("/")
+        wanted = [name for name in names if alone.readable(f"{directory}/{name}")]
+        assert list(many.select_readable(directory, names, place == "deep")) == wanted, place
+
+
+def test_a_remembered_walk_withholds_and_counts_the_same(tmp_path: Path, make_session: Callable[..., Session]) -> None:
+    _fill(tmp_path, ["src/.env", "src/a.py", "b.py"])
+    for directory in (tmp_path / "src", tmp_path):
+        os.utime(directory, (1, 1))
+    time.sleep(2 * system_calls.TICK / 1e9)  # until then a directory may change without a trace, and is listed again
+    session = make_session(policy=policy(tmp_path))
+    first, *again = (session.call("Glob", {"pattern": "**", "include_hidden": True}) for _ in range(3))
+    assert first.data["receipt"]["skipped"]["withheld"] == 1 and ".env" not in first.text
+    assert [(one.text, one.data) for one in again] == [(first.text, first.data)] * 2
+    judge = policy(tmp_path, "ask", rules("rules = ['deny Read(b.py)']"))
+    assert "b.py" not in make_session(policy=judge).call("Glob", {"pattern": "**"}).text

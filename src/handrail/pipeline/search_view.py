@@ -22,7 +22,7 @@ def make_sight(policy: Policy, own: OwnFiles | None = None) -> Visibility:
 
     if own and own.is_within:
         seen = make_sight(policy).readable
-        return Visibility(lambda real: own.shows(real) and (seen is None or seen(real)), None)
+        return Visibility(lambda real: own.shows(real) and (seen is None or seen(real)), hides=None)
     hides = getattr(policy, "hides", None)
     if hides is not None and not hides:
         return Visibility()
@@ -30,7 +30,7 @@ def make_sight(policy: Policy, own: OwnFiles | None = None) -> Visibility:
     def readable(real: str) -> bool:
         return policy.judge((Access("read", real, real),)).decision != "deny"
 
-    return Visibility(getattr(policy, "readable", readable), hides)
+    return Visibility(getattr(policy, "readable", readable), getattr(policy, "select_readable", None), hides)
 
 
 class SearchView:

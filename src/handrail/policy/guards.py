@@ -29,7 +29,7 @@ from handrail.policy.files import user_file
 from handrail.policy.modes import load_defaults
 from handrail.policy.paths import PathPattern, PathSet, is_within
 from handrail.policy.rules import Rule, from_table, stricter
-from handrail.search.ignores import IgnoreFile, read_lines
+from handrail.search.ignores import POLICY_NAMES, IgnoreFile, read_lines
 from handrail.secrets.paths import secret_path_rules
 from handrail.text.display import escape
 
@@ -93,14 +93,19 @@ class BuiltInPaths:
         """Whether nobody may read this."""
         return bool(self._rules_for("read")[1].find(path))
 
+    def suspect_secrets(self, directory: str, names: Sequence[str]) -> Sequence[str]:
+        """Those of the names in a directory that may be secrets."""
+        return self._rules_for("read")[1].suspect(directory, names)
 
-NAMES = (".handrailignore", ".aiignore")
+
 _MOST_KEPT = 50_000
 _SIMPLE = re.compile(r"/?[\w.*?-]+(?:/[\w.*?-]+)*/?")
 _MOST_BYTES = 1 << 20
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _Chain = tuple[tuple[str, str, IgnoreFile], ...]
 """The nearest first: the directory with a slash behind it, the name of the file, its rules."""
+
+_NO_CHAIN: tuple[_Chain, str] = ((), "")
 
 
 class IgnoreFiles:
@@ -116,7 +121,16 @@ class IgnoreFiles:
         chain, why = self._chains.get(directory) or self._chain(directory)
         return why or (self._relative_name(chain, path) if chain and name else "")
 
-    def _chain(self, directory: str) -> tuple[_Chain, str]:
+    def apply_in(self, directory: str, has_own: bool) -> bool:
+        """Whether any file holds in a directory. ``has_own``: one may stand in it; False saves looking for it."""
+        known = self._chains.get(directory)
+        parent = directory.rpartition("/")[0]
+        if not (known or has_own) and self._chains.get(parent) == _NO_CHAIN and len(self._chains) < _MOST_KEPT:
+            known = self._chains[directory] = _NO_CHAIN  # nothing above and nothing here: most directories
+        chain, why = known or self._chain(directory, has_own)
+        return bool(chain or why)
+
+    def _chain(self, directory: str, has_own: bool = True) -> tuple[_Chain, str]:
         """The ignore files that hold in a directory, and the one that names the directory itself."""
         root = next((root for root in self._roots if is_within(root, directory)), None)
         if root is None:
@@ -134,7 +148,7 @@ class IgnoreFiles:
                 continue
             if end:
                 why = why or self._relative_name(chain, way)
-            if not why:
+            if not why and (has_own or end < len(names)):
                 own = ((f"{way}/", name, IgnoreFile(lines)) for name, lines in _files(way))
                 chain = (*(entry for entry in own if entry[2]), *chain)
             chains[way] = chain, why
@@ -162,7 +176,7 @@ class IgnoreFiles:
 
 
 def _files(directory: str) -> list[tuple[str, tuple[str, ...]]]:
-    return [(name, lines) for name in NAMES if (lines := _lines(os.path.join(directory, name)))]
+    return [(name, lines) for name in POLICY_NAMES if (lines := _lines(os.path.join(directory, name)))]
 
 
 def _lines(path: str) -> tuple[str, ...]:

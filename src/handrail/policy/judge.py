@@ -103,6 +103,11 @@ class _Rules:
             return next((rule for rule in self._network if rule.host == escape_glob(access.target)), None)
         return matching[0] if all(matching) else None
 
+    def suspect(self, action: Action, directory: str, names: Sequence[str]) -> Sequence[str]:
+        """Those of the names in a directory that a rule may speak of."""
+        _, every, paths = self._files[action]
+        return names if every else paths.suspect(directory, names) if paths else ()
+
     def file(self, action: Action, path: str) -> Rule | None:
         rules, every, paths = self._files[action]
         if paths and (numbers := paths.find(path)):
@@ -202,6 +207,21 @@ class RulePolicy:
         if self._built_in.is_secret(path) or self._ask.file("read", path) or self._deny.file("read", path):
             return self._file(Access("read", path, path)).decision == "allow"
         return not self._ignored.find(path)
+
+    def select_readable(self, directory: str, names: Sequence[str], has_ignore_file: bool) -> Sequence[str]:
+        """The names in a real directory that a search may show: `readable`, asked for many names at once.
+
+        ``has_ignore_file``: whether one of `POLICY_NAMES` stands in that directory.
+        """
+        if self._ignored.apply_in(directory, has_ignore_file):
+            suspects = set(names)
+        else:
+            suspects = set(self._built_in.suspect_secrets(directory, names))
+            suspects.update(self._ask.suspect("read", directory, names), self._deny.suspect("read", directory, names))
+        if not suspects:
+            return names
+        start = directory.rstrip("/") + "/"
+        return [name for name in names if name not in suspects or self.readable(start + name)]
 
     def judge(self, accesses: Sequence[Access]) -> Verdict:
         """The strictest verdict over all touches; `allow` has a line for each touch that needs one."""

@@ -11,7 +11,7 @@ only the named path; `docs/` and `docs/**` name everything below.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -86,17 +86,30 @@ class _Entry(NamedTuple):
     glob: Glob
 
 
-class _PatternsBelow(NamedTuple):
+class _PatternsBelow:
     """The rest of the patterns below a directory."""
 
-    covered: frozenset[int]
-    """The owners that match the directory itself, and so all below it."""
-    open: tuple[tuple[_Entry, Places], ...]
-    """Those that depend on the directory."""
-    quick: re.Pattern[str] | None
-    """Matches every name that anything here matches."""
-    lasts: list[tuple[_Entry, re.Pattern[str]]]
-    """What a name here must match for each pattern; empty until the first name passes `quick`."""
+    __slots__ = ("covered", "lasts", "open", "quick", "spelled", "unspelled")
+
+    def __init__(
+        self,
+        covered: frozenset[int],
+        open_: tuple[tuple[_Entry, Places], ...],
+        quick: re.Pattern[str] | None,
+        spelled: re.Pattern[str] | None,
+    ) -> None:
+        self.covered = covered
+        """The owners that match the directory itself, and so all below it."""
+        self.open = open_
+        """Those that depend on the directory."""
+        self.quick = quick
+        """Matches every name that anything here matches."""
+        self.spelled = spelled
+        """Matches every name of a directory that an open pattern spells."""
+        self.lasts: list[tuple[_Entry, re.Pattern[str]]] = []
+        """What a name here must match for each pattern; empty until the first name passes `quick`."""
+        self.unspelled: _PatternsBelow | None = None
+        """The rest in every directory here that no pattern matches or spells: most of them."""
 
 
 class PathSet:
@@ -117,7 +130,7 @@ class PathSet:
         """Roots whose own name and the names above it do not count: somebody has chosen to work there."""
         self._fold = fold
         """Whether letters match in either case, as a file system may take them."""
-        self._quick: dict[tuple[tuple[int, int, Places], ...], re.Pattern[str] | None] = {}
+        self._compiled: dict[tuple[tuple[int, int, Places], ...], tuple[re.Pattern[str] | None, ...]] = {}
         entries: list[_Entry] = []
         always: list[_Entry] = []
         for number, patterns in enumerate(lists):
@@ -156,19 +169,43 @@ class PathSet:
             cache = self._kept = {"": self._top}
         for name in reversed(names):
             way = f"{way}/{name}" if way or directory.startswith("/") else name
-            covered = below.covered | self._hits(below, name) if self._deep and name else below.covered
-            left = ((entry, entry.glob.enter(places, name)) for entry, places in below.open)
-            below = self._make_below(_NONE if way in self._anew else covered, tuple((e, p) for e, p in left if p))
-            cache[way] = below
+            below = cache[way] = self._enter(below, name, way)
+        return below
+
+    def _enter(self, above: _PatternsBelow, name: str, way: str) -> _PatternsBelow:
+        """The rest of the patterns in the directory ``name``, whose path is ``way``."""
+        anew = way in self._anew
+        plain = not anew and not (above.spelled and above.spelled.match(name))
+        hits = self._hits(above, name) if self._deep and name else _NONE
+        plain = plain and not hits
+        if plain and above.unspelled:
+            return above.unspelled
+        left = ((entry, entry.glob.enter(places, name)) for entry, places in above.open)
+        below = self._make_below(_NONE if anew else above.covered | hits, tuple((e, p) for e, p in left if p))
+        if plain:
+            above.unspelled = below
         return below
 
     def _make_below(self, covered: frozenset[int], open_: tuple[tuple[_Entry, Places], ...]) -> _PatternsBelow:
         key = tuple((entry.number, entry.order, places) for entry, places in open_)
-        if key not in self._quick:
-            every = (entry.glob.last_expression(places) for entry, places in (*self._always, *open_))
-            lasts = [last for last in every if last]
-            self._quick[key] = re.compile("|".join(dict.fromkeys(lasts))) if lasts else None
-        return _PatternsBelow(covered, open_, self._quick[key], [])
+        if key not in self._compiled:
+            lasts = (entry.glob.last_expression(places) for entry, places in (*self._always, *open_))
+            spelled = (entry.glob.directory_expression(places) for entry, places in open_)
+            self._compiled[key] = _join(lasts), _join(spelled)
+        return _PatternsBelow(covered, open_, *self._compiled[key])
+
+    def suspect(self, directory: str, names: Sequence[str]) -> Sequence[str]:
+        """Those of the names in a directory that an owner may match: `find` tells. Most of the time: none."""
+        if self._fold:
+            directory = directory.lower()
+        below = self._kept.get(directory) or self._below(directory)
+        if below.covered:
+            return names
+        quick = below.quick
+        if quick is None:
+            return ()
+        match = quick.match
+        return [name for name in names if match(name.lower() if self._fold else name)]
 
     def _hits(self, below: _PatternsBelow, name: str) -> frozenset[int]:
         """The owners whose last pattern that matches the name is not an exception."""
@@ -183,6 +220,11 @@ class PathSet:
             if last.match(name):
                 latest[entry.number] = max(latest.get(entry.number, (-1, False)), (entry.order, entry.except_))
         return frozenset(number for number, (_, out) in latest.items() if not out)
+
+
+def _join(expressions: Iterable[str | None]) -> re.Pattern[str] | None:
+    every = dict.fromkeys(expression for expression in expressions if expression)
+    return re.compile("|".join(every)) if every else None
 
 
 def globs_to_hide(patterns: Sequence[PathPattern], root: str | None) -> list[str]:

@@ -20,8 +20,9 @@ from handrail.text.globs import compile_class, compile_glob, find_class_end
 
 NAMES = (".gitignore", ".ignore", ".rgignore")
 """Later ones beat earlier ones."""
+POLICY_NAMES = (".handrailignore", ".aiignore")
+"""Files of the same syntax that list what must not be read; the policy reads them."""
 _MOST_BYTES = 1 << 20
-_MOST_NAMES = 100_000
 
 
 class IgnoreRule(NamedTuple):
@@ -40,6 +41,8 @@ class IgnoreFile:
         self._rules = [rule for line in lines if (rule := _parse_line(line))]
         self._any = re.compile("|".join(rule.expression.pattern for rule in self._rules) or "(?!)")
         self._depths = {rule.depth for rule in self._rules} - {0}
+        self.by_name = [rule.expression.pattern for rule in self._rules if rule.depth == 0]
+        """The expressions of the lines that one name decides."""
 
     def is_ignored(self, path: str) -> bool | None:
         """Whether the entry is ignored; None: no line matches."""
@@ -130,7 +133,7 @@ def _translate_name(name: str) -> str:
 class Ignores:
     """The rules for one directory: its own, and those of the directories above it."""
 
-    __slots__ = ("_above", "_chains", "_clean", "_every", "silent")
+    __slots__ = ("_above", "_by_name", "_chains", "_every", "silent")
 
     def __init__(
         self, above: IgnoreFile, chains: tuple[tuple[tuple[str, IgnoreFile], ...], ...] = ((), (), ())
@@ -141,8 +144,8 @@ class Ignores:
         self._every = [pair for pair in (("", above), *(pair for chain in chains for pair in chain)) if pair[1]]
         self.silent = not self._every
         """Whether nothing can be ignored here."""
-        self._clean: set[str] = set()
-        """Names that no rule about names speaks of: most names come again and again."""
+        self._by_name: re.Pattern[str] | None = None
+        """All lines that one name decides, compiled when it is first needed."""
 
     def below(self, prefix: str, own: tuple[IgnoreFile | None, ...]) -> Ignores:
         """The rules in the directory ``prefix``, which has files of its own."""
@@ -158,19 +161,15 @@ class Ignores:
 
         ``mark`` is a slash for directories. False: not ignored, and shown even if hidden.
         """
-        by_name = all(rules.decides_by_name(prefix[len(start) :]) for start, rules in self._every)
-        if by_name and self._clean.issuperset(names):
-            return {}
-        verdicts: dict[str, bool] = {}
-        for name in names:
-            verdict = self._judge(prefix + name + mark)
-            if verdict is not None:
-                verdicts[name] = verdict
-            elif by_name and mark and len(self._clean) < _MOST_NAMES:
-                self._clean.add(name)  # not even as a directory, which more rules speak of
-            elif by_name and self._judge(prefix + name + "/") is None and len(self._clean) < _MOST_NAMES:
-                self._clean.add(name)
-        return verdicts
+        if all(rules.decides_by_name(prefix[len(start) :]) for start, rules in self._every):
+            if self._by_name is None:
+                self._by_name = re.compile(
+                    "|".join(line for _, rules in self._every for line in rules.by_name) or "(?!)"
+                )
+            match = self._by_name.match
+            names = [name for name in names if match(name + "/")]  # more lines speak of directories than of files
+        verdicts = {name: self._judge(prefix + name + mark) for name in names}
+        return {name: verdict for name, verdict in verdicts.items() if verdict is not None}
 
     def _judge(self, path: str) -> bool | None:
         for chain in reversed(self._chains):

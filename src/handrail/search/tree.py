@@ -11,7 +11,7 @@ from typing import Literal
 from handrail.errors import NotDirectory, NotFound, ToolError
 from handrail.search import ignores
 from handrail.search.receipt import Budget
-from handrail.search.walk import Listings, Walk, WalkOptions
+from handrail.search.walk import Listings, NameFilter, Walk, WalkOptions
 from handrail.text.display import escape
 from handrail.workspace import WorkPath, Workspace
 
@@ -24,6 +24,9 @@ class Visibility:
 
     readable: Callable[[str], bool] | None = None
     """Whether a real path may be seen; None: all may."""
+    select: Callable[[str, Sequence[str], bool], Sequence[str]] | None = None
+    """The names in a real directory that may be seen, and whether an ignore file of the policy stands in it: the same
+    as `readable`, for many names at once. Its answers hold as long as this object is in use."""
     hides: Sequence[str] | None = ()
     """Globs of what may not be read, so that no engine opens it. None: not known, each path must be asked about."""
 
@@ -46,7 +49,7 @@ class SearchTree:
         if self.is_file:
             raise NotDirectory(path=self.path.named)
         return Walk(
-            self.workspace.beneath(self.path), self.path.inner, self.above(), self._listings, self._shows, budget
+            self.workspace.beneath(self.path), self.path.inner, self.above(), self._listings, self._filter, budget
         )
 
     def above(self) -> Sequence[str]:
@@ -59,12 +62,18 @@ class SearchTree:
         return self.path.real if self.path.inner == "." else self.path.real[: -len(self.path.inner) - 1]
 
     @property
-    def _shows(self) -> Callable[[str], bool] | None:
-        readable = self.sight.readable
-        if readable is None:
-            return None
-        root = self._root
-        return lambda inner: readable(os.path.join(root, inner))
+    def _filter(self) -> NameFilter | None:
+        root, readable, select = self._root, self.sight.readable, self.sight.select
+        if select:
+            return NameFilter(
+                lambda inner, names, own: select(os.path.join(root, inner) if inner != "." else root, names, own),
+                select,
+            )
+        if readable:
+            return NameFilter(
+                lambda inner, names, _: [n for n in names if readable(os.path.normpath(os.path.join(root, inner, n)))]
+            )
+        return None
 
     def look(self, *, hidden: bool, ignored: bool, obey: bool = True, skip: Sequence[str] = ()) -> WalkOptions:
         """Options of a walk that starts here; inside `.git` it enters that directory."""

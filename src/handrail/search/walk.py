@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from handrail import system_calls
-from handrail.search.ignores import NAMES, IgnoreFile, Ignores, read_lines
+from handrail.search.ignores import NAMES, POLICY_NAMES, IgnoreFile, Ignores, read_lines
 from handrail.search.receipt import Budget, Receipt
 from handrail.text.globs import Glob, Places
 
@@ -44,12 +44,23 @@ class DirectoryListing(NamedTuple):
     """Pipes, sockets, devices."""
     rules: tuple[IgnoreFile | None, ...]
     rule_stamps: tuple[tuple[int, ...], ...]
+    guarded: bool
+    """Whether one of `POLICY_NAMES` is among the entries."""
     proven: bool = False
     """Whether any later change would show in the stamps."""
 
     @property
     def size(self) -> int:
         return len(self.dirs) + len(self.files) + len(self.links) + len(self.others)
+
+
+class NameFilter(NamedTuple):
+    """Decides which names a walk may show."""
+
+    select: Callable[[str, NameList, bool], NameList]
+    """Of the names in a directory below the root. The flag: whether one of `POLICY_NAMES` stands in it."""
+    key: Hashable = None
+    """Equal keys give equal answers for the session, so that a walk can be remembered; None: not known."""
 
 
 class VisitedDirectory:
@@ -161,6 +172,7 @@ class RememberedWalk(NamedTuple):
     visited: int
     ignored: int
     hidden: int
+    withheld: int
 
 
 def _list_directory(fd: int, stamp: tuple[int, ...]) -> DirectoryListing:
@@ -181,10 +193,11 @@ def _list_directory(fd: int, stamp: tuple[int, ...]) -> DirectoryListing:
     own = [name if name in files else "" for name in NAMES]
     stamps = tuple(_stamp(fd, name) if name else () for name in own)
     rules = tuple(IgnoreFile(_lines(fd, name)) if name else None for name in own)
+    guarded = any(name in names for name in POLICY_NAMES for names in (dirs, files, links, others))
     dirs.sort()
     files.sort()
     return DirectoryListing(
-        stamp, tuple(dirs), tuple(files), tuple(sorted(links)), tuple(sorted(others)), rules, stamps
+        stamp, tuple(dirs), tuple(files), tuple(sorted(links)), tuple(sorted(others)), rules, stamps, guarded
     )
 
 
@@ -213,7 +226,7 @@ class Walk:
         inner: str,
         above: Sequence[str],
         listings: Listings,
-        readable: Callable[[str], bool] | None,
+        shown: NameFilter | None,
         budget: Budget,
     ) -> None:
         self.receipt = Receipt()
@@ -222,7 +235,7 @@ class Walk:
         self._lines = tuple(above)
         self._above = IgnoreFile(above)
         self._listings = listings
-        self._readable = readable
+        self._shown = shown
         self._budget = budget
         self.visited = 0
 
@@ -230,18 +243,22 @@ class Walk:
         self, look: WalkOptions, glob: Glob | None = None, depth: int | None = None
     ) -> Iterator[VisitedDirectory]:
         """The directories, each before those in it, with what is to be seen; with a ``glob`` the files it matches."""
-        key = (self._root, self._inner, self._lines, look, glob and (glob.pattern, glob.hidden), depth)
-        known = self._listings.recall(key, self._root) if self._readable is None else None
+        rules = self._shown and self._shown.key
+        lasting = self._shown is None or rules is not None
+        key = (self._root, self._inner, self._lines, look, glob and (glob.pattern, glob.hidden), depth, rules)
+        known = self._listings.recall(key, self._root) if lasting else None
+        receipt = self.receipt
         if known:
-            self.visited, self.receipt.ignored, self.receipt.hidden = known.visited, known.ignored, known.hidden
+            self.visited = known.visited
+            receipt.ignored, receipt.hidden, receipt.withheld = known.ignored, known.hidden, known.withheld
             self._is_stopped()
             yield from (step.seen for step in known.steps)
             return
         steps: list[WalkStep] = []
         yield from self._walk_fresh(look, glob, depth, steps)
-        if self._readable is None and not self.receipt.stopped and not self.receipt.unreadable:
-            receipt = self.receipt
-            self._listings.remember(key, RememberedWalk(steps, self.visited, receipt.ignored, receipt.hidden))
+        if lasting and not receipt.stopped and not receipt.unreadable:
+            counts = self.visited, receipt.ignored, receipt.hidden, receipt.withheld
+            self._listings.remember(key, RememberedWalk(steps, *counts))
 
     def _walk_fresh(
         self, look: WalkOptions, glob: Glob | None, depth: int | None, steps: list[WalkStep]
@@ -265,10 +282,11 @@ class Walk:
                 if look.obey:
                     ignores = ignores.below(prefix, listing.rules)
                 judge = None if ignores.silent or look.ignored else ignores
-                dirs = self._filter_names(listing.dirs, prefix, look, hidden, judge, "/")
-                files = self._filter_names(listing.files, prefix, look, hidden, judge)
-                links = self._filter_names(listing.links, prefix, look, hidden, judge)
-                others = self._filter_names(listing.others, prefix, look, hidden, judge)
+                own = listing.guarded
+                dirs = self._filter_names(listing.dirs, path, prefix, own, look, hidden, judge, "/")
+                files = self._filter_names(listing.files, path, prefix, own, look, hidden, judge)
+                links = self._filter_names(listing.links, path, prefix, own, look, hidden, judge)
+                others = self._filter_names(listing.others, path, prefix, own, look, hidden, judge)
                 if dirs and (depth is None or level < depth):
                     for name in reversed(dirs):
                         below = glob.enter(places, name) if glob else places
@@ -290,11 +308,21 @@ class Walk:
                 os.close(fd)
 
     def _filter_names(
-        self, names: NameList, prefix: str, look: WalkOptions, hidden: bool, ignores: Ignores | None, mark: str = ""
+        self,
+        names: NameList,
+        path: str,
+        prefix: str,
+        guarded: bool,
+        look: WalkOptions,
+        hidden: bool,
+        ignores: Ignores | None,
+        mark: str = "",
     ) -> NameList:
         """The names that the walk is to see; the others are counted."""
-        if self._readable:
-            shown = [name for name in names if self._readable(_join(self._inner, prefix + name))]
+        if not names:
+            return names
+        if self._shown:
+            shown = self._shown.select(path, names, guarded)
             self.receipt.withheld += len(names) - len(shown)
             names = shown
         if not names:

@@ -64,6 +64,15 @@ class Glob:
                 following.append((number, at + 1))
         return self._skip_any(following)
 
+    def directory_expression(self, places: Places) -> str | None:
+        """Matches the name of every directory that the pattern spells here; None: any directory is as good as another.
+
+        Below a directory that it does not match, only the places of `**` remain.
+        """
+        names = (self._names[number][at : at + 2] for number, at in sorted(places))
+        spelled = dict.fromkeys(pair[0] for pair in names if len(pair) == 2 and pair[0] != _ANY)
+        return "|".join(spelled) if spelled else None
+
     def _compile(self, expression: str) -> re.Pattern[str]:
         try:
             return self._compiled[expression]
