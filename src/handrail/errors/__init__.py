@@ -14,7 +14,7 @@
       |- StaleRead    read before write:    not_seen  changed_since
       |- EditError    the change itself:    no_match  many_matches  many_loose  too_many_places  no_change
       |                                     empty_old  placeholder  unsure_indent  inside_word  cannot_encode
-      |                                     bad_notebook  no_such_cell
+      |                                     bad_notebook  no_such_cell  already_applied  garbled
       |- PatchError   a patch:              bad_patch  bad_hunk  ambiguous_hunk  same_file  would_overwrite
       |- ReplaceError search and replace:   not_counted  other_count  unknown_occurrence  too_many_occurrences
       |                                     empty_match  bad_replacement
@@ -50,6 +50,7 @@ from handrail.errors.calls import (
     all_failures,
 )
 from handrail.errors.changes import (
+    AlreadyApplied,
     AmbiguousHunk,
     BadHunk,
     BadNotebook,
@@ -59,6 +60,7 @@ from handrail.errors.changes import (
     EditError,
     EmptyMatch,
     EmptyOld,
+    Garbled,
     InsideWord,
     ManyLoose,
     ManyMatches,
@@ -131,6 +133,7 @@ from handrail.errors.work import (
 )
 
 __all__ = [
+    "AlreadyApplied",
     "AlreadyExists",
     "AmbiguousHunk",
     "BadArguments",
@@ -163,6 +166,7 @@ __all__ = [
     "EmptyMatch",
     "EmptyOld",
     "FileTooLarge",
+    "Garbled",
     "HardLinked",
     "InsideWord",
     "IoError",

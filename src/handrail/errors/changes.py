@@ -44,6 +44,21 @@ class NothingToChange(EditError):
     old: str = ""
 
 
+class AlreadyApplied(EditError):
+    """The new text stands where the old one would be."""
+
+    code = "already_applied"
+    line: int
+
+
+class Garbled(EditError):
+    """A text of the edit has U+FFFD, which the file does not have."""
+
+    code = "garbled"
+    near: str
+    new: bool
+
+
 class ManyLoose(EditError):
     code = "many_loose"
     count: int
@@ -131,7 +146,7 @@ class BadHunk(PatchError):
     header: str | None = None
     placeholder: str | None = None
     unsure: bool = False
-    same: bool = False
+    garbled: str | None = None
     rest: bool = False
 
 

@@ -39,7 +39,7 @@ class Limits:
 class FileChange:
     """One change of the patch."""
 
-    kind: Literal["add", "update", "move", "delete"]
+    kind: Literal["add", "update", "move", "delete", "same"]
     path: str
     source: str | None = None
     hunks: Sequence[Hunk] = ()
@@ -103,9 +103,10 @@ def apply_patch(args: Args, ctx: Context[Limits], *, add_overwrites: bool = Fals
             raise
     rows = [number_new_lines(one.hunks) for one in done]
     short = sum(map(len, rows)) <= ctx.limits.snippet_lines
-    facts = Facts(done, len(done), rows if short else [[] for _ in done])
+    count = sum(one.kind != "same" for one in done)
+    facts = Facts(done, count, rows if short else [[] for _ in done])
     notes = tuple(note for one in done for note in one.notes)
-    return Outcome("done", facts, Data(files=[file_data(one) for one in done]), notes)
+    return Outcome("done" if count else "unchanged", facts, Data(files=[file_data(one) for one in done]), notes)
 
 
 def _add(op: FileOp, ctx: Context[Limits], *, overwrite: bool) -> FileChange:
@@ -146,9 +147,8 @@ def _update(op: FileOp, ctx: Context[Limits], *, overwrite: bool) -> FileChange:
         staged = ctx.move(op.path, op.move_to, loaded, placed.splices, over)
         return FileChange("move", op.move_to, op.path, staged.hunks, placed.level, note_changes(op.path, loaded))
     staged = ctx.stage(op.path, loaded, placed.splices)
-    if not staged.changes:
-        raise BadHunk(number=len(op.hunks), same=True)
-    return FileChange("update", op.path, None, staged.hunks, placed.level, note_changes(op.path, loaded))
+    kind: Literal["update", "same"] = "update" if staged.changes else "same"
+    return FileChange(kind, op.path, None, staged.hunks, placed.level, note_changes(op.path, loaded))
 
 
 def _place_hunks(op: FileOp, loaded: Loaded) -> Placed:
@@ -202,10 +202,10 @@ def render(outcome: Outcome[Facts], templates: Templates) -> str:
         numbered = templates.number_lines(rows) if one.kind != "add" else ""
         item = PatchItem(one.path, escape(one.source) if one.source else "", how, numbered)
         items.append((one.kind, templates.fill(f"apply_patch.{one.kind}", item)))
-    order = {"add": 0, "update": 1, "move": 1, "delete": 2}
+    order = {"add": 0, "update": 1, "move": 1, "delete": 2, "same": 3}
     grouped = "\n".join(text for _, text in sorted(items, key=lambda item: order[item[0]]))
     listed = "\n".join(text for _, text in items)
-    return templates.fill("apply_patch.done", facts, items=listed, grouped=grouped)
+    return templates.fill(f"apply_patch.{outcome.kind}", facts, items=listed, grouped=grouped)
 
 
 TOOL = Tool(
@@ -219,5 +219,5 @@ TOOL = Tool(
     hints=Hints(destructive=True),
     accesses=accesses,
     rendered=("items", "grouped"),
-    rows={**dict.fromkeys(("add", "update", "move", "delete"), PatchItem), "failed": FailedPatch},
+    rows={**dict.fromkeys(("add", "update", "move", "delete", "same"), PatchItem), "failed": FailedPatch},
 )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, TypedDict
 
-from handrail.errors import ChangedSince, EmptyOld, NoMatch, NothingToChange, OtherCount, ToolError
+from handrail.errors import AlreadyApplied, ChangedSince, EmptyOld, NoMatch, NothingToChange, OtherCount, ToolError
 from handrail.text.diff import number_new_lines
 from handrail.text.document import EditPlan, Splice, apply_splices
 from handrail.text.matching.find import plan_edit
@@ -50,6 +50,8 @@ class Facts:
     """How many lines of the snippet are shown."""
     how: str = ""
     """How the text was matched, if not exactly."""
+    line: int = 0
+    """Where the new text stands, if the edit was applied before."""
 
 
 class Data(TypedDict, total=False):
@@ -99,6 +101,9 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         planned = plan_replacement(
             loaded.document.text, args.old_string, args.new_string, every, ctx.limits.matching, args.file_path
         )
+    except AlreadyApplied as error:
+        ctx.stage(args.file_path, loaded, [])
+        return Outcome("unchanged", replace(facts, line=error.line), Data(replaced=0))
     except NoMatch as error:
         if loaded.described_changes is not None:
             raise ChangedSince(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple, TypedDict
 
-from handrail.errors import ChangedSince, EmptyOld, NoMatch, ToolError
+from handrail.errors import AlreadyApplied, ChangedSince, EmptyOld, NoMatch, ToolError
 from handrail.text.diff import number_new_lines
 from handrail.text.document import Edited, Splice
 from handrail.tools.arguments import BeforeValidator, Field
@@ -75,6 +75,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     loaded = None if creating else ctx.load(args.file_path)
     edited = Edited(loaded.document.text if loaded else "")
     loose: list[str] = []
+    applied = 0
     for number, edit in enumerate(edits, start=1):
         try:
             if creating and number == 1:
@@ -91,6 +92,9 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
             edited.apply(planned.splices)
             if how := describe_match(planned):
                 loose.append(f"{number}: {how}")
+        except AlreadyApplied:
+            loose.append(f"{number}: applied before")
+            applied += 1
         except ToolError as error:
             if isinstance(error, NoMatch) and loaded and loaded.described_changes is not None:
                 error = ChangedSince(path=args.file_path, moved=loaded.described_changes)
@@ -106,8 +110,8 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         most=ctx.limits.snippet_lines,
         how="; ".join(loose),
     )
-    data = Data(applied=len(edits), created=creating)
-    return Outcome("done", facts, data, note_changes(args.file_path, loaded))
+    data = Data(applied=len(edits) - applied, created=creating)
+    return Outcome("unchanged" if applied == len(edits) else "done", facts, data, note_changes(args.file_path, loaded))
 
 
 class EditItem(NamedTuple):
@@ -128,6 +132,8 @@ class FailedEdit(NamedTuple):
 
 def render(outcome: Outcome[Facts], templates: Templates) -> str:
     facts = outcome.facts
+    if outcome.kind == "unchanged":
+        return templates.fill("multi_edit.unchanged", facts)
     items = [
         templates.fill("multi_edit.item", EditItem(number, edit.old_string, edit.new_string))
         for number, edit in enumerate(facts.edits, start=1)

@@ -39,10 +39,21 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from handrail.errors import InsideWord, ManyLoose, ManyMatches, NoMatch, NothingToChange, TooManyPlaces, UnsureIndent
+from handrail.errors import (
+    AlreadyApplied,
+    InsideWord,
+    ManyLoose,
+    ManyMatches,
+    NoMatch,
+    NothingToChange,
+    TooManyPlaces,
+    UnsureIndent,
+)
 from handrail.text import lines
 from handrail.text.document import EditPlan, Splice, keep_endings, minimize, splice
+from handrail.text.matching.applied import find_applied_around, find_applied_instead
 from handrail.text.matching.depths import Around, choose_rows
+from handrail.text.matching.garbled import refuse_garbled
 from handrail.text.matching.indentation import Unsure, indent_of
 from handrail.text.matching.loose import LooseSearch
 from handrail.text.matching.nearest import NearestFacts, find_nearest
@@ -224,14 +235,17 @@ class _LiteralPlace:
 
     def _deletes_lines(self) -> bool:
         """Whether whole lines go, and more of them than the place covers: their last end, or their indentation."""
+        if not self.old.strip():
+            return False
         if self.text[self.end - 1] in "\r\n":
-            return self.is_cut
-        whole = self.is_cut or (self.start == self.begin and not self.inside)
+            return bool(self.missing)
+        whole = bool(self.missing) or (self.start == self.begin and not self.inside)
         return whole and self.text[self.end : self.end + 1] in ("\r", "\n")
 
     def _delete_lines(self) -> _LiteralEdit:
         end = self.end if self.text[self.end - 1] in "\r\n" else lines.end_of_line(self.text, self.end)
-        return _LiteralEdit(Splice(self.begin, end, ""), _CUT if self.is_cut else "line end removed as well")
+        remark = _CUT if self.is_cut else "indentation removed as well" if self.missing else "line end removed as well"
+        return _LiteralEdit(Splice(self.begin, end, ""), remark)
 
     def _strip_ends(self) -> tuple[str, str]:
         """Both texts without the line ends that both end in."""
@@ -320,6 +334,10 @@ def plan_edit(
         raise NothingToChange(old=old)
     if OMISSION_WORDS.search(new):  # few texts
         refuse_omissions(text, old, new)
+    if matching == FORGIVING:
+        refuse_garbled(text, old, new)
+        if line := find_applied_around(text, old, new):
+            raise AlreadyApplied(line=line)
     match = find_literal(text, old, replace_all)
     plan = _plan_literal(text, match, old, new, replace_all, matching) if match else None
     file = None
@@ -336,6 +354,8 @@ def plan_edit(
             line = lines.count_ends(text, 0, match.spans[0][0]) + 1
             raise UnsureIndent(old=old, line=line, indent=True, cut=True)
     if plan is None:
+        if matching == FORGIVING and (found := find_applied_instead(text, old, new)):
+            raise AlreadyApplied(line=found)
         longer = lines.to_feeds(old.strip()).count("\n") > lines.count_ends(text)
         nearest: NearestFacts = find_nearest(file.bodies, file.keys, old) if file else {}
         raise NoMatch(old=old, longer=longer, **nearest)

@@ -145,7 +145,14 @@ def _write_as_json(text: str) -> str:
 
 
 def _make_normalize(form: Literal["NFC", "NFD"]) -> Callable[[str, str], Pairs]:
-    return lambda old, new: undo_throughout(old, new, lambda text: unicodedata.normalize(form, text))
+    other: Literal["NFC", "NFD"] = "NFD" if form == "NFC" else "NFC"
+
+    def undo(text: str) -> str:
+        return unicodedata.normalize(form, text)
+
+    return lambda old, new: undo_throughout(
+        old, new, undo, lambda text: unicodedata.normalize(other, undo(text)) == text
+    )
 
 
 def _make_unescape(marks: str) -> Callable[[str, str], Pairs]:
@@ -171,7 +178,7 @@ def _make_unescape(marks: str) -> Callable[[str, str], Pairs]:
     def consistent(text: str) -> bool:
         rest = pattern.sub("", text).removesuffix("\n")
         if whole:
-            return not any(char in rest for char in '\n\t"')
+            return not any(char in rest for char in '\n\t"\\')  # written as JSON again, it is what was sent
         if marks in ("n", "t", "nt") and '\\"' in text and not _count_quotes(text):
             return False  # then quotes are escaped too
         return not any(_ESCAPES[mark] in rest for mark in set(pattern.findall(text)))

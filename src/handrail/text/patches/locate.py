@@ -14,10 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
-from handrail.errors import AmbiguousHunk, BadHunk, Placeholder
+from handrail.errors import AmbiguousHunk, BadHunk, Garbled, Placeholder
 from handrail.text import lines
 from handrail.text.document import Splice, apply_splices, minimize
+from handrail.text.matching.applied import find_applied_around, find_applied_instead
 from handrail.text.matching.fold import fold
+from handrail.text.matching.garbled import refuse_garbled
 from handrail.text.matching.indentation import Unsure, indent_of
 from handrail.text.matching.line_marks import remove_line_numbers
 from handrail.text.matching.merge import MergedRow, merge
@@ -81,6 +83,8 @@ class _LineEdit:
 def locate_hunks(text: str, hunks: Sequence[PatchHunk], final_newline: bool | None = None) -> Placed:
     """Compute how to apply ``hunks`` to ``text``; raises `BadHunk` or `AmbiguousHunk`."""
     file = _PatchedText(text)
+    if hunks and all(map(file.has_applied, hunks)):
+        return Placed([], "exact")
     fits = [file.fit(hunk, number) for number, hunk in enumerate(hunks, start=1)]
     edits: list[_LineEdit] = []
     for number, (fit, at) in enumerate(zip(fits, _choose_places(fits), strict=True), start=1):
@@ -194,6 +198,16 @@ class _PatchedText:
         return windows
 
     # Finding.
+
+    def has_applied(self, hunk: PatchHunk) -> bool:
+        """Whether the file already is as the hunk makes it: applied again, it would add its lines twice."""
+        old, new = ("\n".join(rows) for rows in (hunk.old, hunk.new))
+        if old == new or not hunk.old:
+            return False
+        if find_applied_around(self.text, old + "\n", new + "\n"):
+            return True
+        is_there = any(self._find_windows(level, hunk.old) for level in ("exact", "punctuation"))
+        return not is_there and find_applied_instead(self.text, old, new) is not None
 
     def fit(self, hunk: PatchHunk, number: int) -> _Fit:
         """Find where the hunk fits, at the first level at which it fits at all; raises `BadHunk`."""
@@ -320,8 +334,12 @@ class _PatchedText:
         """The changes of the hunk, as runs of lines between its lines of context."""
         hunk = fit.hunk
         try:
-            refuse_omissions(self.text, "\n".join(hunk.old), "\n".join(hunk.new))
+            texts = "\n".join(hunk.old), "\n".join(hunk.new)
+            refuse_garbled(self.text, *texts)
+            refuse_omissions(self.text, *texts)
             rows = _take_signed(hunk) if fit.level == "exact" else self._merge(hunk, at)
+        except Garbled as error:
+            raise BadHunk(number=number, garbled=error.near) from None
         except Placeholder as error:
             raise BadHunk(number=number, placeholder=error.line) from None
         except Unsure:
