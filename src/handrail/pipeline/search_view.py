@@ -30,7 +30,7 @@ def make_sight(policy: Policy, own: OwnFiles | None = None) -> Visibility:
     def readable(real: str) -> bool:
         return policy.judge((Access("read", real, real),)).decision != "deny"
 
-    return Visibility(getattr(policy, "readable", readable), getattr(policy, "select_readable", None), hides)
+    return Visibility(getattr(policy, "readable", readable), getattr(policy, "suspect_names", None), hides)
 
 
 class SearchView:

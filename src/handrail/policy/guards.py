@@ -27,7 +27,7 @@ from handrail.model import Access, Action, Decision, Verdict
 from handrail.policy.commands import script_of, skip_options
 from handrail.policy.files import user_file
 from handrail.policy.modes import load_defaults
-from handrail.policy.paths import PathPattern, PathSet, is_within
+from handrail.policy.paths import NameTest, PathPattern, PathSet, is_within
 from handrail.policy.rules import Rule, from_table, stricter
 from handrail.search.ignores import POLICY_NAMES, IgnoreFile, read_lines
 from handrail.secrets.paths import secret_path_rules
@@ -93,9 +93,9 @@ class BuiltInPaths:
         """Whether nobody may read this."""
         return bool(self._rules_for("read")[1].find(path))
 
-    def suspect_secrets(self, directory: str, names: Sequence[str]) -> Sequence[str]:
-        """Those of the names in a directory that may be secrets."""
-        return self._rules_for("read")[1].suspect(directory, names)
+    def suspect_secrets(self, directory: str) -> NameTest | None:
+        """A test that every name in a directory passes which may be a secret."""
+        return self._rules_for("read")[1].suspects(directory)
 
 
 _MOST_KEPT = 50_000

@@ -28,7 +28,7 @@ from handrail.policy.files import PolicyFile
 from handrail.policy.guards import BuiltInPaths, IgnoreFiles, built_in_rules
 from handrail.policy.hosts import display_hosts, mentioned_hosts, reached_hosts, without_usual_port
 from handrail.policy.modes import Defaults, Mode, defaults
-from handrail.policy.paths import FOREIGN, PathSet, escape_glob, globs_to_hide, is_within
+from handrail.policy.paths import FOREIGN, NameTest, PathSet, escape_glob, globs_to_hide, is_within, pass_every_name
 from handrail.policy.rules import FILE_ACTIONS, STRICT, WHY, Rule, describe_rule, judge_unproven, stricter
 from handrail.text.display import escape
 from handrail.text.globs import Glob
@@ -103,10 +103,10 @@ class _Rules:
             return next((rule for rule in self._network if rule.host == escape_glob(access.target)), None)
         return matching[0] if all(matching) else None
 
-    def suspect(self, action: Action, directory: str, names: Sequence[str]) -> Sequence[str]:
-        """Those of the names in a directory that a rule may speak of."""
+    def suspects(self, action: Action, directory: str) -> NameTest | None:
+        """A test that every name in a directory passes which a rule may speak of."""
         _, every, paths = self._files[action]
-        return names if every else paths.suspect(directory, names) if paths else ()
+        return pass_every_name if every else paths.suspects(directory) if paths else None
 
     def file(self, action: Action, path: str) -> Rule | None:
         rules, every, paths = self._files[action]
@@ -208,20 +208,17 @@ class RulePolicy:
             return self._file(Access("read", path, path)).decision == "allow"
         return not self._ignored.find(path)
 
-    def select_readable(self, directory: str, names: Sequence[str], has_ignore_file: bool) -> Sequence[str]:
-        """The names in a real directory that a search may show: `readable`, asked for many names at once.
+    def suspect_names(self, directory: str, has_ignore_file: bool) -> NameTest | None:
+        """A test for names in a real directory: those that fail it are `readable`. None: all are.
 
-        ``has_ignore_file``: whether one of `POLICY_NAMES` stands in that directory.
+        ``has_ignore_file``: whether one of `POLICY_NAMES` may stand in that directory.
         """
         if self._ignored.apply_in(directory, has_ignore_file):
-            suspects = set(names)
-        else:
-            suspects = set(self._built_in.suspect_secrets(directory, names))
-            suspects.update(self._ask.suspect("read", directory, names), self._deny.suspect("read", directory, names))
-        if not suspects:
-            return names
-        start = directory.rstrip("/") + "/"
-        return [name for name in names if name not in suspects or self.readable(start + name)]
+            return pass_every_name
+        secrets = self._built_in.suspect_secrets(directory)
+        rules = self._ask.suspects("read", directory), self._deny.suspects("read", directory)
+        tests = [test for test in (secrets, *rules) if test]
+        return (lambda name: any(test(name) for test in tests)) if len(tests) > 1 else tests[0] if tests else None
 
     def judge(self, accesses: Sequence[Access]) -> Verdict:
         """The strictest verdict over all touches; `allow` has a line for each touch that needs one."""

@@ -11,7 +11,7 @@ only the named path; `docs/` and `docs/**` name everything below.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,8 +22,14 @@ _ESCAPED = re.compile(r"([\\*?\[\]{}])")
 _WRITTEN = re.compile(r"\\([\\*?\[\]{}])")
 _MOST_KEPT = 50_000
 _NONE: frozenset[int] = frozenset()
+NameTest = Callable[[str], object]
 FOREIGN = frozenset({".git", ".hg", ".svn", "node_modules", "site-packages", "__pycache__"})
 """Directories of version control and of packages, whose keys are everybody's."""
+
+
+def pass_every_name(_: str) -> bool:
+    """The test of a directory in which every name must be judged."""
+    return True
 
 
 def escape_glob(path: str) -> str:
@@ -131,6 +137,7 @@ class PathSet:
         self._fold = fold
         """Whether letters match in either case, as a file system may take them."""
         self._compiled: dict[tuple[tuple[int, int, Places], ...], tuple[re.Pattern[str] | None, ...]] = {}
+        self._tests: dict[re.Pattern[str], NameTest] = {}
         entries: list[_Entry] = []
         always: list[_Entry] = []
         for number, patterns in enumerate(lists):
@@ -194,18 +201,20 @@ class PathSet:
             self._compiled[key] = _join(lasts), _join(spelled)
         return _PatternsBelow(covered, open_, *self._compiled[key])
 
-    def suspect(self, directory: str, names: Sequence[str]) -> Sequence[str]:
-        """Those of the names in a directory that an owner may match: `find` tells. Most of the time: none."""
+    def suspects(self, directory: str) -> NameTest | None:
+        """A test that every name in a directory passes which an owner may match: `find` tells. None: no name there."""
         if self._fold:
             directory = directory.lower()
         below = self._kept.get(directory) or self._below(directory)
         if below.covered:
-            return names
+            return pass_every_name
         quick = below.quick
         if quick is None:
-            return ()
-        match = quick.match
-        return [name for name in names if match(name.lower() if self._fold else name)]
+            return None
+        if quick not in self._tests:
+            match = quick.match
+            self._tests[quick] = (lambda name: match(name.lower())) if self._fold else match
+        return self._tests[quick]
 
     def _hits(self, below: _PatternsBelow, name: str) -> frozenset[int]:
         """The owners whose last pattern that matches the name is not an exception."""

@@ -13,7 +13,7 @@ import shutil
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import IO
 
@@ -84,6 +84,11 @@ def can_search(tree: SearchTree) -> bool:
     return anywhere or (not tree.is_file and tree.path.inner == ".")
 
 
+def _hidden(_: str) -> bool:
+    """The test of a directory in which nothing may be seen."""
+    return True
+
+
 class _VisibilityFilter:
     """Decides which of the files that ripgrep found are shown: policy, and hidden files that a name filter let through.
 
@@ -94,7 +99,8 @@ class _VisibilityFilter:
         self._tree = tree
         self._query = query
         self._ignores: dict[str, Ignores] = {}
-        self._allowed: dict[str, bool] = {}
+        self._suspects = {"": tree.suspects(tree.real(""))}
+        """For each directory, the test of `_test_in`."""
 
     def shows(self, path: str, hidden: bool) -> bool:
         """Whether the file is shown; ``hidden``: ripgrep has left out hidden files itself."""
@@ -108,12 +114,28 @@ class _VisibilityFilter:
         readable = self._tree.sight.readable
         if readable is None:
             return True
-        directory = os.path.dirname(path)
-        if directory not in self._allowed:
-            parts = directory.split("/") if directory else []
-            above = ["/".join(parts[: end + 1]) for end in range(len(parts))]
-            self._allowed[directory] = all(readable(self._tree.real(inner)) for inner in above)
-        return self._allowed[directory] and readable(self._tree.real(path))
+        directory, _, name = path.rpartition("/")
+        suspicious = self._test_in(directory, readable)
+        return suspicious is None or (
+            suspicious is not _hidden and (not suspicious(name) or readable(self._tree.real(path)))
+        )
+
+    def _test_in(self, directory: str, readable: Callable[[str], bool]) -> Callable[[str], object] | None:
+        """A test for names in it that must be asked about; `_hidden` if the directory itself may not be seen."""
+        known, at = self._suspects, directory
+        names: list[str] = []
+        while at not in known:
+            at, _, name = at.rpartition("/")
+            names.append(name)
+        test = known[at]
+        for name in reversed(names):
+            at = f"{at}/{name}" if at else name
+            real = self._tree.real(at)
+            if test is not _hidden:
+                hidden = test is not None and test(name) and not readable(real)
+                test = _hidden if hidden else self._tree.suspects(real)
+            known[at] = test
+        return test
 
     def _is_unignored(self, path: str) -> bool:
         """Whether a line of an ignore file says that this hidden file is not to be ignored."""

@@ -24,9 +24,9 @@ class Visibility:
 
     readable: Callable[[str], bool] | None = None
     """Whether a real path may be seen; None: all may."""
-    select: Callable[[str, Sequence[str], bool], Sequence[str]] | None = None
-    """The names in a real directory that may be seen, and whether an ignore file of the policy stands in it: the same
-    as `readable`, for many names at once. Its answers hold as long as this object is in use."""
+    suspects: Callable[[str, bool], Callable[[str], object] | None] | None = None
+    """For a real directory, and whether an ignore file of the policy may stand in it: a test that names pass which
+    `readable` must be asked about; None: all may be seen. Its answers hold as long as this object is in use."""
     hides: Sequence[str] | None = ()
     """Globs of what may not be read, so that no engine opens it. None: not known, each path must be asked about."""
 
@@ -48,9 +48,8 @@ class SearchTree:
         """A walk through the directory; raises `NotDirectory`."""
         if self.is_file:
             raise NotDirectory(path=self.path.named)
-        return Walk(
-            self.workspace.beneath(self.path), self.path.inner, self.above(), self._listings, self._filter, budget
-        )
+        shown = NameFilter(self._select, self.sight.suspects) if self.sight.readable else None
+        return Walk(self.workspace.beneath(self.path), self.path.inner, self.above(), self._listings, shown, budget)
 
     def above(self) -> Sequence[str]:
         """The lines of ignore files that hold here, from the directories above."""
@@ -61,19 +60,24 @@ class SearchTree:
         """The real path of the root that this lies in."""
         return self.path.real if self.path.inner == "." else self.path.real[: -len(self.path.inner) - 1]
 
-    @property
-    def _filter(self) -> NameFilter | None:
-        root, readable, select = self._root, self.sight.readable, self.sight.select
-        if select:
-            return NameFilter(
-                lambda inner, names, own: select(os.path.join(root, inner) if inner != "." else root, names, own),
-                select,
-            )
-        if readable:
-            return NameFilter(
-                lambda inner, names, _: [n for n in names if readable(os.path.normpath(os.path.join(root, inner, n)))]
-            )
-        return None
+    def _select(self, inner: str, names: Sequence[str], has_ignore_file: bool) -> Sequence[str]:
+        """The names that may be seen in a directory below the root."""
+        directory = self._root if inner == "." else os.path.join(self._root, inner)
+        suspicious = self.suspects(directory, has_ignore_file)
+        if suspicious is None:
+            return names
+        suspects = {name for name in names if suspicious(name)}
+        if not suspects:
+            return names
+        readable = self.sight.readable
+        assert readable
+        return [name for name in names if name not in suspects or readable(os.path.join(directory, name))]
+
+    def suspects(self, directory: str, has_ignore_file: bool = True) -> Callable[[str], object] | None:
+        """A test for the names in a real directory that `sight.readable` must be asked about; None: about none."""
+        if self.sight.suspects:
+            return self.sight.suspects(directory, has_ignore_file)
+        return bool if self.sight.readable else None  # no name is empty
 
     def look(self, *, hidden: bool, ignored: bool, obey: bool = True, skip: Sequence[str] = ()) -> WalkOptions:
         """Options of a walk that starts here; inside `.git` it enters that directory."""
