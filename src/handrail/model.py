@@ -66,6 +66,10 @@ class Access:
     """Of a use of the network: no other host is contacted."""
     fetches: bool = False
     """Of a use of the network: it only reads, from hosts that the project uses, and nothing else runs beside it."""
+    deferred: bool = False
+    """By a command in a draft: what it changes in the workspace is judged when it has ended, and that is known."""
+    observed: bool = False
+    """By a command in a draft: this change was made there, is not kept yet, and can be undone later."""
     script: object = field(default=None, compare=False, repr=False)
     """Of a command: the parsed command, so that nobody parses it again. It is left out where an access is written."""
 

@@ -6,14 +6,20 @@ import os
 import random
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from handrail.drafts.store import OpenDraft
+from handrail.drafts.store import DraftStore, OpenDraft
+from handrail.model import Answer, Question
+from handrail.pipeline import draft_changes
 from handrail.pipeline.draft_changes import DraftChanges
 from handrail.pipeline.session import Session
+from handrail.policy.files import parse_rules
+from handrail.policy.modes import Mode
 from handrail.settings import Settings
 from tests.drafts.machine import require_drafts
 from tests.drafts.trees import describe
@@ -135,6 +141,156 @@ def test_without_a_journal_changes_are_kept_and_no_draft_is_left(workspace: Path
         store = Path(session.command_host().create_draft().directory.path).parent  # type: ignore[union-attr]
     assert (workspace / "new").exists()
     assert len([path for path in store.iterdir() if path.is_dir()]) == 1  # the one that this test has created
+
+
+def judged_session(workspace: Path, mode: Mode, asked: list[Question], answer: Answer | None, **more: Any) -> Session:
+    """A session whose person gives the same answer to each question; None: there is nobody to ask."""
+
+    def approve(question: Question) -> Answer:
+        asked.append(question)
+        assert answer is not None
+        return answer
+
+    settings = Settings(drafts=True, durable=False)
+    return Session(workspace, settings=settings, mode=mode, approve=approve if answer else None, **more)
+
+
+CHANGE = opaque("import os; os.remove('b.txt'); open('a.txt', 'a').write('more\\n'); print('ran')")
+
+
+@pytest.mark.parametrize("mode", ["read-only", "deny-asks"])
+def test_where_nothing_may_change_a_command_runs_and_its_changes_are_dropped(workspace: Path, mode: Mode) -> None:
+    before = describe(str(workspace), times=True)
+    asked: list[Question] = []
+    with judged_session(workspace, mode, asked, Answer(True)) as session:
+        result = session.call("Bash", {"command": CHANGE})
+        assert [note.code for note in result.notes] == ["changes_dropped"], result.text
+        assert result.text.startswith("ran")
+        assert "deleted b.txt (-2)" in result.text
+        quiet = session.call("Bash", {"command": opaque("import os; os.utime('a.txt'); print('quiet')")})
+        assert (quiet.status, quiet.text) == ("ok", "quiet")
+        for command in ("sudo rm -rf /", "curl https://example.com"):
+            assert session.call("Bash", {"command": command}).status == "denied"
+    assert asked == []
+    assert describe(str(workspace), times=True) == before
+
+
+def test_in_read_only_a_command_sees_nothing_of_the_home_directory(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # /tmp is private to commands in every mode
+        home = Path(folder)
+        (home / "Documents").mkdir()
+        (home / "Documents" / "letter").write_text("private", encoding="utf-8")
+        monkeypatch.setenv("HOME", str(home))
+        code = f"import os; print(os.path.exists('{home}/Documents/letter'))"
+        modes: dict[Mode, str] = {"read-only": "False", "accept-edits": "True"}
+        for mode, visible in modes.items():
+            with judged_session(workspace, mode, [], None) as session:
+                assert session.call("Bash", {"command": opaque(code)}).text == visible
+
+
+def test_a_command_whose_words_tell_that_it_writes_is_denied_in_read_only(workspace: Path) -> None:
+    with judged_session(workspace, "read-only", [], None) as session:
+        assert session.call("Bash", {"command": "echo x > a.txt"}).status == "denied"
+
+
+@pytest.mark.parametrize("yes", [True, False])
+def test_in_ask_a_person_sees_the_changes_and_keeps_or_drops_them(workspace: Path, yes: bool) -> None:
+    before = describe(str(workspace), times=True)
+    asked: list[Question] = []
+    with judged_session(workspace, "ask", asked, Answer(yes, "" if yes else "not today")) as session:
+        result = session.call("Bash", {"command": CHANGE})
+        (question,) = asked
+        assert "+more" in question.preview()
+        assert {file.path for file in question.files} == {"a.txt", "b.txt"}
+        assert any(access.target == CHANGE for access in question.accesses)
+        assert result.data["kept"] is yes
+        assert (workspace / "b.txt").exists() is not yes
+        if yes:
+            session.undo()
+        else:
+            assert "the user refused: not today" in result.text
+        session.call("Bash", {"command": opaque("print(open('a.txt').read())")})
+        assert len(asked) == 1, "a command that changes nothing was asked about"
+    assert describe(str(workspace), times=True) == before
+
+
+def test_nobody_to_ask_means_that_changes_are_dropped(workspace: Path) -> None:
+    with judged_session(workspace, "ask", [], None) as session:
+        result = session.call("Bash", {"command": CHANGE})
+    assert "nobody can be asked" in result.text
+    assert (workspace / "b.txt").exists()
+
+
+def test_accept_edits_keeps_deletions_since_they_can_be_undone(workspace: Path) -> None:
+    before = describe(str(workspace), times=True)
+    asked: list[Question] = []
+    with judged_session(workspace, "accept-edits", asked, Answer(False)) as session:
+        assert session.call("Bash", {"command": "rm -rf src b.txt"}).ok
+        assert not (workspace / "src").exists()
+        session.undo()
+    assert asked == []
+    assert describe(str(workspace), times=True) == before
+
+
+@pytest.mark.parametrize("name", [".env", "handrail.toml", ".github/workflows/ci.yml"])
+@pytest.mark.parametrize("yes", [True, False])
+def test_secrets_and_protected_files_are_asked_about_with_the_diff(workspace: Path, name: str, yes: bool) -> None:
+    code = f"import os; n = '{name}'; os.makedirs(os.path.dirname(n) or '.', exist_ok=True); open(n, 'w').write('# x')"
+    asked: list[Question] = []
+    with judged_session(workspace, "accept-edits", asked, Answer(yes)) as session:
+        result = session.call("Bash", {"command": opaque(code)})
+    assert len(asked) == 1, result.text
+    assert "+# x" in asked[0].preview()
+    assert (workspace / name).exists() is yes
+    if name == ".env":
+        assert "# x" not in result.data["diff"], "the contents of a secret file"
+
+
+def test_a_deny_rule_drops_the_changes_and_the_answer_names_it(workspace: Path) -> None:
+    rules = [parse_rules('rules = ["deny Edit(src/**)"]', root=workspace)]
+    with judged_session(workspace, "full", [], Answer(True), rules=rules) as session:
+        result = session.call("Bash", {"command": opaque("open('s' + 'rc/new.py', 'w'); open('ok', 'w')")})
+    assert "deny Edit(src/**)" in result.text
+    assert not (workspace / "src" / "new.py").exists()
+    assert not (workspace / "ok").exists()
+
+
+def test_old_contents_that_cannot_be_left_for_an_undo_are_asked_about(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(draft_changes, "MOST_RETAINED_BYTES", 1)
+    asked: list[Question] = []
+    with judged_session(workspace, "accept-edits", asked, Answer(False)) as session:
+        assert session.call("Bash", {"command": opaque("open('new', 'w')")}).ok
+        session.call("Bash", {"command": CHANGE})
+    assert len(asked) == 1
+    assert (workspace / "b.txt").exists()
+
+
+def test_a_file_that_is_approved_for_the_session_is_not_asked_about_again(workspace: Path) -> None:
+    asked: list[Question] = []
+    with judged_session(workspace, "ask", asked, Answer(True, lasting="session")) as session:
+        for _ in range(2):
+            assert session.call("Bash", {"command": opaque("open('a.txt', 'a').write('x')")}).ok
+    assert len(asked) == 1
+    assert (workspace / "a.txt").read_text(encoding="utf-8").endswith("xx")
+
+
+def test_where_no_draft_can_be_created_any_more_the_words_are_judged(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with judged_session(workspace, "ask", [], None) as session:
+        assert session.command_host().drafts_of
+
+        def fail(_: DraftStore) -> OpenDraft:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(DraftStore, "create", fail)
+        result = session.call("Bash", {"command": CHANGE})
+    assert result.status == "denied"
+    assert (workspace / "b.txt").exists()
 
 
 def _commands(rng: random.Random, number: int) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from handrail.errors import CallCancelled, Denied, NeedsApproval, ToolError
 from handrail.journal import Origin
 from handrail.model import Access, Answer, Approve, Verdict
-from handrail.pipeline.call_state import FOR_SESSION, Approved, Consent, Judged, Proposed
+from handrail.pipeline.call_state import FOR_SESSION, Approved, Consent, Judged, ObservedChanges, Proposed
 from handrail.policy import Policy
 from handrail.tools.notes import NoteFacts, NotRemembered
 
@@ -36,6 +36,10 @@ class Approvals:
         self._own = own
         self._granted: set[tuple[str, str, str]] = set()
         self._lock = threading.Lock()
+
+    @property
+    def policy(self) -> Policy:
+        return self._policy
 
     def follow(self, policy: Policy) -> None:
         """Judge by another policy from now on."""
@@ -91,14 +95,36 @@ class Approvals:
             with naming("approve"):
                 answer = resolve_answer(self._approve(question))
         if not answer.yes:
-            why = "the user refused" + (f": {answer.reason}" if answer.reason else "")
-            if judged.cancel and judged.cancel.is_set():
-                why = "the call was cancelled while waiting for approval"
-            raise Denied(rule=verdict.rule, why=why, source="", allow="")
+            raise _refuse(judged, verdict, answer)
         if answer.arguments is None:
             with naming("approve"):
                 _require_shown(answer, shown or ())
         return Consent(answer, shown)
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether there is anybody to ask."""
+        return self._approve is not None
+
+    def approve_changes(self, judged: Judged, verdict: Verdict, changes: ObservedChanges) -> Consent:
+        """Ask about the changes that a command has made in a draft; raises `Denied` or `NeedsApproval`.
+
+        ``verdict``: the policy's on these changes, which asks.
+        """
+        if self._approve is None:
+            raise refuse_unasked(verdict)
+        from handrail.pipeline.events import naming
+        from handrail.pipeline.question import ask_about_changes
+
+        origin = self._origin
+        question = ask_about_changes(judged, verdict, changes, workspace=origin.workspace, session=origin.session)
+        with naming("approve"):
+            answer = resolve_answer(self._approve(question))
+            if answer.yes:
+                _require_shown(answer, changes.proposed)
+        if not answer.yes:
+            raise _refuse(judged, verdict, answer)
+        return Consent(answer, changes.proposed)
 
     def _compute_proposed(self, judged: Judged) -> Sequence[Proposed] | None:
         """Compute the proposed changes. A failing call is not asked about, unless its error would reveal a secret."""
@@ -132,22 +158,29 @@ class Approvals:
         verdict = self._policy.judge([access])
         return verdict.decision == "allow" and bool(verdict.source)
 
-    def remember(self, judged: Judged, consent: Consent) -> tuple[NoteFacts, ...]:
+    def remember(self, accesses: Sequence[Access], verdict: Verdict, consent: Consent) -> tuple[NoteFacts, ...]:
         """Save a lasting answer after its first use; returns a note if it could not be saved."""
         if consent.answer.lasting == "once":
             return ()
-        to_ask = [access for access in judged.accesses if self._policy.judge([access]).decision == "ask"]
+        to_ask = [access for access in accesses if self._policy.judge([access]).decision == "ask"]
         with self._lock:
-            self._granted.update(_resource(access, judged.accesses) for access in to_ask)
+            self._granted.update(_resource(access, accesses) for access in to_ask)
         remember = getattr(self._policy, "remember", None)
-        if consent.answer.lasting != "always" or not remember or not judged.verdict.allow:
+        if consent.answer.lasting != "always" or not remember or not verdict.allow:
             return ()
-        place = next((access.place for access in judged.accesses if access.action == "run"), "")
+        place = next((access.place for access in accesses if access.action == "run"), "")
         try:
-            remember(judged.verdict.allow.split("\n"), place)
+            remember(verdict.allow.split("\n"), place)
         except ValueError as error:  # the call is made: what is left to do is to say so
             return (NotRemembered(why=str(error)),)
         return ()
+
+
+def _refuse(judged: Judged, verdict: Verdict, answer: Answer) -> Denied:
+    why = "the user refused" + (f": {answer.reason}" if answer.reason else "")
+    if judged.cancel and judged.cancel.is_set():
+        why = "the call was cancelled while waiting for approval"
+    return Denied(rule=verdict.rule, why=why, source="", allow="")
 
 
 def _require_shown(answer: Answer, shown: Sequence[Proposed]) -> None:

@@ -199,12 +199,17 @@ class Approved:
     @property
     def may_change_files(self) -> bool:
         """Whether a command of this call is not proven to change no files."""
-        return any(
-            access.tier != "read_only" or access.doubt
-            if access.action == "run"
-            else access.by_command and access.action in ("write", "delete")
-            for access in self.accesses
-        )
+        return may_change_files(self.accesses)
+
+
+def may_change_files(accesses: Sequence[Access]) -> bool:
+    """Whether a command among these accesses is not proven to change no files."""
+    return any(
+        access.tier != "read_only" or bool(access.doubt)
+        if access.action == "run"
+        else access.by_command and access.action in ("write", "delete")
+        for access in accesses
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +303,18 @@ class Proposed:
     """Whether single hunks can be chosen: not where a file is created, moved or deleted."""
     description: str = ""
     """Shown where there are no lines to compare: a directory, a binary file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedChanges:
+    """The changes that a command made in a draft, for the person who is asked about them."""
+
+    proposed: Sequence[Proposed]
+    """As many as can be shown."""
+    asked: Sequence[Access]
+    """Those that the policy asks about."""
+    not_shown: int = 0
+    """How many further paths would change."""
 
 
 @dataclass(frozen=True, slots=True)

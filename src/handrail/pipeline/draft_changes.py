@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from handrail.drafts.changes import ChangeReader, DraftChange, FileSummary, How, LineDiff, count_changes
+from handrail.drafts.changes import (
+    MOST_COMPARED_BYTES,
+    ChangeReader,
+    DraftChange,
+    FileSummary,
+    How,
+    LineDiff,
+    count_changes,
+)
 from handrail.drafts.compare import Comparison, compare
 from handrail.drafts.keep import DraftConflict, keep
 from handrail.drafts.layout import read_clock
 from handrail.drafts.store import OpenDraft
+from handrail.errors import Denied, NeedsApproval
 from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, EntryKind, SubtreeEntry
 from handrail.journal import BeforeImage, Journal, MovedEntry, Origin, PendingRecord, Record
 from handrail.model import Access, Call, Failure, Result, Verdict
-from handrail.pipeline.call_state import Approved, Progress
-from handrail.pipeline.finish import Recorder
+from handrail.pipeline.call_state import Approved, Consent, ObservedChanges, Progress, Proposed
 from handrail.pipeline.services import Services
 from handrail.text.diff import format_unified
 from handrail.text.display import escape, replace_surrogates
+from handrail.tools.notes import NoteFacts, NotKept
 
 TRY = "Try"
 """The name under which `handrail try` is in the journal."""
@@ -29,6 +38,8 @@ MOST_RETAINED_BYTES = 1 << 30
 """More than this of old contents is not left on the disk for an undo."""
 _MOST_DIFF_CHARS = 1_000_000
 _MOST_NAMED = 30
+_NO_TEXT = b"\xff"
+"""In the place of contents that are not shown as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +80,50 @@ class DraftChanges:
         left = lines[_MOST_NAMED:]
         return "\n".join([*lines[:_MOST_NAMED], *([f"... and {len(left)} more"] if left else [])])
 
-    def unified(self) -> str:
-        """The changes as a unified diff. Where it would be too long, the rest is counted."""
+    @property
+    def can_undo(self) -> bool:
+        """Whether the old contents can be left on the disk for an undo."""
+        return self._replaced_bytes <= MOST_RETAINED_BYTES
+
+    @property
+    def _replaced_bytes(self) -> int:
+        return sum(change.before.size for change in self.changes if change.before)
+
+    def judged_changes(self) -> Iterator[DraftChange]:
+        """The changes that a policy judges one by one; those inside a repository count as one of its directory.
+
+        Git's hooks and settings are read-only for commands, or put back.
+        """
+        repositories = set[str]()
+        for change in self.changes:
+            above, inside, _ = f"/{change.path}".partition("/.git/")
+            if not inside:
+                yield change
+            elif above not in repositories:
+                repositories.add(above)
+                yield replace(change, path=above.strip("/") or ".", before=change.before or change.after)
+
+    def describe_for_person(self, asked: Sequence[Access]) -> ObservedChanges:
+        """The changes as they are shown to the person who decides on them."""
+        with ChangeReader(self.draft.directory) as reader:
+            pairs = zip(self.changes, self.diffs, strict=False)
+            proposed = [_propose(reader, change, line) for change, line in pairs]
+        return ObservedChanges(proposed, asked, len(self.changes) - len(proposed))
+
+    def unified(self, shows: Callable[[str], bool] = lambda _: True) -> str:
+        """The changes as a unified diff. Where it would be too long, the rest is counted.
+
+        ``shows``: whether the contents of a file may be shown, by its absolute path.
+        """
+        workspace = self.draft.directory.info.workspace
         parts: list[str] = []
         length = 0
         for change, line in zip(self.changes, self.diffs, strict=False):
             name = escape(change.path)
             header = {"created": change.before is None, "deleted": change.after is None}
             part = format_unified(name, line.hunks, **header) if line.hunks else f"{name}: {line.description}\n"
+            if not shows(os.path.join(workspace, change.path)):
+                part = f"{name}: {change.how}, not shown\n"
             length += len(part)
             if length > _MOST_DIFF_CHARS:
                 break
@@ -121,9 +168,8 @@ class DraftChanges:
 
         ``missed``: the paths that are not in the journal itself.
         """
-        size = sum(change.before.size for change in self.changes if change.before)
-        if seq and size <= MOST_RETAINED_BYTES and self.comparison.steps:
-            self.draft.retain(size)
+        if seq and self.can_undo and self.comparison.steps:
+            self.draft.retain(self._replaced_bytes)
             return []
         return list(missed)
 
@@ -131,15 +177,16 @@ class DraftChanges:
 class CallDraft:
     """The draft in which the command of one call runs, from its start until its changes are kept or dropped."""
 
-    def __init__(self, draft: OpenDraft, approved: Approved, recorder: Recorder, progress: Progress) -> None:
+    def __init__(self, draft: OpenDraft, approved: Approved, services: Services, progress: Progress) -> None:
         self.open_draft = draft
         self.files: tuple[FileSummary, ...] = ()
         self.not_kept = ""
+        self.notes: tuple[NoteFacts, ...] = ()
         self.diff = ""
         path = draft.directory.path
         accesses = (replace(one, path=path) if one.action == "run" else one for one in approved.accesses)
         self.approved = replace(approved, accesses=tuple(accesses))
-        self._recorder = recorder
+        self._services = services
         self._progress = progress
 
     @classmethod
@@ -150,31 +197,104 @@ class CallDraft:
         if not services.settings.drafts or drafted is None or not drafted(judged.args):
             return None
         draft = services.command_host().create_draft()
-        return cls(draft, approved, services.recorder, progress) if draft else None
+        return cls(draft, approved, services, progress) if draft else None
 
-    def settle(self) -> None:
-        """Look at the changes, record them, and keep them. Raises `JournalFailed` if they must be recorded and cannot.
+    def settle(self) -> bool:
+        """Look at the changes, judge them, and keep or drop them; returns whether a person has approved all of them.
 
-        Changes that cannot be kept are dropped with the draft, and `not_kept` says why.
+        Changes that are not kept are dropped with the draft, and `not_kept` says why. Raises `JournalFailed` if changes
+        must be recorded and cannot be.
         """
         try:
             changes = DraftChanges.observe(self.open_draft)
-            self.files, self.diff = tuple(changes.summaries()), changes.unified()
+            shows = self._services.shows_contents
+            self.files, self.diff = tuple(changes.summaries()), changes.unified(shows)
             if not changes.changes:
-                changes.keep_times()
-                return
-            images, missed = changes.before_images()
-            workspace = self.open_draft.directory.info.workspace
-            unsaved = (unsaved_access(workspace, path) for path in missed)
-            approved = replace(self.approved, accesses=(*self.approved.accesses, *unsaved))
-            self._recorder.begin(approved, images, self._progress)
-            changes.keep()
-            token = self._progress.token
-            changes.retain(token.seq if token else 0, missed)
+                if not self.is_only_tried:
+                    changes.keep_times()
+                return False
+            consent = self._approve(changes)
+            self._keep(changes)
+        except (Denied, NeedsApproval) as refused:
+            self.not_kept = (
+                refused.why if isinstance(refused, Denied) else f"nobody can be asked about it: {refused.why}"
+            )
         except DraftConflict as conflict:
             self.not_kept = "the workspace has changed meanwhile: " + "; ".join(describe_conflicts(conflict))
         except OSError as error:
             self.not_kept = error.strerror or str(error)
+        else:
+            return consent is not None
+        return False
+
+    def _approve(self, changes: DraftChanges) -> Consent | None:
+        """The consent of a person, if one is needed. Raises `Denied` or `NeedsApproval`."""
+        approvals, judged = self._services.approvals, self.approved.previous
+        found = list(self._find_accesses(changes))
+        accesses, protected = [access for access, _ in found], [access for access, kept in found if kept]
+        verdict = self._judge(accesses)
+        if verdict.decision == "deny":
+            raise Denied(rule=verdict.rule, why=f"{verdict.rule}: {verdict.why}", source=verdict.source, allow="")
+        if self.approved.by_person or (verdict.decision == "allow" and not protected):
+            return None
+        if verdict.decision == "allow":
+            why = f"{escape(protected[0].target)} is protected: a command changes it only with your approval"
+            verdict = Verdict("ask", "protected", why)
+        if len(accesses) > _MOST_NAMED:  # as rules they would be too many to read
+            verdict = replace(verdict, allow="")
+        asked = [access for access, kept in found if kept or self._judge([access]).decision == "ask"]
+        consent = approvals.approve_changes(judged, verdict, changes.describe_for_person(asked))
+        self.notes += approvals.remember(asked, verdict, consent)
+        return consent
+
+    @property
+    def is_only_tried(self) -> bool:
+        """Whether nothing may be kept, whatever the command changes: to write to the workspace is denied."""
+        workspace = self.open_draft.directory.info.workspace
+        return self._judge([Access("write", ".", workspace, by_command=True, observed=True)]).decision == "deny"
+
+    def _find_accesses(self, changes: DraftChanges) -> Iterator[tuple[Access, bool]]:
+        """The accesses that the changes are judged by, and whether these are of protected files.
+
+        Protected files are left out where git did its ordinary work, and where nobody can be asked: these are put back.
+        """
+        guard = self._services.command_host().protected_files
+        can_ask = self._services.approvals.can_ask
+        switched = any(change.path.endswith(".git/HEAD") for change in changes.changes)
+        with ChangeReader(self.open_draft.directory) as reader:
+            for change in changes.judged_changes():
+                access = self._access(change, changes.can_undo)
+                protected = guard is not None and guard.is_protected(access.path)
+                if guard and protected:
+                    raw = None if change.after is None else reader.read_after(change, MOST_COMPARED_BYTES) or b""
+                    by_git = switched if change.after is None else change.after.type == "file"
+                    if by_git and guard.is_of_git(access.path, raw):
+                        continue
+                    if not can_ask and self._judge([access]).decision != "deny":
+                        continue
+                yield access, protected
+
+    def _access(self, change: DraftChange, can_undo: bool) -> Access:
+        """The access that a change is judged by. To lose old contents for good counts as a deletion."""
+        loses = change.after is None or (change.before is not None and not can_undo)
+        path = os.path.normpath(os.path.join(self.open_draft.directory.info.workspace, change.path))
+        observed = can_undo or change.before is None
+        return Access("delete" if loses else "write", change.path, path, by_command=True, observed=observed)
+
+    def _judge(self, accesses: Sequence[Access]) -> Verdict:
+        return self._services.approvals.verdict(accesses)
+
+    def _keep(self, changes: DraftChanges) -> None:
+        images, missed = changes.before_images()
+        workspace = self.open_draft.directory.info.workspace
+        unsaved = (unsaved_access(workspace, path) for path in missed)
+        approved = replace(self.approved, accesses=(*self.approved.accesses, *unsaved))
+        self._services.recorder.begin(approved, images, self._progress)
+        changes.keep()
+        token = self._progress.token
+        lost = changes.retain(token.seq if token else 0, missed)
+        if lost and token and token.seq:
+            self.notes += (NotKept(paths=", ".join(map(escape, lost[:_MOST_NAMED]))),)
 
     def close(self) -> None:
         if self.open_draft.is_open:
@@ -220,6 +340,20 @@ def unsaved_access(workspace: str, path: str) -> Access:
 def describe_conflicts(conflict: DraftConflict) -> Sequence[str]:
     """The conflicts in one line each."""
     return [f"{escape(one.path)}: {one.reason}" for one in conflict.conflicts[:_MOST_NAMED]]
+
+
+def _propose(reader: ChangeReader, change: DraftChange, line: LineDiff) -> Proposed:
+    old, new = (
+        None if entry is None else (read(change, MOST_COMPARED_BYTES) if line.hunks else None) or _NO_TEXT
+        for entry, read in ((change.before, reader.read_before), (change.after, reader.read_after))
+    )
+    return Proposed(
+        change.path,
+        old,
+        new,
+        line.hunks,
+        description=f"{escape(change.path)}: {line.description}\n" if line.description else "",
+    )
 
 
 def _image(reader: ChangeReader, path: str, change: DraftChange, room: int) -> BeforeImage | MovedEntry | None:

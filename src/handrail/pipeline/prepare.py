@@ -17,11 +17,20 @@ from typing import TYPE_CHECKING, Any
 
 from handrail import tools
 from handrail.dialects import Dialect
-from handrail.errors import BadArguments, BadJson, ReadOnlyRoot
+from handrail.errors import BadArguments, BadJson, NoSandbox, ReadOnlyRoot
 from handrail.model import Access
-from handrail.pipeline.call_state import Declared, Judged, Parsed, Received, Resolved, StagedChanges
+from handrail.pipeline.call_state import (
+    Declared,
+    Judged,
+    Parsed,
+    Received,
+    Resolved,
+    StagedChanges,
+    may_change_files,
+)
 from handrail.pipeline.context import ToolContext
 from handrail.pipeline.services import Services
+from handrail.policy.paths import is_within
 from handrail.text.display import escape
 from handrail.workspace import WorkPath, Workspace, itself
 
@@ -161,6 +170,8 @@ def judge(resolved: Resolved, services: Services) -> Judged:
             root = resolved.paths[access.target].root
             if not root.writable:
                 raise ReadOnlyRoot(path=access.target, root=root.path)
+    if services.settings.drafts:
+        resolved = replace(resolved, accesses=_defer(resolved, services))
     verdict = services.approvals.verdict(resolved.accesses)
 
     @cache  # the answer of a person binds to the changes that were shown
@@ -173,6 +184,27 @@ def judge(resolved: Resolved, services: Services) -> Judged:
 
     judged = Judged(resolved, verdict, dry_run)
     return judged
+
+
+def _defer(resolved: Resolved, services: Services) -> tuple[Access, ...]:
+    """The accesses of a command, marked as deferred where it will run in a draft and its changes are judged there."""
+    parsed, accesses = resolved.previous.previous, resolved.accesses
+    drafted = parsed.tool.drafted
+    if drafted is None or not drafted(parsed.args) or not may_change_files(accesses):
+        return accesses
+    try:
+        workspace = services.command_host().drafts_of
+    except NoSandbox:  # the run says it
+        return accesses
+    if not workspace:
+        return accesses
+    return tuple(
+        replace(access, deferred=True)
+        if access.action == "run"
+        or (access.by_command and access.action in ("write", "delete") and is_within(workspace, access.path))
+        else access
+        for access in accesses
+    )
 
 
 def seek(judged: Judged, services: Services) -> Declared | None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from handrail.model import FileDiff, Question
-from handrail.pipeline.call_state import Judged, Proposed
+from handrail.model import FileDiff, Question, Verdict
+from handrail.pipeline.call_state import Judged, ObservedChanges, Proposed
 from handrail.text.diff import format_header, format_hunk
 from handrail.text.display import escape, escape_lines, replace_surrogates
+
+_MOST_ASKED = 50
 
 
 def ask_about(
@@ -29,6 +32,25 @@ def ask_about(
         workspace,
         session,
         shortened=("what would change",) if command is None and proposed is None else (),
+        cancel=judged.cancel,
+    )
+
+
+def ask_about_changes(
+    judged: Judged, verdict: Verdict, changes: ObservedChanges, *, workspace: str = "", session: str = ""
+) -> Question:
+    """The question whether the changes that a command has made in a draft are kept."""
+    commands = [access for access in judged.accesses if access.action == "run"]
+    left = changes.not_shown
+    return Question(
+        judged.call,
+        (*commands, *changes.asked[:_MOST_ASKED]),
+        replace(verdict, why=f"the command has ended; keep its changes? {verdict.why}"),
+        tuple(map(file_diff, changes.proposed)),
+        summary=_list_accesses(judged),
+        workspace=workspace,
+        session=session,
+        shortened=(f"{left} more {'path' if left == 1 else 'paths'} that would change",) if left else (),
         cancel=judged.cancel,
     )
 

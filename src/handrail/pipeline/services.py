@@ -48,6 +48,11 @@ class Services:
     command_host: Callable[[], CommandHost]
     """Opens the command host when the first command runs."""
 
+    def shows_contents(self, path: str) -> bool:
+        """Whether the contents of a file may be shown to the model: nothing and nobody keeps them from it."""
+        readable: Callable[[str], bool] | None = getattr(self.approvals.policy, "readable", None)
+        return readable is None or readable(path)
+
     def hide(self, text: str) -> str:
         """A text for the host or the model, with placeholders in the place of secrets."""
         return self.redaction.hide(text) if self.redaction else text

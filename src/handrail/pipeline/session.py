@@ -293,7 +293,9 @@ class Session:
             except NotAsShown:
                 continue
             if consent:
-                done = progress.reach(replace(done, notes=services.approvals.remember(judged, consent)))
+                done = progress.reach(
+                    replace(done, notes=services.approvals.remember(judged.accesses, judged.verdict, consent))
+                )
             return done
         raise ChangedSince(path=progress.accesses[0].target if progress.accesses else "", moved="")
 
@@ -488,6 +490,8 @@ def _run_command(approved: Approved, services: Services, progress: Progress) -> 
             if draft:
                 stack.callback(draft.close)
                 approved = progress.reach(draft.approved)
+            elif any(access.deferred for access in approved.accesses):
+                raise NotAsShown  # no draft can be created any more: judge the command by its words
             else:
                 from handrail.pipeline.before_images import save_before_images
 

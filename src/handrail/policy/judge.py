@@ -42,6 +42,7 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/stdout", "/dev/stderr",
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - named to be judged, not used
 _TOOLS = {"read": "Read", "write": "Edit", "delete": "Delete"}
 _ALLOWED = Verdict("allow")
+_DEFERRED = Verdict("allow", "it runs in a draft, and its changes are judged")
 
 
 def _kind(access: Access) -> str:
@@ -270,7 +271,9 @@ class RulePolicy:
         if refused:
             return refused
         rule = self._allow.file(access.action, access.path or access.target)
-        return describe_rule(rule, access) if rule else self._by_mode(what, access)
+        if rule:
+            return describe_rule(rule, access)
+        return _DEFERRED if access.deferred and not self._defaults.fixed else self._by_mode(what, access)
 
     def _judge_reached(self, access: Access) -> Verdict | None:
         """Judge the files that a command reaches without naming them; None if that changes nothing."""
@@ -392,7 +395,7 @@ class RulePolicy:
         if action != "delete" and (file := self._ignored.find(path)):
             return Verdict("deny", "ignore file", f"{escape(access.target)} is hidden by an ignore file", escape(file))
         guard = self._built_in.find(action, path)
-        if guard and guard.tier == "deny":
+        if guard and guard.tier == "deny" and not (access.observed and not self._defaults.fixed):
             if self._opening.file(action, path) is None:
                 return Verdict("deny", guard.text, f"{escape(access.target)}: {guard.why}", "", self._line(access))
             guard = next((rule for rule in self._built_in.all(action, path) if rule.tier == "ask"), None)
@@ -422,6 +425,8 @@ class RulePolicy:
     def _place(self, access: Access) -> str:
         """Return the mode's name for the access: the action, or the place of a command's effect."""
         path = access.path or access.target
+        if access.observed:  # a deletion too: it can be undone
+            return "write"
         if not access.by_command or access.action == "read" or any(is_within(root, path) for root in self._writable):
             return access.action
         if access.action == "write" and access.target in _DEVICES:
@@ -446,10 +451,12 @@ class RulePolicy:
             if access.tier == "destructive":
                 return self._destructive(access)
         what = _kind(access)
-        if self._defaults.fixed and self._defaults.tiers[what] == "deny":
+        if self._defaults.fixed and self._defaults.tiers[what] == "deny" and not access.deferred:
             return self._by_mode(what, access)
         rule = self._ask.find(access) or (None if access.doubt else self._allow.find(access))
         verdict = describe_rule(rule, access) if rule else self._by_mode(what, access)
+        if access.deferred and not rule:
+            verdict = _DEFERRED
         return stricter(verdict, judge_unproven(access, self.mode, self._defaults.tiers, self._confined, self._masked))
 
     def _cut_off(self, access: Access) -> Verdict:

@@ -332,6 +332,8 @@ def judge_unproven(
     """Return the strictest verdict on a command's effects on unnamed files; None if they are allowed."""
     worst: Verdict | None = None
     for kind in access.unproven.split():
+        if access.deferred and kind in ("write", "delete"):
+            continue
         decision = _decision(kind, tiers, confined, masked)
         if decision != "allow" and (worst is None or STRICT[decision] > STRICT[worst.decision]):
             why = WHY[f"unproven {kind}"].format(target=escape(access.target))

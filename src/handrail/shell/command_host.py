@@ -32,14 +32,17 @@ from handrail.shell.sandbox.confinement import (
     Protection,
     ResourceLimits,
     is_inside,
+    list_private_home,
     maskable,
     usual_protected,
 )
 from handrail.shell.sandbox.environment import make_unattended, scrub_environment
 from handrail.shell.sandbox.git_remotes import KnownRemotes
 from handrail.shell.sandbox.git_settings import with_settings
+from handrail.shell.sandbox.launch import SetUpFailed
 from handrail.shell.sandbox.mount_aliases import all_names
 from handrail.shell.sandbox.mount_plan import DraftLayers
+from handrail.shell.sandbox.namespace_errors import explain_draft
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.sandbox.protected_files import ProtectedFiles, PutBack
 from handrail.shell.start_process import ProcessOptions
@@ -90,10 +93,12 @@ class CommandOptions:
     """It is proven to change nothing."""
     draft: OpenDraft | None = None
     """The draft that it works in, instead of the workspace."""
+    hides_home: bool = False
+    """It sees nothing of the user's home directory but programs, and the workspace if that is there."""
     git_settings: bool = False
     """Nothing but git changes something, and git writes its settings: a branch to follow, a remote."""
-    on_end: Callable[[], None] | None = None
-    """Called when it has ended, before protected files are put back."""
+    on_end: Callable[[], bool] | None = None
+    """Called when it has ended, before protected files are put back; returns whether their changes were approved."""
 
 
 NOTHING_GIVEN = CommandOptions()
@@ -161,10 +166,29 @@ class CommandHost:
                 )
                 self._boundary = choose(options.sandbox, options.required, confinement)
                 if isinstance(self._boundary, NamespaceBoundary):
-                    self._store = store
+                    self._store = self._try_draft(store, self._boundary) if store else None
                 elif store:
                     self.no_drafts = "drafts need the sandbox that is called namespaces"
             return self._boundary
+
+    @property
+    def protected_files(self) -> ProtectedFiles | None:
+        """The files that commands change only with approval; None if there are no such files."""
+        return self._guard if self.boundary else None
+
+    def _try_draft(self, store: DraftStore, boundary: NamespaceBoundary) -> DraftStore | None:
+        """The store, if a command can run in a draft of this very workspace; else None, and `no_drafts` says why."""
+        try:
+            try_draft(store, boundary)
+        except OSError as error:
+            self.no_drafts = error.strerror or str(error)
+            return None
+        return store
+
+    @property
+    def drafts_of(self) -> str:
+        """The real path of the directory of which commands run in drafts; empty if they do not."""
+        return self._store.workspace if self.boundary and self._store else ""
 
     def _open_store(self) -> DraftStore | None:
         """The place for drafts; None if there can be none."""
@@ -180,12 +204,13 @@ class CommandHost:
 
     def create_draft(self) -> OpenDraft | None:
         """A new draft of the workspace; None if there can be none, and `no_drafts` says why."""
-        if not self.boundary or self._store is None:
+        store = self._store if self.boundary else None
+        if store is None:
             return None
         try:
-            return self._store.create()
+            return store.create()
         except OSError as error:
-            self.no_drafts = f"a draft cannot be created: {error.strerror}"
+            self._store, self.no_drafts = None, f"a draft cannot be created: {error.strerror}"
             return None
 
     def start_in_draft(
@@ -251,23 +276,28 @@ class CommandHost:
         guard = self._guard if self.boundary and level != "nothing" and not given.reads else None
         before = guard.find() if guard else None
         run = self._begin(self._runs.start, command, cwd, name, given=given, protection=level)
+        approved = False
         try:
             if on_start:
                 on_start(run.order.log)
             ended = run.wait(timeout, cancel, keep)
             if ended is not None and given.on_end:
-                given.on_end()
+                approved = given.on_end()
         except BaseException:
             run.end("cancelled")
             raise
         finally:
             if guard and before:
                 mounted: Protection = level if self.boundary.namespaced else "nothing"
-                done = guard.put_back(before, mounted, lambda name: self._artefacts.path(f"removed-{name}")[0])
+                done = guard.put_back(before, mounted, self._place_removed, approved)
                 self._put_back[run.order.log] = done
         if ended is not None:
             self._over(run)
         return run, ended
+
+    def _place_removed(self, name: str) -> str:
+        """A place for a protected file that is taken out of the workspace."""
+        return self._artefacts.path(f"removed-{name}")[0]
 
     def put_back(self, log: str) -> list[PutBack]:
         """The protected files that the command with this log changed and that were put back. Returned once."""
@@ -325,7 +355,10 @@ class CommandHost:
         level: Protection = "nothing" if given.approved else protection
         spawn = partial(boundary.spawn, network=network, protection=level)
         if given.draft and isinstance(boundary, NamespaceBoundary):
-            spawn = partial(boundary.spawn, network=network, protection=level, draft=_layers(given.draft))
+            layers = _layers(given.draft)
+            if given.hides_home:
+                layers = replace(layers, hidden=list_private_home(layers.workspace, env.get("PATH", "")))
+            spawn = partial(boundary.spawn, network=network, protection=level, draft=layers)
         order = CommandOrder(command, "", env, cwd, spawn, self._shell, stdin, boundary.namespaced, budget)
         try:
             try:
@@ -407,6 +440,20 @@ class CommandHost:
                 shutil.rmtree(self._spare, ignore_errors=True)
 
 
+def try_draft(store: DraftStore, boundary: NamespaceBoundary) -> None:
+    """Run a command in a draft, and drop it; raises `OSError` with the step that fails."""
+    draft = store.create()
+    try:
+        where, quiet = store.workspace, subprocess.DEVNULL
+        tried = boundary.spawn(["true"], cwd=where, stdin=quiet, stdout=quiet, stderr=quiet, draft=_layers(draft))
+        if tried.wait(60) != 0:
+            raise NoDraft(0, f"a trial command ended with {tried.returncode}", where)
+    except SetUpFailed as error:
+        raise explain_draft(error, store.workspace) from None
+    finally:
+        draft.drop()
+
+
 def _layers(draft: OpenDraft) -> DraftLayers:
     return DraftLayers(draft.directory.info.workspace, draft.name)
 
@@ -420,7 +467,8 @@ def _protection(command: str, given: CommandOptions, keep: bool) -> Protection:
         return "nothing"
     if given.git_settings and not keep:
         return "hooks"
-    return "repositories" if given.reads or _GIT.search(command) else "everything"
+    # In a draft the changes of protected files are seen, and asked about.
+    return "repositories" if given.reads or given.draft or _GIT.search(command) else "everything"
 
 
 def _over() -> BadCommand:

@@ -284,7 +284,9 @@ def run_command(
         git_settings=bool(args.effects.git) and git_call.writes_settings(args.effects),
     )
     if ctx.draft:
-        options = replace(options, draft=ctx.draft.open_draft, on_end=ctx.draft.settle)
+        options = replace(
+            options, draft=ctx.draft.open_draft, on_end=ctx.draft.settle, hides_home=ctx.draft.is_only_tried
+        )
     if args.background:
         job = command_host.start(args.command, where, name, True, args.timeout, options)
         log = command_host.called(job.run.order.log)
@@ -424,7 +426,8 @@ def _describe_end(
         data["changes"] = [asdict(one) for one in ctx.draft.files]
         data["kept"] = not ctx.draft.not_kept
         if ctx.draft.not_kept:
-            notes.append(ChangesDropped(why=ctx.draft.not_kept))
+            notes.append(ChangesDropped(why=ctx.draft.not_kept, files=_join_paths(list(map(str, ctx.draft.files)))))
+        notes += ctx.draft.notes
     if ended.timed_out:
         notes.append(CommandTimedOut(seconds=seconds))
     if ended.lost_bytes and not ended.overflowed:

@@ -201,10 +201,11 @@ class ProtectedChanged(NoteFacts):
 
 
 class ChangesDropped(NoteFacts):
-    """The changes that a command made in a draft could not be kept."""
+    """The changes that a command made in a draft were not kept."""
 
     code = "changes_dropped"
     why: str
+    files: str
 
 
 class Swept(NoteFacts):

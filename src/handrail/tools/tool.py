@@ -110,6 +110,10 @@ class CommandDraft(Protocol):
         """The draft itself."""
 
     @property
+    def is_only_tried(self) -> bool:
+        """Whether nothing may be kept, whatever the command changes: the mode is `read-only`."""
+
+    @property
     def files(self) -> Sequence[FileSummary]:
         """The changes of the command, once they are settled."""
 
@@ -117,8 +121,12 @@ class CommandDraft(Protocol):
     def not_kept(self) -> str:
         """Why the changes were not kept; empty if they were, or there are none."""
 
-    def settle(self) -> None:
-        """The command has ended: look at its changes, record them, and keep them."""
+    @property
+    def notes(self) -> Sequence[NoteFacts]:
+        """Notes on how its changes were kept."""
+
+    def settle(self) -> bool:
+        """The command has ended: judge its changes, keep or drop them; returns whether a person approved them."""
 
 
 class Context(Protocol[L_co]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
@@ -152,6 +153,20 @@ def maskable(paths: Iterable[str], writable: Iterable[str]) -> list[str]:
         if not any(is_inside(root, path) for root in roots) and not any(is_inside(path, other) for other in kept):
             kept.append(path)
     return kept
+
+
+def list_private_home(workspace: str, search_path: str) -> tuple[str, ...]:
+    """The entries of the user's home directory that lead neither to the workspace nor to programs."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    programs = (*search_path.split(os.pathsep), sys.prefix, sys.base_prefix)
+    needed = [workspace, *(os.path.realpath(path) for path in programs if path)]
+    try:
+        entries = [os.path.join(home, name) for name in os.listdir(home)]
+    except OSError:
+        return ()
+    return tuple(
+        path for path in sorted(entries) if not any(is_inside(one, path) or is_inside(path, one) for one in needed)
+    )
 
 
 class TooWide(ValueError):

@@ -87,6 +87,8 @@ class DraftLayers:
     """Its real path."""
     name: str
     """Of the draft's directory in the directory of drafts; it holds `upper` and `work`."""
+    hidden: tuple[str, ...] = ()
+    """Further paths outside of the workspace that the command does not see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,8 @@ def draft_mounts(confinement: Confinement, draft: DraftLayers) -> Iterator[Mount
     for path in confinement.hidden:
         if is_inside(path, draft.workspace):
             yield Hide(path)
+    for path in draft.hidden:
+        yield Hide(path)
 
 
 def _system(confinement: Confinement) -> Iterator[Mount]:

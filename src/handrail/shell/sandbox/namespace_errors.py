@@ -6,6 +6,7 @@ import contextlib
 import errno
 from dataclasses import dataclass
 
+from handrail.drafts.store import NoDraft
 from handrail.shell.sandbox.launch import SetUpFailed
 
 _APPARMOR = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
@@ -69,6 +70,22 @@ def explain(error: SetUpFailed, switches: Switches | None = None) -> NoNamespace
     if step == "pivot_root" and number == errno.EINVAL:
         return NoNamespaces("the root directory is the initial one of the kernel", "a system that starts from a disk")
     return NoNamespaces(str(error.strerror), "")
+
+
+_OVERLAY = {
+    errno.EPERM: "the kernel lets only root mount overlays; users may since Linux 5.11",
+    errno.EACCES: "a security module, such as SELinux or AppArmor, forbids overlays",
+    errno.EINVAL: "the file system of the workspace cannot be a layer of an overlay",
+    errno.ENODEV: "the kernel has no overlayfs",
+    errno.ENOSPC: "the limit of mounts is reached, or the disk of the workspace is full",
+    errno.ELOOP: "the workspace lies on too many overlays already",
+}
+
+
+def explain_draft(error: SetUpFailed, workspace: str) -> NoDraft:
+    """The reason why a command could not be put into a draft."""
+    why = _OVERLAY.get(error.errno or 0) if error.step == "overlay" else None
+    return NoDraft(error.errno, why or explain(error).why, workspace)
 
 
 def _value(path: str) -> str:

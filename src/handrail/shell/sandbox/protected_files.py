@@ -128,6 +128,10 @@ class ProtectedFiles:
         latest = self._latest if time.monotonic() - self._looked < _FRESH_SECONDS else self.find()
         return latest.mounted(protection)
 
+    def is_protected(self, path: str) -> bool:
+        """Whether a path is protected, or lies below one that is."""
+        return self._protects(path) or any(is_inside(path, other) for other in self._also)
+
     def find(self) -> Snapshot:
         """The protected files as they are now."""
         snapshot = Snapshot()
@@ -225,11 +229,21 @@ class ProtectedFiles:
 
     # After the command
 
-    def put_back(self, before: Snapshot, protection: Protection, keep: Callable[[str], str]) -> list[PutBack]:
+    def is_of_git(self, path: str, raw: bytes | None) -> bool:
+        """Whether new contents of a protected file are those of a branch or tag; None: whether one is without it."""
+        for root, tips in (self._tips or {}).items():
+            if tips and is_inside(path, root):
+                blobs = _blobs(root, tips, os.path.relpath(path, _work_tree(path, root)))
+                return ("" if raw is None else _blob_name(raw, len(tips[0]))) in blobs
+        return False
+
+    def put_back(
+        self, before: Snapshot, protection: Protection, keep: Callable[[str], str], approved: bool = False
+    ) -> list[PutBack]:
         """Undo what a command did to protected files.
 
         ``protection``: what was mounted for it, so that others have changed that. ``keep``: a place for a file that is
-        taken out of the tree, by its name.
+        taken out of the tree, by its name. ``approved``: a person has seen the changes, but not those of repositories.
         """
         now = self.find()
         mounted = before.mounted(protection)
@@ -238,19 +252,22 @@ class ProtectedFiles:
         done += [
             self._remove(path, before, keep)
             for path in created
-            if not any(is_inside(path, top) for top in mounted) and not self._passes(path, None, now.files[path])
+            if not any(is_inside(path, top) for top in mounted)
+            and not self._passes(path, None, now.files[path], approved)
         ]
         for path, old in before.files.items():
             new = now.files.get(path)
             if new is not None and (new.stamp == old.stamp or (new.raw, new.mode) == (old.raw, old.mode) != (None, 0)):
                 continue
-            if any(is_inside(path, top) for top in mounted) or self._passes(path, old, new):
+            if any(is_inside(path, top) for top in mounted) or self._passes(path, old, new, approved):
                 continue
             done.append(self._restore(path, old, new, keep))
         return done
 
-    def _passes(self, path: str, old: _Saved | None, new: _Saved | None) -> bool:
-        """Whether a change is git's ordinary work."""
+    def _passes(self, path: str, old: _Saved | None, new: _Saved | None, approved: bool) -> bool:
+        """Whether a change is git's ordinary work, or approved."""
+        if approved and not _repository_of(path):
+            return True
         if new is None and not os.path.isdir(_ordinary_parent(path)):
             return True  # the directory around it is gone as a whole
         repository = _repository_of(path)
