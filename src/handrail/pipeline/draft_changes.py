@@ -230,8 +230,8 @@ class CallDraft:
     def _approve(self, changes: DraftChanges) -> Consent | None:
         """The consent of a person, if one is needed. Raises `Denied` or `NeedsApproval`."""
         approvals, judged = self._services.approvals, self.approved.previous
-        found = list(self._find_accesses(changes))
-        accesses, protected = [access for access, _ in found], [access for access, kept in found if kept]
+        pairs = list(self._find_accesses(changes))
+        accesses, protected = [access for access, _ in pairs], [access for access, kept in pairs if kept]
         verdict = self._judge(accesses)
         if verdict.decision == "deny":
             raise Denied(rule=verdict.rule, why=f"{verdict.rule}: {verdict.why}", source=verdict.source, allow="")
@@ -242,7 +242,7 @@ class CallDraft:
             verdict = Verdict("ask", "protected", why)
         if len(accesses) > _MOST_NAMED:  # as rules they would be too many to read
             verdict = replace(verdict, allow="")
-        asked = [access for access, kept in found if kept or self._judge([access]).decision == "ask"]
+        asked = [access for access, kept in pairs if kept or self._judge([access]).decision == "ask"]
         consent = approvals.approve_changes(judged, verdict, changes.describe_for_person(asked))
         self.notes += approvals.remember(asked, verdict, consent)
         return consent
