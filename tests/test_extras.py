@@ -51,6 +51,8 @@ USED: list[tuple[str, str, str]] = [  # the extra, the package that is hidden, w
     ("acp", "agent-client-protocol", COMMAND.format(words=["acp", *MODEL])),
     ("mcp", "mcp", COMMAND.format(words=["mcp", "--http", "127.0.0.1:0"])),
     ("mcp", "uvicorn", COMMAND.format(words=["mcp", "--http", "127.0.0.1:0"])),
+    ("web", "starlette", COMMAND.format(words=["web"])),
+    ("web", "jinja2", COMMAND.format(words=["web"])),
     ("anthropic", "anthropic", RUNNABLE.format(name="runnable_tools")),
     ("anthropic", "anthropic", RUNNABLE.format(name="async_runnable_tools")),
     ("outline", "tree-sitter-go", "from handrail.text.outlines.outline import list_symbols; list_symbols('x', 'a.go')"),

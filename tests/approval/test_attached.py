@@ -222,7 +222,7 @@ def test_a_client_and_a_terminal_are_asked_at_once_and_the_client_is_first(proje
         person.expect(ASKED)
         client.send({"jsonrpc": "2.0", "id": form["id"], "result": YES})
         assert outcome(client, call)[0]
-        person.expect("no longer needs an answer: it was answered elsewhere, or cancelled")
+        person.expect("no longer needs an answer: it was answered in raw")
 
 
 def test_a_client_and_a_terminal_are_asked_at_once_and_the_terminal_is_first(project: Path, attach: Attach) -> None:
@@ -315,7 +315,7 @@ def test_of_two_who_are_asked_the_first_answer_counts(project: Path, attach: Att
         second.expect(ASKED)
         second.send("y")
         assert outcome(client, call)[0]
-        first.expect("no longer needs an answer: it was answered in another terminal")
+        first.expect("no longer needs an answer: it was answered in another terminal: ")
         call = write(client, name="other.txt")
         first.expect(ASKED)
         first.send("n")

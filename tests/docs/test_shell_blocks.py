@@ -76,7 +76,9 @@ class Typist:
             assert found[1] in EXTRAS
             return ""  # not run: it needs a package index
         if last.startswith("handrail mcp --http"):
-            return self._serve(last)
+            return self._serve(last, "serving MCP at http://127.0.0.1:")
+        if last.startswith("handrail web"):
+            return self._serve(last, "Open http://127.0.0.1:")
         command = SERVER.sub(self._server.url, command)
         command = re.sub(r"--resume \S+", f"--resume {self._conversation()}", command)
         done = self._run(command)
@@ -99,24 +101,25 @@ class Typist:
         found = sorted(path.stem for path in folder.rglob("*.jsonl")) if folder.is_dir() else []
         return found[0] if found else "none"
 
-    def _serve(self, command: str) -> str:
+    def _serve(self, command: str, started: str) -> str:
         """A server is started, says where it is, and ends when it is told to."""
         command = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:0", command)
         process = subprocess.Popen(
             ["bash", "-c", f"exec {command}"],
             cwd=self.place.project,
             env=self.place.environ(),
-            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             encoding="utf-8",
         )
         try:
-            assert process.stderr
+            assert process.stdout
             said = []
-            for line in process.stderr:
+            for line in process.stdout:
                 said.append(line)
-                if "serving MCP at http://127.0.0.1:" in line:
+                if started in line:
                     break
-            assert "serving MCP at" in said[-1], said
+            assert started in said[-1], said
             process.send_signal(signal.SIGTERM)
             assert process.wait(TIMEOUT) == 0
         finally:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.model import Answer, Question
 from handrail.pipeline.approve import refuse_unasked
+from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.approval.json_socket import JsonSocket
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 ATTACH = "handrail approve"
 """The command that a person runs in a terminal, to be asked."""
+IN_TERMINAL = "in another terminal"
+"""Where an approver is, if it does not say."""
 GREETING = 2.0
 """Seconds in which an approver must identify itself."""
 SILENCE = 30.0
@@ -32,6 +35,9 @@ _RESCAN = 0.5
 """Seconds after which a question that nobody sees looks for terminals that have attached meanwhile."""
 _TICK = 0.1
 """Seconds between two looks at whether the call is cancelled."""
+_CANCELLED = "it was answered elsewhere, or cancelled"
+_MOST_PLACE = 100
+"""Characters with which an approver may say where it is."""
 
 
 class Approvers:
@@ -60,12 +66,15 @@ class Approvers:
 
         return cls(state_directory(session.settings.state), session.workspace.home, always=always)
 
-    def answer(self, question: Question) -> Answer | None:
-        """The first answer; None if nobody is attached, or the call is cancelled meanwhile."""
+    def answer(self, question: Question, explain_cancel: Callable[[], str] = lambda: _CANCELLED) -> Answer | None:
+        """The first answer; None if nobody is attached, or the call is cancelled meanwhile.
+
+        ``explain_cancel``: says why it was cancelled, to those who were asked.
+        """
         question = replace(question, workspace=self._workspace)
         if self._always:
-            return ask(self._state, question)
-        answer = ask(self._state, replace(question, verdict=replace(question.verdict, allow="")))
+            return ask(self._state, question, explain_cancel)
+        answer = ask(self._state, replace(question, verdict=replace(question.verdict, allow="")), explain_cancel)
         return replace(answer, lasting="session") if answer and answer.lasting == "always" else answer
 
     def __call__(self, question: Question) -> Answer:
@@ -92,6 +101,7 @@ class BackgroundQuestion:
         self._question = question
         self._on_answer = on_answer
         self._last_round = threading.Event()
+        self._end = _CANCELLED
         self._thread = threading.Thread(target=self._ask, name="handrail-ask-attached", daemon=True)
         with contextlib.suppress(RuntimeError):  # no thread to be had: only the others are asked
             self._thread.start()
@@ -100,15 +110,20 @@ class BackgroundQuestion:
         question = replace(self._question, cancel=self._withdrawn)
         while not self._withdrawn.is_set():
             last = self._last_round.is_set()
-            self.answer = self._approvers.answer(question)
+            self.answer = self._approvers.answer(question, lambda: self._end)
             if self.answer:
                 self._on_answer()
             if self.answer or last:
                 return
             self._last_round.wait(_RESCAN)
 
-    def withdraw(self) -> Answer | None:
-        """Take the question back; returns the answer if a person has given one before that."""
+    def withdraw(self, answered_in: str = "") -> Answer | None:
+        """Take the question back; returns the answer if a person has given one before that.
+
+        ``answered_in``: the client whose person has answered, for those who were asked too.
+        """
+        if answered_in and not self._withdrawn.is_set():
+            self._end = f"it was answered in {escape(answered_in)}"
         self._withdrawn.set()
         self._last_round.set()
         if self._thread.is_alive():
@@ -128,13 +143,17 @@ class BackgroundQuestion:
         return self._approvers.require(self.answer, question)
 
 
-def ask(state: str, question: Question) -> Answer | None:
-    """The first answer; None if nobody is attached, everybody has gone, or the call is cancelled."""
+def ask(state: str, question: Question, explain_cancel: Callable[[], str] = lambda: _CANCELLED) -> Answer | None:
+    """The first answer; None if nobody is attached, everybody has gone, or the call is cancelled.
+
+    Everybody else is told where the first answer was given.
+    """
     from handrail.approval.json_socket import Disconnected
     from handrail.approval.shorten import shorten
 
-    attached = _connect_approvers(state, question.workspace)
-    over = "the asking process has ended"
+    places = _connect_approvers(state, question.workspace)
+    attached = list(places)
+    over, first = "the asking process has ended", None
     try:
         if not attached:
             return None
@@ -144,31 +163,37 @@ def ask(state: str, question: Question) -> Answer | None:
                 peer.send({"ask": sent.as_json()})
             except Disconnected:
                 _drop(attached, peer)
-        answer = first_answer(attached, sent, question.cancel)
-        over = "it was answered in another terminal" if answer else "it was answered elsewhere, or cancelled"
+        accepted = first_answer(attached, sent, question.cancel)
+        if accepted is None:
+            over = explain_cancel()
+            return None
+        first, answer = accepted
+        over = f"it was answered {places[first]}: {'yes' if answer.yes else 'no'}"
         return answer
     finally:
         for peer in attached:
             with contextlib.suppress(Disconnected):
-                peer.send({"over": over})
+                peer.send({"over": over, "accepted": peer is first})
             peer.close()
 
 
-def _connect_approvers(state: str, workspace: str) -> list[JsonSocket]:
-    """Connections to those who want to be asked about this workspace."""
+def _connect_approvers(state: str, workspace: str) -> dict[JsonSocket, str]:
+    """Connections to those who want to be asked about this workspace, and where they are."""
     from handrail.approval import json_socket
 
-    attached = []
+    attached = {}
     for connection in json_socket.listening(state):
         peer = json_socket.JsonSocket(connection)
         try:
             json_socket.require_apart(connection, answers=True)  # a command of a model's does not approve itself
-            if not _wants_workspace(peer.wait(GREETING), workspace):
+            hello = peer.wait(GREETING)
+            if not _wants_workspace(hello, workspace):
                 raise json_socket.Disconnected
         except (json_socket.Disconnected, TimeoutError):
             peer.close()
         else:
-            attached.append(peer)
+            place = hello.get("place")
+            attached[peer] = escape(place[:_MOST_PLACE]) if isinstance(place, str) and place else IN_TERMINAL
     return attached
 
 
@@ -183,8 +208,10 @@ def _wants_workspace(hello: dict[str, Any], workspace: str) -> bool:
     return isinstance(attached, str) and (workspace == attached or workspace.startswith(attached.rstrip("/") + "/"))
 
 
-def first_answer(attached: list[JsonSocket], question: Question, cancel: threading.Event | None) -> Answer | None:
-    """Wait for the first answer; None if everybody has gone, or the call is cancelled.
+def first_answer(
+    attached: list[JsonSocket], question: Question, cancel: threading.Event | None
+) -> tuple[JsonSocket, Answer] | None:
+    """Wait for the first answer, and who gives it; None if everybody has gone, or the call is cancelled.
 
     Connections to those who have gone are closed, and taken off the list.
     """
@@ -202,7 +229,7 @@ def first_answer(attached: list[JsonSocket], question: Question, cancel: threadi
                     message = peer.wait(0)
                     heard[peer] = time.monotonic()
                     if "answer" in message:
-                        return read_answer(message["answer"], question)
+                        return peer, read_answer(message["answer"], question)
                 elif time.monotonic() - heard[peer] > SILENCE:
                     raise Disconnected
             except TimeoutError:  # a part of a line

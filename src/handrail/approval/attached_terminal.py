@@ -12,6 +12,7 @@ import threading
 from queue import SimpleQueue
 
 from handrail.approval import json_socket
+from handrail.approval.ask_attached import IN_TERMINAL
 from handrail.approval.json_socket import Disconnected, JsonSocket
 from handrail.model import Answer, Question
 
@@ -28,6 +29,8 @@ class IncomingQuestion:
         self.pid = pid
         self.over = ""
         """Why it need not be answered any more."""
+        self.accepted = False
+        """Whether the process that asks has taken our answer, as the first one."""
         self._peer = peer
         self._answered = False
         self._gone, self._end = os.pipe()
@@ -40,12 +43,16 @@ class IncomingQuestion:
         """Give the answer; False if nobody waits for it any more. Raises `ValueError` for one that is too long."""
         if self.over:
             return False
+        self._answered = True
         try:
             self._peer.send({"answer": answer.as_json()})
         except Disconnected:
             return False
-        self._answered = True
         return True
+
+    def wait_until_over(self, seconds: float) -> None:
+        """Wait until the process that asks has confirmed an answer, or gone."""
+        json_socket.ready(self._gone, seconds)
 
     def close(self) -> None:
         """It will not be answered, or has been."""
@@ -62,6 +69,7 @@ class IncomingQuestion:
                     self._peer.send({"waiting": True})
                 else:
                     over = message.get("over")
+                    self.accepted = self._answered and message.get("accepted") is True
                     self.over = over[:200] if isinstance(over, str) and over else "it was withdrawn"
         except Disconnected:
             self.over = "the asking process has ended"
@@ -70,11 +78,12 @@ class IncomingQuestion:
 
 
 class ApprovalServer:
-    """Listens for questions. ``workspace`` None: from all workspaces of this user."""
+    """Listens for questions. ``workspace`` None: from all workspaces of this user. ``place``: where the person is."""
 
-    def __init__(self, state: str, workspace: str | None) -> None:
+    def __init__(self, state: str, workspace: str | None, place: str = IN_TERMINAL) -> None:
         self.questions: SimpleQueue[IncomingQuestion] = SimpleQueue()
         self._workspace = workspace
+        self._place = place
         self._open: set[JsonSocket] = set()
         self._lock = threading.Lock()
         self._socket, self._path = json_socket.listen(state)
@@ -117,7 +126,7 @@ class ApprovalServer:
     def _serve(self, peer: JsonSocket, connection: socket.socket) -> None:
         try:
             pid = json_socket.require_apart(connection, answers=False)
-            peer.send({"handrail": json_socket.VERSION, "workspace": self._workspace})
+            peer.send({"handrail": json_socket.VERSION, "workspace": self._workspace, "place": self._place})
             question = Question.from_json(peer.wait(json_socket.PATIENCE).get("ask"))
             incoming = IncomingQuestion(peer, question, pid)
             self.questions.put(incoming)

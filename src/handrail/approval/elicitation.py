@@ -116,7 +116,7 @@ class Elicitation:
             reply = self.send(form, elsewhere)
             if self._is_automatic(reply, asked):
                 return background.wait(_declined_by_client(question))
-            if first := background.withdraw():
+            if first := background.withdraw(question.client or "the client"):
                 return first
             if _is_no_without_reason(reply):
                 return Answer(False, read_reason(self.send(make_reason_form(self.version), threading.Event())))
@@ -144,7 +144,7 @@ class Elicitation:
                 assert asked.background
                 if self._is_automatic(replies[KEY], asked):
                     return asked.background.wait(_declined_by_client(question))
-                if first := asked.background.withdraw():
+                if first := asked.background.withdraw(question.client or "the client"):
                     return first
                 if not _is_no_without_reason(replies[KEY]):
                     return read_reply(replies[KEY])

@@ -25,6 +25,7 @@ COMMANDS = {
     "mcp": ("mcp", "serve the tools over MCP, or install the server in an MCP client"),
     "acp": ("acp", "serve the agent to an editor, over the Agent Client Protocol"),
     "approve": ("approve", "answer the questions of other handrail processes in this terminal"),
+    "web": ("web", "show activity, approvals and undo on a page in your browser"),
     "policy": ("policy", "explain what the rules allow, test them, or trust a project's"),
     "log": ("log", "show the recorded calls, or verify that the journal was not changed"),
     "show": ("show", "show one call: arguments, verdict, files, diff and answer"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -62,30 +61,17 @@ def run(options: argparse.Namespace) -> int:
 
 def _undone(options: argparse.Namespace) -> UndoReport:
     from handrail.errors import ToolError
-    from handrail.files.locks import Locks, state_directory
-    from handrail.files.recovery import recover
-    from handrail.files.versions import Saving
-    from handrail.journal import JournalFailed, Origin
-    from handrail.journal.store import SqliteJournal
-    from handrail.journal.undo import CannotUndo, UndoContext, UnknownCall, undo
-    from handrail.workspace import Root, Workspace
+    from handrail.journal import JournalFailed
+    from handrail.journal.undo import CannotUndo, UnknownCall, open_undo, undo
+    from handrail.workspace import Root
 
     config = open_config()
-    settings = config.settings
     roots = [*config.roots, *(Root(place) for place in options.root)]
     roots += [Root(place, writable=False) for place in options.read_root]
-    workspace = Workspace([Root(options.workspace), *roots])
-    locks = Locks(os.path.join(state_directory(settings.state), "locks"), recover, settings.lock_seconds)
-    saving = Saving(settings.durable, settings.hard_links)
-    hands = UndoContext(
-        workspace, locks, saving, settings.most_edit_bytes, Origin("undo", "", os.path.realpath(workspace.home))
-    )
-    journal = SqliteJournal(
-        journal_path(options), required=settings.journaling == "require", budget=settings.journal_bytes
-    )
     selection = {"call": options.call, "since": options.since, "session": options.session}
     try:
-        return undo(journal, hands, dry_run=options.dry_run, **selection)
+        with open_undo(journal_path(options), options.workspace, roots, config.settings) as (journal, context):
+            return undo(journal, context, dry_run=options.dry_run, **selection)
     except UnknownCall as error:
         raise UsageError(escape(str(error))) from None
     except CannotUndo as error:
@@ -94,9 +80,6 @@ def _undone(options: argparse.Namespace) -> UndoReport:
         raise journal_error(error) from None
     except ToolError as error:
         raise Stop(f"nothing was undone: {escape(str(error))}") from None
-    finally:
-        journal.close()
-        workspace.close()
 
 
 def _render_report(report: UndoReport, dry: bool) -> str:

@@ -10,6 +10,7 @@ from handrail.errors.files import MissingExtra as MissingExtra
 
 USES: Mapping[str, str] = {
     "mcp": "`handrail mcp --http`",
+    "web": "`handrail web`",
     "notebooks": "editing Jupyter notebooks",
     "images": "showing images",
     "pdf": "showing PDF files",

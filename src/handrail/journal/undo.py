@@ -9,15 +9,17 @@ back as a whole where that is possible (`undo_drafts.py`).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from handrail.errors import ChangedSince, ToolError, from_os
 from handrail.files.commit import commit
-from handrail.files.locks import Held, Locks
+from handrail.files.locks import Held, Locks, state_directory
+from handrail.files.recovery import recover
 from handrail.files.versions import Change, Saving, Stored, load, version_of
 from handrail.journal import BeforeImage, JournalFailed, MovedEntry, Origin, PendingRecord, Record
 from handrail.journal.queries import UNDO, CallSummary, JournalReader
@@ -28,9 +30,10 @@ from handrail.journal.undo_drafts import How, KeptDraft, read_images
 from handrail.journal.undo_plan import State, UndoPlan, plan_undo
 from handrail.journal.undo_selection import UnknownCall, choose
 from handrail.model import Access, Call, Failure, Result, Verdict
+from handrail.settings import Settings
 from handrail.workspace import Root, WorkPath, Workspace
 
-__all__ = ["CannotUndo", "Restored", "UndoConflict", "UndoContext", "UndoReport", "UnknownCall", "undo"]
+__all__ = ["CannotUndo", "Restored", "UndoConflict", "UndoContext", "UndoReport", "UnknownCall", "open_undo", "undo"]
 
 _ATTEMPTS = 5
 _MOST_LOCKED = 1_000
@@ -55,6 +58,23 @@ class UndoContext:
     saving: Saving = field(default_factory=Saving)
     most_bytes: int = 256 << 20
     origin: Origin = field(default_factory=Origin)
+
+
+@contextlib.contextmanager
+def open_undo(
+    journal_path: str, workspace: str, roots: Sequence[Root], settings: Settings
+) -> Iterator[tuple[SqliteJournal, UndoContext]]:
+    """The journal and context of an undo that a person asks for outside of a session."""
+    place = Workspace([Root(workspace), *roots])
+    locks = Locks(os.path.join(state_directory(settings.state), "locks"), recover, settings.lock_seconds)
+    saving = Saving(settings.durable, settings.hard_links)
+    origin = Origin("undo", "", os.path.realpath(place.home))
+    journal = SqliteJournal(journal_path, required=settings.journaling == "require", budget=settings.journal_bytes)
+    try:
+        yield journal, UndoContext(place, locks, saving, settings.most_edit_bytes, origin)
+    finally:
+        journal.close()
+        place.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,74 @@
+"""Serve the pages on 127.0.0.1 until a signal arrives."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import signal
+import socket
+from collections.abc import Callable, Iterator
+
+import uvicorn
+
+from handrail.web.access import HOST, PageAccess
+from handrail.web.pages import make_app
+from handrail.web.peers import is_command
+from handrail.web.site import Site
+
+_GRACE = 2
+"""Seconds that requests have to end when the server is to end."""
+
+
+def open_socket(port: int) -> socket.socket:
+    """A socket that listens on 127.0.0.1; port 0 means any free one. Raises `OSError`."""
+    # The protocol is named, so that asyncio knows TCP and sets TCP_NODELAY: a small answer is sent at once.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, port))
+        listener.listen(128)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def serve(site: Site, listener: socket.socket, on_start: Callable[[str], object]) -> None:
+    """Serve until SIGINT or SIGTERM. ``on_start`` gets the address with the token, once requests are answered."""
+    token = secrets.token_urlsafe(32)
+    port = listener.getsockname()[1]
+
+    class PageServer(uvicorn.Server):
+        """Reports when it has started, and ends streams before it waits for requests."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            on_start(f"http://{HOST}:{port}/?token={token}")
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            site.closing.set()
+            await super().shutdown(sockets)
+
+        @contextlib.contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            """End in order, and with the exit code of the command."""
+            old = {one: signal.signal(one, self.handle_exit) for one in (signal.SIGTERM, signal.SIGINT)}
+            try:
+                yield
+            finally:
+                for one, before in old.items():
+                    signal.signal(one, before)
+
+    config = uvicorn.Config(
+        PageAccess(make_app(site), port, token, is_command),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=_GRACE,
+    )
+    with listener:
+        asyncio.run(PageServer(config).serve(sockets=[listener]))

@@ -1,0 +1,77 @@
+"""The parts that the pages share: the journal, the settings, the templates and the open questions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from handrail.approval.ask_attached import ATTACH
+from handrail.journal import JournalFailed
+from handrail.journal.queries import JournalReader
+from handrail.settings import Settings
+from handrail.text.display import escape
+from handrail.version import __version__
+from handrail.web.ansi import render_ansi
+from handrail.web.questions import OpenQuestions, PageQuestion
+from handrail.web.text import show_duration, show_text, show_time
+from handrail.workspace import Root
+
+
+@dataclass(slots=True)
+class Site:
+    """What the pages show, and how."""
+
+    journal: str
+    """Path of the journal."""
+    settings: Settings
+    roots: Sequence[Root] = ()
+    """More directories of the user's configuration, in which undo may restore files."""
+    questions: OpenQuestions | None = None
+    """None: questions are not received here."""
+    closing: threading.Event = field(default_factory=threading.Event)
+    """Set when the server is to end: streams end with it."""
+    _templates: Environment = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._templates = Environment(
+            loader=PackageLoader("handrail.web"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        filters: dict[str, Callable[..., Any]] = {
+            "name": escape,
+            "text": show_text,
+            "time": show_time,
+            "duration": show_duration,
+            "ansi": render_ansi,
+        }
+        self._templates.filters.update(filters)
+        self._templates.globals.update(version=__version__, attach=ATTACH)
+
+    def render(self, template: str, **values: Any) -> str:
+        """A page, or a part of one."""
+        return self._templates.get_template(template).render(open_questions=len(self.list_questions()), **values)
+
+    def list_questions(self) -> list[PageQuestion]:
+        """The questions that wait for an answer."""
+        return self.questions.list_open() if self.questions else []
+
+    @contextmanager
+    def reader(self) -> Iterator[JournalReader | None]:
+        """The journal; None if there is none yet. Raises `JournalFailed` if it cannot be read."""
+        try:
+            reader = JournalReader(self.journal)
+        except JournalFailed as error:
+            if error.why != "there is no journal yet":
+                raise
+            yield None
+            return
+        with reader:
+            yield reader

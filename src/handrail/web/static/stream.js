@@ -1,0 +1,37 @@
+// The stream of server-sent events. The browser reconnects by itself while the server answers; we go on when it gave up.
+const RETRY = 2000;
+
+export function openStream(address) {
+  const handlers = [];
+  let last = "";
+  const connect = () => {
+    const url = new URL(address, location.href);
+    if (last) url.searchParams.set("since", last);
+    const source = new EventSource(url);
+    source.addEventListener("open", () => report(""));
+    source.addEventListener("error", () => {
+      report("The server does not answer. Trying again…");
+      if (source.readyState === EventSource.CLOSED) {
+        source.close();
+        setTimeout(connect, RETRY);
+      }
+    });
+    for (const [kind, handle] of handlers) {
+      source.addEventListener(kind, (event) => {
+        if (event.lastEventId) last = event.lastEventId;
+        handle(JSON.parse(event.data));
+      });
+    }
+  };
+  setTimeout(connect, 0); // after everybody has said what they listen to
+  return { on: (kind, handle) => handlers.push([kind, handle]) };
+}
+
+function report(text) {
+  const place = document.getElementById("connection");
+  if (place.textContent !== text) place.textContent = text;
+}
+
+export function announce(text) {
+  document.getElementById("announcer").textContent = text;
+}
