@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 Action = Literal["read", "write", "delete", "run", "network", "call"]
 """`call`: the tool is of the host's own, and may do more than the accesses to files that it declares."""
@@ -26,6 +26,14 @@ class Call:
     tool: str
     arguments: Mapping[str, Any]
     id: str = ""
+
+
+class Mention(NamedTuple):
+    """A path in the words of a command of which it is not known what it does with it."""
+
+    path: str
+    kind: Literal["path", "name", "pattern"] = "path"
+    """`name`: only the last name is known. `pattern`: a pattern of the shell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,8 @@ class Access:
     """By a command in a draft: what it changes in the workspace is judged when it has ended, and that is known."""
     observed: bool = False
     """By a command in a draft: this change was made there, is not kept yet, and can be undone later."""
+    mentions: tuple[Mention, ...] = field(default=(), compare=False, repr=False)
+    """Of a command: paths in the words of programs that are not known."""
     script: object = field(default=None, compare=False, repr=False)
     """Of a command: the parsed command, so that nobody parses it again. It is left out where an access is written."""
 
@@ -311,7 +321,7 @@ def _plain_fields(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _access_as_json(access: Access) -> dict[str, Any]:
-    return {one.name: getattr(access, one.name) for one in fields(Access) if one.name != "script"}
+    return {one.name: getattr(access, one.name) for one in fields(Access) if one.name not in ("script", "mentions")}
 
 
 def _access(value: Mapping[str, Any]) -> Access:

@@ -287,5 +287,5 @@ def test_the_root_of_another_principal_is_hidden_from_commands_by_the_boundary(t
     policy = RulePolicy([Root(known.known[0].root)], "full", separating_rules(known.known[0], known))
     (Path(os.environ["HANDRAIL_STATE"]) / "journal").mkdir()
     hidden = [str(other), str(tmp_path / "principals.toml"), f"{os.environ['HANDRAIL_STATE']}/journal"]
-    assert policy.unreadable(9) == hidden
+    assert policy.unreadable() == hidden
     assert policy.judge([Access("read", str(other / "note.txt"), str(other / "note.txt"))]).decision == "deny"

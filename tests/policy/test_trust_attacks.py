@@ -207,14 +207,20 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def test_a_second_name_that_a_secret_had_before_is_not_hidden_and_the_page_says_so(
-    tmp_path: Path, make_session: Make
-) -> None:
+def test_a_second_name_that_a_secret_had_before_is_a_secret_too(tmp_path: Path, make_session: Make) -> None:
     root = tmp_path / "project"
-    root.mkdir()
+    (root / "sub").mkdir(parents=True)
     (root / ".env").write_text("TOP-SECRET\n", encoding="utf-8")
-    os.link(root / ".env", root / "second")
+    (root / "plain").write_text("harmless\n", encoding="utf-8")
+    os.link(root / ".env", root / "sub/second")
+    os.link(root / "plain", root / "sub/other")
     session = _held(make_session, root)
-    assert "TOP-SECRET" in session.call("Bash", {"command": "cat second"}).text
-    page = (Path(__file__).parents[2] / "docs/policy.md").read_text(encoding="utf-8")
-    assert "two names on disk" in page
+    for tool, arguments in (
+        ("Read", {"file_path": "sub/second"}),
+        ("Bash", {"command": "cat sub/second"}),
+        ("Bash", {"command": "python3 -c \"print(open('sub/sec'+'ond').read())\""}),
+        ("Grep", {"pattern": "SECRET", "output_mode": "content"}),
+    ):
+        assert "TOP-SECRET" not in session.call(tool, arguments).text, (tool, arguments)
+    assert "harmless" in session.call("Read", {"file_path": "sub/other"}).text
+    assert "harmless" in session.call("Bash", {"command": "cat sub/other"}).text

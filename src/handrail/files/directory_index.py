@@ -82,6 +82,13 @@ class DirectoryIndex(Generic[T]):
         self._watches: _Watches | None = None
         self._can_watch = True
         self._lock = threading.Lock()
+        self.complete = True
+        """Whether the last update reached all directories: beyond `MOST_DIRECTORIES` they are left out."""
+
+    @property
+    def directories(self) -> list[str]:
+        """The directories that the last update reached."""
+        return list(self._nodes)
 
     def update(self) -> dict[str, T]:
         """Return the results for the current tree, by directory, the nearest to a root first."""
@@ -130,6 +137,7 @@ class DirectoryIndex(Generic[T]):
             directory = waiting.popleft()
             known = self._nodes.get(directory)
             if known is None and len(self._nodes) >= MOST_DIRECTORIES:
+                self.complete = False
                 continue
             try:
                 # Watched first, so that nothing is missed that is created meanwhile.

@@ -30,7 +30,8 @@ def make_sight(policy: Policy, own: OwnFiles | None = None) -> Visibility:
     def readable(real: str) -> bool:
         return policy.judge((Access("read", real, real),)).decision != "deny"
 
-    return Visibility(getattr(policy, "readable", readable), getattr(policy, "suspect_names", None), hides)
+    names = getattr(policy, "suspect_names", None), getattr(policy, "is_other_name", None)
+    return Visibility(getattr(policy, "readable", readable), *names, hides)
 
 
 class SearchView:

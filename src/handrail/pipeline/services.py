@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from handrail.dialects import Dialect
@@ -63,18 +62,15 @@ def open_command_host(
 ) -> CommandHost:
     """The command host of a session. Commands cannot see Handrail's own files, nor files that the policy hides."""
     from handrail.shell.command_host import CommandHost, HostOptions
-    from handrail.shell.sandbox.confinement import (  # slow to import, and only needed for commands
-        MOST_MASKED,
-        ResourceLimits,
-    )
+    from handrail.shell.sandbox.confinement import ResourceLimits  # slow to import, and only needed for commands
 
-    unreadable = getattr(policy, "unreadable", None)
     options = HostOptions(
         settings.sandbox,
         settings.sandbox_required,
         settings.network,
         settings.keep_env,
-        hidden=partial(unreadable, MOST_MASKED) if unreadable else None,
+        hidden=getattr(policy, "unreadable", None),
+        searched_all=lambda: bool(getattr(policy, "searched_all", True)),
         denied=getattr(policy, "denied_by_name", None),
         credentials=getattr(policy, "credentials", None),
         protects=getattr(policy, "protects", None),

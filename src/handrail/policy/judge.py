@@ -22,12 +22,13 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from handrail.model import Access, Action, Decision, Verdict
+from handrail.model import Access, Action, Decision, Mention, Verdict
 from handrail.policy.commands import plain_words, script_of
 from handrail.policy.files import PolicyFile
 from handrail.policy.guards import BuiltInPaths, IgnoreFiles, built_in_rules
 from handrail.policy.hosts import display_hosts, mentioned_hosts, reached_hosts, without_usual_port
-from handrail.policy.modes import Defaults, Mode, defaults
+from handrail.policy.modes import Defaults, Mode, defaults, load_defaults
+from handrail.policy.other_names import HardLinks, goes_through_process
 from handrail.policy.paths import FOREIGN, NameTest, PathSet, escape_glob, globs_to_hide, is_within, pass_every_name
 from handrail.policy.rules import FILE_ACTIONS, STRICT, WHY, Rule, describe_rule, judge_unproven, stricter
 from handrail.text.display import escape
@@ -133,6 +134,7 @@ class RulePolicy:
         """``offline``: a sandbox cuts the network. ``loopback``: commands reach a loopback there."""
         own = [root for root in roots if not root.alias]
         self._roots = [os.path.realpath(root.path) for root in own]
+        self._own_output = [os.path.realpath(root.path) for root in roots if root.alias]
         self._writable = [os.path.realpath(root.path) for root in own if root.writable]
         self._home = os.path.realpath(home or os.path.expanduser("~"))
         self._confined = confined
@@ -163,7 +165,16 @@ class RulePolicy:
 
     @cached_property
     def _reach(self) -> ShellPatterns:
-        return _search_files(self.readable)
+        return _search_files(self._is_readable_name)
+
+    @cached_property
+    def _hard_links(self) -> HardLinks:
+        return HardLinks(lambda: [*self._unreadable_names(), *self.credentials()])
+
+    @cached_property
+    def _system_trees(self) -> list[str]:
+        """Directories of the system and of toolchains, which commands read in every mode."""
+        return [os.path.realpath(place.replace("~", self._home, 1)) for place in load_defaults()["commands"]["system"]]
 
     @cached_property
     def _unreadable(self) -> DirectoryIndex[tuple[str, ...]]:
@@ -205,6 +216,13 @@ class RulePolicy:
 
     def readable(self, path: str) -> bool:
         """Whether a search may show this real path: it is allowed to be read, and nobody needs to be asked."""
+        return self._is_readable_name(path) and not self.is_other_name(path)
+
+    def is_other_name(self, path: str) -> bool:
+        """Whether a file is a secret by another name on the disk."""
+        return bool(self._hard_links.find(path))
+
+    def _is_readable_name(self, path: str) -> bool:
         if self._built_in.is_secret(path) or self._ask.file("read", path) or self._deny.file("read", path):
             return self._file(Access("read", path, path)).decision == "allow"
         return not self._ignored.find(path)
@@ -250,6 +268,12 @@ class RulePolicy:
         verdict = self._file(access) if access.action in FILE_ACTIONS else self._other(access)
         if verdict.decision != "deny" and (access.glob or access.below):
             verdict = stricter(verdict, self._judge_reached(access))
+        if access.by_command and access.action == "read" and goes_through_process(access.target, glob=access.glob):
+            verdict = stricter(verdict, self._through_process(access))
+        if access.mentions and verdict.decision != "deny" and (named := self._judge_mentions(access)):
+            both = verdict.decision == named.decision == "ask"
+            lines = f"{verdict.allow}\n{named.allow}" if verdict.allow and named.allow else ""
+            verdict = replace(named, allow=lines) if both else stricter(verdict, named)
         if self.mode == "deny-asks" and verdict.decision == "ask":
             return Verdict(
                 "deny", verdict.rule, f"{verdict.why}; this mode does not ask", verdict.source, verdict.allow
@@ -306,6 +330,43 @@ class RulePolicy:
         why = f"{escape(access.target)} matches more than {self._reach.most} files: a secret may be among them"
         return Verdict("ask", "hidden files", why)
 
+    def _through_process(self, access: Access) -> Verdict | None:
+        if self._masked():
+            return None
+        why = f"{escape(access.target)} leads through the directory of a process: a secret may be there"
+        return Verdict("ask", "hidden files", why)
+
+    def _judge_mentions(self, access: Access) -> Verdict | None:
+        """Judge the files that the words of an unknown program name: nobody knows what it does with them.
+
+        A rule of the user denies; about a secret a person is asked, because many programs only use it.
+        """
+        if self._masked():
+            return None
+        worst: Verdict | None = None
+        for mention in access.mentions:
+            if goes_through_process(mention.path, glob=mention.kind == "pattern"):
+                return self._through_process(replace(access, target=mention.path))
+            for path in self._mentioned_paths(mention):
+                refused = self._find_refusal(Access("read", mention.path, path))
+                if refused is None:
+                    continue
+                decision: Decision = "deny" if refused.decision == "deny" and refused.source else "ask"
+                name = self._shorten_path(path)
+                why = f"`{escape(access.target)}` names {escape(name)}, which may not be read"
+                verdict = Verdict(decision, refused.rule, why, refused.source, refused.allow)
+                worst = stricter(worst, verdict) if worst else verdict
+        return worst
+
+    def _mentioned_paths(self, mention: Mention) -> list[str]:
+        """The real paths that a mention may mean; none for a file that does not exist."""
+        if mention.kind == "pattern":
+            return [os.path.realpath(path) for path in self._reach.matches(*self._start(mention.path))[0]]
+        path = os.path.join(*self._roots[:1], os.path.expanduser(mention.path))
+        if mention.kind == "name":
+            return [path]
+        return list(dict.fromkeys((os.path.normpath(path), os.path.realpath(path)))) if os.path.lexists(path) else []
+
     def _judge_below(self, access: Access, directory: str) -> tuple[bool, Verdict | None]:
         """Return the strictest verdict on the contents of a deleted or changed directory, and whether all were judged.
 
@@ -351,14 +412,22 @@ class RulePolicy:
         root = next((root for root in self._roots if path.startswith(root.rstrip("/") + "/")), None)
         return os.path.relpath(path, root) if root else path
 
-    def unreadable(self, most: int) -> list[str]:
-        """List files that may not be read, for the sandbox to hide: at most so many paths.
+    def unreadable(self) -> list[str]:
+        """List files that may not be read, for the sandbox to hide.
 
-        First files that a deny rule names in full, anywhere; then files in the workspace, the nearest first.
+        First files that a deny rule names in full, anywhere; then files in the workspace, the nearest first; then other
+        names of these.
         """
+        return [*self._unreadable_names(), *self._hard_links.other_names(self._unreadable.directories)]
+
+    def _unreadable_names(self) -> list[str]:
         paths = self.denied_by_name()
-        paths += [os.path.join(here, name) for here, names in self._unreadable.update().items() for name in names]
-        return paths[:most]
+        return paths + [os.path.join(here, name) for here, names in self._unreadable.update().items() for name in names]
+
+    @property
+    def searched_all(self) -> bool:
+        """Whether the last search for files that may not be read reached all directories of the workspace."""
+        return self._unreadable.complete
 
     def protects(self, path: str) -> bool:
         """Whether a command may change this only if a person has approved it: it is protected, or a rule denies it."""
@@ -376,7 +445,7 @@ class RulePolicy:
             place = text if text.startswith("/") else os.path.join(self._home, text)
             if os.path.lexists(place):
                 paths.append(place)
-        return [path for path in paths if not self.readable(path)]
+        return [path for path in paths if not self._is_readable_name(path)]
 
     def denied_by_name(self) -> list[str]:
         """List existing files that a deny rule names in full, anywhere."""
@@ -399,6 +468,9 @@ class RulePolicy:
             if self._opening.file(action, path) is None:
                 return Verdict("deny", guard.text, f"{escape(access.target)}: {guard.why}", "", self._line(access))
             guard = next((rule for rule in self._built_in.all(action, path) if rule.tier == "ask"), None)
+        if guard is None and action != "delete" and (secret := self._hard_links.find(path)):
+            name = escape(self._shorten_path(secret))
+            return Verdict("deny", "hidden files", f"{escape(access.target)} is another name of {name} on the disk")
         rule = self._ask.file(action, path)
         if rule:
             return describe_rule(rule, access)
@@ -427,11 +499,20 @@ class RulePolicy:
         path = access.path or access.target
         if access.observed:  # a deletion too: it can be undone
             return "write"
+        if access.by_command and access.action == "read" and access.sees != "names":
+            return "read" if self._is_usual_read(path) else "outside_read"
         if not access.by_command or access.action == "read" or any(is_within(root, path) for root in self._writable):
             return access.action
         if access.action == "write" and access.target in _DEVICES:
             return "read"  # nothing is changed
         return "temporary" if any(path != top and is_within(top, path) for top in self._temporary) else "outside"
+
+    def _is_usual_read(self, path: str) -> bool:
+        """Whether a command reads this without a question: it is of the session, or of the system."""
+        places = [*self._roots, *self._own_output, *self._system_trees]
+        if self._masked():  # then commands have a directory of their own there
+            places.append(os.path.realpath(_TEMPORARY[0]))
+        return any(is_within(place, path) for place in places)
 
     def _other(self, access: Access) -> Verdict:
         if (
@@ -484,7 +565,7 @@ class RulePolicy:
             tier = "allow" if self._confined() else "ask"
         decision = cast("Decision", tier)
         if decision == "allow":
-            return _ALLOWED if what == "read" else Verdict("allow", f"mode {self.mode}: {what}")
+            return _ALLOWED if what in ("read", "outside_read") else Verdict("allow", f"mode {self.mode}: {what}")
         kind = "address" if access.action == "network" and not access.by_command else what
         why = WHY[kind].format(target=escape(access.target), doubt=access.doubt, hosts=display_hosts(access))
         idle = self._idle.find(access) if not access.doubt else None

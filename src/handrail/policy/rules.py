@@ -297,6 +297,7 @@ def _resolve_example(example: str, root: str, home: str) -> str:
 STRICT = {"allow": 0, "ask": 1, "deny": 2}
 WHY = {
     "read": "{target} would be read",
+    "outside_read": "{target} is outside the workspace, and a command would read it",
     "write": "{target} would be changed",
     "delete": "{target} would be deleted",
     "outside": "{target} is outside the workspace, and a command would change it",

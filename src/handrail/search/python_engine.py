@@ -116,6 +116,10 @@ class PythonSearch:
         status, size = os.fstat(fd), self._query.file_bytes
         if not stat.S_ISREG(status.st_mode):
             return None
+        is_other_name = self._tree.sight.is_other_name
+        if status.st_nlink > 1 and is_other_name and is_other_name(self._tree.real(path)):
+            self.receipt.withheld += 1
+            return None
         if (size is not None and status.st_size > size) or (self._query.multiline and status.st_size > _WHOLE):
             self.receipt.large += 1
             return None

@@ -116,9 +116,12 @@ class _VisibilityFilter:
             return True
         directory, _, name = path.rpartition("/")
         suspicious = self._test_in(directory, readable)
-        return suspicious is None or (
-            suspicious is not _hidden and (not suspicious(name) or readable(self._tree.real(path)))
-        )
+        if suspicious is not None and (
+            suspicious is _hidden or (suspicious(name) and not readable(self._tree.real(path)))
+        ):
+            return False
+        is_other_name = self._tree.sight.is_other_name
+        return is_other_name is None or not is_other_name(self._tree.real(path))
 
     def _test_in(self, directory: str, readable: Callable[[str], bool]) -> Callable[[str], object] | None:
         """A test for names in it that must be asked about; `_hidden` if the directory itself may not be seen."""

@@ -27,6 +27,8 @@ class Visibility:
     suspects: Callable[[str, bool], Callable[[str], object] | None] | None = None
     """For a real directory, and whether an ignore file of the policy may stand in it: a test that names pass which
     `readable` must be asked about; None: all may be seen. Its answers hold as long as this object is in use."""
+    is_other_name: Callable[[str], bool] | None = None
+    """Whether the file at a real path is one that may not be read, by another name on the disk. None: none is."""
     hides: Sequence[str] | None = ()
     """Globs of what may not be read, so that no engine opens it. None: not known, each path must be asked about."""
 

@@ -59,8 +59,10 @@ class HostOptions:
     network: Network = "off"
     keep_env: tuple[str, ...] = ()
     hidden: Callable[[], Sequence[str]] | None = None
-    """What commands may not read, asked for at each start: real paths of files and directories, at most 200. Held by a
-    boundary that mounts; elsewhere only what a command names is judged, by policy."""
+    """What commands may not read, asked for at each start: real paths of files and directories. The first 200 are held
+    by a boundary that mounts; elsewhere only what a command names is judged, by policy."""
+    searched_all: Callable[[], bool] = lambda: True
+    """Whether all directories of the workspace were searched for them."""
     denied: Callable[[], Sequence[str]] | None = None
     """Those of them that a rule names in full. Outside of the workspace Landlock hides these too."""
     credentials: Callable[[], Sequence[str]] | None = None
@@ -255,7 +257,12 @@ class CommandHost:
         if not self._options.hidden or not self.boundary.namespaced:
             return False
         self._masked()
-        return self.unmasked == 0
+        return self.unmasked == 0 and self._options.searched_all()
+
+    @property
+    def unsearched(self) -> bool:
+        """Whether the workspace has too many directories to search all for secrets and protected files."""
+        return not self._options.searched_all() or bool(self._guard and not self._guard.searched_all)
 
     def run(
         self,

@@ -12,6 +12,7 @@ from typing import Annotated, NamedTuple, TypedDict, TypeVar
 
 from handrail.errors import BadCommand, Dangerous, TimeoutTooLong, ToolError, TooManyJobs
 from handrail.files.artefacts import ALIAS
+from handrail.files.directory_index import MOST_DIRECTORIES
 from handrail.model import Access
 from handrail.shell.command_host import CommandHost, CommandOptions
 from handrail.shell.effects.effects import Effects, effects
@@ -34,6 +35,7 @@ from handrail.tools.notes import (
     NamedElsewhere,
     NoteFacts,
     NotHidden,
+    NotSearched,
     ProtectedChanged,
     ProtectedPutBack,
     Survivors,
@@ -197,6 +199,11 @@ def accesses(args: Args) -> list[Access]:
         doubt="; ".join(effects.doubts),
         unproven=" ".join(sorted(effects.unproven)),
         place=place,
+        mentions=tuple(
+            name if name.kind == "name" else name._replace(path=_relative_path(args.workdir, name.path))
+            for one in effects.commands
+            for name in one.mentions
+        ),
         script=effects.script,
     )
     parts = [
@@ -440,6 +447,8 @@ def _describe_end(
         notes.append(NamedElsewhere(name=ALIAS, place=place))
     if command_host.unmasked:
         notes.append(NotHidden(count=command_host.unmasked))
+    if command_host.unsearched:
+        notes.append(NotSearched(most=MOST_DIRECTORIES))
     notes += _put_back_notes(restored)
     if ended.swept:
         names = [f"{stray.pid} ({stray.command[:60]})" for stray in ended.swept]

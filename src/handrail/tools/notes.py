@@ -184,6 +184,13 @@ class NotHidden(NoteFacts):
     count: int
 
 
+class NotSearched(NoteFacts):
+    """The workspace has so many directories that not all were searched for secrets and protected files."""
+
+    code = "not_searched"
+    most: int
+
+
 class ProtectedPutBack(NoteFacts):
     """Protected files that an unapproved command changed, and that were put back."""
 

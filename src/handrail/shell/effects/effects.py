@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from handrail.model import Mention
 from handrail.shell.effects.arguments import (
     READ_ONLY,
     Arg,
@@ -61,6 +62,7 @@ from handrail.shell.effects.interpret import (
     network_use,
 )
 from handrail.shell.effects.languages import find_starts
+from handrail.shell.effects.mentions import find_mentions
 from handrail.shell.effects.programs import HARMLESS_BEFORE, QUIET_DEVICES
 from handrail.shell.effects.refused_commands import find_dangers
 from handrail.shell.effects.wrapper_rules import (
@@ -101,6 +103,8 @@ class CommandEffect:
     """Whether it changes nothing but the files that are listed for it."""
     unproven: frozenset[Unproven] = frozenset()
     """Actions on files that cannot be named, or on more than files."""
+    mentions: tuple[Mention, ...] = ()
+    """Paths that its words name, if it is not known what it does with them."""
     script: Script | None = field(default=None, compare=False, repr=False)
     """The command alone, with the commands that it runs."""
 
@@ -249,7 +253,11 @@ class _Judge:
         known = base is not None and is_known(base)
         complete = ruling.tier == "read_only" or (known and any(file.action != "read" for file in ruling.files))
         alone = script_of(run, text, self.script)
-        return CommandEffect(text, _fixed_words(run), ruling.tier, ruling.why, ruling.doubt, complete, unproven, alone)
+        listed = known or base == "git" or base in JUDGED
+        named = () if remote or ruling.tier == "read_only" else find_mentions(run, given, listed, places)
+        return CommandEffect(
+            text, _fixed_words(run), ruling.tier, ruling.why, ruling.doubt, complete, unproven, named, alone
+        )
 
     def _ruling(self, index: int, run: Command, base: str | None, args: list[Arg], places: Places) -> Ruling:
         if base is None:

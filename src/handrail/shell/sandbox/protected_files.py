@@ -123,6 +123,11 @@ class ProtectedFiles:
         self._latest = Snapshot()
         self._looked = 0.0
 
+    @property
+    def searched_all(self) -> bool:
+        """Whether the last search reached all directories."""
+        return self._index.complete
+
     def existing(self, protection: Protection) -> list[str]:
         """The protected paths that exist, for a boundary to mount; those that were just found are not sought again."""
         latest = self._latest if time.monotonic() - self._looked < _FRESH_SECONDS else self.find()

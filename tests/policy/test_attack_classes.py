@@ -1,0 +1,362 @@
+"""Generated attacks on secrets, on places outside, and on rules about flags: run for real, with nobody to ask.
+
+Each class has at least 200 different commands. They run in every mode behind every boundary that this machine has; a
+secret must not appear in an answer, as it is or as base64, and a file that a rule keeps must stay as it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import os
+import shlex
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from handrail import Session, Settings
+from handrail.errors import NoSandbox
+from handrail.files import directory_index
+from handrail.policy.files import parse
+from handrail.policy.modes import Mode
+from handrail.shell.sandbox import Mode as Sandbox
+from handrail.shell.sandbox.confinement import MOST_MASKED
+from tests.sizes import spread
+
+SECRET = "canary-4711-canary"
+ENCODED = base64.b64encode(f"K={SECRET}\n".encode())[2:-4].decode()
+KEPT = "kept as it is\n"
+RULES = """
+rules = [
+    "deny Edit(locked.txt)", "deny Read(private/**)", "deny Bash(npm install -g *)", "deny Bash(go test -exec *)",
+    "deny Bash(curl -o *)", "deny Bash(git push --force *)", "deny Bash(docker run --privileged *)",
+]
+"""
+MODES: tuple[Mode, ...] = ("read-only", "ask", "accept-edits", "full")
+SANDBOXES: tuple[Sandbox, ...] = ("off", "namespaces", "bwrap", "landlock")
+
+READERS = (
+    "perl -pe 1 {}",
+    "perl -ne print {}",
+    "perl -0777 -pe1 {}",
+    "perl -e 'print <>' {}",
+    "perl -MFile::Copy -e 'copy($ARGV[0], \\*STDOUT)' {}",
+    "ruby -pe 1 {}",
+    "php -r 'readfile($argv[1]);' {}",
+    "lua -e 'print(io.open(arg[1]):read())' {}",
+    "node -e 'process.stdout.write(require(`fs`).readFileSync(process.argv[1]))' {}",
+    "python3 -c 'import sys; print(open(sys.argv[1]).read())' {}",
+    "python3 -m base64 {}",
+    "openssl base64 -in {}",
+    "openssl enc -base64 -in {}",
+    "openssl dgst -hex {}; openssl base64 -A -in {}",
+    "pr {}",
+    "ul {}",
+    "iconv {}",
+    "look K {}",
+    "m4 {}",
+    "bc {}",
+    "ed -s {} <<< ,p",
+    "csplit -f part {} 1; cat part00",
+    "xargs -a {} echo",
+    "gzip -c {} | gunzip",
+    "cpio -o <<< {} | cat",
+    "dd if={}",
+    'mapfile x < {}; echo "${{x[@]}}"',
+    'while read -r line; do echo "$line"; done < {}',
+    "source {}; set",
+    "bash -v {}",
+    "cat {}",
+    "git hash-object -w {} | xargs git cat-file -p",
+    "git diff --no-index /dev/null {}",
+    "curl -s file://$PWD/{}",
+    "tar cf - {} | cat",
+    "unknown-program --config={} || perl -pe1 {}",
+)
+NAMES = (
+    ".env",
+    "./.env",
+    "sub/../.env",
+    '"$PWD"/.env',
+    "'.e'nv",
+    "$'\\x2eenv'",
+    ".en?",
+    ".[e]nv",
+    "{.env,.env}",
+    "sub/id_rsa",
+    "sub/second",
+    "link",
+    "private/note.txt",
+)
+AROUND = ("{}", "timeout 5 {}", "( {} )", "{} 2>&1 | cat", "cd . && {}", "bash -c {quoted}", "env X=1 {}")
+
+IN_TEXT = (
+    "python3 -c \"print(open('{}').read())\"",
+    "python3 - <<< \"print(open('{}').read())\"",
+    "python3 <<'END'\nprint(open('{}').read())\nEND",
+    "perl -e 'open F, \"{}\"; print <F>'",
+    'node -p \'require("fs").readFileSync("{}", "utf8")\'',
+    "ruby -e 'puts File.read(\"{}\")'",
+    'sqlite3 :memory: ".read {}"',
+    "awk 'BEGIN {{ while ((getline line < \"{}\") > 0) print line }}'",
+    "php -r 'echo file_get_contents(\"{}\");'",
+)
+PLAIN_NAMES = (".env", "./.env", "sub/id_rsa", "sub/second", "private/note.txt")
+
+PROCESS_PLACES = (
+    "/proc/self/cwd",
+    "/proc/thread-self/cwd",
+    "/proc/$$/cwd",
+    "/proc/self/task/*/cwd",
+    "/proc/*/cwd",
+    "/pro?/self/cwd",
+    "/proc/self/root/$PWD",
+    "/proc/$PPID/cwd",
+    "/proc/self/../self/cwd",
+)
+OUTSIDE_READERS = (
+    "cat {}",
+    "head -c 99 {}",
+    "grep -r . {}",
+    "wc {}; tac {}",
+    "sort < {}",
+    "sed p {}",
+    "diff /dev/null {}",
+)
+OUTSIDE_NAMES = (
+    "{out}/note.txt",
+    "{out}/./note.txt",
+    "{out}/n*",
+    "../out/note.txt",
+    "{out}//sub/../note.txt",
+    "way-out",
+)
+OUTSIDE_AROUND = ("{}", "( {} )", "{} | cat", "cd . && {}", "timeout 5 {}")
+
+FLAGGED = {
+    "npm install": ("-g", "-gq", "-qg"),
+    "go test": ("-exec", "-exec=sh"),
+    "curl": ("-o", "-ox", "-so", "-sox"),
+    "git push": ("--force", "--force=yes"),
+    "docker run": ("--privileged", "--privileged=true"),
+}
+FLAG_WORDS = ("", "a", "a b", "-v a", "./... a")
+FLAG_AROUND = (
+    "{}",
+    "env {}",
+    "( {} )",
+    "true && {}",
+    "bash -c {quoted}",
+    "timeout 5 {}",
+    "/usr/bin/{}",
+    "echo x | xargs {}",
+)
+
+WRITERS = (
+    "perl -i -pe s/kept/lost/ {}",
+    "perl -pi.bak -e s/kept/lost/ {}",
+    "python3 -c 'import sys; open(sys.argv[1], \"w\")' {}",
+    "sed -i s/kept/lost/ {}",
+    "sed -i.bak s/kept/lost/ {}",
+    "awk -i inplace 1 {}",
+    "sort -o{} /dev/null",
+    "sort --output={} /dev/null",
+    "tee {} < /dev/null",
+    "truncate -s0 {}",
+    "dd if=/dev/null of={}",
+    "cp /dev/null {}",
+    "install -m644 /dev/null {}",
+    "mv other.txt {}",
+    "ln -f other.txt {}",
+    "patch -o{} other.txt < /dev/null",
+    "tar cf {} other.txt",
+    "wget -O{} file:///dev/null; : > {}",
+    "curl -o{} file:///etc/hostname",
+    "shuf -o{} other.txt",
+    "ed -s {} <<< $'1d\\nw'",
+    "node -e 'require(`fs`).writeFileSync(process.argv[1], ``)' {}",
+    "ruby -i -pe 1 {}",
+    "git apply --unsafe-paths /dev/null; : >| {}",
+)
+
+
+def _wrap(command: str, around: str) -> str:
+    return around.replace("{quoted}", shlex.quote(command)).replace("{}", command)
+
+
+def _secret_words() -> list[str]:
+    by_word = [
+        _wrap(reader.format(*[name] * reader.count("{}")), around)
+        for reader, name, around in itertools.product(READERS, NAMES, AROUND)
+    ]
+    in_text = [
+        _wrap(text.format(name), around)
+        for text, name, around in itertools.product(IN_TEXT, PLAIN_NAMES, AROUND)
+        if "END" not in text or around == "{}"
+    ]
+    through = [
+        _wrap(reader.format(*[f"{place}/{name}"] * reader.count("{}")), around)
+        for reader, place, name, around in itertools.product(
+            ("cat {}", "perl -pe1 {}", "head {}"), PROCESS_PLACES, (".env", ".e*", "sub/id_rs?"), AROUND[:4]
+        )
+    ]
+    return [*by_word, *in_text, *through]
+
+
+def _outside_reads() -> list[str]:
+    return [
+        _wrap(reader.replace("{}", name), around)
+        for reader, name, around in itertools.product(OUTSIDE_READERS, OUTSIDE_NAMES, OUTSIDE_AROUND)
+    ]
+
+
+def _flags() -> list[str]:
+    commands = []
+    for program, flags in FLAGGED.items():
+        for flag, words, around in itertools.product(flags, FLAG_WORDS, FLAG_AROUND):
+            commands += [_wrap(f"{program} {flag} {words}", around), _wrap(f"{program} {words} {flag}", around)]
+    return list(dict.fromkeys(commands))
+
+
+def _kept_files() -> list[str]:
+    names = ("locked.txt", "./locked.txt", "sub/../locked.txt", '"$PWD/locked.txt"', "lock*.txt", "to-locked")
+    return [
+        _wrap(writer.format(*[name] * writer.count("{}")), around)
+        for writer, name, around in itertools.product(WRITERS, names, AROUND[:4])
+    ]
+
+
+def test_each_class_has_at_least_200_different_attacks() -> None:
+    for attacks in (_secret_words(), _outside_reads(), _flags(), _kept_files()):
+        assert len(set(attacks)) >= 200
+
+
+class _Project:
+    """A workspace with secrets and a file that a rule keeps, and a place outside of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.work, self.outside = folder / "work", folder / "out"
+        for path in (self.work / "sub", self.work / "private", self.outside / "sub"):
+            path.mkdir(parents=True)
+        self.fill()
+
+    def fill(self) -> None:
+        for name in (".env", "sub/id_rsa", "private/note.txt"):
+            if not (self.work / name).is_file():
+                (self.work / name).write_text(f"K={SECRET}\n", encoding="utf-8")
+        (self.outside / "note.txt").write_text(f"K={SECRET}\n", encoding="utf-8")
+        (self.work / "locked.txt").write_text(KEPT, encoding="utf-8")
+        (self.work / "other.txt").write_text("other\n", encoding="utf-8")
+        for name, target in (("link", ".env"), ("to-locked", "locked.txt"), ("way-out", self.outside / "note.txt")):
+            if not (self.work / name).is_symlink():
+                (self.work / name).unlink(missing_ok=True)
+                (self.work / name).symlink_to(target)
+        second = self.work / "sub/second"
+        if not second.exists() or not second.samefile(self.work / ".env"):
+            second.unlink(missing_ok=True)
+            os.link(self.work / ".env", second)
+
+
+@pytest.fixture
+def project() -> Iterator[_Project]:
+    # Not in /tmp: a boundary gives commands a directory of their own there.
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="handrail-test-") as folder:
+        yield _Project(Path(folder))
+
+
+@pytest.fixture(params=[(sandbox, mode) for sandbox in SANDBOXES for mode in MODES], ids="-".join)
+def held(request: pytest.FixtureRequest, project: _Project, tmp_path: Path) -> Iterator[Session]:
+    sandbox, mode = request.param
+    required = sandbox != "off"
+    settings = Settings(state=str(tmp_path / "state"), sandbox=sandbox, sandbox_required=required, raise_bugs=True)
+    with Session(
+        project.work, mode=mode, rules=[parse(RULES, "policy.toml", "user", "/")], settings=settings
+    ) as session:
+        try:
+            assert session.command_host().boundary
+        except NoSandbox as error:
+            pytest.skip(f"{sandbox} cannot be used on this machine: {error}")
+        yield session
+
+
+def _shows(session: Session, command: str) -> bool:
+    text = session.call("Bash", {"command": command, "timeout": 10}).text
+    return SECRET in text or ENCODED in text
+
+
+def test_no_program_shows_a_secret_that_its_words_name(held: Session, project: _Project) -> None:
+    leaks = []
+    for command in spread(_secret_words(), 40):
+        leaks += [command] if _shows(held, command) else []
+        project.fill()
+    assert leaks == []
+
+
+def test_a_file_that_a_rule_keeps_is_not_changed_by_any_program(held: Session, project: _Project) -> None:
+    changed = []
+    for command in spread(_kept_files(), 25):
+        held.call("Bash", {"command": command, "timeout": 10})
+        if (project.work / "locked.txt").read_text(encoding="utf-8") != KEPT:
+            changed.append(command)
+        project.fill()
+    assert changed == []
+
+
+@pytest.mark.parametrize("mode", ["read-only", "ask"])
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+def test_reads_outside_of_the_workspace_are_asked_about(
+    sandbox: Sandbox, mode: Mode, project: _Project, tmp_path: Path
+) -> None:
+    settings = Settings(state=str(tmp_path / "state"), sandbox=sandbox, raise_bugs=True)
+    with Session(project.work, mode=mode, settings=settings) as session:
+        commands = [text.replace("{out}", str(project.outside)) for text in _outside_reads()]
+        assert [command for command in spread(commands, 40) if _shows(session, command)] == []
+        for usual in ("cat other.txt", "head -1 /etc/passwd", "ls /usr", f"ls {project.outside}", "cat < /dev/null"):
+            assert session.prepare("Bash", {"command": usual}).verdict.decision == "allow", usual
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_rule_against_a_flag_holds_wherever_the_flag_stands(mode: Mode, project: _Project, tmp_path: Path) -> None:
+    settings = Settings(state=str(tmp_path / "state"), sandbox="off", raise_bugs=True)
+    with Session(
+        project.work, mode=mode, rules=[parse(RULES, "policy.toml", "user", "/")], settings=settings
+    ) as session:
+        passed = [
+            command
+            for command in spread(_flags(), 200)
+            if session.prepare("Bash", {"command": command}).verdict.decision != "deny"
+        ]
+    assert passed == []
+
+
+# Limits are named in the answer.
+
+
+def _notes(project: _Project, tmp_path: Path, sandbox: Sandbox) -> dict[str, str]:
+    settings = Settings(state=str(tmp_path / "state"), sandbox=sandbox, sandbox_required=True, raise_bugs=True)
+    with Session(project.work, mode="accept-edits", settings=settings) as session:
+        try:
+            return {note.code: note.text for note in session.call("Bash", {"command": "touch made"}).notes}
+        except NoSandbox as error:
+            pytest.skip(f"{sandbox} cannot be used on this machine: {error}")
+
+
+@pytest.mark.parametrize("sandbox", ["namespaces", "bwrap"])
+def test_secrets_that_are_too_many_to_hide_are_counted(project: _Project, tmp_path: Path, sandbox: Sandbox) -> None:
+    assert _notes(project, tmp_path, sandbox) == {}
+    for number in range(MOST_MASKED):
+        (project.work / f"{number}.pem").write_text("x", encoding="utf-8")
+    notes = _notes(project, tmp_path, sandbox)
+    assert notes["not_hidden"].startswith("(3 paths that may not be read")
+
+
+@pytest.mark.parametrize("sandbox", ["namespaces", "landlock"])
+def test_directories_that_are_too_many_to_search_are_named(
+    project: _Project, tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(directory_index, "MOST_DIRECTORIES", 3)
+    for number in range(5):
+        (project.work / f"d{number}").mkdir()
+    assert list(_notes(project, tmp_path, sandbox)) == ["not_searched"]
