@@ -1,7 +1,7 @@
 """The `handrail` command for tests: in this process, as a real process, on a terminal, and with a batch driver.
 
-Starting Python and importing the package costs more than most commands, so `handrail()` calls `handrail.cli.main` here.
-Use `handrail_process()` where the process itself matters: exit status, signals, what it imports, what it leaves behind.
+Starting Python and importing the package costs more than most commands. So `handrail()` calls `handrail.cli.main` here,
+and where a process is needed, it is a fork (`forked.py`). Use `handrail_process()` where the start itself matters.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import pty
-import signal
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.forked import as_fork
 
 HANDRAIL = [sys.executable, "-m", "handrail.cli"]
 KEYS = ["id", "tool", "status", "text", "blocks", "data", "notes", "error", "touches", "stats"]
@@ -71,7 +72,9 @@ def in_terminal(*words: str, cwd: Path, variables: Mapping[str, str] | None = No
     """The command with a real terminal on stdin, stdout and stderr."""
     ours, theirs = pty.openpty()
     command, env = [*HANDRAIL, *words], surroundings(variables)
-    with subprocess.Popen(command, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
+    with subprocess.Popen(
+        command, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, env=env, preexec_fn=as_fork(command, env)
+    ) as process:
         os.close(theirs)
         seen = b""
         try:
@@ -89,15 +92,9 @@ class Driver:
 
     def __init__(self, *words: str, cwd: Path) -> None:
         pipe = subprocess.PIPE
+        command, env = [*HANDRAIL, "batch", *words], surroundings()
         self.process = subprocess.Popen(
-            [*HANDRAIL, "batch", *words],
-            cwd=cwd,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            env=surroundings(),
-            # A test run in the background hands on "ignore Ctrl-C"; a driver at a terminal does not.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            command, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe, env=env, preexec_fn=as_fork(command, env)
         )
 
     def ask(self, line: bytes | dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +24,10 @@ from tests import sizes
 hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("random", deadline=None)
 hypothesis.settings.load_profile("random" if os.environ.get("HANDRAIL_RANDOM") else "same")
+
+# A few thousand processes start our modules: with this variable each of them would compile all of them again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Under `nohup`, or as a job in the background, signals are ignored, and every process that a test starts would inherit
 # that. A handler that does nothing ignores them here too, and gives those processes the default.

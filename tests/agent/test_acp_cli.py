@@ -14,6 +14,7 @@ import acp
 from acp.schema import ClientCapabilities
 
 from handrail_demo.scripted_server import Line, ScriptedServer, in_order
+from tests.forked import as_fork, run_python
 from tests.integrations.acp_editor import ScriptedEditor
 
 
@@ -22,10 +23,10 @@ async def started(tmp_path: Path, url: str, editor: ScriptedEditor) -> AsyncIter
     project = tmp_path / "project"
     project.mkdir(exist_ok=True)
     environ = {**os.environ, "OPENAI_BASE_URL": url, "XDG_STATE_HOME": str(tmp_path / "state"), "HOME": str(tmp_path)}
-    words = ["-m", "handrail", "acp", "--model", "scripted"]
-    pipe = asyncio.subprocess.PIPE
+    words = [sys.executable, "-m", "handrail", "acp", "--model", "scripted"]
+    pipe, fork = asyncio.subprocess.PIPE, as_fork(words, environ)
     child = await asyncio.create_subprocess_exec(
-        sys.executable, *words, stdin=pipe, stdout=pipe, env=environ, cwd=tmp_path, limit=1 << 24
+        *words, stdin=pipe, stdout=pipe, env=environ, cwd=tmp_path, limit=1 << 24, preexec_fn=fork
     )
     connection = acp.connect_to_agent(editor, child.stdin, child.stdout)  # type: ignore[arg-type]
     await connection.initialize(protocol_version=acp.PROTOCOL_VERSION, client_capabilities=ClientCapabilities())
@@ -81,9 +82,6 @@ def test_a_cancelled_turn_ends_its_command_and_the_next_prompt_is_answered(tmp_p
 
 
 def test_without_a_model_it_says_what_to_set(tmp_path: Path) -> None:
-    import subprocess
-
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("HANDRAIL", "OPENAI"))}
-    words = [sys.executable, "-m", "handrail", "acp"]
-    done = subprocess.run(words, env={**environ, "HOME": str(tmp_path)}, capture_output=True, text=True, check=False)
+    done = run_python("-m", "handrail", "acp", cwd=tmp_path, env={**environ, "HOME": str(tmp_path)})
     assert done.returncode == 2 and "no model is set" in done.stderr

@@ -14,6 +14,7 @@ import pytest
 from handrail_demo.scripted_server import Line, Script, ScriptedServer, Seen
 from tests.agent.test_run_cli import DONE, READ, TODO, Place
 from tests.command import TIMEOUT
+from tests.forked import as_fork
 
 
 class Chat:
@@ -69,17 +70,17 @@ def start(tmp_path: Path) -> Iterator[Start]:
             server = script if isinstance(script, ScriptedServer) else place.serve(script)
             # A pseudo-terminal that nobody watches answers no question about the cursor.
             environ = place.environ(server, TERM="xterm-256color", PROMPT_TOOLKIT_NO_CPR="1")
+            kept = {name: value for name, value in environ.items() if name not in ("NO_COLOR", "COLORTERM")}
+            command = [sys.executable, "-m", "handrail", "chat", "--model", "scripted", *words]
             child = pexpect.spawn(
-                sys.executable,
-                ["-m", "handrail", "chat", "--model", "scripted", *words],
+                command[0],
+                command[1:],
                 cwd=str(place.project),
-                env={
-                    **{name: value for name, value in environ.items() if name not in ("NO_COLOR", "COLORTERM")},
-                    **more,
-                },
+                env={**kept, **more},
                 encoding="utf-8",
                 timeout=TIMEOUT,
                 dimensions=(40, 120),
+                preexec_fn=as_fork(command, {**kept, **more}),
             )
             child.delaybeforesend = None
             stack.callback(child.close, force=True)

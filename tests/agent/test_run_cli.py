@@ -12,11 +12,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import anthropic  # noqa: F401 - here, so that the forks have it
+import openai  # noqa: F401
 import pytest
 
 from handrail.agent.providers import APIS
 from handrail_demo.scripted_server import Line, Script, ScriptedServer, in_order
 from tests.command import TIMEOUT
+from tests.forked import as_fork
 
 READ = ("Read", {"file_path": "README.md"})
 DONE = ("Edit", {"file_path": "README.md", "old_string": "TODO", "new_string": "DONE", "replace_all": True})
@@ -47,16 +50,16 @@ class Place:
     def start(self, server: ScriptedServer | None, *words: str, **more: str) -> subprocess.Popen[bytes]:
         """The command in a session of its own: there is no terminal to ask anybody at."""
         pipe = subprocess.PIPE
+        command, env = [sys.executable, "-m", "handrail", *words], self.environ(server, **more)
         return subprocess.Popen(
-            [sys.executable, "-m", "handrail", *words],
+            command,
             cwd=self.project,
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
-            env=self.environ(server, **more),
+            env=env,
             start_new_session=True,
-            # A test run in the background hands on "ignore Ctrl-C"; a shell at a terminal does not.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+            preexec_fn=as_fork(command, env),
         )
 
     def run(self, server: ScriptedServer | None, *words: str, stdin: str = "", **more: str) -> tuple[int, str, str]:

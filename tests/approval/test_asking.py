@@ -12,6 +12,7 @@ import pexpect
 import pytest
 
 from tests.command import TIMEOUT
+from tests.forked import as_fork
 
 Start = Callable[..., pexpect.spawn]
 
@@ -31,14 +32,16 @@ def start(tmp_path: Path) -> Start:
     }
 
     def run(*words: str, **more: str) -> pexpect.spawn:
+        command, env = [sys.executable, "-m", "handrail", *words], {**environ, **more}
         child = pexpect.spawn(
-            sys.executable,
-            ["-m", "handrail", *words],
+            command[0],
+            command[1:],
             cwd=str(project),
-            env={**environ, **more},
+            env=env,
             encoding="utf-8",
             timeout=TIMEOUT,
             dimensions=(40, 120),
+            preexec_fn=as_fork(command, env),
         )
         child.delaybeforesend = None
         return child

@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import stat
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from handrail.approval import json_socket
 from handrail.approval.ask_attached import Approvers
 from handrail.model import Answer, Question
 from tests.command import TIMEOUT, Driver, handrail_process, surroundings
+from tests.forked import as_fork, run_python
 from tests.mcp.stdio_client import RawClient, envelope, said
 
 Attach = Callable[..., pexpect.spawn]
@@ -47,9 +47,16 @@ def attach(project: Path) -> Iterator[Attach]:
     started: list[pexpect.spawn] = []
 
     def start(*words: str, cwd: Path = project, **variables: str) -> pexpect.spawn:
-        words = ("-m", "handrail", "approve", *words)
-        env = surroundings(variables)
-        child = pexpect.spawn(sys.executable, [*words], cwd=str(cwd), env=env, encoding="utf-8", timeout=TIMEOUT)
+        command, env = [sys.executable, "-m", "handrail", "approve", *words], surroundings(variables)
+        child = pexpect.spawn(
+            command[0],
+            command[1:],
+            cwd=str(cwd),
+            env=env,
+            encoding="utf-8",
+            timeout=TIMEOUT,
+            preexec_fn=as_fork(command, env),
+        )
         child.delaybeforesend = None
         started.append(child)
         child.expect(ATTACHED)
@@ -479,11 +486,9 @@ def test_a_cancelled_call_is_recorded_as_such_and_not_as_a_no(
 
 
 def test_without_a_terminal_there_is_nothing_to_attach(project: Path) -> None:
-    words = [sys.executable, "-m", "handrail", "approve"]
-    env, pipe = surroundings(), subprocess.PIPE
     # In a session of its own a process has no terminal, wherever the tests run.
-    ended = subprocess.run(words, cwd=project, env=env, stdin=pipe, capture_output=True, start_new_session=True)
-    assert ended.returncode == 2 and b"needs a terminal" in ended.stderr
+    ended = run_python("-m", "handrail", "approve", cwd=project, env=surroundings())
+    assert ended.returncode == 2 and "needs a terminal" in ended.stderr
 
 
 # The wire.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from handrail_demo import script as demo_script
 from handrail_demo import tools_story
 from handrail_demo.scripted_server import Line, Script, ScriptedServer, in_order
 from tests.command import HANDRAIL, TIMEOUT, handrail, handrail_process, in_terminal, surroundings
+from tests.forked import as_fork, run_python
 
 Start = Callable[..., pexpect.spawn]
 
@@ -36,10 +35,16 @@ def start(tmp_path: Path, temporary: Path) -> Iterator[Start]:
     children: list[pexpect.spawn] = []
 
     def run(*words: str) -> pexpect.spawn:
-        command = [*HANDRAIL[1:], "demo", *words]
-        env = surroundings()
+        command, env = [*HANDRAIL, "demo", *words], surroundings()
         child = pexpect.spawn(
-            HANDRAIL[0], command, cwd=str(tmp_path), env=env, encoding="utf-8", timeout=TIMEOUT, dimensions=(50, 160)
+            command[0],
+            command[1:],
+            cwd=str(tmp_path),
+            env=env,
+            encoding="utf-8",
+            timeout=TIMEOUT,
+            dimensions=(50, 160),
+            preexec_fn=as_fork(command, env),
         )
         child.delaybeforesend = None
         children.append(child)
@@ -264,13 +269,10 @@ def test_a_model_without_key_or_address_is_refused_with_a_fix(tmp_path: Path) ->
     ],
 )
 def test_wrong_usage_is_said_before_anything_is_done(words: list[str], said: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "handrail.cli", "demo", *words]
     # In a session of its own there is no terminal, wherever the tests are run from.
-    found = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, timeout=TIMEOUT, env=surroundings(), start_new_session=True
-    )
-    assert (found.returncode, found.stdout) == (2, b"")
-    assert said in found.stderr.decode("utf-8")
+    found = run_python("-m", "handrail.cli", "demo", *words, cwd=tmp_path, env=surroundings())
+    assert (found.returncode, found.stdout) == (2, "")
+    assert said in found.stderr
 
 
 # The tools alone.

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tests.forked import run_python
+
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
 TIMEOUT = 120
@@ -99,8 +101,15 @@ class Place:
             start_new_session=True,
         )
 
+    def handrail(
+        self, *words: str, stdin: str = "", more: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run our command, as `run` does, in a child that has its modules already."""
+        return run_python("-m", "handrail", *words, cwd=self.project, env=self.environ(**(more or {})), stdin=stdin)
+
     def python(self, code: str, cwd: Path | None = None, stdin: str = "", **more: str) -> str:
         """What a program prints."""
-        done = self.run(sys.executable, "-P", "-W", "error", "-c", code, cwd=cwd, stdin=stdin, more=more)
+        words = ["-P", "-W", "error", "-c", code]
+        done = run_python(*words, cwd=cwd or self.project, env=self.environ(**more), stdin=stdin)
         assert done.returncode == 0, done.stderr
         return done.stdout

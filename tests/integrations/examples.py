@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-from tests.command import TIMEOUT
+from tests.forked import run_python
 from tests.integrations.scripted import scripted
 
 PAGE = Path(__file__).parents[2] / "docs" / "integrations.md"
@@ -27,14 +25,6 @@ def said(heading: str, folder: Path, *replies: dict[str, Any]) -> str:
         keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY"), "none")
         places = dict.fromkeys(("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL"), server.url)
         quiet = {"LANGSMITH_TRACING": "false", "HF_HUB_OFFLINE": "1"}
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", example(heading)],
-            cwd=folder,
-            env={**os.environ, **keys, **places, **quiet},
-            capture_output=True,
-            encoding="utf-8",
-            timeout=TIMEOUT,
-            check=False,
-        )
+        done = run_python("-P", "-c", example(heading), cwd=folder, env={**os.environ, **keys, **places, **quiet})
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.command import TIMEOUT
+from tests.forked import run_python
 from tests.integrations.scripted import chat, function, message, response, scripted
 
 PAGE = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text(encoding="utf-8")
@@ -66,15 +64,7 @@ def run(code: str, folder: Path, url: str) -> str:
         "ANTHROPIC_BASE_URL": url,
         "OPENAI_AGENTS_DISABLE_TRACING": "1",
     }
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=TIMEOUT,
-        check=False,
-    )
+    done = run_python("-P", "-c", code, cwd=folder, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -16,8 +16,10 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+import handrail.mcp.http.serve  # noqa: F401 - here, so that the forks have it
 from handrail import Session, Settings
 from tests.command import TIMEOUT
+from tests.forked import as_fork
 
 TOKEN = "a-token-for-tests-0123456789"
 ERAS = ["legacy", "2026-07-28"]
@@ -82,7 +84,14 @@ def serving(*words: str, cwd: Path, state: Path | None = None) -> Iterator[Serve
     """`handrail mcp --http` on a free port."""
     command = [sys.executable, "-m", "handrail", "mcp", "--http", "127.0.0.1:0", *words]
     environment = {**os.environ, "HANDRAIL_STATE": str(state)} if state else os.environ.copy()
-    process = subprocess.Popen(command, cwd=cwd, stderr=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen(
+        command,
+        cwd=cwd,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        preexec_fn=as_fork(command, environment),
+    )
     assert process.stderr
     said: list[str] = []
     try:

@@ -15,6 +15,7 @@ from threading import Thread
 from typing import Any
 
 from tests.command import TIMEOUT, surroundings
+from tests.forked import as_fork
 
 HANDRAIL = [sys.executable, "-m", "handrail"]
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
@@ -32,9 +33,9 @@ class RawClient:
 
     def __init__(self, *words: str, cwd: Path, variables: Mapping[str, str] | None = None) -> None:
         pipe = subprocess.PIPE
-        env = surroundings(variables)
+        command, env = [*HANDRAIL, "mcp", *words], surroundings(variables)
         self.process = subprocess.Popen(
-            [*HANDRAIL, "mcp", *words], cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe, env=env
+            command, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe, env=env, preexec_fn=as_fork(command, env)
         )
         self._number = 0
         self._frames: SimpleQueue[bytes] = SimpleQueue()
