@@ -29,7 +29,7 @@ class NoSuchOffer(ValueError):
 
 def specs(dialect: str, requested: Sequence[str] = ()) -> list[dict[str, Any]]:
     """The tools of a dialect that a client is offered: its core, or those that are ``requested``; `all` means all."""
-    known = _read_built(dialect) or _load_specs(dialect)
+    known = read_built(dialect) or _load_specs(dialect)
     if not requested:
         return [spec for spec in known if spec["core"]]
     if "all" in requested:
@@ -40,7 +40,7 @@ def specs(dialect: str, requested: Sequence[str] = ()) -> list[dict[str, Any]]:
     return [spec for spec in known if spec["name"] in requested]
 
 
-def _read_built(dialect: str) -> list[dict[str, Any]] | None:
+def read_built(dialect: str) -> list[dict[str, Any]] | None:
     """The tools of a shipped dialect; None if there is no file, or it is older than its sources."""
     if os.path.basename(dialect) != dialect or not os.path.isdir(os.path.join(_DIALECTS, dialect)):
         return None
