@@ -19,6 +19,7 @@ COMMANDS = {
     "run": ("run", "give a model one task; the exit code reports the outcome"),
     "call": ("call", "make one tool call and print its result"),
     "try": ("try_command", "run a command in a draft of the project, see what it changed, and keep or drop that"),
+    "draft": ("draft", "named drafts of the project for whole sessions: compare them, keep one"),
     "batch": ("batch", "make many calls in one session, as JSON lines, for scripts in any language"),
     "tools": ("tools", "show the tool definitions for a model, as a list or as JSON"),
     "dialects": ("dialects", "list the dialects with their size in tokens, or check your own"),
@@ -89,7 +90,7 @@ def _stop() -> type[Stop]:
 
 
 def _run_command(words: list[str]) -> int:
-    from handrail.cli.minimal import UsageError, write
+    from handrail.cli.minimal import UsageError, in_draft, write
 
     if not words:
         from handrail.cli.output import warn
@@ -115,6 +116,10 @@ def _run_command(words: list[str]) -> int:
 
     module = import_module(f"handrail.cli.{COMMANDS[first][0]}")
     options = module.parser().parse_intermixed_args(rest)
+    if getattr(options, "draft", "") and not in_draft():
+        from handrail.cli.draft import run_again
+
+        return run_again(options.draft, options.workspace, words)
     code: int = module.run(options)
     return code
 

@@ -73,6 +73,7 @@ def add_workspace(parser: argparse.ArgumentParser, *, roots: bool = True) -> Non
     parser.add_argument(
         "--read-root", metavar="DIR", action="append", default=[], help="another directory, read-only; repeatable"
     )
+    parser.add_argument("--draft", metavar="NAME", default="", help="work in this draft: see `handrail draft --help`")
 
 
 def open_dialect(name: str) -> Dialect:

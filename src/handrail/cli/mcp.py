@@ -38,7 +38,14 @@ examples:
 exit codes: 0 when the client closes the connection, 2 wrong usage"""
 
 _DEFAULT_MODE = "accept-edits"
-_VALUED = {"--dialect": "dialect", "--mode": "mode", "--tools": "tools", "--root": "root", "--read-root": "read_root"}
+_VALUED = {
+    "--dialect": "dialect",
+    "--mode": "mode",
+    "--tools": "tools",
+    "--root": "root",
+    "--read-root": "read_root",
+    "--draft": "draft",
+}
 
 
 class Options:
@@ -52,6 +59,7 @@ class Options:
         self.root: list[str] = []
         self.read_root: list[str] = []
         self.structured = False
+        self.draft = ""
 
 
 def main(words: Sequence[str]) -> int:
@@ -64,7 +72,15 @@ def main(words: Sequence[str]) -> int:
         from handrail.cli.mcp_http import main as serve
 
         return serve(list(words))
-    return run(parse_quickly(words) or _parse(words))
+    options = parse_quickly(words) or _parse(words)
+    if options.draft:
+        from handrail.cli.minimal import in_draft
+
+        if not in_draft():
+            from handrail.cli.draft import run_again
+
+            return run_again(options.draft, options.workspace, ["mcp", *words])
+    return run(options)
 
 
 def parse_quickly(words: Sequence[str]) -> Options | None:
@@ -117,6 +133,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--root", metavar="DIR", action="append", default=[], help="another directory; repeatable")
     about = "another directory, read-only; repeatable"
     parser.add_argument("--read-root", metavar="DIR", action="append", default=[], help=about)
+    parser.add_argument("--draft", metavar="NAME", default="", help="work in this draft: see `handrail draft --help`")
     about = "also send results as structuredContent; some clients then show the model only that"
     parser.add_argument("--structured", action="store_true", help=about)
     return parser

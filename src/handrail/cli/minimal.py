@@ -43,3 +43,12 @@ def _silence() -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, sys.stdout.fileno())
     os.close(nothing)
+
+
+def in_draft() -> bool:
+    """Whether this process sees a named draft in the place of the workspace."""
+    import os
+
+    from handrail.drafts import IN_DRAFT
+
+    return bool(os.environ.get(IN_DRAFT))

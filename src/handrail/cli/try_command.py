@@ -177,10 +177,13 @@ def _ask() -> bool:
 def _keep(session: Session, changes: DraftChanges, command: str, code: int) -> None:
     from handrail.drafts.keep import DraftConflict
     from handrail.errors import JournalFailed
-    from handrail.pipeline.draft_changes import describe_conflicts, keep_and_record
+    from handrail.model import Call
+    from handrail.pipeline.draft_changes import TRY, describe_conflicts, keep_and_record
 
     try:
-        missed, warning = keep_and_record(session.journal, session.origin, changes, command, code)
+        missed, warning = keep_and_record(
+            session.journal, session.origin, changes, Call(TRY, {"command": command}), code
+        )
     except DraftConflict as error:
         lines = "\n  ".join(describe_conflicts(error))
         raise _Failed(f"nothing was kept, because the workspace has changed meanwhile:\n  {lines}") from None

@@ -4,7 +4,12 @@ store.py              the directory in which drafts lie, on the mount of their w
 layout.py             the files of a draft and its states
 compare.py            the steps that turn the workspace into the draft, and conflicts with other changes
 changes.py            the changes of a draft, file by file, with the lines that differ
+split.py              move a part of the changes into another draft, to keep that part
+view.py               show a draft to a process in the place of the workspace
 keep.py               carry the steps out, finish them after a kill, take them back
 directory_renames.py  make directories renamable, which overlayfs refuses to users
 git_index.py          compare git index files without the file times in them
 """
+
+IN_DRAFT = "HANDRAIL_DRAFT"
+"""The variable with the id of the named draft that a process sees in the place of the workspace."""

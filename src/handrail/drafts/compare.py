@@ -12,7 +12,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from handrail.drafts.layout import DraftDirectory
@@ -126,6 +126,9 @@ class _Comparer:
                 before = Entry.of(lower, read_attributes(directory))
             upper = os.path.join(self.upper, path)
             after = Entry.of(os.lstat(upper), read_attributes(upper))
+            if not path and after.owner == (os.geteuid(), os.getegid()) != before.owner:
+                # Its copy in the upper layer was created by us, and a user cannot give files away.
+                after = replace(after, owner=before.owner)
             if len(self.result.steps) > count or _settable(before) != _settable(after):
                 directories.append(Step("set", path, before, after, not self._is_late(lower)))
         # Their times last, and the deepest first: each step inside a directory changes its times again.

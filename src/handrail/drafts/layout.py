@@ -13,7 +13,7 @@ import os
 import shutil
 import stat
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from handrail.drafts.git_index import is_same_index
@@ -30,6 +30,7 @@ _PLANS: dict[str, State] = {
 _MOST_PLAN_BYTES = 1 << 30
 _MOST_INDEX_BYTES = 1 << 28
 _MOST_PERIODS = 1_000
+_MOST_PERIOD_BYTES = 4 * _MOST_PERIODS * len("1700000000000000000 1700000000000000000\n")
 OWN_PERIODS = "own-periods"
 """A file beside the drafts of a user."""
 INDEX = "index"
@@ -82,6 +83,14 @@ class DraftDirectory:
         with open(os.path.join(path, "draft.json"), "rb") as file:
             fields = json.load(file)
         return cls(path, DraftInfo(**fields))
+
+    def adopt_start(self, other: DraftDirectory) -> DraftDirectory:
+        """This draft as if it had been created together with ``other``, of which it takes over changes."""
+        info = replace(self.info, start=other.info.start)
+        self.write("draft.json", asdict(info))
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copyfile(os.path.join(other.path, INDEX), os.path.join(self.path, INDEX))
+        return DraftDirectory(self.path, info)
 
     @property
     def upper(self) -> str:
@@ -145,8 +154,13 @@ class DraftDirectory:
 
     def add_own_period(self, start: int, end: int) -> None:
         """Remember when a draft was taken back, or kept without a change of contents: that changes times as well."""
-        with contextlib.suppress(OSError), open(self._periods, "ab") as file:  # without it an undo is only less exact
+        with contextlib.suppress(OSError), open(self._periods, "a+b") as file:  # without it an undo is only less exact
             file.write(f"{start} {end}\n".encode("ascii"))
+            if file.tell() > _MOST_PERIOD_BYTES:
+                file.seek(0)
+                recent = file.read(_MOST_INDEX_BYTES).splitlines(keepends=True)[-_MOST_PERIODS:]
+                file.truncate(0)
+                file.write(b"".join(recent))
 
     def read_own_periods(self) -> list[tuple[int, int]]:
         """The last such periods of all drafts beside this one, by the file system's time."""

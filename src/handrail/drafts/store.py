@@ -22,6 +22,7 @@ from handrail.system_calls import READABLE_DIRECTORY
 
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 _MOST_MOUNTS = 4 << 20
+_MOST_LOOKED_AT = 50_000
 
 
 class NoDraft(OSError):
@@ -78,6 +79,8 @@ class DraftStore:
         """The store for a workspace; raises `NoDraft` if there can be none."""
         workspace = os.path.realpath(workspace)
         _require_suitable(workspace)
+        if os.geteuid() != 0:
+            _require_own_files(workspace)
         wanted = _mount_of(workspace)
         places = [os.path.join(os.path.realpath(state), "drafts")]
         above = workspace
@@ -96,14 +99,36 @@ class DraftStore:
             errno.EXDEV, "no directory beside the workspace can be written that is on the same mount", workspace
         )
 
-    def create(self) -> OpenDraft:
-        """A new draft of the workspace; raises `OSError`."""
+    def create(self, name: str = "") -> OpenDraft:
+        """A new draft of the workspace; raises `OSError`, and `FileExistsError` if there is one of that name."""
         with self._alone():
             if self._created % _SWEPT_EVERY == 0:
                 self._sweep()
             self._created += 1
-            directory = DraftDirectory.create(os.path.join(self.path, secrets.token_hex(8)), self.workspace)
+            if name and any(one.info.name == name for one in self.list_named()):
+                raise FileExistsError(errno.EEXIST, "there is a draft of this name", name)
+            directory = DraftDirectory.create(os.path.join(self.path, secrets.token_hex(8)), self.workspace, name)
             return OpenDraft(directory, _lock(directory.path))
+
+    def list_named(self) -> list[DraftDirectory]:
+        """The open drafts of this workspace that have a name, the oldest first."""
+        drafts: list[DraftDirectory] = []
+        for entry in os.listdir(self.path):
+            with contextlib.suppress(OSError, ValueError, TypeError):
+                draft = DraftDirectory.open(os.path.join(self.path, entry))
+                if draft.info.name and draft.info.workspace == self.workspace and draft.state == "open":
+                    drafts.append(draft)
+        return sorted(drafts, key=lambda draft: draft.info.start)
+
+    def open_named(self, name: str) -> OpenDraft:
+        """The draft of a name, for this process alone.
+
+        Raises `FileNotFoundError` if there is none, and `BlockingIOError` if somebody works in it.
+        """
+        for draft in self.list_named():
+            if draft.info.name == name:
+                return OpenDraft(draft, _lock(draft.path))
+        raise FileNotFoundError(errno.ENOENT, "there is no draft of this name", name)
 
     def _sweep(self) -> None:
         """Finish the drafts that a killed process has left, and delete those that nobody can use any more."""
@@ -116,7 +141,7 @@ class DraftStore:
                 draft = _recover(path)
                 if draft and draft.state == "kept":
                     kept.append((draft.info.start, path))
-                elif not is_interrupted(path):
+                elif not is_interrupted(path) and not (draft and draft.info.name and draft.state == "open"):
                     remove_tree(path)
         room = self.budget
         for number, (_, path) in enumerate(sorted(kept, reverse=True)):
@@ -197,6 +222,25 @@ def _mount_of(path: str) -> str:
             return os.fsdecode(file.read(4096).partition(b"mnt_id:")[2].split(None, 1)[0])
     finally:
         os.close(fd)
+
+
+def _require_own_files(workspace: str) -> None:
+    """Raise `NoDraft` if there are files of other users or groups: the namespace of a user does not know these.
+
+    Commands could not change them in a draft (`EOVERFLOW`). Of a very large workspace only a part is looked at.
+    """
+    mine = os.geteuid(), os.getegid()
+    looked, stack = 0, [workspace]
+    while stack and looked < _MOST_LOOKED_AT:
+        with contextlib.suppress(PermissionError, FileNotFoundError), os.scandir(stack.pop()) as entries:
+            for entry in entries:
+                looked += 1
+                status = entry.stat(follow_symlinks=False)
+                if (status.st_uid, status.st_gid) != mine:
+                    why = f"{os.path.relpath(entry.path, workspace)} belongs to another user or group"
+                    raise NoDraft(errno.EOVERFLOW, f"{why}, and a command could not change it in a draft", workspace)
+                if stat.S_ISDIR(status.st_mode):
+                    stack.append(entry.path)
 
 
 def _require_suitable(workspace: str) -> None:

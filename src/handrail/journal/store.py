@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 
+from handrail.drafts import IN_DRAFT
 from handrail.files.versions import Change
 from handrail.journal import BeforeImage, JournalFailed, MovedEntry, PendingRecord, Record, Token
 from handrail.journal.database import Database, Head, Packed, find_missing_images, pack_image, store_images, trim_images
@@ -40,8 +42,13 @@ _ENDED = ", ".join(f"{name} = ?" for name in END.split(", "))
 
 
 def default_path(state: str) -> str:
-    """Where the journal of a user lies, below the state directory."""
-    return os.path.join(state, "journal", "journal.db")
+    """Where the journal of a user lies, below the state directory. A process in a named draft has one of its own.
+
+    What happens there does not happen in the workspace, until it is kept.
+    """
+    draft = os.environ.get(IN_DRAFT, "")
+    name = f"draft-{draft}.db" if re.fullmatch(r"[0-9a-f]{16}", draft) else "journal.db"
+    return os.path.join(state, "journal", name)
 
 
 class SqliteJournal:

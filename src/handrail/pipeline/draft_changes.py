@@ -19,6 +19,7 @@ from handrail.drafts.changes import (
 from handrail.drafts.compare import Comparison, compare
 from handrail.drafts.keep import DraftConflict, keep
 from handrail.drafts.layout import read_clock
+from handrail.drafts.split import move_changes
 from handrail.drafts.store import OpenDraft
 from handrail.errors import Denied, NeedsApproval
 from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, EntryKind, SubtreeEntry
@@ -30,8 +31,8 @@ from handrail.text.diff import format_unified
 from handrail.text.display import escape, replace_surrogates
 from handrail.tools.notes import NoteFacts, NotKept
 
-TRY = "Try"
-"""The name under which `handrail try` is in the journal."""
+TRY, DRAFT = "Try", "Draft"
+"""The names under which `handrail try` and `handrail draft keep` are in the journal."""
 MOST_COMPARED = 200
 """Files that are compared line by line; further ones are only named."""
 MOST_RETAINED_BYTES = 1 << 30
@@ -51,6 +52,8 @@ class DraftChanges:
     changes: tuple[DraftChange, ...]
     diffs: tuple[LineDiff, ...]
     """Of the first changes, as many as are compared."""
+    take_back: Callable[[], None] = lambda: None
+    """Of picked changes: moves them back to where they were picked from."""
 
     @classmethod
     def observe(cls, draft: OpenDraft) -> DraftChanges:
@@ -79,6 +82,12 @@ class DraftChanges:
         lines = [str(one) for one in self.summaries()]
         left = lines[_MOST_NAMED:]
         return "\n".join([*lines[:_MOST_NAMED], *([f"... and {len(left)} more"] if left else [])])
+
+    def pick(self, chosen: Sequence[DraftChange], target: OpenDraft) -> DraftChanges:
+        """Move some of the changes into another, new draft, so that these alone can be kept; raises `OSError`."""
+        target.directory = target.directory.adopt_start(self.draft.directory)
+        take_back = move_changes(self.draft.directory, target.directory, self.changes, chosen)
+        return replace(DraftChanges.observe(target), take_back=take_back)
 
     @property
     def can_undo(self) -> bool:
@@ -302,7 +311,7 @@ class CallDraft:
 
 
 def keep_and_record(
-    journal: Journal, origin: Origin, changes: DraftChanges, command: str, code: int
+    journal: Journal, origin: Origin, changes: DraftChanges, call: Call, code: int = 0
 ) -> tuple[list[str], str]:
     """Keep changes that a person has seen, and record them as a call of their own.
 
@@ -311,15 +320,14 @@ def keep_and_record(
     """
     images, missed = changes.before_images()
     workspace = changes.draft.directory.info.workspace
-    call = Call(TRY, {"command": command})
     accesses = (
-        Access("run", command, changes.draft.directory.path),
+        Access("run", " ".join(map(str, call.arguments.values())), changes.draft.directory.path),
         *(unsaved_access(workspace, path) for path in missed),
     )
-    verdict = Verdict("allow", "try", "requested by the user")
+    verdict = Verdict("allow", call.tool.lower(), "requested by the user")
     pending = PendingRecord(call, accesses, verdict, images, origin)
     token = journal.begin(pending)
-    result = Result(TRY, "ok", changes.describe(), data={"exit_code": code, "diff": changes.unified()})
+    result = Result(call.tool, "ok", changes.describe(), data={"exit_code": code, "diff": changes.unified()})
     record = Record(call, accesses, verdict, origin=origin, result=result, token=token)
     try:
         changes.keep()

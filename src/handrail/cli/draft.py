@@ -1,0 +1,302 @@
+"""`handrail draft`: named drafts of the workspace, for whole sessions and for any program."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING
+
+from handrail.cli.common import CommandParser, add_workspace, open_config, open_session, require_directory
+from handrail.cli.output import Screen, Stop, UsageError, as_document, on_terminal, paint_diff, warn, write
+from handrail.drafts import IN_DRAFT
+from handrail.text.display import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from handrail.drafts.store import DraftStore, OpenDraft
+    from handrail.pipeline.draft_changes import DraftChanges
+
+_ABOUT = """\
+Named drafts: copy-on-write views of the workspace that stay until you keep or drop them. Several agents can try several
+ways on one project, each in its own draft; you compare them and keep one.
+
+  new NAME [--count N]     create a draft, or N of them: NAME-1, NAME-2 and so on
+  list                     the drafts of this workspace, with the number of their changes
+  diff NAME                the changes of a draft as a diff
+  run NAME -- COMMAND      run any program that sees the draft in the place of the workspace
+  keep NAME [PATH ...]     carry its changes over into the workspace, all or those of some paths
+  drop NAME                delete it
+
+`handrail chat`, `run`, `call`, `batch` and `mcp` take --draft NAME: all tools of that session see the draft. Its calls
+are in a journal of the draft's own; what you keep is one call in the journal of the workspace, so that `handrail undo`
+takes it back."""
+
+_EXAMPLES = """\
+examples:
+  handrail draft new try --count 3
+  handrail run "make the tests faster" --draft try-1
+  handrail draft run try-2 -- make test
+  handrail draft diff try-1
+  handrail draft keep try-1 src docs/index.md
+  handrail draft drop try-2
+
+exit codes: 0 done, 1 it failed, 2 wrong usage; of `run` those of the program"""
+
+_MOST_COUNT = 100
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}")
+
+
+class _Parser(CommandParser):
+    """Takes everything after `--` as the command of `run`."""
+
+    def parse_intermixed_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
+        words = list(args or ())
+        at = words.index("--") if "--" in words else len(words)
+        options = super().parse_intermixed_args(words[:at], namespace)
+        options.command = words[at + 1 :]
+        return options
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = _Parser("draft", _ABOUT, _EXAMPLES)
+    parser.add_argument("what", metavar="WHAT", choices=sorted(_ACTIONS), help="new, list, diff, run, keep or drop")
+    parser.add_argument("name", metavar="NAME", nargs="?", default="", help="the draft")
+    parser.add_argument("paths", metavar="PATH", nargs="*", default=[], help="keep: only the changes of these paths")
+    parser.add_argument("--count", metavar="N", type=int, help="new: how many")
+    parser.add_argument("--json", action="store_true", help="list and diff: print JSON")
+    add_workspace(parser, roots=False)
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    require_directory("-w", options.workspace)
+    if bool(options.name) == (options.what == "list"):
+        raise UsageError("draft list takes no name" if options.name else f"draft {options.what} needs the NAME")
+    for given, allowed, what in (
+        (options.paths, "keep", "paths"),
+        (options.command, "run", "a command after --"),
+        (options.count is not None, "new", "--count"),
+    ):
+        if given and options.what != allowed:
+            raise UsageError(f"draft {options.what} does not take {what}; only {allowed} does")
+    if os.environ.get(IN_DRAFT):
+        raise Stop("this is inside of a draft already; drafts are managed outside of it")
+    return _ACTIONS[options.what](options)
+
+
+def _open_store(workspace: str) -> DraftStore:
+    from handrail.drafts.store import DraftStore
+    from handrail.files.locks import state_directory
+
+    try:
+        return DraftStore.open(state_directory(open_config().settings.state), workspace)
+    except OSError as error:
+        raise Stop(f"there can be no draft here: {error.strerror}") from None
+
+
+def _open_draft(store: DraftStore, name: str) -> OpenDraft:
+    try:
+        return store.open_named(name)
+    except FileNotFoundError:
+        names = ", ".join(draft.info.name for draft in store.list_named())
+        raise UsageError(
+            f"there is no draft {escape(name)}; {f'there are {names}' if names else 'create one'}"
+        ) from None
+    except BlockingIOError:
+        raise Stop(f"another process works in the draft {escape(name)}; end it first") from None
+
+
+def _create(options: argparse.Namespace) -> int:
+    if not _NAME.fullmatch(options.name):
+        raise UsageError("a name has letters, digits, dots, dashes and underscores, and starts with a letter or digit")
+    count = options.count
+    if count is not None and not 1 <= count <= _MOST_COUNT:
+        raise UsageError(f"--count is from 1 to {_MOST_COUNT}")
+    names = [options.name] if count is None else [f"{options.name}-{number}" for number in range(1, count + 1)]
+    store = _open_store(options.workspace)
+    taken = {draft.info.name for draft in store.list_named()} & set(names)
+    if taken:
+        raise UsageError(f"there is a draft {sorted(taken)[0]} already")
+    for name in names:
+        try:
+            store.create(name).close()
+        except OSError as error:
+            raise Stop(f"the draft {name} cannot be created: {error.strerror}") from None
+        write(f"{name}\n")
+    return 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    from handrail.drafts.changes import ChangeReader, count_changes
+    from handrail.drafts.compare import compare
+
+    rows: list[dict[str, object]] = []
+    for draft in _open_store(options.workspace).list_named():
+        try:
+            comparison = compare(draft)
+            with ChangeReader(draft) as reader:
+                counts = dict[str, int](count_changes(reader.list(comparison)).items())
+            conflicts = len(comparison.conflicts)
+        except OSError:  # something is being changed in it just now
+            counts, conflicts = {}, 0
+        age = max(0, time.time_ns() - draft.info.start) // 1_000_000_000
+        rows.append({"name": draft.info.name, "seconds": age, "conflicts": conflicts, **counts})
+    if options.json:
+        write(as_document(rows))
+        return 0
+    for row in rows:
+        parts = [f"{row[how]} {how}" for how in ("created", "changed", "deleted", "conflicts") if row.get(how)]
+        write(f"{row['name']}  {', '.join(parts) or 'no changes'}\n")
+    return 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    from handrail.pipeline.draft_changes import DraftChanges
+
+    draft = _open_draft(_open_store(options.workspace), options.name)
+    try:
+        changes = DraftChanges.observe(draft)
+        if options.json:
+            write(as_document({"changes": [asdict(one) for one in changes.summaries()], "diff": changes.unified()}))
+            return 0
+        diff = changes.unified()
+        write(Screen(sys.stdout).render(*paint_diff(diff)) if diff and on_terminal(sys.stdout) else diff)
+        for conflict in changes.comparison.conflicts:
+            warn(f"conflict: {escape(conflict.path)}: {conflict.reason}")
+    except OSError as error:
+        raise Stop(f"the changes cannot be read: {error.strerror}") from None
+    finally:
+        draft.close()
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    if not options.command:
+        raise UsageError("give the command to run after --")
+    return run_in_draft(options.name, options.workspace, options.command)
+
+
+def run_again(name: str, workspace: str, words: Sequence[str]) -> int:
+    """Run this command line again in a process that sees the draft; returns its exit code."""
+    return run_in_draft(name, workspace, [sys.executable, "-P", "-m", "handrail.cli", *words])
+
+
+def run_in_draft(name: str, workspace: str, command: Sequence[str]) -> int:
+    """Run a program in a named draft; returns its exit code."""
+    from handrail.drafts.view import enter_view
+
+    draft = _open_draft(_open_store(workspace), name)
+    where = os.path.realpath(workspace)
+    inside = os.path.realpath(os.getcwd())
+    inside = inside if inside == where or inside.startswith(where.rstrip("/") + "/") else where
+
+    def enter() -> None:
+        enter_view(draft.directory)
+        os.chdir(inside)
+
+    try:
+        environment = {**os.environ, IN_DRAFT: draft.name}
+        process = subprocess.Popen(command, preexec_fn=enter, env=environment)  # noqa: S603 - one thread
+    except (OSError, subprocess.SubprocessError) as error:
+        why = error.strerror if isinstance(error, OSError) else "its view of the draft cannot be mounted"
+        raise Stop(f"{escape(command[0])} cannot be run in the draft: {why}") from None
+    finally:
+        handlers = [signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGQUIT)]
+    try:
+        code = process.wait()
+        return code if code >= 0 else 128 - code
+    finally:
+        for number, handler in zip((signal.SIGINT, signal.SIGQUIT), handlers, strict=True):
+            signal.signal(number, handler)
+        draft.close()
+
+
+def _keep(options: argparse.Namespace) -> int:
+    from handrail.pipeline.draft_changes import DraftChanges
+
+    store = _open_store(options.workspace)
+    draft = _open_draft(store, options.name)
+    try:
+        changes = DraftChanges.observe(draft)
+        if not changes.changes:
+            write("nothing was changed\n")
+            return 0
+        if options.paths:
+            return _keep_part(options, store, changes)
+        _keep_and_record(options, changes)
+        return 0
+    except OSError as error:
+        raise Stop(f"nothing was kept: {error.strerror}") from None
+    finally:
+        draft.close()
+
+
+def _keep_part(options: argparse.Namespace, store: DraftStore, changes: DraftChanges) -> int:
+    """Keep the changes of some paths; the others stay in the draft."""
+    from handrail.drafts.split import choose
+
+    tops = [os.path.relpath(os.path.realpath(path), store.workspace) for path in options.paths]
+    chosen = choose(changes.changes, partial(_is_below, tops))
+    if not chosen:
+        raise UsageError(
+            f"the draft {escape(options.name)} has no changes of these paths alone; "
+            "a repository and a database are kept as a whole"
+        )
+    part = store.create()
+    try:
+        picked = changes.pick(chosen, part)
+        try:
+            _keep_and_record(options, picked)
+        except BaseException:
+            picked.take_back()
+            raise
+    finally:
+        if part.is_open:
+            part.drop()
+    return 0
+
+
+def _is_below(tops: Sequence[str], path: str) -> bool:
+    return any(top == "." or path == top or path.startswith(f"{top}/") for top in tops)
+
+
+def _keep_and_record(options: argparse.Namespace, changes: DraftChanges) -> None:
+    from handrail.drafts.keep import DraftConflict
+    from handrail.errors import JournalFailed
+    from handrail.model import Call
+    from handrail.pipeline.draft_changes import DRAFT, describe_conflicts, keep_and_record
+
+    options.dialect, options.root, options.read_root = "native", [], []
+    with open_session(options) as session:
+        try:
+            call = Call(DRAFT, {"keep": options.name})
+            missed, warning = keep_and_record(session.journal, session.origin, changes, call)
+        except DraftConflict as error:
+            lines = "\n  ".join(describe_conflicts(error))
+            raise Stop(f"nothing was kept, because the workspace has changed meanwhile:\n  {lines}") from None
+        except JournalFailed as error:
+            raise Stop(f"nothing was kept, because it cannot be recorded: {error.why}") from None
+    if missed or warning:
+        warn(f"{len(missed)} of these changes cannot be undone{f': {warning}' if warning else ''}")
+    counts = ", ".join(f"{count} {how}" for how, count in changes.counts.items() if count)
+    write(f"{counts}: kept; `handrail undo` takes it back\n")
+    if changes.draft.is_open:
+        changes.draft.drop()
+
+
+def _drop(options: argparse.Namespace) -> int:
+    draft = _open_draft(_open_store(options.workspace), options.name)
+    draft.drop()
+    write(f"{options.name} is dropped\n")
+    return 0
+
+
+_ACTIONS = {"new": _create, "list": _list, "diff": _show, "run": _run, "keep": _keep, "drop": _drop}

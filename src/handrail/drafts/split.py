@@ -1,0 +1,129 @@
+"""Move chosen changes of a draft into another draft, so that a part of them can be kept.
+
+A repository and a database are chosen as a whole or not at all: half of them would be broken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from handrail.drafts.changes import DraftChange
+from handrail.drafts.compare import MARKS
+from handrail.drafts.layout import DraftDirectory
+
+_DATABASE_PARTS = ("-wal", "-shm", "-journal")
+"""Endings of the files that SQLite keeps beside a database."""
+
+
+def find_unit(path: str) -> str:
+    """The path that a change is kept with: of a repository or a database all parts have the same one."""
+    parts = path.split("/")
+    if ".git" in parts:
+        return "/".join(parts[: parts.index(".git") + 1])
+    for ending in _DATABASE_PARTS:
+        path = path.removesuffix(ending)
+    return path
+
+
+def choose(changes: Sequence[DraftChange], is_wanted: Callable[[str], bool]) -> list[DraftChange]:
+    """The changes that are wanted, without those of a repository or database of which a part is not."""
+    units: dict[str, list[DraftChange]] = defaultdict(list)
+    for change in changes:
+        units[find_unit(change.path)].append(change)
+    wanted = {unit for unit, members in units.items() if all(is_wanted(member.path) for member in members)}
+    return [change for change in changes if find_unit(change.path) in wanted]
+
+
+def move_changes(
+    source: DraftDirectory, target: DraftDirectory, changes: Sequence[DraftChange], chosen: Sequence[DraftChange]
+) -> Callable[[], None]:
+    """Move the chosen changes from one draft into another, empty one; returns a function that moves them back.
+
+    ``changes``: all changes of the source. A directory that is deleted goes only with everything in it.
+    """
+    mover = _Mover(source.upper, target.upper, source.info.workspace)
+    left = {change.path for change in changes} - {change.path for change in chosen}
+    for change in sorted(chosen, key=lambda one: one.path):
+        if change.after is not None:
+            mover.move(change)
+        elif not (change.is_directory and any(path.startswith(f"{change.path}/") for path in left)):
+            mover.delete(change.path)
+    mover.copy_directory_metadata()
+    mover.remove_moved_directories([change.path for change in chosen if change.before is None and change.is_directory])
+    return mover.take_back
+
+
+class _Mover:
+    """Moves entries between two upper layers, under the same paths."""
+
+    def __init__(self, source: str, target: str, workspace: str) -> None:
+        self._source = source
+        self._target = target
+        self._workspace = workspace
+        self._moved: list[str] = []
+        self._new_directories: list[str] = []
+        self._deleted: list[str] = []
+        self._removed: list[str] = []
+
+    def move(self, change: DraftChange) -> None:
+        self._make_parents(change.path)
+        if change.after and change.after.is_directory:
+            self._make_directory(change.path)
+            return
+        os.rename(os.path.join(self._source, change.path), os.path.join(self._target, change.path))
+        self._moved.append(change.path)
+
+    def delete(self, path: str) -> None:
+        if any(path.startswith(f"{above}/") for above in self._deleted):
+            return
+        self._make_parents(path)
+        entry = os.path.join(self._source, path)
+        if os.path.lexists(entry) and stat.S_ISCHR(os.lstat(entry).st_mode):
+            os.rename(entry, os.path.join(self._target, path))
+            self._moved.append(path)
+        else:  # a directory above it was deleted or replaced
+            os.mknod(os.path.join(self._target, path), stat.S_IFCHR, 0)
+        self._deleted.append(path)
+
+    def _make_parents(self, path: str) -> None:
+        parts = path.split("/")[:-1]
+        for end in range(1, len(parts) + 1):
+            self._make_directory("/".join(parts[:end]))
+
+    def _make_directory(self, path: str) -> None:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(os.path.join(self._target, path), 0o700)
+            self._new_directories.append(path)
+
+    def copy_directory_metadata(self) -> None:
+        """Give new directories the mode, times and attributes that they have in the draft, the deepest first."""
+        for path in (*reversed(self._new_directories), ""):
+            place = next(one for one in (self._source, self._workspace) if os.path.isdir(os.path.join(one, path)))
+            original, copy = os.path.join(place, path), os.path.join(self._target, path)
+            status = os.stat(original)
+            shutil.copystat(original, copy)
+            if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+                with contextlib.suppress(PermissionError):
+                    os.chown(copy, status.st_uid, status.st_gid)
+            for name in os.listxattr(copy):
+                if name.startswith(MARKS):
+                    os.removexattr(copy, name)
+
+    def remove_moved_directories(self, paths: Sequence[str]) -> None:
+        """Delete created directories of the source of which nothing is left there."""
+        for path in sorted(paths, reverse=True):
+            with contextlib.suppress(OSError):
+                os.rmdir(os.path.join(self._source, path))
+                self._removed.append(path)
+
+    def take_back(self) -> None:
+        for path in reversed(self._removed):
+            os.mkdir(os.path.join(self._source, path))
+            shutil.copystat(os.path.join(self._target, path), os.path.join(self._source, path))
+        for path in reversed(self._moved):
+            os.rename(os.path.join(self._target, path), os.path.join(self._source, path))
