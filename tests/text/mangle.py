@@ -17,9 +17,10 @@ from random import Random
 from handrail.errors import ToolError
 from handrail.text.document import EditPlan
 from handrail.text.matching.find import plan_edit
+from handrail.text.matching.indentation import has_lost_indent
 from tests.text.edits import Case, clean_edit, feeds, lead_of, split
 from tests.text.mangle_mistakes import MISTAKES
-from tests.text.samples import SAMPLES, Sample
+from tests.text.samples import SAMPLES, Sample, cjk, go, python, typescript
 
 _OPPOSITES = ({"curly", "straight"}, {"trailing blanks added", "trailing blanks lost"})
 """Together they may leave old as it was, and only new mangled: that is what the model asks for then."""
@@ -43,6 +44,25 @@ def make_case(
     if case.kinds and (feeds(case.old) in feeds(case.sample.text) or _coincides(case)):
         return None  # what is there by the letter is meant by the letter
     return case
+
+
+def make_literal_case(rng: Random) -> Case | None:
+    """An edit of code whose old text is in the file by the letter, but without the indentation of its first line."""
+    clean = clean_edit(rng, rng.choice([python, go, typescript, cjk])(rng))
+    kind = rng.choice(["indent stripped", "first indent lost", "flat"])
+    case = mangled(rng, clean, [kind]) if clean else None
+    if clean is None or case is None or case.old == case.new or not case.old.strip() or case.old[0] == "\n":
+        return None
+    old, text = feeds(case.old), feeds(case.sample.text)
+    filled = [row for row in old.split("\n") if row.strip()]
+    if old not in text or "\n" + old in "\n" + text or _coincides(case) or (kind == "flat" and len(filled) > 1):
+        return None
+    if text[: text.index(old)].count("\n") != len(case.before):
+        return None  # it is there by the letter, elsewhere
+    made = [row for row, _ in case.made]
+    if has_lost_indent(made, range(len(made))) or any(row.lstrip().startswith("- ") for row in made):
+        return None  # what was meant is no code itself, or an item of a list, which lines may belong to
+    return replace(case, tolerances=case.tolerances | {"trail"})  # a blank line may lose its blanks too
 
 
 def _coincides(case: Case) -> bool:

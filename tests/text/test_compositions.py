@@ -23,7 +23,7 @@ from handrail.errors import ManyLoose, ToolError, UnsureIndent
 from handrail.text.matching.find import plan_edit
 from tests import sizes
 from tests.text.edits import Case
-from tests.text.mangle import make_case, means, outcome, spliced, told
+from tests.text.mangle import make_case, make_literal_case, means, outcome, spliced, told
 from tests.text.mangle_mistakes import MISTAKES
 from tests.text.samples import SAMPLES, Sample
 
@@ -53,6 +53,17 @@ def test_any_composition_of_mistakes_makes_the_right_file_or_none(shape: str, se
     for case in cases(seed, SHAPES[shape]):
         verdict, made, _ = outcome(case)
         assert verdict != "wrong", told(case, made)
+
+
+def test_text_quoted_from_its_first_letter_on_makes_the_right_file_or_none() -> None:
+    rng = Random(3)
+    made = filter(None, (make_literal_case(rng) for _ in range(1_000_000)))
+    verdicts = Counter[str]()
+    for case in islice(made, sizes.pick(800, 8000)):
+        verdict, plan, _ = outcome(case)
+        assert verdict != "wrong", told(case, plan)
+        verdicts[verdict] += 1
+    assert verdicts["right"] > 0.5 * verdicts.total(), verdicts
 
 
 def test_the_cases_have_every_mistake_alone_and_with_others_and_most_are_forgiven() -> None:
@@ -136,3 +147,16 @@ def test_two_mistakes_in_one_edit_are_undone(text: str, old: str, new: str, righ
 def test_two_edits_that_are_as_likely_are_refused(text: str, old: str, new: str, error: type[ToolError]) -> None:
     with pytest.raises(error):
         plan_edit(text, old, new)
+
+
+def test_blank_lines_do_not_tell_that_only_the_first_line_lost_its_indentation() -> None:
+    text = "for a in b:\n    c = 1\n\n    if d:\n        e()\n"
+    old, new = "c = 1\\n\\n", "c = 1\\nif f:\\n    # g\\n\\n"
+    right = "for a in b:\n    c = 1\n    if f:\n        # g\n\n    if d:\n        e()\n"
+    assert spliced(text, plan_edit(text, old, new)) == right
+
+
+def test_the_sign_of_a_diff_is_no_part_of_a_path_before_a_line_number() -> None:
+    text = "a = 1\nb = 2\n"
+    old, new = "-src/a.py:1:a = 1\n-src/a.py:2:b = 2", "+src/a.py:1:a = 1\n+src/a.py:2:b = 3"
+    assert spliced(text, plan_edit(text, old, new)) == "a = 1\nb = 3\n"

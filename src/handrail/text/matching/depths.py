@@ -80,7 +80,7 @@ def choose_rows(around: Around, quoted: str, new: Sequence[str]) -> list[str]:
     shifted = [missing + row if row.strip() else row for row in new]
     least = min(map(indent_of, filled), key=len)
     readings = [literal] if as_file else [literal, shifted]
-    if not (quoted or any(map(indent_of, filled))) and _keeps_depth(around, filled):
+    if not quoted and not least and _keeps_depth(around, filled):
         readings = [shifted]
     if any(map(_is_free, new)) or _has_here_document(new):
         if not least or quoted:
@@ -147,6 +147,8 @@ def _is_sound(around: Around, rows: Sequence[str]) -> bool:
     quoted, first = _shorten(around.row), _shorten(rows[0])
     filled = [_shorten(row) for row in rows[1:] if row.strip()]
     further = [row for row in filled if not _COMMENT.match(row)] or filled
+    if _measure(filled[-1]) > _measure(further[-1]):
+        further[-1] += ";"  # the comment is all that it holds
     above = next((_shorten(row) for row in reversed(around.above) if row.strip() and not _COMMENT.match(row)), "")
     below = next((_shorten(row) for row in around.below if row.strip() and not _COMMENT.match(row)), None)
     depths = _find_open_depths(around.above)

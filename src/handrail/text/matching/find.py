@@ -54,7 +54,7 @@ from handrail.text.document import EditPlan, Splice, keep_endings, minimize, spl
 from handrail.text.matching.applied import find_applied_around, find_applied_instead
 from handrail.text.matching.depths import Around, choose_rows
 from handrail.text.matching.garbled import refuse_garbled
-from handrail.text.matching.indentation import Unsure, indent_of
+from handrail.text.matching.indentation import Unsure, has_lost_indent, indent_of
 from handrail.text.matching.loose import LooseSearch
 from handrail.text.matching.nearest import NearestFacts, find_nearest
 from handrail.text.matching.omission import OMISSION_WORDS, refuse_omissions
@@ -231,6 +231,8 @@ class _LiteralPlace:
             old, new = self._strip_ends()
             if "\n" not in old and "\n" in new:
                 return self._add_further(old, new)
+            if "\n" in old:
+                return self._replace_first(old, new)
         return _LiteralEdit(splice(self.text, self.start, self.end, self.old, self.new))
 
     def _deletes_lines(self) -> bool:
@@ -248,23 +250,43 @@ class _LiteralPlace:
         return _LiteralEdit(Splice(self.begin, end, ""), remark)
 
     def _strip_ends(self) -> tuple[str, str]:
-        """Both texts without the line ends that both end in."""
-        old, new = lines.to_feeds(self.old), lines.to_feeds(self.new)
-        while old.endswith("\n") and new.endswith("\n"):
-            old, new = old[:-1], new[:-1]
-        return old, new
+        """Both texts without the blank lines that both end in."""
+        old, new = lines.to_feeds(self.old).split("\n"), lines.to_feeds(self.new).split("\n")
+        while len(old) > 1 and len(new) > 1 and old[-1] == new[-1] and not old[-1].strip():
+            old.pop()
+            new.pop()
+        return "\n".join(old), "\n".join(new)
 
     def _find_body_end(self, old: str) -> int:
-        """Where the place ends without the line ends that were taken off."""
-        end = self.end
-        for _ in range(lines.to_feeds(self.old).count("\n") - old.count("\n")):
-            end -= 2 if self.text[end - 2 : end] == "\r\n" else 1
-        return end
+        """Where the place ends without the blank lines that were taken off."""
+        *above, last = lines.split(self.text[self.start : self.end])[: old.count("\n") + 1]
+        return self.start + sum(map(len, above)) + len(lines.body(last))
+
+    def _replace_first(self, old: str, new: str) -> _LiteralEdit:
+        """Lines of which the first is quoted without its indentation, and that goes."""
+        first, *further = old.split("\n")
+        row = new.partition("\n")[0]
+        if not row.strip():  # nothing is left that could be indented
+            whole = keep_endings(self.text, self.begin, self.end, self.new)
+            return _LiteralEdit(minimize(self.text, self.begin, self.end, whole), "indentation removed as well")
+        olds, news = ([one.strip() for one in text.split("\n")] for text in (old, new))
+        if olds.count(news[0]) > news.count(news[0]) - (news[0] != olds[0]) and any(
+            other.strip() == news[0] and indent_of(other) != self.missing for other in further
+        ):
+            raise Unsure  # has that line lost its indentation too, or does it move?
+        if not any(olds[1:]) and any(news[1:]):
+            rows, _ = self._place_rows(first, new.rstrip("\n"))
+            if "\n".join(rows)[len(self.missing) :] != new.rstrip("\n"):
+                raise Unsure
+        return _LiteralEdit(splice(self.text, self.start, self.end, self.old, self.new))
 
     def _add_further(self, old: str, new: str) -> _LiteralEdit:
         """One line without its indentation, and several in its place."""
         rows, _ = self._place_rows(old, new)
-        if "\n".join(rows)[len(self.missing) :] == new:
+        is_literal = "\n".join(rows)[len(self.missing) :] == new
+        if has_lost_indent(rows, range(len(rows))) and not (is_literal and any(map(indent_of, rows[1:]))):
+            raise Unsure
+        if is_literal:
             return _LiteralEdit(splice(self.text, self.start, self.end, self.old, self.new))
         line = _count_line(self.text, self.start)
         return _LiteralEdit(self._replace(old, rows), f"new lines indented like line {line}")

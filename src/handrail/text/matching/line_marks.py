@@ -14,7 +14,7 @@ from handrail.text.matching.habits import Pairs, choose_new, undo_throughout
 _BEHIND = (r"\t", "→", r" \| ", r"\| ", r"\|", " │ ", "│ ", "│", ": ", ":", r"\. ", r"\) ", "- ", "-", "> ", ">", " ")
 _GUTTERS = [re.compile(rf"^ *[Ll]?(\d+)(?:{mark}|{mark.strip(' ')}$)") for mark in _BEHIND]
 # grep marks the lines that match with a colon and those around them with a dash.
-_GUTTERS += [re.compile(r"^ *(\d+)[:-]"), re.compile(r"^[\w./\\-]+[:-](\d+)[:-]")]
+_GUTTERS += [re.compile(r"^ *(\d+)[:-]"), re.compile(r"^[\w./\\][\w./\\-]*[:-](\d+)[:-]")]
 _LEAD = re.compile(r"^(?:[ \t·•␣∙→⇥»]|<TAB>|<tab>|\\t)+", re.MULTILINE)
 _TAB_SIGN = re.compile(r"→ *|⇥|»|<TAB>|<tab>|\\t")
 _BLANK_SIGN = re.compile("[·•␣∙]")

@@ -73,10 +73,10 @@ def _complete_first_lines(
     """Both texts with the indentation of their first line, if they were copied from its first letter on: all further
     lines are indented as the file is, and the new text shows that indentation was not dropped throughout."""
     missing = indent_of(ours[0]) if ours else ""
-    further = list(zip(old[1:], ours[1:], strict=False))
+    further = [(a, b) for a, b in zip(old[1:], ours[1:], strict=False) if b.strip()]
     if not (missing and old[0].strip() and not indent_of(old[0]) and further and new and new[0].strip()):
         return old, new
-    if indent_of(new[0]) or any(plain_indent(a) != indent_of(b) for a, b in further if b.strip()):
+    if indent_of(new[0]) or any(plain_indent(a) != indent_of(b) for a, b in further):
         return old, new
     if not any(plain_indent(row) for row in new[1:] if row.strip()):
         return old, new
