@@ -121,7 +121,7 @@ class FileDiff:
     after: str | None = None
     """The text that would be written; None if the file is deleted, or it is not text."""
     selectable: bool = False
-    """Whether an answer may choose single hunks: not where a file is created, moved or deleted."""
+    """Whether an answer may choose single hunks: not where a tool creates, moves or deletes a file."""
     editable: bool = False
     """Whether an answer may put another text in the place of `after`."""
 

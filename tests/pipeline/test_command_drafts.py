@@ -216,6 +216,36 @@ def test_in_ask_a_person_sees_the_changes_and_keeps_or_drops_them(workspace: Pat
     assert describe(str(workspace), times=True) == before
 
 
+def test_a_person_picks_files_and_hunks_and_undo_takes_back_exactly_these(workspace: Path) -> None:
+    long = [f"line {number}\n" for number in range(40)]
+    (workspace / "a.txt").write_text("".join(long), encoding="utf-8")
+    before = describe(str(workspace), times=True)
+    code = (
+        "import os, shutil; shutil.rmtree('src'); os.remove('b.txt'); os.makedirs('new/deep'); "
+        "open('new/deep/file', 'w').write('x'); open('kept', 'w').write('y'); "
+        "t = open('a.txt').read(); open('a.txt', 'w').write('first\\n' + t + 'last\\n')"
+    )
+    hunks = {"a.txt": [1], "b.txt": [], "new/deep/file": [], "src/one.py": []}
+    asked: list[Question] = []
+    with judged_session(workspace, "ask", asked, Answer(True, hunks=hunks)) as session:
+        result = session.call("Bash", {"command": opaque(code)})
+        assert result.data["kept"], result.text
+        assert "partly_approved" in [note.code for note in result.notes]
+        assert (workspace / "a.txt").read_text(encoding="utf-8") == "".join(long) + "last\n"
+        assert sorted(path.name for path in workspace.rglob("*")) == ["a.txt", "b.txt", "kept", "link", "one.py", "src"]
+        report = session.undo()
+        assert not (report.conflicts or report.missing)
+    assert describe(str(workspace), times=True) == before
+
+
+def test_a_person_who_picks_nothing_drops_the_changes(workspace: Path) -> None:
+    before = describe(str(workspace), times=True)
+    hunks: dict[str, list[int]] = {"a.txt": [], "b.txt": []}
+    with judged_session(workspace, "ask", [], Answer(True, hunks=hunks)) as session:
+        assert session.call("Bash", {"command": CHANGE}).data["kept"] is False
+    assert describe(str(workspace), times=True) == before
+
+
 def test_nobody_to_ask_means_that_changes_are_dropped(workspace: Path) -> None:
     with judged_session(workspace, "ask", [], None) as session:
         result = session.call("Bash", {"command": CHANGE})

@@ -22,7 +22,8 @@ from handrail.text.display import escape
 _ABOUT = """\
 Check this machine for everything Handrail uses, one line each, with the fix for what is missing.
 
-Nothing is installed. The few test files in the workspace and in the state directory are removed at once."""
+Nothing is installed. The few test files in the workspace and in the state directory are removed at once; the directory
+for drafts stays."""
 
 _EXAMPLES = """\
 examples:
@@ -121,6 +122,7 @@ def _checks(workspace: str) -> Iterator[Check]:
     yield _ripgrep()
     yield _bash()
     yield from _sandbox()
+    yield _drafts(workspace, state)
     yield from _extras()
 
 
@@ -228,6 +230,25 @@ def _first_line(*words: str) -> str:
     except (OSError, subprocess.SubprocessError):
         return ""
     return process.stdout.decode("utf-8", "replace").partition("\n")[0]
+
+
+def _drafts(workspace: str, configured: str | None) -> Check:
+    """Run a command in a draft of the workspace, keep its changes, and take them back."""
+    from handrail.errors import ToolError
+    from handrail.files.locks import state_directory
+    from handrail.shell.draft_trial import check_drafts
+    from handrail.shell.sandbox.namespace_errors import NoNamespaces
+
+    try:
+        remark = check_drafts(state_directory(configured), workspace)
+    except NoNamespaces as error:
+        return Check("drafts", False, escape(error.why), error.fix)
+    except ToolError as error:
+        return Check("drafts", False, escape(str(error.facts.get("why"))))
+    except OSError as error:
+        return Check("drafts", False, f"no draft of this workspace: {escape(error.strerror or str(error))}")
+    works = "a command ran in a draft of the workspace; its changes were kept and taken back"
+    return Check("drafts", True, f"{works}; {remark}" if remark else works)
 
 
 def _sandbox() -> Iterator[Check]:

@@ -47,8 +47,6 @@ def _silence() -> None:
 
 def in_draft() -> bool:
     """Whether this process sees a named draft in the place of the workspace."""
-    import os
-
     from handrail.drafts import IN_DRAFT
 
     return bool(os.environ.get(IN_DRAFT))

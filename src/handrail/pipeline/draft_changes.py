@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from handrail.drafts.changes import (
@@ -19,7 +19,7 @@ from handrail.drafts.changes import (
 from handrail.drafts.compare import Comparison, compare
 from handrail.drafts.keep import DraftConflict, keep
 from handrail.drafts.layout import read_clock
-from handrail.drafts.split import move_changes
+from handrail.drafts.split import choose, move_changes
 from handrail.drafts.store import OpenDraft
 from handrail.errors import Denied, NeedsApproval
 from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, EntryKind, SubtreeEntry
@@ -29,6 +29,8 @@ from handrail.pipeline.call_state import Approved, Consent, ObservedChanges, Pro
 from handrail.pipeline.services import Services
 from handrail.text.diff import format_unified
 from handrail.text.display import escape, replace_surrogates
+from handrail.text.document import Splice, apply_splices
+from handrail.text.partial_change import keep_hunks
 from handrail.tools.notes import NoteFacts, NotKept
 
 TRY, DRAFT = "Try", "Draft"
@@ -83,10 +85,48 @@ class DraftChanges:
         left = lines[_MOST_NAMED:]
         return "\n".join([*lines[:_MOST_NAMED], *([f"... and {len(left)} more"] if left else [])])
 
-    def pick(self, chosen: Sequence[DraftChange], target: OpenDraft) -> DraftChanges:
-        """Move some of the changes into another, new draft, so that these alone can be kept; raises `OSError`."""
+    def choose(self, hunks: Mapping[str, Sequence[int]]) -> list[DraftChange]:
+        """The changes without those of which a person wants no hunk, and without new directories for these alone."""
+        chosen = choose(self.changes, lambda path: path not in hunks or bool(hunks[path]))
+        files = [change.path for change in chosen if not change.is_directory]
+        left = [change.path for change in self.changes if not change.is_directory and change.path not in files]
+        return [
+            change
+            for change in chosen
+            if not (change.is_directory and change.before is None and _has_below(change.path, left))
+            or _has_below(change.path, files)
+        ]
+
+    def edit(self, chosen: Sequence[DraftChange], hunks: Mapping[str, Sequence[int]]) -> dict[str, bytes]:
+        """The new contents of the files of which a person wants some hunks and not others."""
+        lines = dict(zip((change.path for change in self.changes), self.diffs, strict=False))
+        contents: dict[str, bytes] = {}
+        with ChangeReader(self.draft.directory) as reader:
+            for change in chosen:
+                numbers = hunks.get(change.path)
+                if numbers is None or set(numbers) >= set(range(len(lines[change.path].hunks))):
+                    continue
+                old, new = (
+                    (read(change, MOST_COMPARED_BYTES) or b"").decode("utf-8")
+                    for read in (reader.read_before, reader.read_after)
+                )
+                text = apply_splices(old, keep_hunks(old, [Splice(0, len(old), new)], numbers))
+                contents[change.path] = text.encode("utf-8")
+        return contents
+
+    def pick(
+        self, chosen: Sequence[DraftChange], target: OpenDraft, contents: Mapping[str, bytes] | None = None
+    ) -> DraftChanges:
+        """Move some of the changes into another, new draft, so that these alone can be kept; raises `OSError`.
+
+        ``contents``: of files that get other contents than they have in this draft.
+        """
         target.directory = target.directory.adopt_start(self.draft.directory)
         take_back = move_changes(self.draft.directory, target.directory, self.changes, chosen)
+        for path, raw in (contents or {}).items():
+            with open(os.path.join(target.directory.upper, path), "r+b") as file:
+                file.write(raw)
+                file.truncate()
         return replace(DraftChanges.observe(target), take_back=take_back)
 
     @property
@@ -223,6 +263,9 @@ class CallDraft:
                     changes.keep_times()
                 return False
             consent = self._approve(changes)
+            if consent and consent.answer.hunks is not None:
+                changes = self._pick(changes, consent.answer.hunks)
+                self.notes += tuple(consent.notes())
             self._keep(changes)
         except (Denied, NeedsApproval) as refused:
             self.not_kept = (
@@ -255,6 +298,25 @@ class CallDraft:
         consent = approvals.approve_changes(judged, verdict, changes.describe_for_person(asked))
         self.notes += approvals.remember(asked, verdict, consent)
         return consent
+
+    def _pick(self, changes: DraftChanges, hunks: Mapping[str, Sequence[int]]) -> DraftChanges:
+        """The part of the changes that a person has chosen, in a draft of its own; the rest is dropped."""
+        chosen = changes.choose(hunks)
+        part = self._services.command_host().create_draft() if chosen else None
+        if part is None:
+            raise Denied(rule="", why="the user wants none of them", source="", allow="")
+        whole, self.open_draft = self.open_draft, part
+        try:
+            picked = changes.pick(chosen, part, changes.edit(chosen, hunks))
+        finally:
+            whole.drop()
+        accesses = self.approved.accesses
+        path = part.directory.path
+        accesses = tuple(replace(one, path=path) if one.action == "run" else one for one in accesses)
+        self.approved = self._progress.reach(replace(self.approved, accesses=accesses))
+        shows = self._services.shows_contents
+        self.files, self.diff = tuple(picked.summaries()), picked.unified(shows)
+        return picked
 
     @property
     def is_only_tried(self) -> bool:
@@ -350,6 +412,10 @@ def describe_conflicts(conflict: DraftConflict) -> Sequence[str]:
     return [f"{escape(one.path)}: {one.reason}" for one in conflict.conflicts[:_MOST_NAMED]]
 
 
+def _has_below(directory: str, paths: Sequence[str]) -> bool:
+    return any(path.startswith(f"{directory}/") for path in paths)
+
+
 def _propose(reader: ChangeReader, change: DraftChange, line: LineDiff) -> Proposed:
     old, new = (
         None if entry is None else (read(change, MOST_COMPARED_BYTES) if line.hunks else None) or _NO_TEXT
@@ -360,6 +426,7 @@ def _propose(reader: ChangeReader, change: DraftChange, line: LineDiff) -> Propo
         old,
         new,
         line.hunks,
+        parts=bool(line.hunks) and (change.how == "changed" or len(line.hunks) == 1),
         description=f"{escape(change.path)}: {line.description}\n" if line.description else "",
     )
 

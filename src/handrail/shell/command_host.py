@@ -18,6 +18,7 @@ from typing import Unpack
 from handrail.drafts.store import DraftStore, NoDraft, OpenDraft
 from handrail.errors import BadCommand
 from handrail.files.artefacts import ALIAS, Artefacts
+from handrail.shell.draft_trial import try_draft
 from handrail.shell.effects.respell import respell
 from handrail.shell.parser.parse import parse_script
 from handrail.shell.parser.script import Script
@@ -39,10 +40,8 @@ from handrail.shell.sandbox.confinement import (
 from handrail.shell.sandbox.environment import make_unattended, scrub_environment
 from handrail.shell.sandbox.git_remotes import KnownRemotes
 from handrail.shell.sandbox.git_settings import with_settings
-from handrail.shell.sandbox.launch import SetUpFailed
 from handrail.shell.sandbox.mount_aliases import all_names
 from handrail.shell.sandbox.mount_plan import DraftLayers
-from handrail.shell.sandbox.namespace_errors import explain_draft
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.sandbox.protected_files import ProtectedFiles, PutBack
 from handrail.shell.start_process import ProcessOptions
@@ -445,20 +444,6 @@ class CommandHost:
                 self._boundary.close()
             if self._spare:
                 shutil.rmtree(self._spare, ignore_errors=True)
-
-
-def try_draft(store: DraftStore, boundary: NamespaceBoundary) -> None:
-    """Run a command in a draft, and drop it; raises `OSError` with the step that fails."""
-    draft = store.create()
-    try:
-        where, quiet = store.workspace, subprocess.DEVNULL
-        tried = boundary.spawn(["true"], cwd=where, stdin=quiet, stdout=quiet, stderr=quiet, draft=_layers(draft))
-        if tried.wait(60) != 0:
-            raise NoDraft(0, f"a trial command ended with {tried.returncode}", where)
-    except SetUpFailed as error:
-        raise explain_draft(error, store.workspace) from None
-    finally:
-        draft.drop()
 
 
 def _layers(draft: OpenDraft) -> DraftLayers:
