@@ -25,7 +25,7 @@ DANGEROUS: list[tuple[str, str]] = [
     ("dddd", "bat .env"),
     ("dkka", "yq -i '.a = 1' a.yml"),
     ("dkka", "yq '.a = 1' a.yml"),
-    ("dkka", "yq 'load(\".env\")' a.yml"),
+    ("dkkk", "yq 'load(\".env\")' a.yml"),
     ("dkka", "yq 'env(HOME)' a.yml"),
     ("dkka", "yq -s .a a.yml"),
     ("dkka", "yq --from-file x a.yml"),

@@ -112,14 +112,15 @@ def name(pid: int) -> str:
 
 
 def children() -> set[int]:
-    """The children of this process, the dead ones that nobody has reaped too."""
+    """The children of this process, the dead ones that nobody has reaped too; without the watch of a registry."""
     own, found = os.getpid(), set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             stat = Path(f"/proc/{pid}/stat").read_bytes()
+            watches = b"handrail-watch" in Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
             continue
-        if int(stat.rpartition(b")")[2].split()[1]) == own:
+        if not watches and int(stat.rpartition(b")")[2].split()[1]) == own:
             found.add(int(pid))
     return found
 
@@ -264,3 +265,29 @@ print(runs.run(CommandOrder({command.replace("U", unique)!r}, {str(tmp_path / "l
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
     assert done.stdout.endswith(f"sleep {unique}\n") and not done.stderr
     assert sleeping(unique) == []
+
+
+@pytest.mark.parametrize("way", sizes.spread(list(WAYS), 5))
+def test_nothing_survives_a_kill_of_the_program(way: str, tmp_path: Path, unique: str) -> None:
+    """Without a sandbox: where there is a PID namespace, the kernel ends it."""
+    program = f"""
+import os
+from handrail.shell.runner.run import CommandOrder
+from handrail.shell.runner.registry import Runs
+Runs().run(CommandOrder({WAYS[way].replace("U", unique)!r}, {str(tmp_path / "log")!r}, os.environ))
+"""
+    with subprocess.Popen([sys.executable, "-c", program]) as killed:
+        until(lambda: any(name(pid) not in ("", "python") for pid in sleeping(unique)))
+        killed.kill()
+    until(lambda: not sleeping(unique))
+
+
+def test_the_watch_ends_with_its_registry(runs: Runs, tmp_path: Path) -> None:
+    def watches() -> list[int]:
+        return [pid for pid in process_tree.children(os.getpid()) or () if pid not in children()]
+
+    before = watches()
+    runs.run(CommandOrder("true", str(tmp_path / "log"), make_unattended(os.environ)))
+    assert len(watches()) == len(before) + 1
+    runs.close()
+    assert watches() == before

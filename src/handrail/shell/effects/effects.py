@@ -226,6 +226,8 @@ class _Judge:
         if base == "git":
             args, places = follow_directory_option(args, places)
         ruling = self._ruling(index, run, base, args, places)
+        writes = base is not None and is_writer(base) and not ruling.doubt
+        listed = ruling.tier == "read_only" or base == "git" or base in JUDGED or writes
         if base == "git":
             self._see_git(run, args, places, ruling)
         elif base and ruling.tier != "read_only" and not is_writer(base):
@@ -253,7 +255,6 @@ class _Judge:
         known = base is not None and is_known(base)
         complete = ruling.tier == "read_only" or (known and any(file.action != "read" for file in ruling.files))
         alone = script_of(run, text, self.script)
-        listed = known or base == "git" or base in JUDGED
         named = () if remote or ruling.tier == "read_only" else find_mentions(run, given, listed, places)
         return CommandEffect(
             text, _fixed_words(run), ruling.tier, ruling.why, ruling.doubt, complete, unproven, named, alone

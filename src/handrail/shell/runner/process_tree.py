@@ -41,7 +41,7 @@ LINUX = sys.platform == "linux"
 VARIABLE = "HANDRAIL_RUN"
 _BASE = 1 << 61
 _RUNS = 1 << 24
-_LIMIT_LINE = b"Max realtime timeout"
+LIMIT_LINE = "Max realtime timeout"
 _KILL_SECONDS = 5.0
 _MANY = 300
 """More processes than that get no time to end by themselves: in that time they may become ten times as many."""
@@ -208,6 +208,11 @@ class Mark:
         self._first = _BASE + registry * _RUNS + (run or 0)
         self._last = self._first + (_RUNS - 1 if run is None else 0)
 
+    @property
+    def range(self) -> tuple[int, int]:
+        """The first and the last of its numbers."""
+        return self._first, self._last
+
     @staticmethod
     def new_registry() -> int:
         return secrets.randbelow(1 << 36)
@@ -237,7 +242,7 @@ class Mark:
 def limit_mark(pid: int) -> set[int]:
     """The mark that a process carries as a limit; at most one."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/limits", "rb", buffering=0) as file:
-        line = file.read(8192).partition(_LIMIT_LINE)[2].split(None, 1)
+        line = file.read(8192).partition(LIMIT_LINE.encode())[2].split(None, 1)
         return {int(line[0])} if line and line[0].isdigit() and int(line[0]) >= _BASE else set()
     return set()
 

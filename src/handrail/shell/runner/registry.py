@@ -16,6 +16,7 @@ import time
 import weakref
 
 from handrail.shell.runner import process_tree
+from handrail.shell.runner.death_watch import DeathWatch
 from handrail.shell.runner.process_tree import LINUX, Mark, Tree
 from handrail.shell.runner.run import CommandEnd, CommandOrder, Run, stop_all
 
@@ -35,7 +36,8 @@ class Runs:
         self._lock = threading.Lock()
         self._tidied = time.monotonic()
         everything = Tree(Mark(self._registry), adopting=False, since=process_tree.clock())
-        self._close = weakref.finalize(self, _end_held, self._held, self._lock, everything, os.getpid())
+        self._watch = DeathWatch(everything.mark)
+        self._close = weakref.finalize(self, _end_held, self._held, self._lock, everything, self._watch, os.getpid())
 
     def start(self, order: CommandOrder) -> Run:
         """Start a command. Somebody must then `wait` for it or let it `follow` itself."""
@@ -44,6 +46,8 @@ class Runs:
                 raise RuntimeError("no command is started after the end of the session")
             self._count += 1
             number = self._count
+        if not order.namespaced:  # the processes of a PID namespace end with it
+            self._watch.start(order.shell)
         adopting = adopt_orphans()
         try:
             run = Run(order, Mark(self._registry, number), adopting, self._shells)
@@ -109,7 +113,7 @@ class Runs:
         self._close()
 
 
-def _end_held(held: dict[int, Run], lock: threading.Lock, everything: Tree, owner: int) -> None:
+def _end_held(held: dict[int, Run], lock: threading.Lock, everything: Tree, watch: DeathWatch, owner: int) -> None:
     if os.getpid() != owner:  # a fork of the host: what it inherited belongs to its parent
         return
     with lock:
@@ -119,6 +123,7 @@ def _end_held(held: dict[int, Run], lock: threading.Lock, everything: Tree, owne
     try:
         stop_all(runs, "closed", [everything])
     finally:
+        watch.close()
         release_orphans(len(runs))
 
 
