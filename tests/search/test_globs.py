@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import string
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from handrail.text.globs import BadGlob, Glob, compile_filter, expand_braces, fixed_part
+from handrail.text.globs import BadGlob, Glob, compile_filter, compile_glob, expand_braces, fixed_part
 from tests import sizes
 
 RG = shutil.which("rg") or shutil.which("rg", path=str(Path(sys.executable).parent))
@@ -161,11 +162,18 @@ def test_a_star_stays_in_its_directory_and_two_cross_them() -> None:
         ("[!]a]", "b", "]"),
         ("[^a]", "b", "a"),
         ("[a-]", "-", "b"),
-        ("[b-a]x", "", "ax"),
+        ("[b-a]x", "bx", "ax"),
         ("[", "[", "a"),
         ("a{", "a{", "a"),
         ("{a", "{a", "a"),
-        ("{a}", "{a}", "a"),
+        ("{a}", "a", "{a}"),
+        ("[[:alpha:]]", "x", "1"),
+        ("[![:digit:]_]", "x", "_"),
+        ("[[:nothing:]]", "", "n"),
+        ("[[:]x", ":x", "x"),
+        ("[\\]]", "]", "\\"),
+        ("[\\\\-^]", "]", "["),
+        ("[a-\\c]", "b", "-"),
         ("{a,{b,c}d}", "cd", "c"),
         (r"\*", "*", "a"),
         (r"a\{b,c}", "a{b,c}", "ab"),
@@ -178,6 +186,58 @@ def test_a_star_stays_in_its_directory_and_two_cross_them() -> None:
 def test_odd_patterns_have_one_meaning(pattern: str, yes: str, no: str) -> None:
     assert not yes or Glob(pattern).match(yes)
     assert not Glob(pattern).match(no)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["[", "x[a", "[z-a]", "[!z-a]", "{a,b", "a,b}", "{a,{b}", "a\\", "[[:nothing:]]", "[a/b]"]
+)
+def test_a_pattern_of_a_caller_must_be_well_formed(pattern: str) -> None:
+    with pytest.raises(BadGlob):
+        compile_glob(pattern)
+    with pytest.raises(BadGlob):
+        compile_filter(pattern)
+
+
+def test_letters_of_either_case_match_also_in_classes() -> None:
+    for pattern in ("[a-c]x", "[[:upper:]]x", "Bx", "[!D]X"):
+        glob = compile_glob(pattern, ignore_case=True)
+        assert glob.match("bx") and glob.match("BX") and not glob.match("dy"), pattern
+    assert not compile_glob("[!b]", ignore_case=True).match("B")
+
+
+CLASS_MEMBERS = [
+    "a",
+    "b-d",
+    "[:alpha:]",
+    "[:digit:]",
+    "[:upper:]",
+    "[:punct:]",
+    r"\]",
+    r"\\",
+    "-",
+    "x",
+    r"\b-\d",
+    "[",
+    "0-9",
+]
+
+
+@settings(max_examples=sizes.pick(60, 400), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.booleans(), st.lists(st.sampled_from(CLASS_MEMBERS), min_size=1, max_size=4))
+def test_classes_mean_what_they_mean_to_git(tmp_path: Path, negated: bool, members: list[str]) -> None:
+    pattern = f"f[{'!' if negated else ''}{''.join(members)}]g"
+    names = [f"f{char}{end}g" for end in ("", "]") for char in string.printable if char not in "/\n\r\t\x0b\x0c"]
+    if not (tmp_path / ".git").exists():
+        subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / ".gitignore").write_text(pattern + "\n", encoding="ascii")
+    run = subprocess.run(
+        ["git", "-C", str(tmp_path), "check-ignore", "--no-index", "--stdin", "-z"],
+        input="\0".join(names).encode(),
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    glob = Glob(pattern, hidden=True)
+    assert sorted(name for name in names if glob.match(name)) == sorted(run.stdout.decode().split("\0")[:-1]), pattern
 
 
 @pytest.mark.parametrize("pattern", ["..", "a/../b", "{..,a}/b", "/", ".", "a\0b", "", "//"])

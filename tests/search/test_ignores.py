@@ -97,14 +97,24 @@ def test_git_leaves_out_the_same_files(rules: Mapping[str, str], start: str) -> 
         min_size=1,
         max_size=3,
     ),
+    st.sets(st.sampled_from(DIRECTORIES), max_size=2),
     st.booleans(),
 )
-def test_ripgrep_leaves_out_the_same_files(rules: Mapping[str, Mapping[str, str]], hidden: bool) -> None:
+def test_ripgrep_leaves_out_the_same_files(
+    rules: Mapping[str, Mapping[str, str]], repositories: set[str], hidden: bool
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         top = Path(folder).resolve()
         grown(top, rules)
-        words = [RG or "rg", "--no-config", "--files", "--null", "--no-require-git", "--no-ignore-global"]
-        expected = asked([*words, *(["--hidden"] if hidden else []), "."], top)
+        words = [RG or "rg", "--no-config", "--files", "--null", "--no-ignore-global"]
+        if (
+            repositories
+        ):  # only a repository has others inside: outside of one, ripgrep must be told to obey `.gitignore`
+            for directory in {"", *repositories}:
+                (top / directory / ".git").mkdir()
+        else:
+            words.append("--no-require-git")
+        expected = asked([*words, *(["--hidden", "--glob=!.git"] if hidden else []), "."], top)
         assert walked(top, hidden=hidden) == expected, rules
 
 
@@ -121,6 +131,19 @@ def test_rules_above_the_workspace_count_up_to_the_repository(tmp_path: Path) ->
     (inner / "tmp/x").write_bytes(b"")
     assert walked(inner) == ["keep.log", "ok"]
     assert list_lines_above(str(inner), str(inner))[0] == "private"
+
+
+def test_ignore_files_of_git_end_at_a_repository_inside(tmp_path: Path) -> None:
+    for name in ("outer/inner/deep/a.log", "outer/a.log", "outer/inner/deep/a.tmp", "outer/inner/deep/b"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    for directory, text in (("outer", "outside\n"), ("outer/inner", "b\n")):
+        (tmp_path / directory / ".git/info").mkdir(parents=True)
+        (tmp_path / directory / ".git/info/exclude").write_text(text, encoding="ascii")
+    (tmp_path / "outer/.gitignore").write_text("*.log\n", encoding="ascii")
+    (tmp_path / "outer/.ignore").write_text("*.tmp\n", encoding="ascii")
+    assert walked(tmp_path / "outer") == [".gitignore", ".ignore", "inner/deep/a.log", "inner/deep/b"]
+    assert walked(tmp_path / "outer", "inner/deep") == ["inner/deep/a.log"]
 
 
 def test_of_several_lines_the_last_one_counts() -> None:

@@ -14,9 +14,10 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
-from handrail.text.globs import compile_class, compile_glob, find_class_end
+from handrail.text.globs import Glob, parse_class
 
 NAMES = (".gitignore", ".ignore", ".rgignore")
 """Later ones beat earlier ones."""
@@ -113,11 +114,11 @@ def _translate_name(name: str) -> str:
         elif char == "?":
             parts[-1] += "[^/]"
         elif char == "[":
-            end = find_class_end(name, at - 1)
-            if end is None:
+            parsed = parse_class(name, at - 1)
+            if parsed is None:
                 raise ValueError("the bracket is not closed")
-            parts[-1] += "(?!/)" + compile_class(name[at:end])
-            at = end + 1
+            parts[-1] += "(?!/)" + parsed.expression
+            at = parsed.end + 1
         elif char == "\\":
             parts[-1] += re.escape(name[at : at + 1])
             if at == len(name):
@@ -147,13 +148,12 @@ class Ignores:
         self._by_name: re.Pattern[str] | None = None
         """All lines that one name decides, compiled when it is first needed."""
 
-    def below(self, prefix: str, own: tuple[IgnoreFile | None, ...]) -> Ignores:
-        """The rules in the directory ``prefix``, which has files of its own."""
-        if not any(own):
+    def below(self, prefix: str, own: tuple[IgnoreFile | None, ...], repository: bool) -> Ignores:
+        """The rules in the directory ``prefix``, which has files of its own, or is the top of a repository."""
+        above = ((), *self._chains[1:]) if repository and self._chains[0] else self._chains
+        if not any(own) and above is self._chains:
             return self
-        chains = tuple(
-            ((prefix, rules), *chain) if rules else chain for chain, rules in zip(self._chains, own, strict=True)
-        )
+        chains = tuple(((prefix, rules), *chain) if rules else chain for chain, rules in zip(above, own, strict=True))
         return Ignores(self._above, chains)
 
     def judge(self, prefix: str, names: Sequence[str], mark: str = "") -> dict[str, bool]:
@@ -184,15 +184,16 @@ def list_lines_above(root: str, real: str) -> tuple[str, ...]:
     """Return the lines from above the directory ``real`` in the workspace ``root``, rewritten for ``real``."""
     top = _find_repository(root) or root
     names = [name for name in os.path.relpath(real, top).split("/") if name != "."]
+    above = [os.path.join(top, *names[:depth]) for depth in range(len(names) + 1)]
+    # The repository that the directory belongs to: git's files above it do not count.
+    nearest = max((depth for depth, here in enumerate(above) if os.path.lexists(os.path.join(here, ".git"))), default=0)
     lines: dict[str, list[str]] = {name: [] for name in NAMES}
-    for depth in range(len(names)):
-        directory = os.path.join(top, *names[:depth])
-        for name in NAMES:
+    for depth, directory in enumerate(above[:-1]):
+        for name in NAMES if depth >= nearest else NAMES[1:]:
             for line in read_lines(os.path.join(directory, name)):
                 lines[name] += _rewrite_line(line, names[depth:])
-    exclude = [
-        line for text in read_lines(os.path.join(top, ".git/info/exclude")) for line in _rewrite_line(text, names)
-    ]
+    excluded = read_lines(os.path.join(above[nearest], ".git/info/exclude"))
+    exclude = [line for text in excluded for line in _rewrite_line(text, names[nearest:])]
     return (*exclude, *(line for name in NAMES for line in lines[name]))
 
 
@@ -223,10 +224,15 @@ def _rewrite_line(line: str, names: Sequence[str]) -> list[str]:
             if first == "**":
                 deeper.append([first, *rest])
                 first, rest = (rest[0], rest[1:]) if rest else ("", [])
-            if rest and rest != [""] and compile_glob(first or "?", hidden=True).match(name):
+            if rest and rest != [""] and _compile_name(first or "?").match(name):
                 deeper.append(rest)
         left = deeper
     return [f"{negation}/{'/'.join(rest)}" for rest in left]
+
+
+@lru_cache(256)
+def _compile_name(name: str) -> Glob:
+    return Glob(name, hidden=True)
 
 
 def read_lines(path: str, opener: Callable[[], int] | None = None) -> tuple[str, ...]:

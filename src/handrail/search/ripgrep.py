@@ -34,7 +34,6 @@ _ALWAYS = (
     "--no-ignore-exclude",
     "--no-ignore-parent",
     "--no-ignore-messages",
-    "--no-require-git",
     "--no-follow",
     "--no-mmap",
     "--debug",
@@ -155,7 +154,7 @@ class _VisibilityFilter:
                 else Ignores(IgnoreFile(self._tree.above()))
             )
             own = tuple(IgnoreFile(lines) if (lines := self._lines(prefix + name)) else None for name in NAMES)
-            self._ignores[prefix] = above.below(prefix, own)
+            self._ignores[prefix] = above.below(prefix, own, os.path.lexists(self._tree.real(prefix + ".git")))
         return self._ignores[prefix]
 
     def _lines(self, path: str) -> tuple[str, ...]:
@@ -273,6 +272,8 @@ class Ripgrep:
             command.append("--hidden")
         if query.ignored:
             command.append("--no-ignore")
+        if not os.path.lexists(self._tree.real(".git")):
+            command.append("--no-require-git")  # at the top of a repository, others inside it have their own rules
         narrow: Sequence[str] = self._names.globs
         if query.glob.startswith("!"):
             command += [f"--glob=!{glob}" for glob in _is_safe(query.glob[1:])]

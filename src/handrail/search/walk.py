@@ -46,6 +46,8 @@ class DirectoryListing(NamedTuple):
     rule_stamps: tuple[tuple[int, ...], ...]
     guarded: bool
     """Whether one of `POLICY_NAMES` is among the entries."""
+    repository: bool
+    """Whether a repository begins here: git's ignore files from above do not hold in it."""
     proven: bool = False
     """Whether any later change would show in the stamps."""
 
@@ -194,10 +196,13 @@ def _list_directory(fd: int, stamp: tuple[int, ...]) -> DirectoryListing:
     stamps = tuple(_stamp(fd, name) if name else () for name in own)
     rules = tuple(IgnoreFile(_lines(fd, name)) if name else None for name in own)
     guarded = any(name in names for name in POLICY_NAMES for names in (dirs, files, links, others))
+    repository = ".git" in dirs or ".git" in files
     dirs.sort()
     files.sort()
+    links.sort()
+    others.sort()
     return DirectoryListing(
-        stamp, tuple(dirs), tuple(files), tuple(sorted(links)), tuple(sorted(others)), rules, stamps, guarded
+        stamp, tuple(dirs), tuple(files), tuple(links), tuple(others), rules, stamps, guarded, repository
     )
 
 
@@ -245,7 +250,15 @@ class Walk:
         """The directories, each before those in it, with what is to be seen; with a ``glob`` the files it matches."""
         rules = self._shown and self._shown.key
         lasting = self._shown is None or rules is not None
-        key = (self._root, self._inner, self._lines, look, glob and (glob.pattern, glob.hidden), depth, rules)
+        key = (
+            self._root,
+            self._inner,
+            self._lines,
+            look,
+            glob and (glob.pattern, glob.hidden, glob.ignore_case),
+            depth,
+            rules,
+        )
         known = self._listings.recall(key, self._root) if lasting else None
         receipt = self.receipt
         if known:
@@ -280,7 +293,7 @@ class Walk:
                 listing = self._listings.of(fd)
                 self.visited += listing.size
                 if look.obey:
-                    ignores = ignores.below(prefix, listing.rules)
+                    ignores = ignores.below(prefix, listing.rules, listing.repository)
                 judge = None if ignores.silent or look.ignored else ignores
                 own = listing.guarded
                 dirs = self._filter_names(listing.dirs, path, prefix, own, look, hidden, judge, "/")

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 _MOST = 1000
 _MAGIC = re.compile(r"[*?\[{\\]")
@@ -27,8 +28,9 @@ class BadGlob(ValueError):
 class Glob:
     """A pattern for paths below one directory."""
 
-    def __init__(self, pattern: str, *, hidden: bool = False) -> None:
+    def __init__(self, pattern: str, *, hidden: bool = False, ignore_case: bool = False) -> None:
         self.pattern = pattern
+        self.ignore_case = ignore_case
         alternatives = [_split_names(alternative) for alternative in expand_braces(pattern)]
         self._names = [
             [_ANY if name == "**" else translate_name(name, hidden) for name in names] for names in alternatives
@@ -77,7 +79,7 @@ class Glob:
         try:
             return self._compiled[expression]
         except KeyError:
-            compiled = self._compiled[expression] = re.compile(expression)
+            compiled = self._compiled[expression] = re.compile(expression, re.IGNORECASE if self.ignore_case else 0)
             return compiled
 
     def last(self, places: Places) -> re.Pattern[str] | None:
@@ -115,9 +117,10 @@ _ANY = ""
 
 
 @lru_cache(256)
-def compile_glob(pattern: str, hidden: bool = False) -> Glob:
-    """Compile a pattern; results are cached."""
-    return Glob(pattern, hidden=hidden)
+def compile_glob(pattern: str, hidden: bool = False, ignore_case: bool = False) -> Glob:
+    """Compile a pattern that somebody has written, and check it; results are cached."""
+    check_glob(pattern)
+    return Glob(pattern, hidden=hidden, ignore_case=ignore_case)
 
 
 def compile_filter(pattern: str) -> tuple[Glob, bool]:
@@ -162,7 +165,7 @@ def expand_braces(pattern: str) -> list[str]:
 
 
 def _find_brace(pattern: str) -> tuple[int, int, list[int]] | None:
-    """The first `{...}` with a comma in it: where it begins and ends, and its own commas."""
+    """The first `{...}`: where it begins and ends, and its own commas."""
     if "{" not in pattern:
         return None
     opened: list[tuple[int, list[int]]] = []
@@ -173,15 +176,14 @@ def _find_brace(pattern: str) -> tuple[int, int, list[int]] | None:
         if char == "\\":
             at += 1
         elif char == "[":
-            at = find_class_end(pattern, at) or at
+            at = parsed.end if (parsed := parse_class(pattern, at)) else at
         elif char == "{":
             opened.append((at, []))
         elif char == "," and opened:
             opened[-1][1].append(at)
         elif char == "}" and opened:
             start, commas = opened.pop()
-            if commas:
-                open_braces.append((start, at, commas))
+            open_braces.append((start, at, commas))
         at += 1
     return min(open_braces) if open_braces else None
 
@@ -215,9 +217,9 @@ def translate_name(name: str, hidden: bool) -> str:
             parts.append([])
         elif char == "?":
             parts[-1].append(".")
-        elif char == "[" and (end := find_class_end(name, at - 1)):
-            parts[-1].append(compile_class(name[at:end]))
-            at = end + 1
+        elif char == "[" and (parsed := parse_class(name, at - 1)):
+            parts[-1].append(parsed.expression)
+            at = parsed.end + 1
         elif char == "\\" and at < len(name):
             parts[-1].append(re.escape(name[at]))
             at += 1
@@ -230,31 +232,94 @@ def translate_name(name: str, hidden: bool) -> str:
     return rf"(?s:(?!\.){body})\Z" if wild and not hidden else rf"(?s:{body})\Z"
 
 
-def find_class_end(text: str, start: int) -> int | None:
-    """Where the `[` at ``start`` is closed; a `]` right behind it belongs to it."""
+_NAMED = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "blank": r" \t",
+    "cntrl": r"\x00-\x1f\x7f",
+    "digit": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r" \t-\r",
+    "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}
+
+
+class CharacterClass(NamedTuple):
+    """A `[...]` of a pattern."""
+
+    end: int
+    """Where its `]` stands."""
+    expression: str
+    problem: str
+    """What is wrong with it, if anything is."""
+
+
+def parse_class(text: str, start: int) -> CharacterClass | None:
+    """Parse the class whose `[` stands at ``start``, as git does; None if it is not closed.
+
+    A `]` right behind the `[` belongs to it, a backslash escapes, `[:alpha:]` stands for letters.
+    """
     at = start + 1
-    if text[at : at + 1] in ("!", "^"):
-        at += 1
-    end = text.find("]", at + 1)
-    slash = text.find("/", start)
-    return end if end > 0 and (slash < 0 or end < slash) else None
-
-
-def compile_class(inner: str) -> str:
-    negated = inner[:1] in ("!", "^")
-    inner = inner[1:] if negated else inner
+    negated = text[at : at + 1] in ("!", "^")
+    first = at = at + negated
     parts: list[str] = []
-    at = 0
-    while at < len(inner):
-        low = inner[at]
-        if inner[at + 1 : at + 2] == "-" and at + 2 < len(inner):
-            high = inner[at + 2]
-            if low <= high:  # a range the wrong way round holds nothing
-                parts.append(f"{re.escape(low)}-{re.escape(high)}")
-            at += 3
+    previous = problem = ""
+    while at < len(text) and text[at] != "/":
+        if text[at] == "]" and at > first:
+            known = "" if "(?!)" in parts else "".join(parts)
+            expression = f"[{'^' if negated else ''}{known}]" if known else "(?!)"
+            return CharacterClass(at, expression, problem)
+        name_end = text.find("]", at + 2) if text.startswith("[:", at) else -1
+        if name_end > at + 2 and text[name_end - 1] == ":":
+            name = text[at + 2 : name_end - 1]
+            if name not in _NAMED:
+                problem = f"[:{name}:] is not known"
+            parts.append(_NAMED.get(name, "(?!)"))
+            previous, at = "", name_end + 1
+            continue
+        is_range = text[at] == "-" and previous and text[at + 1 : at + 2] not in ("]", "")
+        at += bool(is_range)
+        at += text[at] == "\\"
+        char = text[at : at + 1]
+        at += 1
+        if is_range:
+            if previous <= char:
+                parts.append(f"{re.escape(previous)}-{re.escape(char)}")
+            else:
+                problem = f"the range {previous}-{char} is the wrong way round"
+            previous = ""
         else:
-            parts.append(re.escape(low))
+            parts.append(re.escape(char))
+            previous = char
+    return None
+
+
+def check_glob(pattern: str) -> None:
+    """Raise `BadGlob` for a pattern that is not well-formed, which would match nothing or something unexpected."""
+    at = depth = 0
+    while at < len(pattern):
+        char = pattern[at]
+        if char == "\\":
+            if at + 1 == len(pattern):
+                raise BadGlob("it ends in a backslash, which escapes nothing")
             at += 1
-    if not parts:
-        return "." if negated else "(?!)"
-    return f"[{'^' if negated else ''}{''.join(parts)}]"
+        elif char == "[":
+            parsed = parse_class(pattern, at)
+            if parsed is None:
+                raise BadGlob("a `[` is not closed; write `\\[` for the character")
+            if parsed.problem:
+                raise BadGlob(parsed.problem)
+            at = parsed.end
+        elif char == "{":
+            depth += 1
+        elif char == "}":
+            depth -= 1
+            if depth < 0:
+                raise BadGlob("a `}` closes nothing; write `\\}` for the character")
+        at += 1
+    if depth:
+        raise BadGlob("a `{` is not closed; write `\\{` for the character")

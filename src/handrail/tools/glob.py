@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
@@ -86,31 +85,11 @@ def _start(args: Args) -> tuple[str, str]:
     return fixed, posixpath.relpath(args.pattern, fixed) if fixed != "/" else args.pattern.lstrip("/")
 
 
-_LETTERS = re.compile(r"(\\.)|\[(!|\^)?(\]?[^\]/]*)\]|(.)", re.DOTALL)
-
-
-def _either_case(pattern: str) -> str:
-    """A pattern that matches capital and small letters alike: `a` becomes `[aA]`, and `[a-z]` becomes `[a-zA-Z]`."""
-
-    def folded(part: re.Match[str]) -> str:
-        escaped, negated, inside, char = part.groups()
-        if inside is not None:
-            core = inside.strip("-")  # a dash at the edge is no range, and must not become one
-            other = core.swapcase() if len(core.swapcase()) == len(core) else core
-            both = core if other == core else core + other
-            return f"[{negated or ''}{both}{'-' if core != inside else ''}]"
-        if escaped or char.swapcase() == char or len(char.swapcase()) != 1:
-            return part[0]
-        return f"[{char}{char.swapcase()}]"
-
-    return _LETTERS.sub(folded, pattern)
-
-
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     limits = ctx.limits
     start, pattern = _start(args)
     try:
-        glob = compile_glob(_either_case(pattern) if args.ignore_case else pattern, args.include_hidden)
+        glob = compile_glob(pattern, args.include_hidden, args.ignore_case)
     except BadGlob as error:
         raise BadGlobPattern(pattern=args.pattern, why=str(error)) from None
     tree = ctx.tree(start)
