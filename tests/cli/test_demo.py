@@ -16,6 +16,7 @@ from handrail_demo import script as demo_script
 from handrail_demo import tools_story
 from handrail_demo.scripted_server import Line, Script, ScriptedServer, in_order
 from tests.command import HANDRAIL, TIMEOUT, handrail, handrail_process, in_terminal, surroundings
+from tests.drafts.machine import find_obstacle
 from tests.forked import as_fork, run_python
 
 Start = Callable[..., pexpect.spawn]
@@ -65,6 +66,11 @@ def _ended(child: pexpect.spawn) -> tuple[str, int]:
 # With the script.
 
 
+def checks() -> int:
+    """How many checks the demo makes here: the last part needs drafts."""
+    return 8 if find_obstacle() else 11
+
+
 def test_the_demo_passes_its_checks_and_removes_its_project(temporary: Path, tmp_path: Path) -> None:
     found = handrail("demo", cwd=tmp_path)
     text = found.stdout.decode("utf-8")
@@ -82,13 +88,13 @@ def test_the_demo_passes_its_checks_and_removes_its_project(temporary: Path, tmp
         "  Not allowed: .env: it looks like a secret",
         "  restored: prices.txt\n  ok: prices.txt has its old bytes; README.md is unchanged\n",
         "ok: 8 calls are in the journal, 2 of them refused",
-        "All 8 checks passed.",
+        f"All {checks()} checks passed.",
         "Next steps:\n  handrail ",
     ):
         assert told in text, told
     assert demo_script.SECRET not in text
     assert text.count("the demo answers") == 2
-    assert text.count("\n") <= 75
+    assert text.count("\n") <= 110
     assert os.listdir(temporary) == []
 
 
@@ -97,7 +103,7 @@ def test_the_demo_is_in_colour_on_a_terminal(start: Start) -> None:
     assert code == 0 and "WRONG" not in text
     assert "\x1b[31m-TODO: open the door\x1b[0m" in text and "\x1b[32m+DONE: open the door\x1b[0m" in text
     assert "\x1b[1;33mEdit asks" in text and "\x1b[32m  ok: " in text
-    assert "\x1b[1;32mAll 8 checks passed." in text
+    assert f"\x1b[1;32mAll {checks()} checks passed." in text
 
 
 def test_the_question_is_shown_exactly_as_a_person_is_asked(start: Start) -> None:
@@ -110,7 +116,7 @@ def test_the_question_is_shown_exactly_as_a_person_is_asked(start: Start) -> Non
     child.expect(re.escape("[?] "))
     child.send("y")
     rest, code = _ended(child)
-    assert code == 0 and "the demo answers" not in asked + rest and "All 8 checks" in rest
+    assert code == 0 and "the demo answers" not in asked + rest and f"All {checks()} checks" in rest
     pattern = re.compile(r"Edit asks.*?A would save", re.DOTALL)
     shown = [pattern.search(text) for text in (own, asked)]
     assert shown[0] and shown[1] and shown[0][0] == shown[1][0]

@@ -40,9 +40,14 @@ def _find_obstacle() -> str:
 _OBSTACLE: list[str] = []
 
 
-def require_drafts() -> None:
-    """Skip the test if no command can run in a draft here."""
+def find_obstacle() -> str:
+    """Why no command can run in a draft here; empty if one can. Looked for once."""
     if not _OBSTACLE:
         _OBSTACLE.append(_find_obstacle())
-    if _OBSTACLE[0]:
-        pytest.skip(f"no command can run in a draft here: {_OBSTACLE[0]}")
+    return _OBSTACLE[0]
+
+
+def require_drafts() -> None:
+    """Skip the test if no command can run in a draft here."""
+    if find_obstacle():
+        pytest.skip(f"no command can run in a draft here: {find_obstacle()}")

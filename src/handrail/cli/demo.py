@@ -24,7 +24,8 @@ _APIS = ("chat", "responses", "anthropic")
 _DELAY = 0.015
 _ABOUT = """\
 Show an agent at work on a small project in a temporary folder, which is removed afterwards. The model replaces TODO
-with DONE, corrects a failed edit and tries two commands that are refused. Then its last change is undone.
+with DONE, corrects a failed edit and tries two commands that are refused. Then its last change is undone. At the end a
+script deletes and rewrites files in a draft; you see its changes, and they are taken back.
 
 The model is scripted: a small server on this machine replays prepared replies over the real protocol. With --model a
 real model does the work. Everything else is real in both cases: HTTP, streaming, agent loop, rules, approvals, tools,
@@ -75,11 +76,14 @@ def run(options: argparse.Namespace) -> int:
         elif options.model:
             _for_real(Path(folder), report, options)
         else:
+            from handrail_demo import draft_story
             from handrail_demo.script import script
 
             delay = _DELAY if on_terminal(sys.stdout) else 0.0
             with _person(options) as approve:
                 play(Path(folder), report, script(delay), approve)
+            (Path(folder) / "draft").mkdir()
+            draft_story.run(Path(folder) / "draft", report)
     if not report.finish():
         return 1
     _next(report, options.tools)
