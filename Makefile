@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run quick test test-long check hooks test-conformance test-clients scoreboard bench specs format lock clean
+.PHONY: run quick test test-long check hooks test-conformance test-clients test-web scoreboard bench specs format lock clean
 
 $(READY): pyproject.toml requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
@@ -51,6 +51,10 @@ test-conformance: $(READY)
 # Not in `make test`: needs npm, and installs real clients (about 1.1 GB) into a cache folder; docs/mcp.md says which.
 test-clients: $(READY)
 	HANDRAIL_CLIENTS=1 $(BIN)/python -m pytest tests/clients
+
+# Not in `make test`: needs the packages chromium and chromium-driver of the distribution (apt-get install them first).
+test-web: $(READY)
+	HANDRAIL_WEB=1 $(BIN)/python -m pytest tests/chromium
 
 scoreboard: $(READY)
 	$(BIN)/python -m tests.seeds.scoreboard

@@ -10,7 +10,6 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from handrail.approval.ask_attached import ATTACH
 from handrail.journal import JournalFailed
 from handrail.journal.queries import JournalReader
 from handrail.settings import Settings
@@ -53,7 +52,9 @@ class Site:
             "ansi": render_ansi,
         }
         self._templates.filters.update(filters)
-        self._templates.globals.update(version=__version__, attach=ATTACH)
+        self._templates.globals.update(version=__version__)
+        for template in self._templates.list_templates():  # compiled now, so that the first page does not wait for it
+            self._templates.get_template(template)
 
     def render(self, template: str, **values: Any) -> str:
         """A page, or a part of one."""

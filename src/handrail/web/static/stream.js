@@ -11,10 +11,8 @@ export function openStream(address) {
     source.addEventListener("open", () => report(""));
     source.addEventListener("error", () => {
       report("The server does not answer. Trying again…");
-      if (source.readyState === EventSource.CLOSED) {
-        source.close();
-        setTimeout(connect, RETRY);
-      }
+      if (source.readyState === EventSource.CLOSED) setTimeout(connect, RETRY);
+      explain();
     });
     for (const [kind, handle] of handlers) {
       source.addEventListener(kind, (event) => {
@@ -25,6 +23,16 @@ export function openStream(address) {
   };
   setTimeout(connect, 0); // after everybody has said what they listen to
   return { on: (kind, handle) => handlers.push([kind, handle]) };
+}
+
+// A server that was started again does not know our cookie.
+async function explain() {
+  try {
+    const response = await fetch("/approvals", { method: "HEAD" });
+    if (response.status === 401) report("The server was started again. Open the address that it printed.");
+  } catch {
+    // it does not answer at all, which was said
+  }
 }
 
 function report(text) {

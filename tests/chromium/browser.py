@@ -1,0 +1,66 @@
+"""`handrail web` as a process, and the distribution's Chromium in front of it."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+
+from tests.command import HANDRAIL, TIMEOUT, surroundings
+
+_OPTIONS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1400,1000",
+)
+
+
+def find_chromium() -> tuple[str, str] | None:
+    """The programs; None if one of them is missing."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    return (chromium, driver) if chromium and driver else None
+
+
+@contextlib.contextmanager
+def open_chromium() -> Iterator[webdriver.Chrome]:
+    """A browser with a profile of its own."""
+    programs = find_chromium()
+    assert programs, "needs the packages chromium and chromium-driver"
+    with tempfile.TemporaryDirectory() as profile:
+        options = Options()
+        options.binary_location = programs[0]
+        for option in (*_OPTIONS, f"--user-data-dir={profile}"):
+            options.add_argument(option)
+        driver = webdriver.Chrome(options=options, service=Service(programs[1]))
+        driver.set_page_load_timeout(TIMEOUT)
+        try:
+            yield driver
+        finally:
+            driver.quit()
+
+
+@contextlib.contextmanager
+def serve_page(cwd: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The server, and the address that it prints."""
+    process = subprocess.Popen(
+        [*HANDRAIL, "web", *words], cwd=cwd, stdout=subprocess.PIPE, env=surroundings(), encoding="utf-8"
+    )
+    try:
+        assert process.stdout
+        yield process, process.stdout.readline().split()[1]
+    finally:
+        process.terminate()
+        process.communicate(timeout=TIMEOUT)

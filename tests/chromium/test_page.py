@@ -1,0 +1,178 @@
+"""The page in a real browser: live updates, approvals while an MCP client waits, undo, hostile names, accessibility."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+from handrail import Session, Settings
+from tests.chromium.accessibility import find_problems
+from tests.chromium.browser import serve_page
+from tests.mcp.stdio_client import RawClient, said
+
+HOSTILE = "<img src=x onerror=document.title='hacked'>.txt"
+LINES = "".join(f"line_{number} = {number}\n" for number in range(1, 41))
+_SECONDS = 40
+T = TypeVar("T")
+
+
+@pytest.fixture
+def session(project: Path) -> Iterator[Session]:
+    with Session(project, mode="full", settings=Settings(durable=False, sandbox="off")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(project: Path) -> Iterator[RawClient]:
+    """An MCP client that cannot ask anybody itself."""
+    with RawClient(str(project), "--mode", "ask", cwd=project) as raw:
+        raw.shake()
+        yield raw
+
+
+def wait(page: Chrome, condition: Callable[[Chrome], T]) -> T:
+    return WebDriverWait(page, _SECONDS, 0.1).until(condition)
+
+
+def texts(page: Chrome, selector: str) -> list[str]:
+    return [element.text for element in page.find_elements(By.CSS_SELECTOR, selector)]
+
+
+def edit(session: Session) -> None:
+    session.call("Read", {"file_path": "app.py"})
+    arguments = {"file_path": "app.py", "old_string": "line_3 = 3\n", "new_string": "line_3 = 'three'\n"}
+    assert session.call("Edit", arguments).status == "ok"
+
+
+def ask_two_changes(client: RawClient) -> int:
+    """Start an edit of two places, which needs an answer."""
+    client.call("Read", file_path="app.py")
+    content = LINES.replace("line_3 = 3\n", "line_3 = 'three'\n").replace("line_30 = 30\n", "line_30 = 'thirty'\n")
+    return client.begin("tools/call", name="Write", arguments={"file_path": "app.py", "content": content})
+
+
+def focus_question(page: Chrome) -> Any:
+    question = wait(page, lambda p: p.find_elements(By.CSS_SELECTOR, ".question:not(.ended)"))[0]
+    page.find_element(By.TAG_NAME, "body").send_keys("j")
+    assert page.switch_to.active_element == question
+    return question
+
+
+def test_the_token_leaves_the_address(page: Chrome) -> None:
+    assert "token" not in page.current_url and page.title == "Activity · Handrail"
+    assert page.execute_script("return document.cookie") == ""  # scripts cannot read it
+
+
+def test_new_calls_appear_by_themselves(page: Chrome, session: Session) -> None:
+    assert texts(page, "#calls tr") == []
+    edit(session)
+    wait(page, lambda p: len(texts(p, "#calls tr")) == 2)
+    assert [row.split()[0] for row in texts(page, "#calls tr")] == ["2", "1"]
+
+
+def test_one_of_two_changes_is_approved_by_key_while_an_mcp_client_waits(
+    page: Chrome, client: RawClient, project: Path
+) -> None:
+    number = ask_two_changes(client)
+    wait(page, lambda p: texts(p, "#open-questions") == ["1"])  # on the page of activity
+    page.find_element(By.LINK_TEXT, "Approvals 1").click()
+    question = focus_question(page)
+    assert "raw in" in question.text and "'thirty'" in question.text
+    question.find_elements(By.NAME, "hunk")[0].click()
+    page.execute_script("arguments[0].focus()", question)
+    question.send_keys("y")
+    wait(page, lambda p: "Answered: yes." in question.text)
+    assert not client.answer_to(number)["result"].get("isError")
+    text = (project / "app.py").read_text(encoding="utf-8")
+    assert "line_3 = 3\n" in text and "line_30 = 'thirty'\n" in text
+
+
+def test_a_no_with_a_reason_reaches_the_model(page: Chrome, client: RawClient, project: Path) -> None:
+    page.find_element(By.PARTIAL_LINK_TEXT, "Approvals").click()
+    number = ask_two_changes(client)
+    question = focus_question(page)
+    question.send_keys("n")  # goes to the reason first
+    page.switch_to.active_element.send_keys("not on a Monday\n")
+    wait(page, lambda p: "Answered: no." in question.text)
+    assert "not on a Monday" in said(client.answer_to(number)["result"])
+    assert "three" not in (project / "app.py").read_text(encoding="utf-8")
+
+
+def test_a_question_that_ends_elsewhere_says_so_and_takes_no_answer(page: Chrome, client: RawClient) -> None:
+    page.find_element(By.PARTIAL_LINK_TEXT, "Approvals").click()
+    number = ask_two_changes(client)
+    question = focus_question(page)
+    client.notify("notifications/cancelled", requestId=number)
+    wait(page, lambda p: "needs no answer any more" in question.text)
+    assert not any(button.is_enabled() for button in question.find_elements(By.TAG_NAME, "button"))
+
+
+def test_undo_shows_a_preview_and_restores_the_file(page: Chrome, session: Session, project: Path) -> None:
+    before = (project / "app.py").read_bytes()
+    edit(session)
+    wait(page, lambda p: p.find_elements(By.LINK_TEXT, "2"))[0].click()
+    page.find_element(By.LINK_TEXT, "Undo…").click()
+    assert "will be set back" in page.find_element(By.TAG_NAME, "main").text
+    assert (project / "app.py").read_bytes() != before
+    page.find_element(By.CSS_SELECTOR, "button.main").click()
+    wait(page, lambda p: "is undone" in p.find_element(By.TAG_NAME, "h1").text)
+    assert (project / "app.py").read_bytes() == before
+
+
+def test_hostile_names_are_text_and_run_nothing(page: Chrome, session: Session) -> None:
+    session.call("Write", {"file_path": HOSTILE, "content": "</pre><script>document.title = 'hacked'</script>\n"})
+    wait(page, lambda p: any(HOSTILE in row for row in texts(p, "#calls tr")))
+    for address in (page.current_url, page.current_url + "calls/1", page.current_url + "calls/1/undo"):
+        page.get(address)
+        assert HOSTILE in page.find_element(By.TAG_NAME, "main").text
+        assert page.find_elements(By.CSS_SELECTOR, "main img, main script") == [] and "hacked" not in page.title
+
+
+def test_a_server_that_is_gone_is_reported_and_followed_again(
+    project: Path, chromium: Chrome, session: Session
+) -> None:
+    with serve_page(project) as (process, address):
+        chromium.get(address)
+        process.send_signal(signal.SIGTERM)
+        wait(chromium, lambda p: texts(p, "#connection") == ["The server does not answer. Trying again…"])
+    port = address.split(":")[2].split("/")[0]
+    with serve_page(project, "--port", port) as (_, address):
+        expected = "The server was started again. Open the address that it printed."
+        wait(chromium, lambda p: texts(p, "#connection") == [expected])
+        chromium.switch_to.new_window("tab")
+        chromium.get(address)  # which gives this browser a new cookie
+        chromium.close()
+        chromium.switch_to.window(chromium.window_handles[0])
+        edit(session)
+        wait(chromium, lambda p: len(texts(p, "#calls tr")) == 2)
+        assert texts(chromium, "#connection") == [""]
+
+
+def test_no_page_asks_another_server_for_anything(page: Chrome, session: Session) -> None:
+    edit(session)
+    start = page.current_url
+    for path in ("", "calls/2", "calls/2?view=split", "calls/2/undo", "approvals"):
+        page.get(start + path)
+        loaded = page.execute_script("return performance.getEntriesByType('resource').map((one) => one.name)")
+        assert loaded and all(name.startswith(start) for name in loaded)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_page_is_accessible(page: Chrome, session: Session, client: RawClient, theme: str) -> None:
+    edit(session)
+    session.call("Read", {"file_path": "/etc/shadow"})
+    session.call("Bash", {"command": "printf '\\033[31mred\\033[0m \\033[42mgreen\\033[0m\\n'"})
+    ask_two_changes(client)
+    page.execute_script("localStorage.setItem('theme', arguments[0])", theme)
+    start = page.current_url
+    for path in ("", "calls/2", "calls/2?view=split", "calls/2/undo", "calls/4", "approvals", "nothing"):
+        page.get(start + path)
+        wait(page, lambda p: p.execute_script("return document.documentElement.dataset.theme") == theme)
+        assert find_problems(page) == [], path
