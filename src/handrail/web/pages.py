@@ -23,7 +23,8 @@ from handrail.journal.queries import UNFINISHED, CallRow, FileRow, JournalReader
 from handrail.journal.undo_plan import has_changed
 from handrail.model import Answer
 from handrail.text.display import escape, unescape
-from handrail.web import diffs
+from handrail.web import diffs, drafts
+from handrail.web.drafts import DraftProblem
 from handrail.web.questions import PageQuestion
 from handrail.web.restoring import preview_undo, run_undo
 from handrail.web.site import Site
@@ -50,6 +51,9 @@ def make_app(site: Site) -> Starlette:
         Route("/approvals", pages.show_approvals),
         Route("/approvals/{id:str}", pages.show_question, methods=["GET"]),
         Route("/approvals/{id:str}", pages.answer, methods=["POST"]),
+        Route("/drafts", pages.show_drafts),
+        Route("/drafts/{name:str}", pages.show_draft, methods=["GET"]),
+        Route("/drafts/{name:str}", pages.settle_draft, methods=["POST"]),
         Mount("/static", StaticFiles(directory=str(files("handrail.web") / "static"))),
     ]
     return Starlette(routes=routes, exception_handlers={JournalFailed: pages.report_journal, 404: pages.report_missing})
@@ -199,6 +203,37 @@ class _Pages:
         if status == 200:
             return RedirectResponse("/approvals", 303)
         return self._message(status, "Not answered", text)
+
+    # Drafts
+
+    def show_drafts(self, request: Request) -> Response:  # noqa: ARG002
+        return self._page("drafts.html", rows=drafts.list_drafts(self._site))
+
+    def show_draft(self, request: Request) -> Response:
+        workspace = unescape(request.query_params.get("workspace", ""))
+        try:
+            return self._page("draft.html", view=drafts.view_draft(self._site, workspace, request.path_params["name"]))
+        except DraftProblem as problem:
+            return self._message(404, "The draft cannot be shown", str(problem))
+
+    async def settle_draft(self, request: Request) -> Response:
+        """Keep the chosen files, or drop the draft."""
+        form = await _read_form(request)
+        workspace, name = unescape(form.get("workspace", [""])[0]), request.path_params["name"]
+        paths = {unescape(path) for path in form.get("path", [])}
+
+        def settle() -> Response:
+            try:
+                match form.get("do"):
+                    case ["keep"]:
+                        return self._message(200, "Kept", drafts.keep_draft(self._site, workspace, name, paths))
+                    case ["drop"]:
+                        return self._message(200, "Dropped", drafts.drop_draft(self._site, workspace, name))
+            except DraftProblem as problem:
+                return self._message(409, "Nothing was changed", str(problem))
+            return self._message(400, "Nothing was changed", "The form does not say what to do.")
+
+        return await run_in_threadpool(settle)
 
 
 def describe_file(file: FileRow) -> dict[str, str]:
