@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Session
-from handrail.files import late_writes
+from handrail.files import versions
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="O_PATH and /proc are Linux's")
 
@@ -69,7 +69,7 @@ def test_the_next_edit_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     found = find(path)
     edit(session, "one", "1")
     write_late(found, b"three\n")
-    late_writes.check_replaced(0)
+    versions.check_replaced(0)
     session.call("Read", {"file_path": "f.txt"})
     edit(session, "three", "3")
     assert path.read_bytes() == b"1\ntwo\n3\n"

@@ -54,7 +54,7 @@ _MOST_COUNT = 100
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}")
 
 
-class _Parser(CommandParser):
+class _DraftParser(CommandParser):
     """Takes everything after `--` as the command of `run`."""
 
     def parse_intermixed_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
@@ -66,7 +66,7 @@ class _Parser(CommandParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = _Parser("draft", _ABOUT, _EXAMPLES)
+    parser = _DraftParser("draft", _ABOUT, _EXAMPLES)
     parser.add_argument("what", metavar="WHAT", choices=sorted(_ACTIONS), help="new, list, diff, run, keep or drop")
     parser.add_argument("name", metavar="NAME", nargs="?", default="", help="the draft")
     parser.add_argument("paths", metavar="PATH", nargs="*", default=[], help="keep: only the changes of these paths")

@@ -40,7 +40,7 @@ examples:
 exit codes: those of the command; 125 the command could not be run or its changes could not be kept"""
 
 
-class _Parser(CommandParser):
+class _TryParser(CommandParser):
     """Takes everything after `--` as the command."""
 
     def parse_intermixed_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
@@ -54,7 +54,7 @@ class _Parser(CommandParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = _Parser("try", _ABOUT, _EXAMPLES)
+    parser = _TryParser("try", _ABOUT, _EXAMPLES)
     parser.add_argument("words", metavar="COMMAND", nargs="*", default=[], help="the command, best after --")
     answer = parser.add_mutually_exclusive_group()
     answer.add_argument("--keep", action="store_true", help="keep the changes without asking")

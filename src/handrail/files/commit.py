@@ -10,7 +10,7 @@ The exchange loses no write of a program that ignores our locks, because two lea
 a program that has it open for writing finishes first, and a program that wants to open it waits. A lease on the new
 file: a program that opens the name before the exchange is confirmed waits as well. If the exchange is not good (the
 name belongs to another file now, or a program waits for the old one), it is undone, and a program that waits for the
-new file gets the current contents. A program that no lease shows yet is left to `late_writes.py`.
+new file gets the current contents. A program that no lease shows yet is left to `versions.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from handrail import system_calls
 from handrail.errors import AlreadyExists, Busy, ChangedSince, HardLinked, IoError, PermissionDenied, from_os
-from handrail.files.late_writes import check_replaced, watch_replaced
 from handrail.files.locks import Doing, Held, IntentPart, Kind, intents, part
 from handrail.files.subtrees import commit_subtree
 from handrail.files.versions import (
@@ -34,10 +33,12 @@ from handrail.files.versions import (
     Saving,
     Stored,
     Version,
+    check_replaced,
     hash_bytes,
     keep_version,
     read_all,
     version_of,
+    watch_replaced,
 )
 from handrail.text.display import escape
 from handrail.workspace import Workspace

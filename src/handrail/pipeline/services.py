@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from handrail.dialects import Dialect
@@ -70,7 +71,7 @@ def open_command_host(
         settings.network,
         settings.keep_env,
         hidden=getattr(policy, "unreadable", None),
-        searched_all=lambda: bool(getattr(policy, "searched_all", True)),
+        searched_all=partial(getattr, policy, "searched_all", True),
         denied=getattr(policy, "denied_by_name", None),
         credentials=getattr(policy, "credentials", None),
         protects=getattr(policy, "protects", None),

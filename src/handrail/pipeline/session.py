@@ -33,10 +33,9 @@ from handrail.errors import (
     from_os,
 )
 from handrail.files.artefacts import ALIAS, Artefacts
-from handrail.files.late_writes import check_replaced
 from handrail.files.locks import Held, Intent, Locks, state_directory
 from handrail.files.pages import Indexes
-from handrail.files.versions import Saving, stamps
+from handrail.files.versions import Saving, check_replaced, stamps
 from handrail.journal import Journal, Origin
 from handrail.model import Access, Approve, Call, Result, Verdict
 from handrail.pipeline.approve import Approvals

@@ -28,8 +28,17 @@ from handrail.policy.files import PolicyFile
 from handrail.policy.guards import BuiltInPaths, IgnoreFiles, built_in_rules
 from handrail.policy.hosts import display_hosts, mentioned_hosts, reached_hosts, without_usual_port
 from handrail.policy.modes import Defaults, Mode, defaults, load_defaults
-from handrail.policy.other_names import HardLinks, goes_through_process
-from handrail.policy.paths import FOREIGN, NameTest, PathSet, escape_glob, globs_to_hide, is_within, pass_every_name
+from handrail.policy.paths import (
+    FOREIGN,
+    HardLinks,
+    NameTest,
+    PathSet,
+    escape_glob,
+    globs_to_hide,
+    goes_through_process,
+    is_within,
+    pass_every_name,
+)
 from handrail.policy.rules import FILE_ACTIONS, STRICT, WHY, Rule, describe_rule, judge_unproven, stricter
 from handrail.text.display import escape
 from handrail.text.globs import Glob

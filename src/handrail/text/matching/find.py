@@ -34,13 +34,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
 from handrail.errors import (
     AlreadyApplied,
+    Garbled,
     InsideWord,
     ManyLoose,
     ManyMatches,
@@ -51,9 +52,7 @@ from handrail.errors import (
 )
 from handrail.text import lines
 from handrail.text.document import EditPlan, Splice, keep_endings, minimize, splice
-from handrail.text.matching.applied import find_applied_around, find_applied_instead
 from handrail.text.matching.depths import Around, choose_rows
-from handrail.text.matching.garbled import refuse_garbled
 from handrail.text.matching.indentation import Unsure, has_lost_indent, indent_of
 from handrail.text.matching.loose import LooseSearch
 from handrail.text.matching.nearest import NearestFacts, find_nearest
@@ -69,6 +68,14 @@ _NEAR = 400_000
 _MOST_JUDGED = 1000
 """Where a line of more places is replaced by several, none of them is judged."""
 _WORD_SHOWN = 60
+_UNDECODED = "\ufffd"
+_UNDECODED_SHOWN = 20
+_SHORTEST = 12
+"""Characters that a part of a line must have to be recognised as applied before."""
+_CERTAIN = 3
+"""Lines that are no chance if they stand together."""
+_SHORTEST_LINE = 4
+"""Characters that a line must have to count as one that the edit removes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,8 +383,8 @@ def plan_edit(
             line = lines.count_ends(text, 0, match.spans[0][0]) + 1
             raise UnsureIndent(old=old, line=line, indent=True, cut=True)
     if plan is None:
-        if matching == FORGIVING and (found := find_applied_instead(text, old, new)):
-            raise AlreadyApplied(line=found)
+        if matching == FORGIVING and (applied := find_applied_instead(text, old, new)):
+            raise AlreadyApplied(line=applied)
         longer = lines.to_feeds(old.strip()).count("\n") > lines.count_ends(text)
         nearest: NearestFacts = find_nearest(file.bodies, file.keys, old) if file else {}
         raise NoMatch(old=old, longer=longer, **nearest)
@@ -425,3 +432,82 @@ def _plan_by_lines(text: str, old: str, new: str) -> EditPlan | None:
     except Unsure:
         raise UnsureIndent(old=old, line=place.at + 1, indent=True) from None
     return EditPlan(find_level(file.bodies[slice(*place.span)], edges.old), (), (splice,) if splice else ())
+
+
+def refuse_garbled(text: str, old: str, new: str) -> None:
+    """Refuse U+FFFD, the sign for bytes that could not be decoded, where the text has none.
+
+    Raise `Garbled` if ``old`` cannot match because of the sign, or if ``new`` would bring it into the text.
+    """
+    if (_UNDECODED not in old and _UNDECODED not in new) or _UNDECODED in text:
+        return
+    sent = old if _UNDECODED in old else new
+    at = sent.index(_UNDECODED)
+    near = sent[max(0, at - _UNDECODED_SHOWN) : at + _UNDECODED_SHOWN].replace("\n", " ").strip()
+    raise Garbled(near=near, new=_UNDECODED not in old)
+
+
+def find_applied_around(text: str, old: str, new: str) -> int | None:
+    """The line at which ``new`` stands, if every ``old`` in the text is a part of it already; None if one is not.
+
+    Sent twice, an edit that adds something beside its old text would add it twice.
+    """
+    old, new = lines.to_feeds(old), lines.to_feeds(new)
+    if old not in new:
+        old, new = old.strip(), new.strip()  # quoted with indentation that goes before what is added
+    if not old.strip() or old not in new:
+        return None
+    head, _, tail = new.partition(old)
+    if not _has_word(head + tail):
+        return None
+    text = lines.to_feeds(text)
+    places = _find_whole(text, new, head="\n" in head, tail="\n" in tail)
+    first = place = next(places, None)
+    start = text.find(old) if first is not None else -1
+    while start >= 0:
+        while place is not None and place + len(new) < start + len(old):
+            place = next(places, None)
+        if place is None or place > start:
+            return None
+        start = text.find(old, start + len(old))
+    return None if first is None else text.count("\n", 0, first) + 1
+
+
+def find_applied_instead(text: str, old: str, new: str) -> int | None:
+    """The line at which ``new`` stands in a text that does not have ``old``; None if that may be by chance."""
+    old, new, text = lines.to_feeds(old), lines.to_feeds(new).strip("\n"), lines.to_feeds(text)
+    head, tail = lines.count_equal_edges(old, new)
+    changed = new[head : len(new) - tail]
+    if not _has_word(changed) and not (_has_word(new[:head]) and _has_word(new[len(new) - tail :])):
+        return None  # what is left of a deletion proves something only by the text on both sides
+    places = list(_find_whole(text, new, head="\n" in new, tail="\n" in new))
+    if not places or (len(new.strip()) < _SHORTEST and not _is_line(text, places[0], len(new))):
+        return None
+    kept = {row.strip() for row in new.split("\n") if row.strip()}
+    removed = {row.strip() for row in old.split("\n")} - kept
+    removed = {row for row in removed if len(row) >= _SHORTEST_LINE}
+    if len(kept) < _CERTAIN and removed and removed <= {row.strip() for row in text.split("\n")}:
+        return None  # they are all there still
+    return text.count("\n", 0, places[0]) + 1
+
+
+def _has_word(text: str) -> bool:
+    return any(map(str.isalnum, text))
+
+
+def _find_whole(text: str, new: str, *, head: bool, tail: bool) -> Iterator[int]:
+    """Where ``new`` stands as whole words, and with whole lines at its head and its tail if these have other lines."""
+    start = text.find(new) if new.strip() else -1
+    while start >= 0:
+        end = start + len(new)
+        begins = not head or not text[lines.start_of_line(text, start) : start].strip()
+        ends = not tail or new.endswith("\n") or not text[end : lines.end_of_line(text, end)].strip()
+        if begins and ends and not lines.cuts_word(text, start) and not lines.cuts_word(text, end):
+            yield start
+        start = text.find(new, start + 1)
+
+
+def _is_line(text: str, start: int, length: int) -> bool:
+    end = start + length
+    around = text[lines.start_of_line(text, start) : start] + text[end : lines.end_of_line(text, end)]
+    return not around.strip()

@@ -17,9 +17,8 @@ from itertools import accumulate, pairwise
 from handrail.errors import AmbiguousHunk, BadHunk, Garbled, Placeholder
 from handrail.text import lines
 from handrail.text.document import Splice, apply_splices, minimize
-from handrail.text.matching.applied import find_applied_around, find_applied_instead
+from handrail.text.matching.find import find_applied_around, find_applied_instead, refuse_garbled
 from handrail.text.matching.fold import fold
-from handrail.text.matching.garbled import refuse_garbled
 from handrail.text.matching.indentation import Unsure, indent_of
 from handrail.text.matching.line_marks import remove_line_numbers
 from handrail.text.matching.merge import MergedRow, merge
