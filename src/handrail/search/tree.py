@@ -11,7 +11,7 @@ from typing import Literal
 from handrail.errors import NotDirectory, NotFound, ToolError
 from handrail.search import ignores
 from handrail.search.receipt import Budget
-from handrail.search.walk import Listings, NameTests, Walk, WalkOptions
+from handrail.search.walk import Listings, VisibleNames, Walk, WalkOptions
 from handrail.text.display import escape
 from handrail.workspace import WorkPath, Workspace
 
@@ -50,7 +50,7 @@ class SearchTree:
         """A walk through the directory; raises `NotDirectory`."""
         if self.is_file:
             raise NotDirectory(path=self.path.named)
-        shown = NameTests(self._select, self.sight.suspects) if self.sight.readable else None
+        shown = VisibleNames(self._select, self.sight.suspects) if self.sight.readable else None
         return Walk(self.workspace.beneath(self.path), self.path.inner, self.above(), self._listings, shown, budget)
 
     def above(self) -> Sequence[str]:

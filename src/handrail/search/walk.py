@@ -56,7 +56,7 @@ class DirectoryListing(NamedTuple):
         return len(self.dirs) + len(self.files) + len(self.links) + len(self.others)
 
 
-class NameTests(NamedTuple):
+class VisibleNames(NamedTuple):
     """Decides which names a walk may show."""
 
     select: Callable[[str, NameList, bool], NameList]
@@ -231,7 +231,7 @@ class Walk:
         inner: str,
         above: Sequence[str],
         listings: Listings,
-        shown: NameTests | None,
+        shown: VisibleNames | None,
         budget: Budget,
     ) -> None:
         self.receipt = Receipt()
