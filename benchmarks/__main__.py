@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks import (
     bash,
+    drafts,
     editing,
     globbing,
     grep,
@@ -31,6 +32,7 @@ PARTS = {
     "glob": globbing.lines,
     "grep": grep.lines,
     "bash": bash.lines,
+    "drafts": drafts.lines,
     "editing": editing.lines,
     "matching": matching.lines,
     "journal": journal.lines,
