@@ -55,6 +55,21 @@ def _escape(char: str) -> str:
     return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
+    # Joiners are part of emoji and of some scripts, but not beside a letter of ASCII.
+    "|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
+)
+
+
+def find_unseen(text: str) -> list[str]:
+    """The characters in a line of text that cannot be seen or change the order of others, as `U+202E`, each once."""
+    if text.isascii() and text.isprintable():
+        return []
+    return list(dict.fromkeys(f"U+{ord(char):04X}" for char in _UNSEEN.findall(text)))
+
+
 _WRITTEN = re.compile(r"\\(?:([nrt\\])|x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))")
 
 

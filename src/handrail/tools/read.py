@@ -8,12 +8,14 @@ from typing import Annotated, NamedTuple
 
 from handrail.errors import BadArguments, BinaryFile, PastColumn
 from handrail.files.pages import PageLine, TextFile, TextPage
-from handrail.text.display import replace_surrogates
+from handrail.text.display import find_unseen, replace_surrogates
 from handrail.tools.arguments import Field
 from handrail.tools.notes import LongLines, MoreLines, NoteFacts
 from handrail.tools.shared import read_media
 from handrail.tools.shared.read_media import FileFacts
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Reads, Templates, Tool
+
+_MOST_UNSEEN = 10
 
 
 class Args(Arguments):
@@ -72,6 +74,8 @@ class PageFacts(FileFacts):
     rows: Sequence[ShownRow]
     next: int | None = None
     """The line to continue with, if exactly the lines that were asked for are shown and more follow."""
+    unseen: str | None = None
+    """Lines with characters that cannot be seen, and which these are."""
 
 
 Facts = EmptyFacts | PageFacts | read_media.Facts
@@ -187,8 +191,17 @@ def describe_page(
     if cut := [row for row in rows if row.cut]:
         line = cut[0].row.number
         notes.append(LongLines(count=len(cut), line=line, next=line, column=cut[0].cut))
-    facts = PageFacts(**asdict(about), rows=rows, next=last + 1 if more and complete else None)
+    facts = PageFacts(
+        **asdict(about), rows=rows, next=last + 1 if more and complete else None, unseen=list_unseen(rows)
+    )
     return Outcome("page", facts, page_data(file, about, page, rows, more), tuple(notes))
+
+
+def list_unseen(rows: Iterable[ShownRow]) -> str | None:
+    """The lines with invisible, bidirectional and control characters; None if there are none."""
+    found = [f"line {row.label}: {', '.join(chars)}" for row in rows if (chars := find_unseen(row.text))]
+    rest = [f"{len(found) - _MOST_UNSEEN} more lines"] if len(found) > _MOST_UNSEEN else []
+    return "; ".join((*found[:_MOST_UNSEEN], *rest)) or None
 
 
 def file_data(file: TextFile, about: FileFacts) -> Data:
