@@ -288,7 +288,8 @@ def _shows(session: Session, command: str) -> bool:
 
 def test_no_program_shows_a_secret_that_its_words_name(held: Session, project: _Project) -> None:
     leaks = []
-    for command in spread(_secret_words(), 40):
+    most = 40 if held.command_host().hides else 200  # elsewhere nearly all are refused, and none is run
+    for command in spread(_secret_words(), most):
         leaks += [command] if _shows(held, command) else []
         project.fill()
     assert leaks == []

@@ -55,8 +55,11 @@ def _place(text: str, glob: bool, places: Places) -> Iterator[Mention]:
 
 
 def _find_computed(word: Word) -> Iterator[Mention]:
-    """The last name of a word with a computed part in front: `$directory/.env`."""
+    """The last name of a word with a computed part in front (`$directory/.env`), and a path through `/proc`."""
     last = word.parts[-1]
     name = last.text.rpartition("/")[2] if last.kind == "text" and "/" in last.text else ""
     if name.strip("."):
         yield Mention(name, "name")
+    pattern = "".join(part.text if part.kind in ("text", "glob") else "*" for part in word.parts)
+    if pattern.startswith("/proc/"):
+        yield Mention(pattern, "pattern")
