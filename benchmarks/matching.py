@@ -44,6 +44,26 @@ def cases(count: int) -> dict[str, tuple[str, str, str]]:
     }
 
 
+def worst_cases() -> dict[str, tuple[str, str, str]]:
+    """Texts for which a plain comparison takes a time that grows with the square or the cube of their length."""
+    rows = contents(2_000)
+    shifted = [f"  {row}" for row in rows[500:1_000]]
+    line = "word " * 3_300
+    return {
+        "500 shifted lines with one added after each": (
+            "\n".join(rows) + "\n",
+            "\n".join(shifted),
+            "\n".join(f"{row}\n  added()" for row in shifted),
+        ),
+        "2,000 lines that repeat each other, refused": (
+            "  x = 1\n  y = 2\n" * 1_000 + "z\n",
+            "x = 1 \ny = 2\n" * 1_000 + "z\n",
+            "y = 2\nx = 1\n" * 1_000 + "z\n",
+        ),
+        "a line of 16 KB with other quotes": (f"{line}'a'\n", f"{line}’a’", f"{line}’b’"),
+    }
+
+
 def _numbered(rows: list[str], first: int) -> str:
     return "\n".join(f"{number:6}\t{row}" for number, row in enumerate(rows, first + 1))
 
@@ -105,6 +125,11 @@ def exact_lines(folder: Path, scale: Scale) -> Iterator[Line]:
 
 def lines(folder: Path, scale: Scale) -> Iterator[Line]:
     yield from exact_lines(folder, scale)
+    for name, (text, old, new) in worst_cases().items():
+        times = contest(scale.rounds, {"ours": match(text, old, new), "find": partial(text.find, old)})
+        line = slower(f"Match {name}, against str.find", times["ours"], times["find"])
+        met = times["ours"].median <= MOST
+        yield Line(line.what, line.ours, line.baseline, line.ratio, f"at most {seconds(MOST)}", met)
     for count in SIZES:
         for name, (text, old, new) in cases(count).items():
             contestants: dict[str, Callable[[], object]] = {

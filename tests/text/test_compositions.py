@@ -160,3 +160,21 @@ def test_the_sign_of_a_diff_is_no_part_of_a_path_before_a_line_number() -> None:
     text = "a = 1\nb = 2\n"
     old, new = "-src/a.py:1:a = 1\n-src/a.py:2:b = 2", "+src/a.py:1:a = 1\n+src/a.py:2:b = 3"
     assert spliced(text, plan_edit(text, old, new)) == "a = 1\nb = 3\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new"),
+    [
+        # The lines that were left out are indented with tabs.
+        ("f() {\n\ta()\n// b\n}\n", "f() {\n...\n// b\n}", "f() {\n...\n// b\nif c:\n  d()\n}"),
+        # Which of two lines goes, that only their indentation tells apart?
+        (
+            "f {\n\t\tif a {\n\t\t\tif a {\n\t\t\t\tb()\n\t\t\t\tc()\n",
+            "if a {\n    13\t\t\t\tif a {\n    14\t\t\t\t\tb()\n    15\t\t\t\t\tc()",
+            "if a {\n    13\t\t\t\t\tb()\n    14\t\t\t\t\tc()",
+        ),
+    ],
+)
+def test_what_the_shown_lines_do_not_tell_is_refused(text: str, old: str, new: str) -> None:
+    with pytest.raises(UnsureIndent):
+        plan_edit(text, old, new)

@@ -80,6 +80,14 @@ class UnsureIndent(EditError):
     readings: Sequence[str] = ()
 
 
+class Repetitive(EditError):
+    """The lines repeat themselves so often that comparing them would take too many steps."""
+
+    code = "repetitive"
+    line: int
+    old: str = ""
+
+
 class InsideWord(EditError):
     code = "inside_word"
     old: str
@@ -146,6 +154,7 @@ class BadHunk(PatchError):
     header: str | None = None
     placeholder: str | None = None
     unsure: bool = False
+    repetitive: bool = False
     garbled: str | None = None
     rest: bool = False
 

@@ -47,6 +47,7 @@ from handrail.errors import (
     ManyMatches,
     NoMatch,
     NothingToChange,
+    Repetitive,
     TooManyPlaces,
     UnsureIndent,
 )
@@ -376,7 +377,7 @@ def plan_edit(
         file = FileLines(text)
         try:
             plan = LooseSearch(file, replace_all, prose).run(old, new)
-        except (ManyLoose, UnsureIndent) as error:
+        except (ManyLoose, Repetitive, UnsureIndent) as error:
             error.facts.setdefault("old", old)
             raise
         if match and (plan is None or plan.places < len(match.spans)):

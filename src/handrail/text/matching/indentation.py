@@ -72,6 +72,10 @@ class Unsure(Exception):
     """The evidence does not say how deep a new line belongs."""
 
 
+class TooRepetitive(Unsure):
+    """Texts repeat themselves so often that comparing them would take too many steps."""
+
+
 def _width(indent: str) -> int:
     return len(indent.expandtabs(8))
 
@@ -102,10 +106,12 @@ class IndentMap:
         self._images = {number: (plain_indent(a), indent_of(b)) for number, (a, b) in pairs if b.strip()}
         more = [(plain_indent(a), indent_of(b)) for a, b in evidence if b.strip()]
         self._pairs = more or list(self._images.values())
-        self._is_part = bool(evidence)
+        self.is_part = bool(evidence)
+        """Whether these lines are one of several parts, with others between them that were left out."""
         self._new = [plain_indent(row) for row in new if row.strip()]
         self._opens = any(_OPENS.search(row) for row in new if not plain_indent(row))
         self._file = file
+        self._mapped: dict[str, str] = {}
         self.same = all(a == b for a, b in self._pairs)
         self.flat = not any(a for a, _ in self._pairs) and len({b for _, b in self._pairs}) > 1
         """All indentation was lost, though the file has several depths."""
@@ -120,6 +126,11 @@ class IndentMap:
         """The file's indentation for a new line that the model gave the indentation ``indent``; raises `Unsure`."""
         if self.same:
             return indent
+        if indent not in self._mapped:  # there are few depths, and many lines
+            self._mapped[indent] = self._map_indent(indent)
+        return self._mapped[indent]
+
+    def _map_indent(self, indent: str) -> str:
         known: set[str | None] = {b for a, b in self._pairs if a == indent}
         images = [] if self.flat or len(known) > 1 else self._explain(indent)
         outcomes: set[str | None] = {image(indent) for image in images}
@@ -278,7 +289,7 @@ class IndentMap:
         if self.same or not self._new:
             return False
         images = {number: pair for number, pair in self._images.items() if pair[0] != pair[1]}
-        if self._is_part and (self.first_lost or not images):
+        if self.is_part and (self.first_lost or not images):
             return None if self.first_lost else False
         if self.first_lost:
             # The first line of either text looks like the old text's own in any case.

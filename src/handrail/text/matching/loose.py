@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from handrail.errors import ManyLoose, UnsureIndent
+from handrail.errors import ManyLoose, Repetitive, UnsureIndent
 from handrail.text import lines
 from handrail.text.document import EditPlan, Splice
 from handrail.text.matching.completed import fits_part, match_but_blank_lines, match_parts
-from handrail.text.matching.indentation import Unsure, with_plain_lead
+from handrail.text.matching.indentation import TooRepetitive, Unsure, with_plain_lead
 from handrail.text.matching.omission import is_omission
 from handrail.text.matching.places import (
     LOOSE_LEVELS,
@@ -209,6 +209,8 @@ class LooseSearch:
         for one in matches:
             try:
                 plans.setdefault(tuple(self._compute_splices(one)), one)
+            except TooRepetitive:
+                raise Repetitive(line=starts[0] + 1) from None
             except Unsure:
                 raise UnsureIndent(line=starts[0] + 1, indent=True) from None
         if len(plans) > 1:

@@ -22,7 +22,14 @@ from handrail.text.matching.fold import (
     squeeze,
     squeeze_with_offsets,
 )
-from handrail.text.matching.indentation import IndentMap, Unsure, has_lost_indent, indent_of, plain_indent
+from handrail.text.matching.indentation import (
+    IndentMap,
+    TooRepetitive,
+    Unsure,
+    has_lost_indent,
+    indent_of,
+    plain_indent,
+)
 
 _WORD = re.compile(r"\w+|\s+|[^\w\s]")
 _KEY = re.compile(r"\W*([\w.-]+)\s*[:=]")
@@ -55,6 +62,8 @@ def merge(
 
     ``evidence`` are matched lines of the model's and the file's, if there are more than these.
     """
+    if _may_be_twin(ours, old, new):
+        raise Unsure
     if not evidence:
         old, new = _complete_first_lines(ours, old, new)
     indents = IndentMap(old, ours, new, file, evidence)
@@ -65,6 +74,16 @@ def merge(
     if any(_list_texts(other, ours) != _list_texts(rows, ours) for other in others):
         raise Unsure
     return rows
+
+
+def _may_be_twin(ours: Sequence[str], old: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether the first line, quoted without its indentation, may be another one below that is only deeper or less
+    deep, and of which the edit leaves fewer."""
+    if not ours or not new or not indent_of(ours[0]) or indent_of(old[0]) or old[0].strip() != new[0].strip():
+        return False
+    first = old[0].strip()
+    depths = {indent_of(there) for row, there in zip(old, ours, strict=True) if row.strip() == first}
+    return len(depths) > 1 and sum(row.strip() == first for row in new) < sum(row.strip() == first for row in old)
 
 
 def _complete_first_lines(
@@ -135,13 +154,23 @@ def _get_codes(old: Sequence[str], new: Sequence[str]) -> list[Code]:
 
 
 def _compare(old: Sequence[str], new: Sequence[str]) -> list[Code]:
-    """`SequenceMatcher`'s codes; raises `Unsure` for texts that repeat themselves so often that it would take too long.
+    """`SequenceMatcher`'s codes, for long texts between the parts that are there once; raises `TooRepetitive`.
 
     It visits every pair of equal parts, once for each stretch that it finds.
     """
+    if len(old) + len(new) > lines.COMPARED:
+        codes = lines.get_opcodes(old, new)
+        for _, i1, i2, j1, j2 in codes:
+            if (
+                i2 - i1 + j2 - j1 > lines.COMPARED
+                and not {*old[i1:i2]}.isdisjoint(new[j1:j2])
+                and old[i1:i2] != new[j1:j2]
+            ):
+                raise TooRepetitive
+        return codes
     here, there = Counter(old), Counter(new)
     if sum(count * there[part] for part, count in here.items()) > _MOST_PAIRS:
-        raise Unsure
+        raise TooRepetitive
     return list(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
 
 
@@ -230,6 +259,8 @@ class _Merge:
         line = line.rstrip() if self._trims else line
         line = self._fold_as_file(line.replace(_HARD, " ") if self._unbreaking else line)
         if self._indents.same:
+            if self._indents.is_part and not self._indents.is_usual(indent_of(line)):
+                raise Unsure  # the lines that were left out may be indented in another way
             return line
         return self._find_indent(line, counterpart) + line.lstrip() if line.strip() else ""
 

@@ -19,7 +19,7 @@ from handrail.text import lines
 from handrail.text.document import Splice, apply_splices, minimize
 from handrail.text.matching.find import find_applied_around, find_applied_instead, refuse_garbled
 from handrail.text.matching.fold import fold
-from handrail.text.matching.indentation import Unsure, indent_of
+from handrail.text.matching.indentation import TooRepetitive, Unsure, indent_of
 from handrail.text.matching.line_marks import remove_line_numbers
 from handrail.text.matching.merge import MergedRow, merge
 from handrail.text.matching.omission import refuse_omissions
@@ -81,6 +81,8 @@ class _LineEdit:
 
 def locate_hunks(text: str, hunks: Sequence[PatchHunk], final_newline: bool | None = None) -> Placed:
     """Compute how to apply ``hunks`` to ``text``; raises `BadHunk` or `AmbiguousHunk`."""
+    if final_newline is None and (splices := _splice_literally(text, hunks)) is not None:
+        return Placed(splices, "exact")
     file = _PatchedText(text)
     if hunks and all(map(file.has_applied, hunks)):
         return Placed([], "exact")
@@ -91,6 +93,40 @@ def locate_hunks(text: str, hunks: Sequence[PatchHunk], final_newline: bool | No
     edits = _join_touching(sorted(edits, key=lambda edit: (edit.start, edit.end)))
     loosest = max((fit.level for fit in fits), key=list(_LEVELS).index, default="exact")
     return Placed(file.splices(edits, final_newline), loosest)
+
+
+def _splice_literally(text: str, hunks: Sequence[PatchHunk]) -> list[Splice] | None:
+    """The splices of hunks that are there once each by the letter, in order; None if anything has to be weighed.
+
+    The lines of the file are not even split: such a patch is as cheap as such an edit.
+    """
+    splices: list[Splice] = []
+    floor = 0
+    for hunk in hunks:
+        old, new = ("".join(row + "\n" for row in rows) for rows in (hunk.old, hunk.new))
+        at = text.find(old) if old.strip() else -1
+        plain = not (hunk.headers or hunk.at_end or hunk.line is not None or "\r" in text or "\r" in new)
+        if not plain or at < floor or (at and text[at - 1] != "\n") or text.find(old, at + 1) >= 0:
+            return None
+        try:
+            refuse_omissions(text, old, new)
+        except Placeholder:
+            return None
+        if old in new or "\ufffd" in new:
+            return None  # it may have been applied, or be garbled
+        start = floor = at
+        fresh = ""
+        for sign, row in [*hunk.rows, (" ", "")]:
+            if sign == "+":
+                fresh += row + "\n"
+            elif sign == "-":
+                floor += len(row) + 1
+            else:
+                change = minimize(text, start, floor, fresh)
+                splices += [change] if change else []
+                start = floor = min(floor + len(row) + 1, at + len(old))
+                fresh = ""
+    return splices
 
 
 def _choose_places(fits: Sequence[_Fit]) -> list[int]:
@@ -341,6 +377,8 @@ class _PatchedText:
             raise BadHunk(number=number, garbled=error.near) from None
         except Placeholder as error:
             raise BadHunk(number=number, placeholder=error.line) from None
+        except TooRepetitive:
+            raise BadHunk(number=number, repetitive=True, at=at + 1) from None
         except Unsure:
             raise BadHunk(number=number, unsure=True, at=at + 1, old="\n".join(hunk.old)) from None
         line_edits, next_line, new = [], at, list[str]()

@@ -1,0 +1,80 @@
+"""Matching takes a bounded number of steps, whatever the texts are; steps are counted, not seconds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from handrail.errors import NoMatch, Repetitive, ToolError
+from handrail.text.matching.find import plan_edit
+from handrail.text.patches.locate import locate_hunks
+from handrail.text.patches.operations import PatchHunk
+
+
+def count_calls(run: Callable[[], object]) -> int:
+    """How many calls of Python functions ``run`` makes; a `ToolError` ends it."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, arg: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        run()
+    except ToolError:
+        pass
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def rows(count: int, indent: str = "    ") -> list[str]:
+    return [f"{indent}value_{number} = compute({number})" for number in range(count)]
+
+
+def added_after_each(count: int) -> Callable[[], object]:
+    text = "\n".join(rows(count)) + "\n"
+    shifted = rows(count, "  ")
+    return lambda: plan_edit(text, "\n".join(shifted), "\n".join(f"{row}\n  added()" for row in shifted))
+
+
+def repetitive(count: int) -> Callable[[], object]:
+    text = "  x = 1\n  y = 2\n" * count + "z\n"
+    return lambda: plan_edit(text, "x = 1 \ny = 2\n" * count + "z\n", "y = 2\nx = 1\n" * count + "z\n")
+
+
+def nowhere(count: int) -> Callable[[], object]:
+    text = "\n".join(rows(count)) + "\n"
+    return lambda: plan_edit(text, "\n".join(f"nothing like it {number}" for number in range(count)), "x")
+
+
+def long_line(count: int) -> Callable[[], object]:
+    line = "word " * count
+    return lambda: plan_edit(f"{line}'a'\n", f"{line}’a’", f"{line.replace('word', 'term', 5)}’b’")
+
+
+@pytest.mark.parametrize("make", [added_after_each, repetitive, nowhere, long_line])
+def test_twice_the_text_takes_about_twice_the_steps(make: Callable[[int], Callable[[], object]]) -> None:
+    small, large = count_calls(make(500)), count_calls(make(2000))
+    assert large < 6 * small + 2000, (small, large)
+
+
+def test_what_cannot_be_told_apart_is_refused_with_its_own_words() -> None:
+    with pytest.raises(Repetitive):
+        repetitive(1000)()
+    with pytest.raises(NoMatch):
+        nowhere(100)()
+
+
+def test_an_exact_patch_does_not_look_at_the_lines_of_the_file() -> None:
+    text = "\n".join(rows(5000)) + "\n"
+    row = rows(5000)[2500]
+    hunk = PatchHunk((("-", row), ("+", row + "  # x")))
+    assert [one.new for one in locate_hunks(text, [hunk]).splices] == ["  # x"]
+    assert count_calls(lambda: locate_hunks(text, [hunk])) < 100
