@@ -165,14 +165,26 @@ def test_no_page_asks_another_server_for_anything(page: Chrome, session: Session
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_page_is_accessible(page: Chrome, session: Session, client: RawClient, theme: str) -> None:
+def test_every_page_is_accessible(page: Chrome, session: Session, client: RawClient, project: Path, theme: str) -> None:
     edit(session)
     session.call("Read", {"file_path": "/etc/shadow"})
     session.call("Bash", {"command": "printf '\\033[31mred\\033[0m \\033[42mgreen\\033[0m\\n'"})
     ask_two_changes(client)
     page.execute_script("localStorage.setItem('theme', arguments[0])", theme)
     start = page.current_url
-    for path in ("", "calls/2", "calls/2?view=split", "calls/2/undo", "calls/4", "approvals", "nothing"):
+    file = f"files?path={project}/app.py"
+    for path in (
+        "",
+        "calls/2",
+        "calls/2?view=split",
+        "calls/2/undo",
+        "calls/4",
+        "approvals",
+        "nothing",
+        "drafts",
+        "statistics",
+        file,
+    ):
         page.get(start + path)
         wait(page, lambda p: p.execute_script("return document.documentElement.dataset.theme") == theme)
         assert find_problems(page) == [], path

@@ -20,7 +20,7 @@ from handrail.web.site import Site
 from tests.command import TIMEOUT, handrail
 from tests.web.conftest import ORIGIN, PORT, TOKEN
 
-PATHS = ["/", "/calls/1", "/approvals", "/events", "/static/page.js", "/nothing"]
+PATHS = ["/", "/calls/1", "/approvals", "/events", "/static/page.js", "/nothing", "/drafts", "/statistics", "/files"]
 
 
 @pytest.mark.parametrize("path", PATHS)

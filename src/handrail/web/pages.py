@@ -25,9 +25,11 @@ from handrail.model import Answer
 from handrail.text.display import escape, unescape
 from handrail.web import diffs, drafts
 from handrail.web.drafts import DraftProblem
+from handrail.web.export import export_session
 from handrail.web.questions import PageQuestion
-from handrail.web.restoring import preview_undo, run_undo
+from handrail.web.restoring import preview_undo, restore, run_undo
 from handrail.web.site import Site
+from handrail.web.statistics import make_plots
 
 _PAUSE = 0.3
 """Seconds between two looks at the journal and the questions."""
@@ -51,6 +53,10 @@ def make_app(site: Site) -> Starlette:
         Route("/approvals", pages.show_approvals),
         Route("/approvals/{id:str}", pages.show_question, methods=["GET"]),
         Route("/approvals/{id:str}", pages.answer, methods=["POST"]),
+        Route("/statistics", pages.show_statistics),
+        Route("/files", pages.show_file, methods=["GET"]),
+        Route("/files", pages.restore_file, methods=["POST"]),
+        Route("/sessions/{session:str}/export", pages.export),
         Route("/drafts", pages.show_drafts),
         Route("/drafts/{name:str}", pages.show_draft, methods=["GET"]),
         Route("/drafts/{name:str}", pages.settle_draft, methods=["POST"]),
@@ -203,6 +209,46 @@ class _Pages:
         if status == 200:
             return RedirectResponse("/approvals", 303)
         return self._message(status, "Not answered", text)
+
+    # Statistics, the history of a file, export
+
+    def show_statistics(self, request: Request) -> Response:  # noqa: ARG002
+        with self._site.reader() as reader:
+            plots = make_plots(reader) if reader else []
+            edited = browse.list_edited_files(reader) if reader else []
+        return self._page("statistics.html", plots=plots, edited=edited)
+
+    def show_file(self, request: Request) -> Response:
+        path = unescape(request.query_params.get("path", ""))
+        before = _number(request.query_params.get("before"))
+        with self._site.reader() as reader:
+            events = browse.read_file_history(reader, path, before=before) if reader else []
+        return self._page("file.html", path=path, events=events)
+
+    async def restore_file(self, request: Request) -> Response:
+        """Give a file the contents that it had before a call."""
+        form = await _read_form(request)
+        path, seq = unescape(form.get("path", [""])[0]), _number(form.get("before", [""])[0])
+
+        def run() -> Response:
+            with self._site.reader() as reader:
+                events = browse.read_file_history(reader, path, before=(seq or 0) + 1, limit=1) if reader else []
+                row = reader.find_call(seq or 0) if reader else None
+            if row is None or not events or events[0].seq != seq or not events[0].before:
+                return self._message(404, "Nothing was restored", "There is no such version of this file.")
+            return self._message(200, "Restore", restore(self._site, events[0], path, row.workspace))
+
+        return await run_in_threadpool(run)
+
+    def export(self, request: Request) -> Response:
+        session = request.path_params["session"]
+        with self._site.reader() as reader:
+            if reader is None or not reader.has_session(session):
+                return self._message(404, "No such session", "This session is not in the journal.")
+        plain = "".join(char for char in session if char.isascii() and char.isalnum())[:40]
+        headers = {"Content-Disposition": f'attachment; filename="handrail-{plain}.html"'}
+        parts = (part.encode("utf-8", "replace") for part in export_session(self._site, session))
+        return StreamingResponse(parts, media_type="text/html; charset=utf-8", headers=headers)
 
     # Drafts
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 
 from handrail.errors import ToolError
 from handrail.journal import JournalFailed
+from handrail.journal.browse import FileEvent
 from handrail.journal.queries import CallRow, FileRow
+from handrail.journal.restore import CannotRestore, restore_file
 from handrail.journal.undo import CannotUndo, UndoReport, UnknownCall, open_undo, undo
 from handrail.web.diffs import FileView, parse_diff
 from handrail.web.site import Site
@@ -56,6 +58,22 @@ def run_undo(site: Site, row: CallRow) -> UndoPreview:
     """Undo a call."""
     report, problem = _undo(site, row, dry_run=False)
     return UndoPreview(report, problem)
+
+
+def restore(site: Site, event: FileEvent, path: str, workspace: str) -> str:
+    """Give a file the contents that it had before a call; returns what was done, or why nothing was, as a sentence."""
+    if not os.path.isdir(workspace):
+        return "Nothing was restored: the directory of its project is gone."
+    try:
+        with open_undo(site.journal, workspace, site.roots, site.settings) as (journal, context):
+            done = restore_file(journal, context, path, event.before)
+    except CannotRestore as error:
+        return f"Nothing was restored: {error}."
+    except JournalFailed as error:
+        return f"Nothing was restored: the journal cannot be written: {error.why}."
+    except ToolError as error:
+        return f"Nothing was restored: {error}."
+    return "The file is restored." if done else "The file has these contents already."
 
 
 def _undo(site: Site, row: CallRow, *, dry_run: bool) -> tuple[UndoReport | None, str]:
