@@ -11,6 +11,7 @@ import pytest
 from handrail import Session
 from handrail.model import Answer, Question, Result
 from handrail.policy.files import load, parse
+from handrail.shell.runner.network_failure import find_unreachable
 from tests.shell.own_places import BOUNDARIES, User, made_user
 from tests.shell.test_network import server
 
@@ -167,3 +168,51 @@ def test_a_job_in_the_background_gets_what_was_approved(user: User, sandbox: str
             pytest.skip(f"this boundary cannot be had on this machine: {started.text}")
         session.command_host().jobs.get(started.data["job"]).run.wait(60)
     assert (user.work / "got.txt").read_text(encoding="utf-8") == "hello\n"
+
+
+@pytest.mark.parametrize("sandbox", BOUNDARIES)
+def test_a_command_that_failed_without_the_network_is_asked_about_when_it_runs_again(user: User, sandbox: str) -> None:
+    """The words do not tell that it needs the network, so that it runs without it first, and unasked."""
+    script = user.work / "fetch.py"
+    script.write_text(
+        "import os, urllib.request\n"
+        "print('network', os.readlink('/proc/self/ns/net'), flush=True)\n"
+        "urllib.request.urlopen('http://service.invalid/', timeout=5)\n",
+        encoding="utf-8",
+    )
+    person = Person(Answer(True))
+    command = "python3 fetch.py"
+    with user.session(sandbox, mode="accept-edits", approve=person) as session:
+        first = called(session, command)
+        assert [note.code for note in first.notes] == ["needs_network"] and person.asked == []
+        assert "Run the same command again" in first.text
+        second = called(session, command)
+        assert len(person.asked) == 1 and "would use the network" in person.asked[0]
+        assert f"network {os.readlink('/proc/self/ns/net')}" in second.text
+        assert [note.code for note in second.notes] == []  # it has the network now, and fails all the same
+        assert called(session, "python3 fetch.py; true").ok and len(person.asked) == 1  # another command
+
+
+@pytest.mark.parametrize(
+    ("output", "host"),
+    [
+        ("curl: (6) Could not resolve host: pypi.org", "pypi.org"),
+        ("fatal: unable to access 'https://x/': Could not resolve host: github.com", "github.com"),
+        ("ssh: Could not resolve hostname git.example.org: Temporary failure in name resolution", "git.example.org"),
+        (
+            "npm error request to https://x failed, reason: getaddrinfo EAI_AGAIN registry.npmjs.org",
+            "registry.npmjs.org",
+        ),
+        ("go: dial tcp: lookup proxy.golang.org on 127.0.0.53:53: read udp", "proxy.golang.org"),
+        ("wget: unable to resolve host address \u2018example.org\u2019", "example.org"),
+        ("NameResolutionError: Failed to resolve 'pypi.org' ([Errno -3])", "pypi.org"),
+        ("curl: (7) Failed to connect to 1.2.3.4 port 443", "1.2.3.4"),
+        ("Caused by: java.net.UnknownHostException: repo.maven.apache.org", "repo.maven.apache.org"),
+        ("urlopen error [Errno -3] Temporary failure in name resolution", ""),
+        ("OSError: [Errno 101] Network is unreachable", ""),
+        ("curl: (7) Failed to connect to localhost port 3000: Connection refused", None),
+        ("AssertionError: 1 != 2", None),
+    ],
+)
+def test_the_host_that_a_command_could_not_reach_is_read_from_its_output(output: str, host: str | None) -> None:
+    assert find_unreachable(f"building\n{output}\ndone\n") == host

@@ -112,6 +112,9 @@ class ToolContext:
     def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
         return self._services.command_host().trusts_fetch(service, hosts)
 
+    def unreached_host(self, command: str) -> str | None:
+        return self._services.command_host().unreached.get(command)
+
     def wait_for(self, awaitable: Awaitable[T]) -> T:
         from handrail.pipeline.callers_loop import wait_for  # only needed for async functions
 

@@ -128,6 +128,8 @@ class CommandHost:
         self.no_drafts = "" if options.drafts else "drafts are switched off"
         """Why commands run in no draft; known once there is a boundary."""
         self._remotes = KnownRemotes(roots)
+        self.unreached: dict[str, str] = {}
+        """Commands that failed without the network, each with the host that it could not reach, if that is known."""
 
     def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
         """Whether a program is not the project's own, and contacts only hosts that the project already uses."""

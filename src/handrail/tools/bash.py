@@ -20,6 +20,7 @@ from handrail.shell.effects.refused_commands import find_danger
 from handrail.shell.parser.parse import check_syntax, parse_script
 from handrail.shell.parser.script import Script
 from handrail.shell.patch_command import NAMES, SHELLS, PatchCall, as_patch
+from handrail.shell.runner.network_failure import find_unreachable
 from handrail.shell.runner.output import WHOLE, OutputView
 from handrail.shell.runner.run import CommandEnd, Run
 from handrail.shell.sandbox.protected_files import PutBack
@@ -33,6 +34,7 @@ from handrail.tools.notes import (
     KeptRunning,
     LostOutput,
     NamedElsewhere,
+    NeedsNetwork,
     NoteFacts,
     NotHidden,
     NotSearched,
@@ -232,13 +234,22 @@ def accesses(args: Args) -> list[Access]:
 
 def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     """Accesses that only the files of the project tell: those of git, and of tools that are not installed."""
-    if args.patch or not (args.effects.git or args.effects.tools or args.effects.network):
+    if args.patch:
         return []
+    again = [] if args.effects.tier == "read_only" else _ask_for_network(args, ctx)
+    if not (args.effects.git or args.effects.tools or args.effects.network):
+        return again
     try:
         where = ctx.resolve_directory(args.workdir)
     except (ToolError, OSError):  # the run says it
-        return network_call.seek(args.effects, None, ctx)
-    return [*git_call.seek(args.effects, where, _place(args)), *network_call.seek(args.effects, where, ctx)]
+        return [*again, *network_call.seek(args.effects, None, ctx)]
+    return [*again, *git_call.seek(args.effects, where, _place(args)), *network_call.seek(args.effects, where, ctx)]
+
+
+def _ask_for_network(args: Args, ctx: Context[Limits]) -> list[Access]:
+    """The use of the network by a command that failed without it."""
+    host = ctx.unreached_host(args.command)
+    return [] if host is None else [Access("network", args.command, by_command=True, hosts=host)]
 
 
 def _place(args: Args) -> str:
@@ -445,6 +456,8 @@ def _describe_end(
         notes.append(CommandCancelled())
     if failed and (place := command_host.elsewhere(args.effects.script)):
         notes.append(NamedElsewhere(name=ALIAS, place=place))
+    if failed and command_host.offline and not ctx.network:
+        notes += _find_needed_network(args, command_host, shown.facts)
     if command_host.unmasked:
         notes.append(NotHidden(count=command_host.unmasked))
     if command_host.unsearched:
@@ -458,6 +471,15 @@ def _describe_end(
         notes.append(Survivors(pids=pids))
     kind = "timed_out" if ended.timed_out else "evicted" if facts.head is not None else "failed" if failed else "done"
     return Outcome(kind, facts, data, tuple(notes), failed=failed and ctx.limits.failure_is_error)
+
+
+def _find_needed_network(args: Args, command_host: CommandHost, shown: CommandFacts) -> list[NoteFacts]:
+    """A note if a command without the network failed for want of it; when it is run again, the user is asked."""
+    host = find_unreachable("\n".join(text for text in (shown.output, shown.head, shown.tail) if text))
+    if host is None or args.effects.tier == "read_only":
+        return []
+    command_host.unreached[args.command] = host
+    return [NeedsNetwork(host=host or None)]
 
 
 def _put_back_notes(restored: Sequence[PutBack]) -> Iterator[NoteFacts]:

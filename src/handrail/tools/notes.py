@@ -191,6 +191,13 @@ class NotSearched(NoteFacts):
     most: int
 
 
+class NeedsNetwork(NoteFacts):
+    """A command without the network failed because it could not reach a host."""
+
+    code = "needs_network"
+    host: str | None = None
+
+
 class ProtectedPutBack(NoteFacts):
     """Protected files that an unapproved command changed, and that were put back."""
 

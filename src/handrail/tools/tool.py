@@ -163,6 +163,9 @@ class Context(Protocol[L_co]):
     def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
         """Whether a program is not the project's own, and contacts only hosts that the project already uses."""
 
+    def unreached_host(self, command: str) -> str | None:
+        """The host for which this command needed the network before, and had none; None if it did not."""
+
     def real(self, named: str) -> str:
         """The real path of a file or a directory that was declared."""
 

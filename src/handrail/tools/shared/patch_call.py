@@ -98,6 +98,9 @@ class _ContextBelow:
     def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
         return self._ctx.trusts_fetch(service, hosts)
 
+    def unreached_host(self, command: str) -> str | None:
+        return self._ctx.unreached_host(command)
+
     @property
     def network(self) -> bool:
         return self._ctx.network
