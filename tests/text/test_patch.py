@@ -139,7 +139,7 @@ def test_carriage_returns_and_a_missing_last_newline_are_no_matter() -> None:
         ("*** Begin Patch\n*** Move to: a\n*** End Patch", 2, "directly below"),
         ("*** Begin Patch\n*** Update File: a\n@@\n-a\n*** Move to: b\n*** End Patch", 5, "directly below"),
         ("*** Begin Patch\n*** Update File: a\n*** Move to: ./a\n*** End Patch", 2, "onto itself"),
-        ("*** Begin Patch\n*** Delete File: a\n*** Add File: ./a\n+x\n*** End Patch", 3, "twice"),
+        ("*** Begin Patch\n*** Add File: a\n+x\n*** Delete File: ./a\n*** End Patch", 4, "twice"),
         ("*** Begin Patch\n*** Update File: a\n@@ f\n@@ g\n*** End Patch", 5, "no lines"),
         ("*** Begin Patch\n*** Update File: a\n*** End of File\n*** End Patch", 3, "below the lines"),
         ("*** Begin Patch\n*** Update File: a\n@@\n-a\n*** End of File\n+b\n*** End Patch", 6, "begins with '@@'"),
@@ -150,7 +150,7 @@ def test_carriage_returns_and_a_missing_last_newline_are_no_matter() -> None:
         ("diff --git a/x b/y\nrename from x\n", 1, "rename"),
         ("diff --git a/x b/x\nnew file mode 120000\n", 2, "link"),
         ("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n-b\n+c\nd\n", 7, "' ', '-' or '+'"),
-        ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n--- a/x\n+++ b/x\n@@ -3 +3 @@\n-c\n+d\n", 6, "twice"),
+        ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+d\n", 6, "twice"),
     ],
 )
 def test_a_bad_patch_is_refused_with_its_line(text: str, line: int, part: str) -> None:

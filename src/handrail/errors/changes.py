@@ -20,6 +20,9 @@ class NoMatch(EditError):
     line: int | None = None
     theirs: str | None = None
     ours: str | None = None
+    sent: str | None = None
+    there: str | None = None
+    current: str | None = None
     unmatched: bool = False
     one: bool = False
     all: bool = False
@@ -144,6 +147,7 @@ class BadHunk(PatchError):
     near: int | None = None
     wanted: str | None = None
     actual: str | None = None
+    current: str | None = None
     other: int | None = None
     at: int | None = None
     elsewhere: int | None = None

@@ -90,7 +90,7 @@ def apply_patch(args: Args, ctx: Context[Limits], *, add_overwrites: bool = Fals
     for op in ops:
         try:
             if op.kind == "add":
-                done.append(_add(op, ctx, overwrite=args.overwrite or add_overwrites))
+                done.append(_add(op, ctx, overwrite=args.overwrite or add_overwrites or op.rewrites))
             elif op.kind == "delete":
                 done.append(_delete(op, ctx))
             else:

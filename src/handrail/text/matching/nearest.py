@@ -19,6 +19,8 @@ _FREQUENT = 20
 _PLACES = 3
 _WIDTH = 160
 _ALIKE = 70
+_MOST_SHOWN = 20
+_MOST_CHARS = 300
 
 
 class NearestFacts(TypedDict, total=False):
@@ -29,6 +31,9 @@ class NearestFacts(TypedDict, total=False):
     line: int
     theirs: str
     ours: str
+    sent: str
+    there: str
+    current: str
 
 
 def find_nearest(bodies: Sequence[str], keys: Sequence[str], old: str) -> NearestFacts:
@@ -47,7 +52,23 @@ def find_nearest(bodies: Sequence[str], keys: Sequence[str], old: str) -> Neares
     if 0 <= at + odd < len(bodies):
         theirs, ours = show_difference(rows[odd], bodies[at + odd])
         facts.update({"line": at + odd + 1, "theirs": theirs, "ours": ours})
+        facts.update(_name_characters(rows[odd], bodies[at + odd]))
+        facts["current"] = number_rows(bodies, max(0, at), at + len(rows))
     return facts
+
+
+def number_rows(bodies: Sequence[str], start: int, end: int) -> str:
+    """The lines of the place with their numbers, so that the next call can be right without a read."""
+    shown = bodies[start : min(end, start + _MOST_SHOWN)]
+    return "\n".join(f"{number:>6}\t{body[:_MOST_CHARS]}" for number, body in enumerate(shown, start + 1))
+
+
+def _name_characters(theirs: str, ours: str) -> NearestFacts:
+    """The first characters that differ, by their code points, where the eye may not tell them apart."""
+    at = next((at for at, (a, b) in enumerate(zip(theirs, ours, strict=False)) if a != b), None)
+    if at is None or (theirs[at] + ours[at]).isascii():
+        return {}
+    return {"sent": f"U+{ord(theirs[at]):04X}", "there": f"U+{ord(ours[at]):04X}"}
 
 
 def _find_by_vote(keys: Sequence[str], squeezed: Sequence[str]) -> list[int]:

@@ -22,6 +22,7 @@ from handrail.text.matching.fold import fold
 from handrail.text.matching.indentation import TooRepetitive, Unsure, indent_of
 from handrail.text.matching.line_marks import remove_line_numbers
 from handrail.text.matching.merge import MergedRow, merge
+from handrail.text.matching.nearest import number_rows
 from handrail.text.matching.omission import refuse_omissions
 from handrail.text.patches.operations import PatchHunk
 
@@ -56,6 +57,11 @@ class _Fit:
     @property
     def size(self) -> int:
         return len(self.hunk.old)
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes a line; one of context only says where the next ones are."""
+        return any(sign != " " for sign, _ in self.hunk.rows)
 
     @property
     def lead(self) -> int:
@@ -138,12 +144,12 @@ def _choose_places(fits: Sequence[_Fit]) -> list[int]:
         first, last = _place_early(spans), _place_late(spans)
         if first and last:
             for number, (low, high) in enumerate(zip(first, last, strict=True)):
-                if low != high:
+                if low != high and fits[number].changes:
                     in_range = [at for at in spans[number][0] if low <= at <= high]
                     raise _ambiguous([at - leads[number] for at in in_range], number + 1)
             return [at - lead for at, lead in zip(first, leads, strict=True)]
     for number, fit in enumerate(fits, start=1):
-        if len(fit.places) > 1:
+        if len(fit.places) > 1 and fit.changes:
             raise _ambiguous(fit.places, number)
     spots = sorted((places[0], places[0] + size, number) for number, (places, size) in enumerate(cores, start=1))
     for (_, end, one), (start, _, other) in pairwise(spots):
@@ -284,7 +290,11 @@ class _PatchedText:
             return BadHunk(number=number, old=old, missing=True)
         at, length = near
         ours = self.bodies[at + length] if at + length < len(self.bodies) else "(the end of the file)"
-        return BadHunk(number=number, old=old, missing=True, near=at + length + 1, wanted=hunk.old[length], actual=ours)
+        current = number_rows(self.bodies, at, at + len(hunk.old))
+        wanted = hunk.old[length]
+        return BadHunk(
+            number=number, old=old, missing=True, near=at + length + 1, wanted=wanted, actual=ours, current=current
+        )
 
     def _find_insertion(self, hunk: PatchHunk, scopes: Sequence[tuple[int, int]], number: int) -> list[int]:
         """Where lines without any context go: below the header, or to the end of the file."""

@@ -64,6 +64,8 @@ class FileOp:
     """Whether the file ends with a line feed, by a unified diff; None if it does not say."""
     line: int = 1
     """Where it begins in the patch."""
+    rewrites: bool = False
+    """Whether a file is added that the same patch deletes."""
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ operations. `BadPatch` is the only exception, whatever is wrong with a text.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from handrail.errors import BadPatch
 from handrail.text.patches.frames import unwrap_patch
 from handrail.text.patches.operations import END_OF_FILE, FileOp, HunkReader, OpKind, check_path
@@ -24,7 +26,29 @@ _ADD, _DELETE, _UPDATE, _MOVE = "*** Add File:", "*** Delete File:", "*** Update
 def parse_patch(text: str) -> list[FileOp]:
     """Return the operations of a patch; raises `BadPatch`."""
     reader = PatchReader()
-    return [*reader.feed(unwrap_patch(text)), *reader.close()]
+    return _combine_sections([*reader.feed(unwrap_patch(text)), *reader.close()])
+
+
+def _combine_sections(operations: list[FileOp]) -> list[FileOp]:
+    """One operation for each file: two updates are one, and a deletion with an addition rewrites the file."""
+    combined: list[FileOp] = []
+    numbers: dict[str, int] = {}
+    for op in operations:
+        number = numbers.get(_normalize(op.path))
+        before = combined[number] if number is not None else None
+        if number is None or before is None:
+            if op.move_to is not None and _normalize(op.move_to) in numbers:
+                raise BadPatch(line=op.line, why=f"{op.move_to} occurs twice: use one operation per file")
+            numbers.update(dict.fromkeys(map(_normalize, op.paths), len(combined)))
+            combined.append(op)
+        elif before.kind == op.kind == "update" and before.move_to is None and op.move_to is None:
+            final = before.final_newline if op.final_newline is None else op.final_newline
+            combined[number] = replace(before, hunks=before.hunks + op.hunks, final_newline=final)
+        elif before.kind == "delete" and op.kind == "add" and not before.hunks:
+            combined[number] = replace(op, rewrites=True)
+        else:
+            raise BadPatch(line=op.line, why=f"{op.path} occurs twice: use one operation per file")
+    return combined
 
 
 class PatchReader:
@@ -36,7 +60,6 @@ class PatchReader:
         self._grammar: _Grammar | None = None
         self._unified: list[str] | None = None
         self._given = 0
-        self._seen: set[str] = set()
 
     def feed(self, text: str) -> list[FileOp]:
         """Take the next piece and return the operations that it completed."""
@@ -78,13 +101,8 @@ class PatchReader:
         fresh = parsed[self._given :]
         self._given = len(parsed)
         for op in fresh:
-            for path in op.paths:
-                plain = _normalize(path)
-                if op.move_to is not None and _normalize(op.path) == _normalize(op.move_to):
-                    raise BadPatch(line=op.line, why=f"{path} is moved onto itself")
-                if plain in self._seen:
-                    raise BadPatch(line=op.line, why=f"{path} occurs twice: use one operation per file")
-                self._seen.add(plain)
+            if op.move_to is not None and _normalize(op.path) == _normalize(op.move_to):
+                raise BadPatch(line=op.line, why=f"{op.path} is moved onto itself")
         return fresh
 
 
