@@ -253,6 +253,15 @@ def test_nobody_to_ask_means_that_changes_are_dropped(workspace: Path) -> None:
     assert (workspace / "b.txt").exists()
 
 
+def test_what_git_deletes_of_its_own_is_a_change_of_the_repository(workspace: Path) -> None:
+    (workspace / ".git" / "refs").mkdir(parents=True)
+    (workspace / ".git" / "AUTO_MERGE").touch()
+    with judged_session(workspace, "accept-edits", [], None) as session:
+        result = session.call("Bash", {"command": opaque("import os; os.remove('.git/AUTO' + '_MERGE')")})
+    assert result.data["kept"], result.text
+    assert not (workspace / ".git" / "AUTO_MERGE").exists()
+
+
 def test_accept_edits_keeps_deletions_since_they_can_be_undone(workspace: Path) -> None:
     before = describe(str(workspace), times=True)
     asked: list[Question] = []
@@ -369,7 +378,7 @@ def test_every_command_is_taken_back_one_after_the_other(session: Session, works
         command = _commands(rng, number)
         result = session.call("Bash", {"command": command})
         assert result.status != "denied", (command, result.text)
-        assert result.data.get("kept", True), (command, result.text)
+        assert result.data.get("kept", True), f"{command}: {result.text}"
         if any(True for _ in result.data.get("changes", ())):
             states.append((state, command))
     while states:

@@ -150,7 +150,8 @@ class DraftChanges:
                 yield change
             elif above not in repositories:
                 repositories.add(above)
-                yield replace(change, path=above.strip("/") or ".", before=change.before or change.after)
+                entry = change.before or change.after  # its directory is changed, whatever happened in it
+                yield DraftChange(above.strip("/") or ".", entry, entry)
 
     def describe_for_person(self, asked: Sequence[Access]) -> ObservedChanges:
         """The changes as they are shown to the person who decides on them."""
@@ -331,10 +332,11 @@ class CallDraft:
         """
         guard = self._services.command_host().protected_files
         can_ask = self._services.approvals.can_ask
+        can_undo = changes.can_undo
         switched = any(change.path.endswith(".git/HEAD") for change in changes.changes)
         with ChangeReader(self.open_draft.directory) as reader:
             for change in changes.judged_changes():
-                access = self._access(change, changes.can_undo)
+                access = self._access(change, can_undo)
                 protected = guard is not None and guard.is_protected(access.path)
                 if guard and protected:
                     raw = None if change.after is None else reader.read_after(change, MOST_COMPARED_BYTES) or b""

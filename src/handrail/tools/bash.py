@@ -6,7 +6,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, NamedTuple, TypedDict, TypeVar
 
@@ -441,7 +441,7 @@ def _describe_end(
     }
     notes: list[NoteFacts] = []
     if ctx.draft:
-        data["changes"] = [asdict(one) for one in ctx.draft.files]
+        data["changes"] = [{name: getattr(one, name) for name in one.__slots__} for one in ctx.draft.files]
         data["kept"] = not ctx.draft.not_kept
         if ctx.draft.not_kept:
             notes.append(ChangesDropped(why=ctx.draft.not_kept, files=_join_paths(list(map(str, ctx.draft.files)))))
