@@ -52,6 +52,18 @@ def test_several_drafts_of_one_project_are_compared_and_one_is_kept(project: Pat
     assert describe(str(project), times=True) == before
 
 
+def test_a_command_of_a_session_renames_a_directory_of_a_draft(project: Path) -> None:
+    draft(project, "new", "way")
+    command = """python3 -c "import os; os.rename('src', 'renamed')" """
+    done = handrail("call", "Bash", "--draft", "way", f"command={command}", cwd=project)
+    assert done.returncode == 0, done.stdout
+    draft(project, "keep", "way")
+    assert (project / "renamed" / "m.py").read_text(encoding="utf-8") == "x = 1\n"
+    assert not (project / "src").exists()
+    assert handrail("undo", cwd=project).returncode == 0
+    assert (project / "src" / "m.py").exists()
+
+
 def test_some_paths_are_kept_and_the_others_stay_in_the_draft(project: Path) -> None:
     before = describe(str(project), times=True)
     draft(project, "new", "way")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Unpack
 
+from handrail.drafts import IN_DRAFT
 from handrail.drafts.store import DraftStore, NoDraft, OpenDraft
 from handrail.errors import BadCommand
 from handrail.files.artefacts import ALIAS, Artefacts
@@ -157,6 +158,7 @@ class CommandHost:
                     self._roots,
                     hidden=all_names(map(os.path.realpath, (*own, *([store.path] if store else [])))),
                     drafts=store.path if store else "",
+                    in_draft=bool(os.environ.get(IN_DRAFT)),
                     masked=self._masked if options.hidden else None,
                     denied=options.denied,
                     credentials=options.credentials,

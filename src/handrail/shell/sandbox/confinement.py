@@ -83,6 +83,8 @@ class Confinement:
     """Directories to be read by another name too: the name at the top of the tree, and the real path."""
     drafts: str = ""
     """The directory of drafts, on the mount of the workspace; empty if commands run in none."""
+    in_draft: bool = False
+    """Whether this process itself sees a named draft in the place of the workspace."""
     network: Network = "off"
     shared_memory: bool = False
     """Whether commands may use `/dev/shm` where it is shared with other programs (under bubblewrap it is private)."""

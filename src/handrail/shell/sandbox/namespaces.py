@@ -64,9 +64,10 @@ class NamespaceBoundary:
         self._absent: tuple[str, ...] = ()
         self._past = contextlib.ExitStack()
         self._tools: ConfinedThreads | None = None
-        listens = (confinement.network == "loopback" or confinement.drafts) and works()
+        drafted = bool(confinement.drafts) or confinement.in_draft
+        listens = (confinement.network == "loopback" or drafted) and works()
         self._supervises = confinement.network == "loopback" and bool(listens)
-        self.renames_directories = bool(confinement.drafts) and bool(listens)
+        self.renames_directories = drafted and bool(listens)
         """Whether commands can rename the directories of a draft."""
         self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
         with contextlib.ExitStack() as undo:

@@ -102,5 +102,6 @@ def _is_in_draft(thread: int, directory: int) -> bool:
     with contextlib.suppress(OSError), open(f"/proc/{thread}/mountinfo", "rb") as file:
         for line in file.read(_MOST_MOUNTS).splitlines():
             if line.split(b" ", 1)[0] == mount:
-                return f"upperdir={DRAFTS}/".encode() in line
+                named = b"/upper,workdir=" in line and b"userxattr" in line  # the view of a named draft
+                return named or f"upperdir={DRAFTS}/".encode() in line
     return False
