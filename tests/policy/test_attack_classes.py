@@ -19,7 +19,7 @@ import pytest
 from handrail import Session, Settings
 from handrail.errors import NoSandbox
 from handrail.files import directory_index
-from handrail.policy.files import parse
+from handrail.policy.files import PolicyError, parse
 from handrail.policy.modes import Mode
 from handrail.shell.sandbox import Mode as Sandbox
 from handrail.shell.sandbox.confinement import MOST_MASKED
@@ -361,3 +361,24 @@ def test_directories_that_are_too_many_to_search_are_named(
     for number in range(5):
         (project.work / f"d{number}").mkdir()
     assert list(_notes(project, tmp_path, sandbox)) == ["not_searched"]
+
+
+def test_a_directory_in_the_place_of_the_rules_is_a_mistake_with_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "handrail.toml").mkdir()
+    with pytest.raises(PolicyError, match="a directory; rename it"):
+        Session(tmp_path, settings=Settings(state=str(tmp_path / "state")))
+
+
+@pytest.mark.parametrize("sandbox", SANDBOXES)
+def test_a_directory_with_a_protected_name_does_not_stay(project: _Project, tmp_path: Path, sandbox: Sandbox) -> None:
+    (project.work / "make.py").write_text(
+        "import os\nos.makedirs('handrail.toml')\nos.makedirs('sub/.mcp.json/x')\n", encoding="utf-8"
+    )
+    settings = Settings(state=str(tmp_path / "state"), sandbox=sandbox, sandbox_required=sandbox != "off")
+    with Session(project.work, mode="full", settings=settings) as session:
+        try:
+            result = session.call("Bash", {"command": "python3 make.py"})
+        except NoSandbox as error:
+            pytest.skip(f"{sandbox} cannot be used on this machine: {error}")
+    assert "handrail.toml" in result.text and "sub/.mcp.json" in result.text
+    assert not (project.work / "handrail.toml").exists() and not (project.work / "sub/.mcp.json").exists()

@@ -146,8 +146,11 @@ def _read(path: str, owner: int | None) -> bytes | None:
         raise PolicyError(
             f"{escape(path)}: cannot be read: {error.strerror}; no session is opened without its rules"
         ) from None
+    status = os.fstat(fd)
+    if stat.S_ISDIR(status.st_mode):
+        os.close(fd)
+        raise PolicyError(f"{escape(path)}: a directory; rename it, because rules must be in a TOML file of that name")
     with open(fd, "rb") as file:
-        status = os.fstat(fd)
         if stat.S_IFMT(status.st_mode) not in (stat.S_IFREG, stat.S_IFCHR):  # /dev/null will do
             raise PolicyError(f"{escape(path)}: not a file; rules must be in a TOML file")
         if owner is not None and (status.st_uid != owner or status.st_mode & 0o022):

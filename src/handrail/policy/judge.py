@@ -577,6 +577,8 @@ class RulePolicy:
             return _ALLOWED if what in ("read", "outside_read") else Verdict("allow", f"mode {self.mode}: {what}")
         kind = "address" if access.action == "network" and not access.by_command else what
         why = WHY[kind].format(target=escape(access.target), doubt=access.doubt, hosts=display_hosts(access))
+        if self._defaults.tiers[what] == "confined":
+            why += "; in a sandbox it would need no approval (`handrail doctor` says how to get one)"
         idle = self._idle.find(access) if not access.doubt else None
         if idle:
             hint = "the system file is locked" if self._locked else "run `handrail policy trust`"

@@ -260,6 +260,8 @@ class ProtectedFiles:
             if not any(is_inside(path, top) for top in mounted)
             and not self._passes(path, None, now.files[path], approved)
         ]
+        folders = [path for path in now.folders - before.folders if not approved and not _repository_of(path)]
+        done += [PutBack(path, "created") for path in sorted(folders, reverse=True) if _remove_empty(path)]
         for path, old in before.files.items():
             new = now.files.get(path)
             if new is not None and (new.stamp == old.stamp or (new.raw, new.mode) == (old.raw, old.mode) != (None, 0)):
@@ -442,6 +444,15 @@ def _move_out(path: str, parent: int, place: str) -> None:
             os.unlink(name, dir_fd=parent)
     if os.path.isfile(place) and not os.path.islink(place):
         os.chmod(place, 0o600)
+
+
+def _remove_empty(directory: str) -> bool:
+    """Remove a directory that is empty; False if it is not, or is gone."""
+    try:
+        os.rmdir(directory)
+    except OSError:
+        return False
+    return True
 
 
 def _write(name: str, parent: int, old: _Saved) -> None:
