@@ -40,6 +40,7 @@ def test_every_setting_can_be_set(file: Path, tmp_path: Path) -> None:
     wanted = Settings(
         durable=False,
         hard_links="through",
+        matching="ladder",
         legacy_encoding="cp1252",
         most_edit_bytes=1,
         read_seconds=2.5,

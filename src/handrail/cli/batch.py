@@ -16,6 +16,7 @@ from handrail.cli.common import (
     MOST_INPUT,
     CommandParser,
     add_dialect,
+    add_matching,
     add_mode,
     add_workspace,
     kind_of,
@@ -69,6 +70,7 @@ def parser() -> argparse.ArgumentParser:
     add_workspace(parser)
     add_mode(parser)
     add_dialect(parser)
+    add_matching(parser)
     parser.add_argument("--ask", action="store_true", help="ask at the terminal for calls that need approval")
     return parser
 

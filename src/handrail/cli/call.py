@@ -12,6 +12,7 @@ from handrail.cli.common import (
     MOST_INPUT,
     CommandParser,
     add_dialect,
+    add_matching,
     add_mode,
     add_workspace,
     kind_of,
@@ -62,6 +63,7 @@ def parser() -> argparse.ArgumentParser:
     add_workspace(parser)
     add_mode(parser)
     add_dialect(parser)
+    add_matching(parser)
     parser.add_argument("--read-first", action="store_true", help="read the file first, so that it may be changed")
     parser.add_argument("--json", action="store_true", help="print the whole result as JSON")
     parser.add_argument("--diff", action="store_true", help="show what changed on stderr, as a unified diff")

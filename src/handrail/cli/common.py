@@ -57,6 +57,15 @@ def add_dialect(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_matching(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--matching",
+        choices=("dialect", "ladder"),
+        default=None,
+        help="how edits are matched: as the dialect's document says (default), or forgiving in every dialect",
+    )
+
+
 def add_workspace(parser: argparse.ArgumentParser, *, roots: bool = True) -> None:
     parser.add_argument(
         "-w",
@@ -108,6 +117,8 @@ def open_session(
     settings = config.settings
     if draft:
         settings = replace(settings, drafts=True, sandbox="namespaces", sandbox_required=True)
+    if getattr(options, "matching", None):
+        settings = replace(settings, matching=options.matching)
     dialect = open_dialect(options.dialect)
     for option, places in (
         ("-w", [options.workspace]),

@@ -60,6 +60,7 @@ class Options:
         self.read_root: list[str] = []
         self.structured = False
         self.draft = ""
+        self.matching: str | None = None
 
 
 def main(words: Sequence[str]) -> int:
@@ -120,13 +121,14 @@ def _parse(words: Sequence[str]) -> Options:
 
 
 def parser() -> argparse.ArgumentParser:
-    from handrail.cli.common import CommandParser, add_dialect, add_mode
+    from handrail.cli.common import CommandParser, add_dialect, add_matching, add_mode
 
     parser = CommandParser("mcp", _ABOUT, _EXAMPLES)
     parser.add_argument(
         "workspace", metavar="ROOT", nargs="?", default=".", help="the project (default: this directory)"
     )
     add_dialect(parser)
+    add_matching(parser)
     add_mode(parser)
     about = "the tools to offer, separated by commas, or `all` (default: the core of the dialect)"
     parser.add_argument("--tools", metavar="NAMES", default="", help=about)

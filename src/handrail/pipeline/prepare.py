@@ -54,14 +54,20 @@ def read_arguments(arguments: Mapping[str, Any] | str | None) -> Mapping[str, An
     return arguments
 
 
-def parse(received: Received, dialect: Dialect, redaction: Redaction | None) -> Parsed:
-    """The tool and its typed arguments; raises `UnknownTool` or `BadArguments`."""
+def parse(received: Received, dialect: Dialect, redaction: Redaction | None, matching: str = "dialect") -> Parsed:
+    """The tool and its typed arguments; raises `UnknownTool` or `BadArguments`.
+
+    ``matching``: "ladder" makes edits forgiving where the dialect does not.
+    """
     name = received.call.tool
     arguments = received.call.arguments
     entry, ours, unknown = dialect.translate(name, redaction.restore(arguments) if redaction else arguments)
     tool = dialect.tool(name)
     args = _parse_arguments(tool.args, ours, unknown, dialect.spec(name), entry)
-    return Parsed(received, entry, tool, args, dialect.limits(name))
+    limits = dialect.limits(name)
+    if matching != "dialect" and getattr(limits, "matching", "forgiving") != "forgiving":
+        limits = replace(limits, matching=matching)
+    return Parsed(received, entry, tool, args, limits)
 
 
 def _parse_arguments(

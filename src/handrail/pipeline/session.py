@@ -305,7 +305,8 @@ class Session:
         if not self._swept.is_set():
             services.locks.sweep()
             self._swept.set()
-        declared = declare(progress.reach(parse(received, services.dialect, services.redaction)))
+        matching = services.settings.matching
+        declared = declare(progress.reach(parse(received, services.dialect, services.redaction, matching)))
         judged = self._judge(declared, progress)
         more = seek(judged, services)
         return self._judge(more, progress) if more else judged

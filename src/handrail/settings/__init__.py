@@ -42,6 +42,8 @@ class Settings:
     """A file with several names: `refuse` to change it, `split` it off, or write `through` to all names (in place)."""
     legacy_encoding: str | None = None
     """The encoding to try first for files that are not Unicode."""
+    matching: Literal["dialect", "ladder"] = "dialect"
+    """How edits are matched: as the dialect's document says, or by the whole ladder in every dialect."""
     most_edit_bytes: int = 256 << 20
     """Files above this size are not loaded for a change."""
     read_seconds: float = 10.0

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, TypedDict
 
 from handrail.errors import AlreadyApplied, ChangedSince, EmptyOld, NoMatch, NothingToChange, OtherCount, ToolError
 from handrail.text.diff import number_new_lines
 from handrail.text.document import EditPlan, Splice, apply_splices
-from handrail.text.matching.find import plan_edit
+from handrail.text.matching.find import LADDER, plan_edit
 from handrail.tools.arguments import Field
 from handrail.tools.notes import ChangedElsewhere, NoteFacts
 from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Templates, Tool, Writes
@@ -122,7 +122,13 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         how=describe_match(planned),
     )
     data = Data(replaced=planned.places, rung=planned.level, readings=list(planned.variants))
-    return Outcome("replaced_all" if every else "done", facts, data, note_changes(args.file_path, loaded))
+    notes = note_changes(args.file_path, loaded)
+    return Outcome("replaced_all" if every else "done", facts, data, notes, tell_apart(facts.how, ctx.limits.matching))
+
+
+def tell_apart(how: str, matching: str) -> tuple[Mapping[str, str], ...]:
+    """How a text was matched as a block of its own, beside the words that the document of a dialect gives."""
+    return ({"type": "text", "text": f"matched by: {how}"},) if how and matching == LADDER else ()
 
 
 def describe_match(planned: EditPlan) -> str:

@@ -11,7 +11,7 @@ from handrail.errors import AlreadyApplied, ChangedSince, EmptyOld, NoMatch, Too
 from handrail.text.diff import number_new_lines
 from handrail.text.document import Edited, Splice
 from handrail.tools.arguments import BeforeValidator, Field
-from handrail.tools.edit import describe_match, note_changes, plan_replacement, render_snippet
+from handrail.tools.edit import describe_match, note_changes, plan_replacement, render_snippet, tell_apart
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool, Writes
 
 
@@ -110,8 +110,11 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         most=ctx.limits.snippet_lines,
         how="; ".join(loose),
     )
+    notes = note_changes(args.file_path, loaded)
     data = Data(applied=len(edits) - applied, created=creating)
-    return Outcome("unchanged" if applied == len(edits) else "done", facts, data, note_changes(args.file_path, loaded))
+    return Outcome(
+        "unchanged" if applied == len(edits) else "done", facts, data, notes, tell_apart(facts.how, ctx.limits.matching)
+    )
 
 
 class EditItem(NamedTuple):
