@@ -146,7 +146,7 @@ class Question:
     accesses: tuple[Access, ...]
     verdict: Verdict
     files: tuple[FileDiff, ...] = ()
-    """The files that would change; empty for a command, whose changes are not known before it has run."""
+    """The files that would change; of a command only if it has run in a draft, and its changes are not kept yet."""
     command: str | None = None
     """The command that would be run."""
     command_argument: str = ""

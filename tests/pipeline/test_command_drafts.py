@@ -175,7 +175,7 @@ def test_where_nothing_may_change_a_command_runs_and_its_changes_are_dropped(wor
     assert describe(str(workspace), times=True) == before
 
 
-def test_in_read_only_a_command_sees_nothing_of_the_home_directory(
+def test_a_command_that_nobody_has_allowed_sees_nothing_of_the_home_directory(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # /tmp is private to commands in every mode
@@ -184,7 +184,7 @@ def test_in_read_only_a_command_sees_nothing_of_the_home_directory(
         (home / "Documents" / "letter").write_text("private", encoding="utf-8")
         monkeypatch.setenv("HOME", str(home))
         code = f"import os; print(os.path.exists('{home}/Documents/letter'))"
-        modes: dict[Mode, str] = {"read-only": "False", "accept-edits": "True"}
+        modes: dict[Mode, str] = {"read-only": "False", "ask": "False", "accept-edits": "True"}
         for mode, visible in modes.items():
             with judged_session(workspace, mode, [], None) as session:
                 assert session.call("Bash", {"command": opaque(code)}).text == visible
@@ -243,6 +243,14 @@ def test_a_person_who_picks_nothing_drops_the_changes(workspace: Path) -> None:
     hunks: dict[str, list[int]] = {"a.txt": [], "b.txt": []}
     with judged_session(workspace, "ask", [], Answer(True, hunks=hunks)) as session:
         assert session.call("Bash", {"command": CHANGE}).data["kept"] is False
+    assert describe(str(workspace), times=True) == before
+
+
+def test_an_answer_cannot_rewrite_a_command_that_has_run(workspace: Path) -> None:
+    before = describe(str(workspace), times=True)
+    with judged_session(workspace, "ask", [], Answer(True, arguments={"command": "true"})) as session:
+        result = session.call("Bash", {"command": CHANGE})
+    assert result.error is not None
     assert describe(str(workspace), times=True) == before
 
 

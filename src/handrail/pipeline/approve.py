@@ -120,6 +120,8 @@ class Approvals:
         question = ask_about_changes(judged, verdict, changes, workspace=origin.workspace, session=origin.session)
         with naming("approve"):
             answer = resolve_answer(self._approve(question))
+            if answer.arguments is not None:
+                raise ValueError("the answer has other arguments for a command that has run already")
             if answer.yes:
                 _require_shown(answer, changes.proposed)
         if not answer.yes:

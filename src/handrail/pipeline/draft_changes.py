@@ -24,7 +24,7 @@ from handrail.drafts.store import OpenDraft
 from handrail.errors import Denied, NeedsApproval
 from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, EntryKind, SubtreeEntry
 from handrail.journal import BeforeImage, Journal, MovedEntry, Origin, PendingRecord, Record
-from handrail.model import Access, Call, Failure, Result, Verdict
+from handrail.model import Access, Call, Decision, Failure, Result, Verdict
 from handrail.pipeline.call_state import Approved, Consent, ObservedChanges, Progress, Proposed
 from handrail.pipeline.services import Services
 from handrail.text.diff import format_unified
@@ -260,7 +260,7 @@ class CallDraft:
             shows = self._services.shows_contents
             self.files, self.diff = tuple(changes.summaries()), changes.unified(shows)
             if not changes.changes:
-                if not self.is_only_tried:
+                if self._judge_workspace() != "deny":
                     changes.keep_times()
                 return False
             consent = self._approve(changes)
@@ -320,10 +320,17 @@ class CallDraft:
         return picked
 
     @property
-    def is_only_tried(self) -> bool:
-        """Whether nothing may be kept, whatever the command changes: to write to the workspace is denied."""
+    def hides_home(self) -> bool:
+        """Whether the command sees nothing of the user's home directory but programs.
+
+        So it is where nobody was asked before it runs, and its changes are not kept unasked.
+        """
+        return not self.approved.by_person and self._judge_workspace() != "allow"
+
+    def _judge_workspace(self) -> Decision:
+        """The decision on a change of the workspace as such."""
         workspace = self.open_draft.directory.info.workspace
-        return self._judge([Access("write", ".", workspace, by_command=True, observed=True)]).decision == "deny"
+        return self._judge([Access("write", ".", workspace, by_command=True, observed=True)]).decision
 
     def _find_accesses(self, changes: DraftChanges) -> Iterator[tuple[Access, bool]]:
         """The accesses that the changes are judged by, and whether these are of protected files.

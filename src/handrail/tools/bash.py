@@ -302,9 +302,7 @@ def run_command(
         git_settings=bool(args.effects.git) and git_call.writes_settings(args.effects),
     )
     if ctx.draft:
-        options = replace(
-            options, draft=ctx.draft.open_draft, on_end=ctx.draft.settle, hides_home=ctx.draft.is_only_tried
-        )
+        options = replace(options, draft=ctx.draft.open_draft, on_end=ctx.draft.settle, hides_home=ctx.draft.hides_home)
     if args.background:
         job = command_host.start(args.command, where, name, True, args.timeout, options)
         log = command_host.called(job.run.order.log)

@@ -110,8 +110,8 @@ class CommandDraft(Protocol):
         """The draft itself."""
 
     @property
-    def is_only_tried(self) -> bool:
-        """Whether nothing may be kept, whatever the command changes: the mode is `read-only`."""
+    def hides_home(self) -> bool:
+        """Whether the command sees nothing of the user's home directory but programs: nobody has allowed it."""
 
     @property
     def files(self) -> Sequence[FileSummary]:

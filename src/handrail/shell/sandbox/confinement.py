@@ -7,6 +7,7 @@ whoever may create files in a directory may do so everywhere below it. Each sand
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import sys
@@ -158,17 +159,20 @@ def maskable(paths: Iterable[str], writable: Iterable[str]) -> list[str]:
 
 
 def list_private_home(workspace: str, search_path: str) -> tuple[str, ...]:
-    """The entries of the user's home directory that lead neither to the workspace nor to programs."""
+    """The entries of the user's home directory that lead neither to the workspace nor to programs.
+
+    Git's settings stay in sight: without a name and an address nobody can commit.
+    """
     home = os.path.realpath(os.path.expanduser("~"))
     programs = (*search_path.split(os.pathsep), sys.prefix, sys.base_prefix)
     needed = [workspace, *(os.path.realpath(path) for path in programs if path)]
-    try:
-        entries = [os.path.join(home, name) for name in os.listdir(home)]
-    except OSError:
-        return ()
-    return tuple(
-        path for path in sorted(entries) if not any(is_inside(one, path) or is_inside(path, one) for one in needed)
-    )
+    needed += [os.path.join(home, ".gitconfig"), os.path.join(home, ".config", "git")]
+    entries: list[str] = []
+    for place in (home, os.path.join(home, ".config")):
+        with contextlib.suppress(OSError):
+            entries += [os.path.join(place, name) for name in os.listdir(place)]
+    hidden = [path for path in entries if not any(is_inside(one, path) or is_inside(path, one) for one in needed)]
+    return tuple(sorted(path for path in hidden if os.path.dirname(path) not in hidden))
 
 
 class TooWide(ValueError):
