@@ -19,7 +19,7 @@ from handrail.journal.store import default_path
 from handrail.model import Question
 from handrail.web.access import PageAccess
 from handrail.web.pages import make_app
-from handrail.web.questions import OpenQuestions
+from handrail.web.questions import Attendance, OpenQuestions
 from handrail.web.site import Site
 
 PORT = 8790
@@ -44,8 +44,10 @@ def session(project: Path) -> Iterator[Session]:
 @pytest.fixture
 def site() -> Iterator[Site]:
     state = state_directory()
-    with ApprovalServer(state, None, "on the browser page") as server:
-        yield Site(default_path(state), Settings(durable=False), (), OpenQuestions(server))
+    attendance = Attendance()
+    with ApprovalServer(state, None, "on the browser page", attendance.is_attended) as server, attendance.attend():
+        questions = OpenQuestions(server, attendance)
+        yield Site(default_path(state), Settings(durable=False), (), questions, attendance)
 
 
 @pytest.fixture

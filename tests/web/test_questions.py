@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
+from handrail.approval import json_socket
+from handrail.approval.attached_terminal import ApprovalServer
+from handrail.approval.json_socket import Disconnected, JsonSocket
 from handrail.model import Access, Call, FileDiff, Question, Verdict
+from handrail.web.questions import Attendance, OpenQuestions
 from handrail.web.site import Site
 from tests.web.conftest import Asker
 
@@ -146,6 +152,32 @@ def test_what_is_no_answer_is_refused_and_the_question_stays(browser: TestClient
     assert browser.post("/approvals/unknown", data={"answer": "once"}).status_code == 404
     assert len(site.list_questions()) == 1
     asker.end("it was withdrawn", accepted=False)
+
+
+def wait_for_end(line: JsonSocket) -> None:
+    """Until the other side has hung up."""
+    with contextlib.suppress(Disconnected), contextlib.closing(line):
+        while line.wait(60):
+            pass
+
+
+def test_without_an_open_page_no_question_is_taken_and_open_ones_are_handed_back(tmp_path: Path) -> None:
+    attendance = Attendance()
+    with ApprovalServer(str(tmp_path), None, "here", attendance.is_attended) as server:
+        questions = OpenQuestions(server, attendance)
+        (unseen,) = map(JsonSocket, json_socket.listening(str(tmp_path)))
+        wait_for_end(unseen)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("handrail.web.questions._RELOAD_SECONDS", 0.0)
+            with attendance.attend():
+                (line,) = map(JsonSocket, json_socket.listening(str(tmp_path)))
+                assert line.wait(30)["place"] == "here"
+                line.send({"ask": EDIT.as_json()})
+                while not questions.list_open():
+                    pass
+            wait_for_end(line)
+        while questions.list_open():
+            pass
 
 
 def test_the_count_of_open_questions_is_on_every_page(browser: TestClient, ask: Ask) -> None:

@@ -9,6 +9,7 @@ import contextlib
 import os
 import socket
 import threading
+from collections.abc import Callable
 from queue import SimpleQueue
 
 from handrail.approval import json_socket
@@ -50,6 +51,11 @@ class IncomingQuestion:
             return False
         return True
 
+    def abandon(self, why: str) -> None:
+        """Hang up on the process that asks: nobody is here to answer."""
+        self.over = self.over or why
+        self._peer.shut()
+
     def wait_until_over(self, seconds: float) -> None:
         """Wait until the process that asks has confirmed an answer, or gone."""
         json_socket.ready(self._gone, seconds)
@@ -72,18 +78,29 @@ class IncomingQuestion:
                     self.accepted = self._answered and message.get("accepted") is True
                     self.over = over[:200] if isinstance(over, str) and over else "it was withdrawn"
         except Disconnected:
-            self.over = "the asking process has ended"
+            self.over = self.over or "the asking process has ended"
         finally:
             os.close(self._end)
 
 
 class ApprovalServer:
-    """Listens for questions. ``workspace`` None: from all workspaces of this user. ``place``: where the person is."""
+    """Listens for questions. ``workspace`` None: from all workspaces of this user. ``place``: where the person is.
 
-    def __init__(self, state: str, workspace: str | None, place: str = IN_TERMINAL) -> None:
+    ``is_attended``: whether there is a person now; while there is none, no question is taken.
+    """
+
+    def __init__(
+        self,
+        state: str,
+        workspace: str | None,
+        place: str = IN_TERMINAL,
+        is_attended: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.questions: SimpleQueue[IncomingQuestion] = SimpleQueue()
         self._workspace = workspace
         self._place = place
+        self._is_attended = is_attended
+        self.closed = False
         self._open: set[JsonSocket] = set()
         self._lock = threading.Lock()
         self._socket, self._path = json_socket.listen(state)
@@ -97,6 +114,7 @@ class ApprovalServer:
 
     def close(self) -> None:
         """Stop listening, and hang up on whoever waits for an answer."""
+        self.closed = True
         with contextlib.suppress(OSError):
             os.unlink(self._path)
         with contextlib.suppress(OSError):
@@ -125,6 +143,8 @@ class ApprovalServer:
 
     def _serve(self, peer: JsonSocket, connection: socket.socket) -> None:
         try:
+            if not self._is_attended():
+                return
             pid = json_socket.require_apart(connection, answers=False)
             peer.send({"handrail": json_socket.VERSION, "workspace": self._workspace, "place": self._place})
             question = Question.from_json(peer.wait(json_socket.PATIENCE).get("ask"))

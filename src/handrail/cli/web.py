@@ -16,8 +16,9 @@ Serve a page for your browser: what the tools do in all your sessions and projec
 diff, the questions that wait for your answer, undo, and statistics.
 
 The page is served on 127.0.0.1 only. Open the address that is printed: the token in it is exchanged for a cookie, and
-is in no file. Commands that a model runs cannot reach the page on Linux. Questions are received from all your
-processes while this command runs; Ctrl-C ends it, and open questions are then refused if nobody else is asked."""
+is in no file. Commands that a model runs cannot use the page on Linux. Questions of all your processes are taken while
+a page is open in a browser; when the last one is closed, or Ctrl-C ends this command, open questions are refused if
+nobody else is asked."""
 
 _EXAMPLES = """\
 examples:
@@ -47,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(str(error)) from None
     from handrail.approval.attached_terminal import ApprovalServer
     from handrail.files.locks import state_directory
-    from handrail.web.questions import OpenQuestions
+    from handrail.web.questions import Attendance, OpenQuestions
     from handrail.web.serve import open_socket, serve
     from handrail.web.site import Site
 
@@ -57,10 +58,12 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         raise Stop(f"cannot listen on 127.0.0.1:{options.port}: {error.strerror}") from None
     try:
-        server = ApprovalServer(state_directory(config.settings.state), None, "on the browser page")
+        state, attendance = state_directory(config.settings.state), Attendance()
+        server = ApprovalServer(state, None, "on the browser page", attendance.is_attended)
     except OSError as error:
         raise Stop(f"cannot listen at {escape(error.filename or '')}: {error.strerror}") from None
     with server, contextlib.suppress(KeyboardInterrupt):
-        site = Site(journal_path(options), config.settings, config.roots, OpenQuestions(server))
+        questions = OpenQuestions(server, attendance)
+        site = Site(journal_path(options), config.settings, config.roots, questions, attendance)
         serve(site, listener, lambda address: write(f"Open {address}\nCtrl-C ends it.\n"))
     return 0

@@ -118,6 +118,11 @@ class _Pages:
 
     async def events(self, wanted: CallFilter | None, since: int) -> AsyncIterator[str]:
         """The stream. ``wanted`` None: no calls, only questions."""
+        with self._site.attendance.attend():
+            async for event in self._watch(wanted, since):
+                yield event
+
+    async def _watch(self, wanted: CallFilter | None, since: int) -> AsyncIterator[str]:
         shown: list[str] | None = None
         silent = 0.0
         while not self._site.closing.is_set():

@@ -6,10 +6,13 @@ The process that asks decides whose answer was first, and tells everybody else.
 from __future__ import annotations
 
 import contextlib
+import math
 import secrets
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from queue import Empty
 from typing import Literal
 
 from handrail.approval.ask_attached import read_answer
@@ -20,6 +23,10 @@ from handrail.model import Answer, Question
 _MOST_REMEMBERED = 200
 _CONFIRM_SECONDS = 3.0
 """How long the process that asked has to confirm an answer."""
+
+_RELOAD_SECONDS = 10.0
+_LOOK_SECONDS = 1.0
+"""How often it is looked whether anybody is left."""
 
 Outcome = Literal["accepted", "late", "invalid", "unknown"]
 
@@ -45,11 +52,37 @@ class PageQuestion:
         return self.question.client or f"process {self.incoming.pid}"
 
 
-class OpenQuestions:
-    """Collects the questions that an `ApprovalServer` receives."""
+class Attendance:
+    """Whether somebody has a page open. One that is closed counts a while longer: the next one may be loading."""
 
-    def __init__(self, server: ApprovalServer) -> None:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open = 0
+        self._last_closed = -math.inf
+
+    @contextlib.contextmanager
+    def attend(self) -> Iterator[None]:
+        """Put around the time for which a page is open."""
+        with self._lock:
+            self._open += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open -= 1
+                self._last_closed = time.monotonic()
+
+    def is_attended(self) -> bool:
+        with self._lock:
+            return self._open > 0 or time.monotonic() - self._last_closed < _RELOAD_SECONDS
+
+
+class OpenQuestions:
+    """Collects the questions that an `ApprovalServer` receives, and hands them back when the last page is closed."""
+
+    def __init__(self, server: ApprovalServer, attendance: Attendance) -> None:
         self._server = server
+        self._attendance = attendance
         self._lock = threading.Lock()
         self._known: dict[str, PageQuestion] = {}
         self.changes = 0
@@ -57,14 +90,23 @@ class OpenQuestions:
         threading.Thread(target=self._collect, name="handrail-questions", daemon=True).start()
 
     def _collect(self) -> None:
-        while True:
-            question = PageQuestion(secrets.token_hex(8), self._server.questions.get())
+        while not self._server.closed:
+            try:
+                question = PageQuestion(secrets.token_hex(8), self._server.questions.get(timeout=_LOOK_SECONDS))
+            except Empty:
+                self._abandon_unattended()
+                continue
             with self._lock:
                 self._known[question.id] = question
                 ended = [one for one in self._known.values() if one.ended]
                 for old in ended[: max(0, len(self._known) - _MOST_REMEMBERED)]:
                     del self._known[old.id]
                 self.changes += 1
+
+    def _abandon_unattended(self) -> None:
+        if not self._attendance.is_attended():
+            for one in self.list_open():
+                one.incoming.abandon("the page was closed")
 
     def list_open(self) -> list[PageQuestion]:
         """Those that wait for an answer, the oldest first."""

@@ -16,7 +16,7 @@ from handrail.settings import Settings
 from handrail.text.display import escape
 from handrail.version import __version__
 from handrail.web.ansi import render_ansi
-from handrail.web.questions import OpenQuestions, PageQuestion
+from handrail.web.questions import Attendance, OpenQuestions, PageQuestion
 from handrail.web.text import show_duration, show_text, show_time
 from handrail.workspace import Root
 
@@ -32,6 +32,8 @@ class Site:
     """More directories of the user's configuration, in which undo may restore files."""
     questions: OpenQuestions | None = None
     """None: questions are not received here."""
+    attendance: Attendance = field(default_factory=Attendance)
+    """Who has a page open: nobody is asked otherwise."""
     closing: threading.Event = field(default_factory=threading.Event)
     """Set when the server is to end: streams end with it."""
     _templates: Environment = field(init=False)
