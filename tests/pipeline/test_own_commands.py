@@ -44,6 +44,8 @@ def judged(user: User) -> Iterator[Judge]:
     [
         ("handrail approve", "deny"),
         ("handrail approve --all", "deny"),
+        ("handrail web", "deny"),
+        ("python -m handrail web --port 8790", "deny"),
         ("yes | handrail approve", "deny"),
         ("handrail --verbose approve", "deny"),
         ("handrail -w x approve", "deny"),

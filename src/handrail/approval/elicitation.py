@@ -173,7 +173,7 @@ def make_form(question: Question, preview: str, version: str, always: bool = Tru
         preview = f"{preview[:_MOST_CHARS]}\n... {left_out} more characters are NOT shown here"
     elsewhere = ""
     if left_out > 0 or preview.count("\n") > _SHORT_LINES:
-        elsewhere = "To see all of it and choose parts, run `handrail approve` in a terminal before you answer."
+        elsewhere = "To see all of it and choose parts, run `handrail web` or `handrail approve` before you answer."
     head = "\n".join(line for line in (describe_change(question), because, elsewhere) if line)
     schema = _schema(verdict.allow if always else "", version)
     return _in_form_mode({"message": f"{head}\n\n{preview}", "requestedSchema": schema}, version)

@@ -202,6 +202,7 @@ _NAMES = (
 _RULE = "Handrail's own files"
 _COMMANDS: dict[tuple[str, ...], str] = {
     ("approve",): "only the user may answer Handrail's questions",
+    ("web",): "only the user may answer Handrail's questions",
     ("policy", "trust"): "only the user may trust a project's policy",
 }
 _ASKED: dict[tuple[str, ...], str] = {
