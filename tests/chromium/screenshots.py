@@ -66,6 +66,8 @@ def _take(project: Path) -> None:
         _save(page, "activity")
         page.get(start + "calls/2?view=split")
         _save(page, "call")
+        page.get(start + "statistics")
+        _save(page, "statistics")
         client.shake()
         client.call("Read", file_path="greet.py")
         text = (project / "greet.py").read_text(encoding="utf-8")

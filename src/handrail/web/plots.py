@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup, escape
 
-_WIDTH, _HEIGHT = 720, 220
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 8, 10, 24
+_WIDTH, _HEIGHT = 440, 190
+_LEFT, _RIGHT, _TOP, _BOTTOM = 48, 8, 10, 24
+_WIDEST = 40.0
+"""Of a bar, where there are few."""
 _COLOURS = 7
 """Classes `series-0` and so on in the style sheet."""
 
@@ -20,16 +22,17 @@ def plot_bars(title: str, labels: Sequence[str], series: Mapping[str, Sequence[f
     about = escape(_describe(title, series))
     parts = [f'<svg class="plot" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{about}">', *_draw_axis(most)]
     step = (_WIDTH - _LEFT - _RIGHT) / max(1, len(labels))
+    width = min(step * 0.8, _WIDEST)
     for place, label in enumerate(labels):
         base = 0.0
-        left = _LEFT + place * step
+        left = _LEFT + (place + 0.5) * step - width / 2
         for number, (name, values) in enumerate(series.items()):
             value = values[place]
             if value > 0:
                 low, high = _y(base, most), _y(base + value, most)
                 parts.append(
-                    f'<rect class="series-{number % _COLOURS}" x="{left + step * 0.1:.1f}" y="{high:.1f}" '
-                    f'width="{step * 0.8:.1f}" height="{max(0.5, low - high):.1f}">'
+                    f'<rect class="series-{number % _COLOURS}" x="{left:.1f}" y="{high:.1f}" '
+                    f'width="{width:.1f}" height="{max(0.5, low - high):.1f}">'
                     f"<title>{escape(label)}, {escape(name)}: {_format(value)}</title></rect>"
                 )
             base += value
@@ -55,8 +58,8 @@ def _draw_axis(most: float) -> list[str]:
 
 
 def _choose_labels(count: int) -> range:
-    """The places of at most eight labels."""
-    return range(0, count, max(1, math.ceil(count / 8)))
+    """The places of at most six labels."""
+    return range(0, count, max(1, math.ceil(count / 6)))
 
 
 def _y(value: float, most: float) -> float:
