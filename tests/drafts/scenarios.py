@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import pickle
 import random
+import stat
 import subprocess
 import sys
 import threading
@@ -105,12 +107,15 @@ class ForeignWriter(threading.Thread):
         while not self.stopped.is_set():
             token = self.random.randbytes(8).hex().encode() + b";"
             path = self.random.choice(self.paths) if self.paths and self.random.random() < 0.9 else "foreign"
-            flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | (os.O_CREAT if path == "foreign" else 0)
+            # To read as well: a file may have become a FIFO, and to open that for writing waits for a reader.
+            flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | (os.O_CREAT if path == "foreign" else 0)
             try:
                 fd = os.open(os.path.join(self.workspace, path), flags, 0o644)
             except OSError:
                 continue
             try:
+                if not stat.S_ISREG(os.fstat(fd).st_mode):
+                    continue
                 if self.random.random() < 0.3:
                     time.sleep(self.random.random() * 0.003)
                 os.write(fd, token)
@@ -158,4 +163,5 @@ SCENARIOS: dict[str, Callable[[str, int], None]] = {
 }
 
 if __name__ == "__main__":
+    faulthandler.dump_traceback_later(300, exit=True)  # one that hangs says where
     SCENARIOS[sys.argv[1]](sys.argv[2], int(sys.argv[3]))
