@@ -50,12 +50,18 @@ def needed(template: str) -> set[str]:
 
 
 @cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """Every node of a module, the module itself first."""
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
 def every_call() -> list[tuple[str, Path, ast.Call]]:
     """Every place in the house that calls ``name(...)`` or ``something.name(...)``, with that name."""
     return [
         (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", ""), path, node)
         for path in PYTHON_FILES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.Call)
     ]
 
@@ -110,7 +116,7 @@ def cycles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
 def test_modules_do_not_import_each_other_in_a_circle() -> None:
     files = {module_name(path): path for path in PYTHON_FILES if path != SRC / "__init__.py"}
     graph = {
-        name: imported(ast.parse(path.read_text(encoding="utf-8")), set(files)) - {name} for name, path in files.items()
+        name: imported(nodes_of(path)[0], set(files)) - {name} for name, path in files.items()
     }
     assert [sorted(one) for one in cycles(graph)] == []
 
@@ -153,7 +159,7 @@ PARTS_OF_A_TOOL = {"Args", "Limits", "Facts", "Data"}
 def test_no_two_classes_have_the_same_name() -> None:
     places: dict[str, list[str]] = {}
     for path in sorted((ROOT / "src").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.ClassDef) and node.name not in PARTS_OF_A_TOOL:
                 places.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
@@ -346,7 +352,8 @@ def test_no_dialect_is_named_below_the_dialects(package: str) -> None:
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    silent = [str(p) for p in PYTHON_FILES if not ast.get_docstring(ast.parse(p.read_text(encoding="utf-8")))]
+    trees = ((path, nodes_of(path)[0]) for path in PYTHON_FILES)
+    silent = [str(path) for path, tree in trees if isinstance(tree, ast.Module) and not ast.get_docstring(tree)]
     assert silent == []
 
 
@@ -370,7 +377,7 @@ def test_nothing_is_caught_wholesale_outside_the_pipeline() -> None:
     broad = [
         (path, node)
         for path in PYTHON_FILES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.ExceptHandler) and caught_types(node) & {"Exception", "BaseException"}
     ]
     silent = [f"{path.name}:{node.lineno}" for path, node in broad if not passes_on(node)]

@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 DRIVER = Path(__file__).with_name("race_driver.py")
-EACH = sizes.pick(1_500, 10_000)
+EACH = sizes.pick(700, 10_000)
 
 
 @contextlib.contextmanager
