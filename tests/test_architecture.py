@@ -115,9 +115,7 @@ def cycles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
 
 def test_modules_do_not_import_each_other_in_a_circle() -> None:
     files = {module_name(path): path for path in PYTHON_FILES if path != SRC / "__init__.py"}
-    graph = {
-        name: imported(nodes_of(path)[0], set(files)) - {name} for name, path in files.items()
-    }
+    graph = {name: imported(nodes_of(path)[0], set(files)) - {name} for name, path in files.items()}
     assert [sorted(one) for one in cycles(graph)] == []
 
 

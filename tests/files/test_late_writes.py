@@ -5,6 +5,7 @@ A descriptor opened with `O_PATH` stands for such a program: it knows the file, 
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import pytest
 
 from handrail import Session
 from handrail.files import versions
+from tests.command import TIMEOUT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="O_PATH and /proc are Linux's")
 
@@ -74,6 +76,19 @@ def test_the_next_edit_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     edit(session, "three", "3")
     assert path.read_bytes() == b"1\ntwo\n3\n"
     session.close()
+
+
+def test_a_fork_leaves_the_rescue_to_its_parent(tmp_path: Path) -> None:
+    session, path = opened(tmp_path)
+    found = find(path)
+    edit(session, "one", "1")
+    write_late(found, b"three\n")
+    child = multiprocessing.get_context("fork").Process(target=versions.check_replaced, args=(0,))
+    child.start()
+    child.join(TIMEOUT)
+    assert child.exitcode == 0
+    session.close()
+    assert path.read_bytes() == b"1\ntwo\nthree\n"
 
 
 @pytest.mark.parametrize("late", [b"ONE", b"a quite different and longer text\n"])

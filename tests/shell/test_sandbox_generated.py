@@ -10,13 +10,16 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from handrail import Session, Settings
 from handrail.model import Result
+from tests import sizes
 from tests.shell.own_places import BOUNDARIES
+
+T = TypeVar("T")
 
 _SEED = 20_261
 _SECRET = "hush-hush-4711"
@@ -79,6 +82,10 @@ def _attacks() -> list[tuple[str, str]]:
     return [(path, way) for path, way in all_of_them if "/" in path or "parent" not in way]
 
 
+def _sample(cases: list[T]) -> list[T]:
+    return random.Random(_SEED).sample(cases, min(sizes.pick(40, len(cases)), len(cases)))
+
+
 def _make_tree(work: Path) -> None:
     for place in (".", "sub", "deep/er"):
         subprocess.run(["git", "init", "-q", str(work / place)], check=True)
@@ -126,8 +133,7 @@ def _session(work: Path, sandbox: Any, **options: Any) -> Session:
 def test_protected_files_are_as_before_after_every_attack(work: Path, sandbox: str) -> None:
     attacks = _attacks()
     assert len(attacks) >= 200
-    if not os.environ.get("HANDRAIL_LONG"):
-        attacks = random.Random(_SEED).sample(attacks, 70)
+    attacks = _sample(attacks)
     rules = work.parent / "rules.toml"
     rules.write_text('rules = ["deny Edit(locked.txt)"]\n', encoding="utf-8")
     from handrail import parse_rules
@@ -295,8 +301,7 @@ def test_secrets_are_not_read_by_computed_names(work: Path, sandbox: str, monkey
     assert len(leaks) >= 200
     if sandbox == "landlock":  # it hides directories outside of the workspace; the description says so
         leaks = [leak for leak in leaks if leak[0] == "home" and leak[1].startswith((".ssh", ".aws", ".gnupg"))]
-    if not os.environ.get("HANDRAIL_LONG"):
-        leaks = random.Random(_SEED).sample(leaks, min(70, len(leaks)))
+    leaks = _sample(leaks)
     home = work.parent / "home"
     monkeypatch.setenv("HOME", str(home))
     for top, names in ((home, _HOME_SECRETS), (work, _WORK_SECRETS)):

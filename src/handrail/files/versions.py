@@ -249,8 +249,16 @@ class _Watched:
             self._bytes -= file.version.size
             return file
 
+    def forget(self) -> None:
+        """Close the files without a check: in a fork they are the parent's, and rescued by it."""
+        for file in self._files:
+            os.close(file.fd)
+            os.close(file.directory)
+        self._files, self._bytes, self._guard = deque(), 0, threading.Lock()
+
 
 _watched = _Watched()
+os.register_at_fork(after_in_child=_watched.forget)
 check_replaced = _watched.check
 
 
