@@ -199,9 +199,9 @@ def describe_page(
 
 def list_unseen(rows: Iterable[ShownRow]) -> str | None:
     """The lines with invisible, bidirectional and control characters; None if there are none."""
-    found = [f"line {row.label}: {', '.join(chars)}" for row in rows if (chars := find_unseen(row.text))]
-    rest = [f"{len(found) - _MOST_UNSEEN} more lines"] if len(found) > _MOST_UNSEEN else []
-    return "; ".join((*found[:_MOST_UNSEEN], *rest)) or None
+    listed = [f"line {row.label}: {', '.join(chars)}" for row in rows if (chars := find_unseen(row.text))]
+    rest = [f"{len(listed) - _MOST_UNSEEN} more lines"] if len(listed) > _MOST_UNSEEN else []
+    return "; ".join((*listed[:_MOST_UNSEEN], *rest)) or None
 
 
 def file_data(file: TextFile, about: FileFacts) -> Data:
