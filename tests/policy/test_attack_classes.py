@@ -314,8 +314,16 @@ def test_reads_outside_of_the_workspace_are_asked_about(
     with Session(project.work, mode=mode, settings=settings) as session:
         commands = [text.replace("{out}", str(project.outside)) for text in _outside_reads()]
         assert [command for command in spread(commands, 20) if _shows(session, command)] == []
-        for usual in ("cat other.txt", "head -1 /etc/passwd", "ls /usr", f"ls {project.outside}", "cat < /dev/null"):
+        for usual in (
+            "cat other.txt",
+            "head -1 /etc/passwd",
+            "ls /usr",
+            f"ls {project.outside}",
+            "cat < /dev/null",
+            "cat /dev/stdin",
+        ):
             assert session.prepare("Bash", {"command": usual}).verdict.decision == "allow", usual
+        assert session.prepare("Bash", {"command": "cat /dev/shm/x"}).verdict.decision == "ask"
 
 
 @pytest.mark.parametrize("mode", MODES)
