@@ -13,7 +13,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import hashlib
-import logging
 import os
 import threading
 import time
@@ -33,8 +32,6 @@ _WATCHED_FOR = 1.0
 _MOST_FILES = 64
 _MOST_BYTES = 64 << 20
 """A replaced file takes space on the disk for as long as it is open."""
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +230,7 @@ class _Watched:
             try:
                 _rescue(file)
             except OSError as error:
-                _log.warning("a late write to %s could not be rescued: %s", file.name, error)
+                _log("warning", "a late write to %s could not be rescued: %s", file.name, error)
             finally:
                 os.close(file.fd)
                 os.close(file.directory)
@@ -304,7 +301,7 @@ def _append(file: _Replaced, size: int) -> None:
         _copy(file.fd, file.version.size, size, target)
     finally:
         os.close(target)
-    _log.info("what another program appended to the old %s was appended to the new one", file.name)
+    _log("info", "what another program appended to the old %s was appended to the new one", file.name)
 
 
 def _save_beside(file: _Replaced, size: int) -> None:
@@ -316,7 +313,7 @@ def _save_beside(file: _Replaced, size: int) -> None:
     finally:
         os.close(target)
     kept = keep_version(temp, file.name, file.directory)
-    _log.warning("another program wrote to %s as it was replaced; its version is saved as %s", file.name, kept)
+    _log("warning", "another program wrote to %s as it was replaced; its version is saved as %s", file.name, kept)
 
 
 def _copy(source: int, start: int, end: int, target: int) -> None:
@@ -325,3 +322,9 @@ def _copy(source: int, start: int, end: int, target: int) -> None:
         start += len(block)
         while view:
             view = view[os.write(target, view) :]
+
+
+def _log(level: Literal["info", "warning"], message: str, *values: object) -> None:
+    import logging  # slow to import, and hardly ever needed
+
+    getattr(logging.getLogger(__name__), level)(message, *values)
