@@ -125,8 +125,6 @@ class LooseSearch:
         old, new = edges.old, edges.new
         gaps = [number for number, row in enumerate(old) if is_omission(row)]
         others = [number for number, row in enumerate(new) if is_omission(row)]
-        if len(gaps) == 1 and not others:
-            return self._match_range(reading, edges, gaps[0])
         if not gaps or [old[gap] for gap in gaps] != [new[gap] for gap in others]:
             return None
         parts: list[LineMatch] = []
@@ -144,27 +142,6 @@ class LooseSearch:
         parts = [replace(part, evidence=evidence) for part in parts]
         fits = self._fits(edges, parts[0].at, parts[-1].span[1])
         return _VariantMatches((*reading.names, "elided middle"), [parts]) if fits else None
-
-    def _match_range(self, reading: Variant, edges: BlankEdges, gap: int) -> _VariantMatches | None:
-        """First and last lines with "..." between them in the old text only: all lines from the first to the last go.
-
-        Both ends must be in the file once. Dots below a line that opens a block may be code.
-        """
-        head, tail = edges.old[:gap], edges.old[gap + 1 :]
-        if not edges.new or not any(map(str.strip, head)) or not any(map(str.strip, tail)):
-            return None
-        if head[-1].rstrip().endswith(":"):
-            return None
-        starts, ends = self._file.find_windows(head), self._file.find_windows(tail)
-        if not starts or not ends or len(starts) + len(ends) > 2 or ends[0] < starts[0] + len(head):
-            return None
-        at, end = starts[0], ends[0] + len(tail)
-        whole = [*head, *self._file.bodies[at + len(head) : ends[0]], *tail]
-        pairs = [(head, at), (tail, ends[0])]
-        evidence = [pair for rows, start in pairs for pair in zip(rows, self._file.bodies[start:], strict=False)]
-        place = LineMatch(at, whole, edges.new, evidence)
-        fits = self._fits(edges, at, end)
-        return _VariantMatches((*reading.names, "elided middle"), [[place]]) if fits else None
 
     def _match_but_blank_lines(self, reading: Variant) -> _VariantMatches | None:
         edges = BlankEdges(*_plain_rows(reading))
