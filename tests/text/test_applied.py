@@ -54,6 +54,18 @@ def test_what_only_looks_so_is_applied(text: str, old: str, new: str, result: st
 
 
 @pytest.mark.parametrize(
+    ("text", "old", "new", "result"),
+    [
+        ("0 plain\n", " p", "plain", "0plainlain\n"),
+        ("a test \n", "est ", "test", "a ttest\n"),
+        ("x  word\n", "  word", "a word", "xa word\n"),
+    ],
+)
+def test_blanks_that_go_are_a_change(text: str, old: str, new: str, result: str) -> None:
+    assert apply_splices(text, plan_edit(text, old, new, replace_all=True).splices) == result
+
+
+@pytest.mark.parametrize(
     ("text", "old", "new"),
     [
         ("x = 2\nc = 3\n", "1", "2"),

@@ -458,7 +458,10 @@ def find_applied_around(text: str, old: str, new: str) -> int | None:
     """
     old, new = lines.to_feeds(old), lines.to_feeds(new)
     if old not in new:
-        old, new = old.strip(), new.strip()  # quoted with indentation that goes before what is added
+        blanks = indent_of(old)
+        if not blanks or blanks != indent_of(new):
+            return None
+        old, new = old.removeprefix(blanks), new.removeprefix(blanks)  # it goes before what is added
     if not old.strip() or old not in new:
         return None
     head, _, tail = new.partition(old)
