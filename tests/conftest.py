@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import signal
@@ -54,16 +55,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in long]
 
 
+_numbers = itertools.count()
+
+
 @pytest.fixture(autouse=True)
 def _private_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """State, configuration and rules of the tests stay with the tests, also in the processes they start.
 
     They lie apart from the folders of the tests: to hide a directory, Landlock needs a rule for each of its neighbours.
     """
-    private = tmp_path_factory.getbasetemp() / "private"
-    private.mkdir(exist_ok=True)
-    for variable, name in (("HANDRAIL_STATE", "state-"), ("XDG_CONFIG_HOME", "config-")):
-        monkeypatch.setenv(variable, tempfile.mkdtemp(prefix=name, dir=private))
+    number = next(_numbers)
+    private = tmp_path_factory.getbasetemp() / "private" / f"{number // 100}" / f"{number}"
+    for variable, name in (("HANDRAIL_STATE", "state"), ("XDG_CONFIG_HOME", "config")):
+        (private / name).mkdir(0o700, parents=True)
+        monkeypatch.setenv(variable, str(private / name))
     monkeypatch.delenv("HANDRAIL_CONFIG", raising=False)
 
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 _MOST = 1000
+_LONGEST_CLASS = 256
 _MAGIC = re.compile(r"[*?\[{\\]")
 
 Places = frozenset[tuple[int, int]]
@@ -268,7 +269,8 @@ def parse_class(text: str, start: int) -> CharacterClass | None:
     first = at = at + negated
     parts: list[str] = []
     previous = problem = ""
-    while at < len(text) and text[at] != "/":
+    most = min(len(text), start + _LONGEST_CLASS)
+    while at < most and text[at] != "/":
         if text[at] == "]" and at > first:
             known = "" if "(?!)" in parts else "".join(parts)
             expression = f"[{'^' if negated else ''}{known}]" if known else "(?!)"
