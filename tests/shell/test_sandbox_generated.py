@@ -79,7 +79,9 @@ _WAYS = {
 
 def _attacks() -> list[tuple[str, str]]:
     all_of_them = list(itertools.product((*_EXISTING, *_ABSENT), _WAYS))
-    return [(path, way) for path, way in all_of_them if "/" in path or "parent" not in way]
+    # Without its own directory, `bare` has no HEAD and is no repository any more: its config means nothing.
+    whole = ("bare/config",)
+    return [(path, way) for path, way in all_of_them if "parent" not in way or ("/" in path and path not in whole)]
 
 
 def _sample(cases: list[T]) -> list[T]:
@@ -146,7 +148,12 @@ def test_protected_files_are_as_before_after_every_attack(work: Path, sandbox: s
             (work / "attack.py").write_text(f"P = {path!r}\n{_WAYS[way]}\n", encoding="utf-8")
             result = _bash(session, "python3 attack.py")
             after = _protected(work)
-            if sandbox == "landlock" and "parent" in way:  # a whole directory can be moved away, and stays away
+            if way == "truncate" and path.endswith(".git/config") and not after[path]:
+                # Settings that run nothing may be changed and removed: the file has no others.
+                (work / path).write_text(before[path], encoding="utf-8")
+                after = _protected(work)
+            # A directory of the project, and under Landlock any, can be moved away as a whole, and stays away.
+            if "parent" in way and (sandbox == "landlock" or os.path.dirname(path) in ("sub", "deep/er", "bare")):
                 assert all(after[name] in ("", text) for name, text in before.items()), (path, way, result.text)
                 subprocess.run(["find", str(work), "-mindepth", "1", "-delete"], check=True)
                 _make_tree(work)

@@ -316,9 +316,10 @@ class ProtectedFiles:
 
     def _remove(self, path: str, before: Snapshot, keep: Callable[[str], str]) -> PutBack:
         try:
-            place = keep(os.path.basename(path))
-            with self._parent(path) as parent:
-                _move_out(path, parent, place)
+            place = self._move_link_above(path, keep) or keep(os.path.basename(path))
+            if os.path.lexists(path):
+                with self._parent(path) as parent:
+                    _move_out(path, parent, place)
             above = os.path.dirname(path)
             while above not in before.folders and above not in self._roots:
                 if not (os.path.basename(above).startswith(".") or os.path.basename(above) == "hooks"):
@@ -336,7 +337,8 @@ class ProtectedFiles:
             return PutBack(path, change, failed="it is too large to be kept")
         place = ""
         try:
-            if new is not None:
+            place = self._move_link_above(path, keep)
+            if new is not None and not place:
                 place = keep(os.path.basename(path))
                 with self._parent(path) as parent:
                     _move_out(path, parent, place)
@@ -345,6 +347,19 @@ class ProtectedFiles:
         except OSError as error:
             return PutBack(path, change, place, failed=error.strerror or str(error))
         return PutBack(path, change, place)
+
+    def _move_link_above(self, path: str, keep: Callable[[str], str]) -> str:
+        """Move out a link that a command has put in place of a directory above; where it is now, or nothing."""
+        root = max((root for root in self._roots if is_inside(path, root)), key=len)
+        above = root
+        for part in os.path.relpath(os.path.dirname(path), root).split("/"):
+            above = os.path.normpath(os.path.join(above, part))
+            if os.path.islink(above):
+                place = keep(part)
+                with self._parent(above) as parent:
+                    _move_out(above, parent, place)
+                return place
+        return ""
 
     @contextlib.contextmanager
     def _parent(self, path: str, make: bool = False) -> Iterator[int]:
