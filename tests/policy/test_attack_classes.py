@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from handrail import Session, Settings
+from handrail import Result, Session, Settings
 from handrail.errors import NoSandbox
 from handrail.files import directory_index
 from handrail.policy.files import PolicyError, parse
@@ -343,13 +343,17 @@ def test_a_rule_against_a_flag_holds_wherever_the_flag_stands(mode: Mode, projec
 # Limits are named in the answer.
 
 
+def _bash(session: Session, command: str) -> Result:
+    result = session.call("Bash", {"command": command})
+    if result.error and result.error.code == "no_sandbox":
+        pytest.skip(f"this sandbox cannot be used on this machine: {result.text}")
+    return result
+
+
 def _notes(project: _Project, tmp_path: Path, sandbox: Sandbox) -> dict[str, str]:
     settings = Settings(state=str(tmp_path / "state"), sandbox=sandbox, sandbox_required=True, raise_bugs=True)
     with Session(project.work, mode="accept-edits", settings=settings) as session:
-        try:
-            return {note.code: note.text for note in session.call("Bash", {"command": "touch made"}).notes}
-        except NoSandbox as error:
-            pytest.skip(f"{sandbox} cannot be used on this machine: {error}")
+        return {note.code: note.text for note in _bash(session, "touch made").notes}
 
 
 @pytest.mark.parametrize("sandbox", ["namespaces", "bwrap"])
@@ -384,9 +388,6 @@ def test_a_directory_with_a_protected_name_does_not_stay(project: _Project, tmp_
     )
     settings = Settings(state=str(tmp_path / "state"), sandbox=sandbox, sandbox_required=sandbox != "off")
     with Session(project.work, mode="full", settings=settings) as session:
-        try:
-            result = session.call("Bash", {"command": "python3 make.py"})
-        except NoSandbox as error:
-            pytest.skip(f"{sandbox} cannot be used on this machine: {error}")
+        result = _bash(session, "python3 make.py")
     assert "handrail.toml" in result.text and "sub/.mcp.json" in result.text
     assert not (project.work / "handrail.toml").exists() and not (project.work / "sub/.mcp.json").exists()

@@ -458,10 +458,10 @@ def find_applied_around(text: str, old: str, new: str) -> int | None:
     """
     old, new = lines.to_feeds(old), lines.to_feeds(new)
     if old not in new:
-        blanks = indent_of(old)
-        if not blanks or blanks != indent_of(new):
+        bare, bare_new = old.lstrip(" \t"), new.lstrip(" \t")  # indentation goes before what is added
+        if bare == old or old.removesuffix(bare) != new.removesuffix(bare_new):
             return None
-        old, new = old.removeprefix(blanks), new.removeprefix(blanks)  # it goes before what is added
+        old, new = bare, bare_new
     if not old.strip() or old not in new:
         return None
     head, _, tail = new.partition(old)
