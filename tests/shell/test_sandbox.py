@@ -391,6 +391,8 @@ def test_a_launcher_that_was_killed_is_started_anew(world: World) -> None:
         launchers = [pid for pid in children(os.getpid()) or () if "sandbox/launcher.py" in command_line(pid)]
         for pid in launchers:
             os.kill(pid, signal.SIGKILL)
+        for pid in launchers:  # a command that begins while they die would end with them
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         assert bash(boundary, "echo again", world.work) == (0, "again\n")
     finally:
         boundary.close()
