@@ -250,17 +250,8 @@ def _keep_part(options: argparse.Namespace, store: DraftStore, changes: DraftCha
             f"the draft {escape(options.name)} has no changes of these paths alone; "
             "a repository and a database are kept as a whole"
         )
-    part = store.create()
-    try:
-        picked = changes.pick(chosen, part)
-        try:
-            _keep_and_record(options, picked)
-        except BaseException:
-            picked.take_back()
-            raise
-    finally:
-        if part.is_open:
-            part.drop()
+    with changes.split_off(chosen, store) as picked:
+        _keep_and_record(options, picked)
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from handrail.drafts.changes import (
@@ -20,7 +21,7 @@ from handrail.drafts.compare import Comparison, compare
 from handrail.drafts.keep import DraftConflict, keep
 from handrail.drafts.layout import read_clock
 from handrail.drafts.split import choose, move_changes
-from handrail.drafts.store import OpenDraft
+from handrail.drafts.store import DraftStore, OpenDraft
 from handrail.errors import Denied, NeedsApproval
 from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, EntryKind, SubtreeEntry
 from handrail.journal import BeforeImage, Journal, MovedEntry, Origin, PendingRecord, Record
@@ -128,6 +129,21 @@ class DraftChanges:
                 file.write(raw)
                 file.truncate()
         return replace(DraftChanges.observe(target), take_back=take_back)
+
+    @contextmanager
+    def split_off(self, chosen: Sequence[DraftChange], store: DraftStore) -> Iterator[DraftChanges]:
+        """Have some of the changes in a draft of their own, to keep these alone; they are moved back if that fails."""
+        part = store.create()
+        try:
+            picked = self.pick(chosen, part)
+            try:
+                yield picked
+            except BaseException:
+                picked.take_back()
+                raise
+        finally:
+            if part.is_open:
+                part.drop()
 
     @property
     def can_undo(self) -> bool:

@@ -73,17 +73,8 @@ def keep_draft(site: Site, workspace: str, name: str, paths: Collection[str] | N
         chosen = choose(changes.changes, lambda path: path in paths)
         if not chosen:
             raise DraftProblem("Nothing was chosen that can be kept by itself.")
-        part = store.create()
-        try:
-            picked = changes.pick(chosen, part)
-            try:
-                return _keep(site, workspace, name, picked)
-            except BaseException:
-                picked.take_back()
-                raise
-        finally:
-            if part.is_open:
-                part.drop()
+        with changes.split_off(chosen, store) as picked:
+            return _keep(site, workspace, name, picked)
 
 
 def drop_draft(site: Site, workspace: str, name: str) -> str:
