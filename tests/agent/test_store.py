@@ -63,7 +63,20 @@ def test_a_line_that_a_crash_has_cut_is_left_out_and_the_next_one_is_whole(tmp_p
     assert [turn.text for turn in store.load(kept.id)[2]] == [TURNS[0].text, "on"]
 
 
-def test_the_newest_of_a_workspace_is_found_and_ids_may_be_short(tmp_path: Path) -> None:
+def test_of_conversations_begun_in_one_second_the_one_used_last_comes_first(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    begun = [store.new("/project", "m", "native") for _ in range(8)]
+    for moment, conversation in enumerate(begun, start=1):
+        conversation.add(TURNS[0])
+        conversation.close()
+        os.utime(conversation.path, ns=(moment, moment))
+    assert [one.id for one in store.all()] == [one.id for one in reversed(begun)]
+    assert store.last("/project") == begun[-1].id
+    os.utime(begun[2].path)
+    assert store.last("/project") == begun[2].id
+
+
+def test_the_last_of_a_workspace_is_found_and_ids_may_be_short(tmp_path: Path) -> None:
     store = Store(str(tmp_path))
     with pytest.raises(NoConversation, match="yet"):
         store.last("/project")

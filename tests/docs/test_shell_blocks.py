@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from handrail.agent.store import Store
 from handrail_demo.scripted_server import Line, ScriptedServer, in_order
 from tests.docs.pages import ROOT, TIMEOUT, Block, Place, blocks, blocks_of
 
@@ -102,10 +103,9 @@ class Typist:
         return self.place.run("bash", "-c", command, stdin=stdin, more=more)
 
     def _conversation(self) -> str:
-        """The id of a conversation that there is; the one on the page is an example."""
-        folder = self.place.folder / "state" / "conversations"
-        found = sorted(path.stem for path in folder.rglob("*.jsonl")) if folder.is_dir() else []
-        return found[0] if found else "none"
+        """The id of a conversation about this project; the one on the page is an example."""
+        store = Store(str(self.place.folder / "state"))
+        return next((stored.id for stored in store.all() if stored.workspace == str(self.place.project)), "none")
 
     def _serve(self, command: str, started: str) -> str:
         """A server is started, says where it is, and ends when it is told to."""

@@ -103,17 +103,18 @@ class Store:
         return conversation, stored, turns
 
     def last(self, workspace: str) -> str:
-        """The newest conversation in a workspace; raises `NoConversation`."""
+        """The conversation of a workspace that was used last; raises `NoConversation`."""
         for stored in self.all():
             if stored.workspace == workspace and stored.first:
                 return stored.id
         raise NoConversation(f"there is no conversation in {workspace} yet")
 
     def all(self) -> Iterator[Kept]:
-        """List all conversations, newest first; unreadable ones are skipped."""
-        for name in sorted(self._names(), reverse=True):
+        """List all conversations, the one that was used last first; unreadable ones are skipped."""
+        paths = [os.path.join(self._folder, f"{name}.jsonl") for name in self._names()]
+        for path in sorted(paths, key=_last_use, reverse=True):
             try:
-                yield _read(os.path.join(self._folder, f"{name}.jsonl"), most=2)[0]
+                yield _read(path, most=2)[0]
             except NoConversation:
                 continue
 
@@ -122,6 +123,14 @@ class Store:
             return [name.removesuffix(".jsonl") for name in os.listdir(self._folder) if name.endswith(".jsonl")]
         except FileNotFoundError:
             return []
+
+
+def _last_use(path: str) -> int:
+    """When a conversation was written to; the second in its id would not tell two that began together apart."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _cut(path: str) -> None:
