@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from handrail.errors import BinaryFile
-from handrail.files.versions import Version, version_of
+from handrail.files.versions import Stamp, Version, take_stamp
 from handrail.text import lines
 from handrail.text.document import decode_document
 
@@ -73,11 +73,12 @@ class Tracker:
                 return
             self._store(path, SeenFile(version, _shift_ranges(known.ranges if known else (), hunks), raw))
 
-    def stamps(self) -> dict[str, tuple[int, ...] | None]:
-        """Return the current stamps of the files that were seen last."""
+    def watch(self) -> Callable[[], list[str]]:
+        """Return a function that lists those of the files seen last that have changed since now."""
         with self._lock:
             paths = list(self._paths)[-_WATCHED:]
-        return {path: stamp_of(path) for path in paths}
+        before = {path: _stamp(path) for path in paths}
+        return lambda: [path for path, stamp in before.items() if _stamp(path) != stamp]
 
     def knows(self, path: str) -> bool:
         """Tell whether a file was seen at ``path``, even if it has changed."""
@@ -113,10 +114,9 @@ class Tracker:
                 del self._inodes[known.version.dev, known.version.ino]
 
 
-def stamp_of(path: str) -> tuple[int, ...] | None:
-    """Facts by which a change of the file is noticed; None if there is no file."""
+def _stamp(path: str) -> Stamp | None:
     try:
-        return version_of(os.stat(path)).stamp
+        return take_stamp(os.stat(path))
     except OSError:
         return None
 

@@ -13,7 +13,7 @@ import os
 import stat
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -72,6 +72,7 @@ class Workspace:
         """Which directory each descriptor is: that cannot change as long as it is open."""
         self._gone: list[int] = []
         self._lock = threading.Lock()
+        self._before_close: set[Callable[[], None]] = set()
         # A host that forgets to close its sessions must not run out of descriptors.
         weakref.finalize(self, _release, self._fds, self._gone).atexit = False
 
@@ -80,7 +81,13 @@ class Workspace:
         """The directory that relative paths start from."""
         return self.roots[0].path
 
+    def call_before_close(self, function: Callable[[], None]) -> None:
+        """Have a function called once, at the end of this workspace."""
+        self._before_close.add(function)
+
     def close(self) -> None:
+        while self._before_close:
+            self._before_close.pop()()
         with self._lock:
             _release(self._fds, self._gone)
             self._standing.clear()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Session
-from handrail.files import versions
+from handrail.files import commit
 from tests.command import TIMEOUT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="O_PATH and /proc are Linux's")
@@ -71,7 +71,7 @@ def test_the_next_edit_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     found = find(path)
     edit(session, "one", "1")
     write_late(found, b"three\n")
-    versions.check_replaced(0)
+    commit.check_replaced()
     session.call("Read", {"file_path": "f.txt"})
     edit(session, "three", "3")
     assert path.read_bytes() == b"1\ntwo\n3\n"
@@ -83,7 +83,7 @@ def test_a_fork_leaves_the_rescue_to_its_parent(tmp_path: Path) -> None:
     found = find(path)
     edit(session, "one", "1")
     write_late(found, b"three\n")
-    child = multiprocessing.get_context("fork").Process(target=versions.check_replaced, args=(0,))
+    child = multiprocessing.get_context("fork").Process(target=commit.check_replaced)
     child.start()
     child.join(TIMEOUT)
     assert child.exitcode == 0

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from handrail import Access, Question, Record, Result, Session, ToolError, Verdict
-from handrail.files.versions import check_replaced
+from handrail.files.commit import check_replaced
 from handrail.journal import NoJournal
 from handrail.model import as_json
 from handrail.pipeline.call_state import Progress
@@ -292,7 +292,7 @@ def test_the_session_goes_on_after_every_kind_of_failure(make_session: Make, tmp
 
 
 def descriptors() -> int:
-    check_replaced(0)  # files that were replaced stay open for a moment
+    check_replaced()  # files that were replaced stay open for a moment
     gc.collect()  # what another test left to the collector is not ours to count
     return len(os.listdir("/proc/self/fd"))
 

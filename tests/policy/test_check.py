@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from handrail.policy.check import find_ineffective_rules
-from handrail.policy.commands import parse_command
 from handrail.policy.guards import BuiltInPaths, built_in_rules
+from handrail.policy.rules import parse_command
 from tests.policy.tables import rules
 
 ROOT, HOME = "/the {a,b} [root]*", "/the/home"

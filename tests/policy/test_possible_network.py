@@ -9,11 +9,10 @@ import pytest
 
 from handrail import Session, Settings
 from handrail.model import Access, Answer, Question
-from handrail.policy.commands import parse_command, parse_pattern
 from handrail.policy.files import PolicyFile
 from handrail.policy.judge import RulePolicy
 from handrail.policy.modes import Mode
-from handrail.policy.rules import from_table
+from handrail.policy.rules import from_table, parse_command, parse_pattern
 from handrail.shell.parser import grammar
 from handrail.workspace import Root
 

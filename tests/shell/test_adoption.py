@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from handrail.shell.runner import process_tree
-from handrail.shell.runner.registry import Runs, release_orphans
-from handrail.shell.runner.run import CommandOrder
+from handrail.shell.runner.process_tree import release_orphans
+from handrail.shell.runner.run import CommandOrder, Runs
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt orphans")
 

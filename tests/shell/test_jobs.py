@@ -15,8 +15,7 @@ import pytest
 from handrail.errors import ToolError
 from handrail.shell.runner import jobs as module
 from handrail.shell.runner.jobs import Job, JobOutput, Jobs
-from handrail.shell.runner.registry import Runs
-from handrail.shell.runner.run import CommandOrder
+from handrail.shell.runner.run import CommandOrder, Runs
 from handrail.shell.sandbox.environment import make_unattended
 from tests.command import TIMEOUT
 

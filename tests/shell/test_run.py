@@ -18,8 +18,7 @@ import pytest
 from handrail.shell.runner import process_tree
 from handrail.shell.runner.explain_exit import explain_exit_code, find_interactive_program
 from handrail.shell.runner.process_tree import Process
-from handrail.shell.runner.registry import Runs
-from handrail.shell.runner.run import CommandEnd, CommandOrder
+from handrail.shell.runner.run import CommandEnd, CommandOrder, Runs
 from handrail.shell.sandbox.environment import make_unattended
 from handrail.shell.start_process import start_process
 from tests.command import TIMEOUT
@@ -279,7 +278,7 @@ def test_a_close_brings_back_whoever_waits(runs: Runs, order: Callable[..., Comm
 MEMORY = """
 import os, resource, sys
 from handrail.shell.runner.run import CommandOrder
-from handrail.shell.runner.registry import Runs
+from handrail.shell.runner.run import Runs
 runs = Runs()
 runs.run(CommandOrder("true", sys.argv[1] + "/a", os.environ))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

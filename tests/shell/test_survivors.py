@@ -18,8 +18,7 @@ from pathlib import Path
 import pytest
 
 from handrail.shell.runner import process_tree
-from handrail.shell.runner.registry import Runs
-from handrail.shell.runner.run import CommandOrder, Run
+from handrail.shell.runner.run import CommandOrder, Run, Runs
 from handrail.shell.sandbox.environment import make_unattended
 from tests import sizes
 from tests.command import TIMEOUT
@@ -258,7 +257,7 @@ def test_a_registry_that_nobody_closes_ends_its_trees_with_the_program(
     program = f"""
 import os
 from handrail.shell.runner.run import CommandOrder
-from handrail.shell.runner.registry import Runs
+from handrail.shell.runner.run import Runs
 runs = Runs()
 print(runs.run(CommandOrder({command.replace("U", unique)!r}, {str(tmp_path / "log")!r}, os.environ)).strays[0].command)
 """
@@ -273,7 +272,7 @@ def test_nothing_survives_a_kill_of_the_program(way: str, tmp_path: Path, unique
     program = f"""
 import os
 from handrail.shell.runner.run import CommandOrder
-from handrail.shell.runner.registry import Runs
+from handrail.shell.runner.run import Runs
 Runs().run(CommandOrder({WAYS[way].replace("U", unique)!r}, {str(tmp_path / "log")!r}, os.environ))
 """
     with subprocess.Popen([sys.executable, "-c", program]) as killed:

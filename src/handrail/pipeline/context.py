@@ -34,7 +34,7 @@ from handrail.text import lines
 from handrail.text.display import escape
 from handrail.text.document import NEW, UTF8, Document, Splice, apply_splices, decode_document
 from handrail.tools.tool import CommandDraft, Loaded, Staged
-from handrail.tracker import find_changed_lines, stamp_of
+from handrail.tracker import find_changed_lines
 from handrail.workspace import WorkPath
 
 if TYPE_CHECKING:
@@ -157,13 +157,9 @@ class ToolContext:
         return path.real
 
     def watch(self) -> Callable[[], list[str]]:
-        before = self._tracker.stamps()
+        find_changed = self._tracker.watch()
         home = os.path.realpath(self._workspace.home)
-
-        def changed() -> list[str]:
-            return [escape(os.path.relpath(path, home)) for path, was in before.items() if stamp_of(path) != was]
-
-        return changed
+        return lambda: [escape(os.path.relpath(path, home)) for path in find_changed()]
 
     def tree(self, named: str) -> SearchTree:
         return self._services.search.tree(self._paths[named])

@@ -35,7 +35,7 @@ from handrail.errors import (
 from handrail.files.artefacts import ALIAS, Artefacts
 from handrail.files.locks import Held, Intent, Locks, state_directory
 from handrail.files.pages import Indexes
-from handrail.files.versions import Saving, check_replaced, stamps
+from handrail.files.versions import Saving, stamp_names
 from handrail.journal import Journal, Origin
 from handrail.model import Access, Approve, Call, Result, Verdict
 from handrail.pipeline.approve import Approvals
@@ -164,7 +164,6 @@ class Session:
             command_host.close()
         self._journal.close()
         self._artefacts.close()
-        check_replaced(0)
         self.workspace.close()
 
     @property
@@ -423,17 +422,17 @@ def _attempt(approved: Approved, services: Services, progress: Progress, lock_fi
     with contextlib.ExitStack() as stack:
         context = stack.enter_context(contextlib.closing(_open_context(approved, services)))
         held = stack.enter_context(locks.hold(writes)) if lock_first else None
-        before = stamps(writes)
+        before = stamp_names(writes)
         try:
             ran = progress.reach(run(approved, context, services))
         except ToolError:
             # Perhaps it saw half of the changes of another call.
-            if held or (stamps(writes) == before and locks.free(writes)):
+            if held or (stamp_names(writes) == before and locks.free(writes)):
                 raise
             raise _changed_meanwhile(approved) from None
         if not held and ran.staged.changes:
             held = stack.enter_context(locks.hold(writes))
-        if not lock_first and (stamps(writes) != before or not (held or locks.free(writes))):
+        if not lock_first and (stamp_names(writes) != before or not (held or locks.free(writes))):
             raise _changed_meanwhile(approved)
         return commit(ran, held, services, progress)
 
@@ -463,10 +462,12 @@ def commit(ran: Ran, held: Held | None, services: Services, progress: Progress) 
     done = Done(ran, (), progress.token)
     data: dict[str, object] = {}
     if held and staged.changes:
-        from handrail.files.commit import commit as commit_files  # slow to import, and only needed for changes
+        from handrail.files.commit import check_replaced  # slow to import, and only needed for changes
+        from handrail.files.commit import commit as commit_files
 
         services.recorder.begin(approved, staged.changes, progress)
         saving = Saving(settings.durable, settings.hard_links)
+        services.workspace.call_before_close(check_replaced)
         versions = _confine(judged, services, lambda: commit_files(services.workspace, staged.changes, held, saving))
         done = progress.reach(Done(ran, tuple(staged.changes), progress.token))
         for change, hunks, version in zip(staged.changes, staged.hunks, versions, strict=True):

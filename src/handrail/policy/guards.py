@@ -24,11 +24,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from handrail.model import Access, Action, Decision, Verdict
-from handrail.policy.commands import script_of, skip_options
 from handrail.policy.files import user_file
 from handrail.policy.modes import load_defaults
 from handrail.policy.paths import NameTest, PathPattern, PathSet, is_within
-from handrail.policy.rules import Rule, from_table, stricter
+from handrail.policy.rules import Rule, from_table, parse_access, skip_options, stricter
 from handrail.search.ignores import POLICY_NAMES, IgnoreFile, read_lines
 from handrail.secrets.paths import secret_path_rules
 from handrail.text.display import escape
@@ -283,7 +282,7 @@ class OwnFiles:
         return None
 
     def _command(self, access: Access, hidden: Callable[[], bool]) -> Verdict | None:
-        verdict = _judge_own_command(script_of(access))
+        verdict = _judge_own_command(parse_access(access))
         if verdict and verdict.decision == "deny":
             return verdict
         text = _SEPARATORS.sub("/", access.target.replace(self.kept, ""))

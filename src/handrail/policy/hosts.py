@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from handrail.model import Access
-from handrail.policy.commands import script_of
 from handrail.text.globs import Glob
+
+if TYPE_CHECKING:
+    from handrail.shell.parser.script import Script
 
 _PORT = re.compile(r"(\[[0-9a-f:.]+\]|[^:]*):([0-9]{1,5})")
 _MENTIONED = re.compile(
@@ -27,12 +30,12 @@ _USUAL_PORTS = ("80", "443", "22")
 _DOTS = {0x3002: ".", 0xFF0E: ".", 0xFF61: "."}
 
 
-def mentioned_hosts(access: Access) -> Iterator[str]:
-    """Every host that a refusal may be about, and the text itself."""
+def find_mentioned_hosts(access: Access, script: Script | None) -> Iterator[str]:
+    """Every host that a refusal may be about, and the text itself; of a command with its ``script``."""
     yield display_host(access.target)
     yield from access.hosts.split()
-    if access.by_command:
-        words = [word.fixed for run in script_of(access).runs for word in run.words]
+    if script:
+        words = [word.fixed for run in script.runs for word in run.words]
         text = "\n".join([access.target, *(word for word in words if word)])
         for number, match in enumerate(_MENTIONED.finditer(_normalize(text))):
             if number >= _MOST_MENTIONED:

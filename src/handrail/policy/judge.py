@@ -23,10 +23,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from handrail.model import Access, Action, Decision, Mention, Verdict
-from handrail.policy.commands import plain_words, script_of
 from handrail.policy.files import PolicyFile
 from handrail.policy.guards import BuiltInPaths, IgnoreFiles, built_in_rules
-from handrail.policy.hosts import display_hosts, mentioned_hosts, reached_hosts, without_usual_port
+from handrail.policy.hosts import display_hosts, find_mentioned_hosts, reached_hosts, without_usual_port
 from handrail.policy.modes import Defaults, Mode, defaults, load_defaults
 from handrail.policy.paths import (
     FOREIGN,
@@ -39,7 +38,17 @@ from handrail.policy.paths import (
     is_within,
     pass_every_name,
 )
-from handrail.policy.rules import FILE_ACTIONS, STRICT, WHY, Rule, describe_rule, judge_unproven, stricter
+from handrail.policy.rules import (
+    FILE_ACTIONS,
+    STRICT,
+    WHY,
+    Rule,
+    describe_rule,
+    judge_unproven,
+    parse_access,
+    plain_words,
+    stricter,
+)
 from handrail.text.display import escape
 from handrail.text.globs import Glob
 from handrail.workspace import Root
@@ -92,7 +101,7 @@ class _Rules:
         """The first rule that speaks of the touch."""
         if access.action == "run":
             place = access.place or self._home
-            return next((rule for rule in self._run if rule.speaks_of_command(script_of(access), place)), None)
+            return next((rule for rule in self._run if rule.speaks_of_command(parse_access(access), place)), None)
         if access.action == "network":
             return self._of_hosts(access)
         if access.action == "call":
@@ -102,9 +111,10 @@ class _Rules:
     def _of_hosts(self, access: Access) -> Rule | None:
         """A refusal holds for any host that is mentioned; an allowance must cover all that are reached."""
         if self._wide:
-            return next(
-                (rule for rule in self._network if any(map(rule.speaks_of_host, mentioned_hosts(access)))), None
-            )
+            if not self._network:
+                return None
+            hosts = list(find_mentioned_hosts(access, parse_access(access) if access.by_command else None))
+            return next((rule for rule in self._network if any(map(rule.speaks_of_host, hosts))), None)
         if every := next((rule for rule in self._network if not rule.host), None):
             return every
         matching = [
@@ -535,7 +545,7 @@ class RulePolicy:
         if rule:
             return describe_rule(rule, access)
         if access.action == "run":
-            guard = next((r for r in self._commands if r.speaks_of_command(script_of(access))), None)
+            guard = next((r for r in self._commands if r.speaks_of_command(parse_access(access))), None)
             if guard:
                 return Verdict(guard.tier, guard.text, guard.why)
             if access.tier == "destructive":
@@ -595,7 +605,7 @@ class RulePolicy:
         if access.place and not access.place.startswith("/"):  # what is typed for a job depends on the job
             return ""
         if access.action == "run":
-            plain = plain_words(script_of(access), wrapped=True) is not None and "*" not in resource
+            plain = plain_words(parse_access(access), wrapped=True) is not None and "*" not in resource
             return f"allow Bash({resource})" if plain else ""
         if access.action == "network":
             hosts = [without_usual_port(host) for host in reached_hosts(access)]

@@ -24,8 +24,7 @@ from handrail.shell.effects.respell import respell
 from handrail.shell.parser.parse import parse_script
 from handrail.shell.parser.script import Script
 from handrail.shell.runner.jobs import Job, Jobs
-from handrail.shell.runner.registry import Runs
-from handrail.shell.runner.run import CommandEnd, CommandOrder, Run, find_shell
+from handrail.shell.runner.run import CommandEnd, CommandOrder, Run, Runs, find_shell
 from handrail.shell.sandbox import Mode, Network
 from handrail.shell.sandbox.choose import Boundary, choose
 from handrail.shell.sandbox.confinement import (

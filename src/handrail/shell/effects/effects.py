@@ -74,7 +74,7 @@ from handrail.shell.effects.wrapper_rules import (
     runs_words,
     wrapper,
 )
-from handrail.shell.parser.parse import STEERING, parse_script, script_of
+from handrail.shell.parser.parse import STEERING, isolate_command, parse_script
 from handrail.shell.parser.script import HEREDOCS, Command, Redirection, Script, Word
 from handrail.shell.parser.wrappers import FOREIGN_SHELLS
 
@@ -254,7 +254,7 @@ class _Judge:
         self.variables.see(run)
         known = base is not None and is_known(base)
         complete = ruling.tier == "read_only" or (known and any(file.action != "read" for file in ruling.files))
-        alone = script_of(run, text, self.script)
+        alone = isolate_command(run, text, self.script)
         named = () if remote or ruling.tier == "read_only" else find_mentions(run, given, listed, places)
         return CommandEffect(
             text, _fixed_words(run), ruling.tier, ruling.why, ruling.doubt, complete, unproven, named, alone

@@ -68,7 +68,7 @@ def parse_script(text: str) -> Script:
     return replace(script, doubts=tuple(dict.fromkeys(doubts)), elsewhere=frozenset(elsewhere))
 
 
-def script_of(command: Command, source: str, script: Script) -> Script:
+def isolate_command(command: Command, source: str, script: Script) -> Script:
     """Make a script of one command of a parsed script, as if it stood there alone. Nothing is parsed again.
 
     The doubts of the whole script hold for each of its commands.

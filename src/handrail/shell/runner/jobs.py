@@ -15,8 +15,7 @@ from typing import Any
 from handrail.errors import BadFilter, NoSuchJob, SlowFilter, StdinClosed, TooManyJobs
 from handrail.shell.runner import output
 from handrail.shell.runner.output import OutputView
-from handrail.shell.runner.registry import Runs
-from handrail.shell.runner.run import CommandEnd, CommandOrder, Run
+from handrail.shell.runner.run import CommandEnd, CommandOrder, Run, Runs
 
 MOST_RUNNING = 32
 MOST_KEPT = 64

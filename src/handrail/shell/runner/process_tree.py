@@ -19,23 +19,36 @@ Where a process forks while it is being killed, all are stopped first and looked
 All processes are read one by one, which is no picture of one moment; that none is left is believed only when the list
 of our own children, which is read at once, says so too.
 
-The adoption holds for the whole process. Orphans of other children of the host come to it, too; they are not touched.
-At the end of a session all processes that are younger than it are asked for its mark, wherever they stand. Elsewhere
-than on Linux only the process group is ended.
+The kernel has one switch for the adoption in a process (`PR_SET_CHILD_SUBREAPER`), so there is one count for all
+sessions. It is on only as long as a command runs or has left something: orphans of the host's other programs come too,
+and are not touched, since they look like the host's own children. They would stay as zombies for as long as the host
+lives. A host that adopts orphans by itself keeps doing so. At the end of a session all processes that are younger than
+it are asked for its mark, wherever they stand. Elsewhere than on Linux only the process group is ended.
+
+A shell in a PID namespace (`NamespacedShell`) takes everything inside with it when it ends. With our own launcher the
+init of the shell is asked to stay until we have looked (`HeldShell`). With bubblewrap, two processes stand between us
+and the shell: the outer one, which we started, and the first of the namespace. When the shell ends the outer one ends,
+and with it all that is left inside. So the outer one is stopped while the command runs (all it would do is wait), the
+end of the shell itself is waited for, the rest is listed, and only then the outer one goes on and reports how the shell
+ended.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import os
 import resource
 import secrets
+import select
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 LINUX = sys.platform == "linux"
 VARIABLE = "HANDRAIL_RUN"
@@ -49,6 +62,10 @@ _EXITING = 0x4  # PF_EXITING of the kernel's process flags
 _EXEC_SECONDS = 0.05
 _LINE = 300
 """Most characters of a command line."""
+_START_SECONDS = 60.0
+_DYING_MILLISECONDS = 1000
+_FIRST_FORK = 2
+"""The number that a shell has in its PID namespace: the first process is 1, and it starts nothing but the shell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,3 +443,179 @@ class LeftoverProcess:
     pid: int
     command: str
     holds_output: bool = False
+
+
+@runtime_checkable
+class HoldsInit(Protocol):
+    """A started process that can be kept in place when its command has ended."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def hold(self) -> None: ...
+
+    def release(self) -> None: ...
+
+    def take_command_end(self) -> int: ...
+
+
+class NamespacedShell:
+    """The shell inside, and the two processes between us and it. Closed by `leave`, or by the end of its owner."""
+
+    def __init__(self, outer: int, first: int, shell: int) -> None:
+        self.outer = outer
+        self._first = first
+        self._shell = shell
+        self.end = os.pidfd_open(shell)
+        """Becomes readable when the shell has ended; belongs to the caller."""
+        try:
+            self._first_end = os.pidfd_open(first)
+        except BaseException:
+            os.close(self.end)
+            raise
+        self._go(signal.SIGSTOP)
+
+    @classmethod
+    def find(cls, outer: int, gate: int) -> NamespacedShell | None:
+        """The shell that waits at a full gate below ``outer``; None where it cannot be found: then all is as usual."""
+        first = (children(outer) or [0])[0]
+        try:
+            over = os.pidfd_open(outer)
+        except OSError:
+            return None
+        try:
+            waiting = select.poll()
+            waiting.register(gate, select.POLLOUT)
+            waiting.register(over, select.POLLIN)
+            waiting.poll(_START_SECONDS * 1000)
+            below = [pid for pid in children(first) or () if number_inside(pid) == _FIRST_FORK]
+            return cls(outer, first, below[0]) if first and below else None
+        except OSError:
+            return None
+        finally:
+            os.close(over)
+
+    def _go(self, number: int) -> None:
+        with contextlib.suppress(OSError):  # its status is not taken yet, so that its number is its own
+            os.kill(self.outer, number)
+
+    def leave(self, tree: Tree, seconds: float, idle: Callable[[float], None]) -> tuple[LeftoverProcess, ...]:
+        """Let the outer one end, and say what ends with it: what did not end by itself within ``seconds``."""
+        until, pause = time.monotonic() + seconds, 0.001
+        while (occupied := self._is_occupied()) and (left := until - time.monotonic()) > 0:
+            idle(min(left, pause))
+            pause = min(2 * pause, 0.01)
+        swept: tuple[LeftoverProcess, ...] = ()
+        if occupied:
+            known = (self.outer, self._first, self._shell)
+            alive = [each for each in tree.members(everything()) if not each.dead and each.pid not in known]
+            stragglers = sorted((number_inside(pid), line) for pid, line in name_running(alive))
+            swept = tuple(LeftoverProcess(number, line) for number, line in stragglers if number)
+        self._go(signal.SIGCONT)
+        return swept
+
+    def _is_occupied(self) -> bool:
+        """Whether anything but the shell is left. What has lost its parent inside is a child of the first process."""
+        below = (look(pid) for pid in children(self._first) or () if pid != self._shell)
+        return any(process is not None and not process.dead for process in below)
+
+    def over(self) -> None:
+        """The outer one has ended: the first process comes to us when everything inside is gone, and is reaped."""
+        waiting = select.poll()
+        waiting.register(self._first_end, select.POLLIN)
+        if waiting.poll(_DYING_MILLISECONDS):
+            with contextlib.suppress(OSError):
+                os.waitid(os.P_PIDFD, self._first_end, os.WEXITED | os.WNOHANG)
+        os.close(self._first_end)
+
+
+class HeldShell(NamespacedShell):
+    """A shell whose init is our own child: it stays after the end of the shell until it is released."""
+
+    def __init__(self, process: HoldsInit) -> None:
+        self._process = process
+        self.outer = self._first = process.pid
+        self.end = process.take_command_end()
+        self._shell = pid_of(self.end)
+        process.hold()
+
+    def _go(self, number: int) -> None:
+        if number == signal.SIGCONT:
+            self._process.release()
+
+    def over(self) -> None:
+        """The init was waited for, and nothing is left."""
+
+
+def pid_of(pidfd: int) -> int:
+    """The process that a descriptor stands for; 0 if it was reaped."""
+    with open(f"/proc/self/fdinfo/{pidfd}", "rb", buffering=0) as file:
+        numbers = file.read(4096).partition(b"\nPid:")[2].split(None, 1)
+    return max(0, int(numbers[0])) if numbers else 0
+
+
+def number_inside(pid: int) -> int:
+    """The number of a process in its innermost namespace; 0 if it cannot be told, or it has no namespace of its own."""
+    try:
+        with open(f"/proc/{pid}/status", "rb", buffering=0) as file:
+            numbers = file.read(4096).partition(b"\nNSpid:")[2].partition(b"\n")[0].split()
+    except OSError:
+        return 0
+    return int(numbers[-1]) if len(numbers) > 1 else 0
+
+
+_SET, _GET = 36, 37  # PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER
+_ZERO = ctypes.c_ulong(0)
+_libc = ctypes.CDLL(None)
+
+
+class _Adoption:
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.lock = threading.Lock()
+        self.holders = 0
+        self.before = False
+        self.works = False
+
+
+_adoption = _Adoption()
+
+
+def _of_this_process() -> _Adoption:
+    global _adoption
+    if _adoption.process != os.getpid():  # a fork begins without the switch
+        _adoption = _Adoption()
+    return _adoption
+
+
+def adopt_orphans() -> bool:
+    """From now on orphans below this process become its children; False where that is not to be had."""
+    if not LINUX:
+        return False
+    ours = _of_this_process()
+    with ours.lock:
+        if ours.holders == 0:
+            ours.before = _read_adoption()
+            ours.works = ours.before or _set_adoption(True)
+        ours.holders += 1
+        return ours.works
+
+
+def release_orphans(holders: int = 1) -> None:
+    """As many as that need it no more."""
+    if not LINUX:
+        return
+    ours = _of_this_process()
+    with ours.lock:
+        held, ours.holders = ours.holders, max(0, ours.holders - holders)
+        if held and not ours.holders and ours.works and not ours.before:
+            _set_adoption(False)
+
+
+def _set_adoption(on: bool) -> bool:
+    return int(_libc.prctl(_SET, ctypes.c_ulong(on), _ZERO, _ZERO, _ZERO)) == 0
+
+
+def _read_adoption() -> bool:
+    answer = ctypes.c_int(0)
+    return int(_libc.prctl(_GET, ctypes.byref(answer), _ZERO, _ZERO, _ZERO)) == 0 and bool(answer.value)

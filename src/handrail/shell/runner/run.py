@@ -1,4 +1,4 @@
-"""Running a command: it always comes back, says how it ended, and leaves nothing behind that is not named.
+"""Run a command: it always comes back, says how it ended, and leaves nothing behind that is not named.
 
 Stdout and stderr are one pipe, so that their order is kept. Whoever waits for the command moves what arrives there into
 the log, a block at a time: memory stays flat and no thread is needed. The log itself is not given to the command:
@@ -8,7 +8,8 @@ The shell starts at a gate: `BASH_ENV` names a pipe that bash reads to its end b
 the shell carries the mark of its run. So nothing that it starts can be without it.
 
 The end of the shell is what is waited for, not the end of the pipe. What the shell leaves running is named, keeps
-writing to the log, and lives until `Runs.close`. A timeout, a cancel and the close end the whole tree (`processes`).
+writing to the log, and lives until `Runs.close`. A timeout, a cancel and the close end the whole tree
+(`process_tree.py`). `Runs` are the commands of a session: all that it started, so that nothing outlives it.
 """
 
 from __future__ import annotations
@@ -22,14 +23,23 @@ import shutil
 import subprocess
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from handrail.shell.runner import explain_exit, output, process_tree
+from handrail.shell.runner.death_watch import DeathWatch
 from handrail.shell.runner.output import OutputCopier
-from handrail.shell.runner.pid_namespace import HeldShell, HoldsInit, NamespacedShell, pad_to_pipe_size
-from handrail.shell.runner.process_tree import LeftoverProcess, Mark, Process, Tree
+from handrail.shell.runner.process_tree import (
+    HeldShell,
+    HoldsInit,
+    LeftoverProcess,
+    Mark,
+    NamespacedShell,
+    Process,
+    Tree,
+)
 from handrail.shell.start_process import Spawn, start_process
 
 BUDGET = 4 << 30
@@ -114,6 +124,8 @@ _MOST_STRAYS = 50
 _SLICE = 0.05
 _FILL = 0.0002
 _SMALL = 1 << 17
+_PAGE = 4096
+_TIDY_SECONDS = 1.0
 
 
 class Run:
@@ -188,7 +200,7 @@ class Run:
                 env["BASH_ENV"] = f"/proc/self/fd/{key}"
                 passed.append(key)
                 preamble = f"unset BASH_ENV; exec {key}<&-"
-                os.write(gate, pad_to_pipe_size(gate, preamble) if order.namespaced else preamble.encode())
+                os.write(gate, _pad_to_pipe_size(gate, preamble) if order.namespaced else preamble.encode())
             popen = order.spawn(
                 args,
                 cwd=order.cwd,
@@ -458,6 +470,13 @@ class Run:
             os.close(fd)
 
 
+def _pad_to_pipe_size(gate: int, preamble: str) -> bytes:
+    """Make ``preamble`` so long that the gate is full: then it can be seen when the shell has read it."""
+    room = fcntl.fcntl(gate, fcntl.F_SETPIPE_SZ, _PAGE)
+    raw = f"{preamble}\n".encode()
+    return raw + b"#" * (room - len(raw))
+
+
 def _shorter(one: float | None, other: float | None) -> float | None:
     return one if other is None else other if one is None else min(one, other)
 
@@ -478,3 +497,107 @@ def stop_all(runs: Sequence[Run], reason: Reason, also: Sequence[Tree] = ()) -> 
         survivors = process_tree.end([*(run.tree for run in runs), *also], grace, idle)
         for run in runs:
             run.over(survivors, reason)
+
+
+class Runs:
+    """Starts commands and remembers those that may have left something; `close` ends them all.
+
+    If nobody calls `close`, that happens when this object is collected, or when the program ends.
+    """
+
+    def __init__(self) -> None:
+        self._registry = Mark.new_registry()
+        self._count = 0
+        self._held: dict[int, Run] = {}
+        self._lock = threading.Lock()
+        self._tidied = time.monotonic()
+        everything = Tree(Mark(self._registry), adopting=False, since=process_tree.clock())
+        self._watch = DeathWatch(everything.mark)
+        self._close = weakref.finalize(self, _end_held, self._held, self._lock, everything, self._watch, os.getpid())
+
+    def start(self, order: CommandOrder) -> Run:
+        """Start a command. Somebody must then `wait` for it or let it `follow` itself."""
+        with self._lock:
+            if not self._close.alive:
+                raise RuntimeError("no command is started after the end of the session")
+            self._count += 1
+            number = self._count
+        if not order.namespaced:  # the processes of a PID namespace end with it
+            self._watch.start(order.shell)
+        adopting = process_tree.adopt_orphans()
+        try:
+            run = Run(order, Mark(self._registry, number), adopting, self._shells)
+        except BaseException:
+            process_tree.release_orphans()
+            raise
+        with self._lock:
+            self._held[number] = run
+            late = not self._close.alive
+        if late:  # the session ended while it was being started
+            run.end("closed")
+            self._forget(number)
+        return run
+
+    def run(
+        self,
+        order: CommandOrder,
+        timeout: float | None = None,
+        cancel: threading.Event | None = None,
+    ) -> CommandEnd:
+        """Start a command and wait for its end."""
+        run = self.start(order)
+        ended = run.wait(timeout, cancel)
+        assert ended is not None
+        self.done(run)
+        return ended
+
+    def done(self, run: Run) -> None:
+        """A command was waited for: forget it, unless it left something."""
+        if not run.lingers():
+            with self._lock:
+                numbers = [number for number, other in self._held.items() if other is run]
+            for number in numbers:
+                self._forget(number)
+        elif run.ended is not None and not run.silent:
+            run.follow()
+        self._tidy()
+
+    def _forget(self, number: int) -> None:
+        with self._lock:
+            known = self._held.pop(number, None)
+        if known is not None:
+            process_tree.release_orphans()
+
+    def _shells(self) -> set[int]:
+        with self._lock:
+            return {run.pid for run in self._held.values()}
+
+    def _tidy(self) -> None:
+        """Now and then reap the strays that have died, and forget the runs that have no others."""
+        now = time.monotonic()
+        with self._lock:
+            if now - self._tidied < _TIDY_SECONDS:
+                return
+            self._tidied = now
+            ended = [(number, run) for number, run in self._held.items() if run.ended is not None and run.silent]
+        for number, run in ended:
+            if not process_tree.living([run.tree]):
+                self._forget(number)
+
+    def close(self) -> None:
+        """End everything that was ever started here. May be called again."""
+        self._close()
+
+
+def _end_held(held: dict[int, Run], lock: threading.Lock, everything: Tree, watch: DeathWatch, owner: int) -> None:
+    if os.getpid() != owner:  # a fork of the host: what it inherited belongs to its parent
+        return
+    with lock:
+        runs = list(held.values())
+        held.clear()
+    # Whatever carries the mark of this registry, also where no run is remembered any more.
+    try:
+        stop_all(runs, "closed", [everything])
+    finally:
+        watch.close()
+        process_tree.release_orphans(len(runs))
