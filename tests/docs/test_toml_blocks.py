@@ -13,7 +13,7 @@ from handrail import AgentSettings, Config, Root, Settings, load_config, parse_r
 from handrail.policy.files import load as load_rules
 from tests.docs.pages import Block, blocks_of
 
-CONFIG = {"README.md", "agent.md"}
+CONFIG = {"settings.md", "README.md", "agent.md"}
 RULES = {"policy.md"}
 ELSEWHERE = {
     "mcp.md": "tests/mcp/test_http_start.py",  # started with these principals

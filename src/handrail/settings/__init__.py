@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from handrail.files.versions import HardLinks
 from handrail.shell.sandbox import Mode, Network
@@ -17,16 +17,13 @@ from handrail.shell.sandbox import Mode, Network
 class AgentSettings:
     """Defaults of the agent in the terminal."""
 
-    model: str | None = None
-    """The name of a model; `$HANDRAIL_MODEL` and `--model` come first."""
-    api: Literal["chat", "responses", "anthropic"] | None = None
-    """The API; by default the model's name decides."""
-    window: int | None = None
-    """How many tokens the model takes; by default the model's name decides."""
-    price_in: float | None = None
-    """The price of a million input tokens, in any currency."""
-    price_out: float | None = None
-    """The price of a million output tokens."""
+    model: Annotated[str | None, "The name of a model; `$HANDRAIL_MODEL` and `--model` come first."] = None
+    api: Annotated[
+        Literal["chat", "responses", "anthropic"] | None, "The API; by default the model's name decides."
+    ] = None
+    window: Annotated[int | None, "How many tokens the model takes; by default the model's name decides."] = None
+    price_in: Annotated[float | None, "The price of a million input tokens, in any currency."] = None
+    price_out: Annotated[float | None, "The price of a million output tokens."] = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -36,52 +33,56 @@ class AgentSettings:
 class Settings:
     """How a session treats files."""
 
-    durable: bool = True
-    """Sync files and directories, so that a change survives a power cut once it is reported."""
-    hard_links: HardLinks = "refuse"
-    """A file with several names: `refuse` to change it, `split` it off, or write `through` to all names (in place)."""
-    legacy_encoding: str | None = None
-    """The encoding to try first for files that are not Unicode."""
-    matching: Literal["dialect", "ladder"] = "dialect"
-    """How edits are matched: as the dialect's document says, or by the whole ladder in every dialect."""
-    most_edit_bytes: int = 256 << 20
-    """Files above this size are not loaded for a change."""
-    read_seconds: float = 10.0
-    """How long one Read may scan a file."""
-    lock_seconds: float = 30.0
-    """How long a call waits for another one that changes the same file."""
-    answer_chars: int = 400_000
-    """No answer is longer, whatever a dialect's limits say."""
-    sandbox: Mode = "auto"
-    """The sandbox of commands: the strongest that works on this machine, a certain one, or `off`."""
-    sandbox_required: bool = False
-    """Refuse commands if no sandbox works."""
-    drafts: bool = False
-    """Run commands in drafts of the workspace, where the sandbox is `namespaces`: see docs/drafts.md."""
-    network: Network = "loopback"
-    """The network of commands without approval: none, loopback (if the sandbox supports it), or all."""
-    keep_env: tuple[str, ...] = ()
-    """Environment variables that commands get besides the harmless ones."""
-    confine_files: bool = False
-    """Run the file tools in a sandbox too, in threads that the kernel confines (Landlock)."""
-    most_processes: int | None = 8192
-    """Processes of this user beyond which a command cannot start more; root is not counted."""
-    artefact_bytes: int = 1 << 30
-    """Maximum size of saved output on disk."""
-    journaling: Literal["off", "warn", "require"] = "warn"
-    """Whether a session without a writable journal works silently, with a note, or not at all."""
-    journal_bytes: int = 1 << 30
-    """Maximum size of the stored old contents in the journal."""
-    redact_values_from_env: tuple[str, ...] = ()
-    """Environment variables whose values are redacted."""
-    redact_patterns: tuple[str, ...] = ()
-    """Regular expressions of further secrets; if one has a group, its first group is the secret."""
-    redact_files: tuple[str, ...] = ()
-    """Files with `NAME=value` lines whose values are secrets; of any other file, its contents."""
-    state: str | None = None
-    """The state directory; by default `$HANDRAIL_STATE` or the user's state directory."""
-    raise_bugs: bool = False
-    """Raise internal errors as exceptions instead of returning them as results."""
+    durable: Annotated[
+        bool, "Sync files and directories, so that a change survives a power cut once it is reported."
+    ] = True
+    hard_links: Annotated[
+        HardLinks,
+        "A file with several names: `refuse` to change it, `split` it off, or write `through` to all names (in place).",
+    ] = "refuse"
+    legacy_encoding: Annotated[str | None, "The encoding to try first for files that are not Unicode."] = None
+    matching: Annotated[
+        Literal["dialect", "ladder"],
+        "How edits are matched: as the dialect's document says, or by the whole ladder in every dialect.",
+    ] = "dialect"
+    most_edit_bytes: Annotated[int, "Files above this size are not loaded for a change."] = 256 << 20
+    read_seconds: Annotated[float, "How long one Read may scan a file."] = 10.0
+    lock_seconds: Annotated[float, "How long a call waits for another one that changes the same file."] = 30.0
+    answer_chars: Annotated[int, "No answer is longer, whatever a dialect's limits say."] = 400_000
+    sandbox: Annotated[
+        Mode, "The sandbox of commands: the strongest that works on this machine, a certain one, or `off`."
+    ] = "auto"
+    sandbox_required: Annotated[bool, "Refuse commands if no sandbox works."] = False
+    drafts: Annotated[
+        bool, "Run commands in drafts of the workspace, where the sandbox is `namespaces`: see docs/drafts.md."
+    ] = False
+    network: Annotated[
+        Network, "The network of commands without approval: none, loopback (if the sandbox supports it), or all."
+    ] = "loopback"
+    keep_env: Annotated[tuple[str, ...], "Environment variables that commands get besides the harmless ones."] = ()
+    confine_files: Annotated[
+        bool, "Run the file tools in a sandbox too, in threads that the kernel confines (Landlock)."
+    ] = False
+    most_processes: Annotated[
+        int | None, "Processes of this user beyond which a command cannot start more; root is not counted."
+    ] = 8192
+    artefact_bytes: Annotated[int, "Maximum size of saved output on disk."] = 1 << 30
+    journaling: Annotated[
+        Literal["off", "warn", "require"],
+        "Whether a session without a writable journal works silently, with a note, or not at all.",
+    ] = "warn"
+    journal_bytes: Annotated[int, "Maximum size of the stored old contents in the journal."] = 1 << 30
+    redact_values_from_env: Annotated[tuple[str, ...], "Environment variables whose values are redacted."] = ()
+    redact_patterns: Annotated[
+        tuple[str, ...], "Regular expressions of further secrets; if one has a group, its first group is the secret."
+    ] = ()
+    redact_files: Annotated[
+        tuple[str, ...], "Files with `NAME=value` lines whose values are secrets; of any other file, its contents."
+    ] = ()
+    state: Annotated[str | None, "The state directory; by default `$HANDRAIL_STATE` or the user's state directory."] = (
+        None
+    )
+    raise_bugs: Annotated[bool, "Raise internal errors as exceptions instead of returning them as results."] = False
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -97,11 +98,19 @@ class Settings:
                 raise ValueError(f"redact_patterns: {pattern!r} is not a regular expression: {error}") from None
 
 
+def describe_fields(kind: type[Settings] | type[AgentSettings]) -> dict[str, str]:
+    """What each field of these settings means."""
+    return {name: hint.__metadata__[0] for name, hint in get_type_hints(kind, include_extras=True).items()}
+
+
 def check_fields(settings: Settings | AgentSettings) -> None:
     """Check every field against its annotation; raises `ValueError` with the field, the valid values and the value."""
     kind: type = type(settings)
-    for name, hint in _hints(kind).items():
-        value = getattr(settings, name)
+    for field in fields(settings):
+        name, value = field.name, getattr(settings, field.name)
+        if value is field.default:  # annotations are evaluated only for what somebody set: that takes time
+            continue
+        hint = _hints(kind)[name]
         if not _fits(value, hint):
             *most, last = _valid_values(hint)
             valid = f"{', '.join(most)} or {last}" if most else last

@@ -61,8 +61,11 @@ def load(environ: Mapping[str, str]) -> Config:
     """The configuration of whoever runs this; raises `ConfigError`."""
     path = config_path(environ)
     raw = _read(path)
-    if raw is None:
-        return Config()
+    return Config() if raw is None else check(path, raw)
+
+
+def check(path: str, raw: bytes) -> Config:
+    """The configuration that the bytes of this file would give; raises `ConfigError`."""
     try:
         table = tomllib.loads(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -125,7 +128,7 @@ class _Checked:
             raise self.wrong(name, f"must be a table, [{name}], not {_kind(table)}")
         self._check_keys(f"{name}.", table, [known.name for known in fields(kind)])
         hints = get_type_hints(kind)
-        return {key: self._value(f"{name}.{key}", value, _strip_none(hints[key])) for key, value in table.items()}
+        return {key: self._value(f"{name}.{key}", value, strip_none(hints[key])) for key, value in table.items()}
 
     def _value(self, key: str, value: Any, hint: Any) -> Any:
         if hint is bool:
@@ -186,7 +189,7 @@ class _Checked:
         return path
 
 
-def _strip_none(hint: Any) -> Any:
+def strip_none(hint: Any) -> Any:
     """The type of a field that may also be left out."""
     rest = [one for one in get_args(hint) if one is not NoneType]
     return rest[0] if NoneType in get_args(hint) and len(rest) == 1 else hint

@@ -1,12 +1,14 @@
-"""Find the line of each value in a TOML text: the standard reader does not say, and a mistake must name its line.
+"""Find the line of each value in a TOML text, which the standard reader does not tell, and write a value in TOML.
 
-Only for texts that `tomllib` has taken: nothing is checked here, and what is not understood simply has no line.
+Lines are found only in texts that `tomllib` has taken: nothing is checked, and what is not understood has no line.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
+from typing import Any
 
 Key = tuple[str | int, ...]
 
@@ -20,6 +22,16 @@ _TOKEN = re.compile(
 def lines_of(text: str) -> dict[Key, int]:
     """The line of every table, key and element, by its way down: `("rules", 0, "path")`."""
     return _TomlReader(text).lines
+
+
+def write_value(value: Any) -> str:
+    """A string, number, truth value or list of them in TOML, on one line."""
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(write_value, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    # A basic string of TOML takes the escapes of JSON, but for a delete character, which it wants escaped too.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 class _TomlReader:

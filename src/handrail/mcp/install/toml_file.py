@@ -6,7 +6,6 @@ that looks like a header is noticed.
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 from handrail.mcp.install.json_file import Broken
 from handrail.text.document import Splice
+from handrail.text.toml_lines import write_value
 
 _HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
 
@@ -31,7 +31,7 @@ def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> list[Splice
     """Return splices that set ``value`` at ``keys``; none if it is already there."""
     newline = "\r\n" if "\r\n" in text else "\n"
     table = (
-        newline.join([f"[{'.'.join(keys)}]", *(f"{key} = {_write_value(one)}" for key, one in value.items())]) + newline
+        newline.join([f"[{'.'.join(keys)}]", *(f"{key} = {write_value(one)}" for key, one in value.items())]) + newline
     )
     there = _lookup(parse(text), keys)
     if there == value:
@@ -86,12 +86,3 @@ def _span(text: str, keys: Sequence[str]) -> tuple[int, int]:
         if line.strip() and not line.lstrip().startswith("#"):
             last = at
     return first.start(), last
-
-
-def _write_value(value: Any) -> str:
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_write_value, value)) + "]"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    # A basic string of TOML takes the escapes of JSON, but for a delete character, which it wants escaped too.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

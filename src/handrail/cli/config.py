@@ -1,0 +1,268 @@
+"""`handrail config`: the settings with their values, origins and meanings; set, remove and check them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+
+from handrail.cli.common import CommandParser, open_config
+from handrail.cli.output import Screen, Stop, UsageError, as_document, write
+from handrail.text.display import escape
+
+if TYPE_CHECKING:
+    from handrail.settings import AgentSettings, Settings
+
+_ABOUT = """\
+Show every setting with its value, where the value comes from, and what it means; set or unset one; check the file.
+
+Settings are yours and not a project's: they are kept in ~/.config/handrail/config.toml, or in the file that
+$HANDRAIL_CONFIG names. Comments and the order of the file stay as they are."""
+
+_EXAMPLES = """\
+examples:
+  handrail config                                 all settings
+  handrail config get sandbox                     the value of one
+  handrail config set hard_links split
+  handrail config set keep_env CUDA_HOME,NODE_ENV  a list: separated by commas
+  handrail config unset hard_links                back to the default
+  handrail config check                           whether the file is valid
+
+exit codes: 0 done, 1 the file cannot be written, 2 wrong usage, or a mistake in the file"""
+
+_ENVIRONMENT = {"agent.model": "HANDRAIL_MODEL", "settings.state": "HANDRAIL_STATE"}
+"""Settings that a variable sets too; for the model the variable comes first, for the state directory the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingInForce:
+    """One setting as it is in force."""
+
+    key: str
+    value: Any
+    origin: str
+    """`default`, the file with the line, or the environment variable."""
+    default: Any
+    values: str
+    """The valid values."""
+    meaning: str
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = CommandParser("config", _ABOUT, _EXAMPLES)
+    parser.add_argument(
+        "action", metavar="ACTION", nargs="?", default="list", help="list (default), get, set, unset, check or path"
+    )
+    parser.add_argument("words", metavar="KEY [VALUE]", nargs="*", default=[], help="for get, set and unset")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    action, words = options.action, options.words
+    if action not in _ACTIONS:
+        raise UsageError(f"unknown action {escape(action)}; the actions are {', '.join(_ACTIONS)}")
+    count, function = _ACTIONS[action]
+    if len(words) != count:
+        wanted = ("no further argument", "a KEY", "a KEY and a VALUE")[count]
+        raise UsageError(f"{action} takes {wanted}; see `handrail config --help`")
+    return function(*words, as_json=options.json)
+
+
+def _list(*, as_json: bool) -> int:
+    entries = _entries()
+    if as_json:
+        write(as_document({entry.key: _as_json(entry) for entry in entries}))
+        return 0
+    screen, table = Screen(sys.stdout), ""
+    for entry in entries:
+        above, _, name = entry.key.partition(".")
+        if above != table:
+            table = above
+            write(screen.render((f"[{table}]", "bold")))
+        style = "" if entry.origin == "default" else "green"
+        write(screen.render((f"{name} = {show_value(entry.value)}", style), (f"   ({entry.origin})", "dim")))
+        write(screen.render((f"    {entry.meaning}", "dim")))
+        write(screen.render((f"    {entry.values}", "dim")))
+    for root in open_config().roots:
+        access = "read and write" if root.writable else "read-only"
+        write(screen.render(("[[roots]] ", "bold"), (f"{escape(os.fspath(root.path))}   ({access})", "")))
+    return 0
+
+
+def _get(word: str, *, as_json: bool) -> int:
+    key = _full_key(word)
+    entry = next(entry for entry in _entries() if entry.key == key)
+    write(as_document(_as_json(entry)) if as_json else show_value(entry.value) + "\n")
+    return 0
+
+
+def _set(word: str, value: str, *, as_json: bool) -> int:
+    from handrail.settings.edit_config import set_key
+
+    table, name = _full_key(word).split(".")
+    return _change(lambda text: set_key(text, table, name, _parse_word(f"{table}.{name}", value)), as_json)
+
+
+def _unset(word: str, *, as_json: bool) -> int:
+    from handrail.settings.edit_config import unset_key
+
+    table, name = _full_key(word).split(".")
+    return _change(lambda text: unset_key(text, table, name), as_json)
+
+
+def _check(*, as_json: bool) -> int:
+    path = open_config().path  # a mistake ends the command here, with its place
+    if as_json:
+        write(as_document({"path": path or None, "valid": True}))
+    else:
+        write(f"{escape(path)} is valid\n" if path else f"there is no configuration file; {_path_line()}\n")
+    return 0
+
+
+def _path(*, as_json: bool) -> int:
+    write(as_document({"path": _config_path()}) if as_json else escape(_config_path()) + "\n")
+    return 0
+
+
+_ACTIONS: dict[str, tuple[int, Callable[..., int]]] = {
+    "list": (0, _list),
+    "get": (1, _get),
+    "set": (2, _set),
+    "unset": (1, _unset),
+    "check": (0, _check),
+    "path": (0, _path),
+}
+
+
+def _config_path() -> str:
+    from handrail.settings.config_file import config_path
+
+    return config_path(os.environ)
+
+
+def _path_line() -> str:
+    return f"`handrail config set` would write {escape(_config_path())}"
+
+
+def _kinds() -> dict[str, type[Settings] | type[AgentSettings]]:
+    from handrail.settings import AgentSettings, Settings
+
+    return {"settings": Settings, "agent": AgentSettings}
+
+
+def _full_key(word: str) -> str:
+    """The key with its table; the table may be left out."""
+    keys = [f"{table}.{field.name}" for table, kind in _kinds().items() for field in fields(kind)]
+    matching = [key for key in keys if word in (key, key.partition(".")[2])]
+    if matching:
+        return matching[0]
+    if word.split(".")[0].split("[")[0] == "roots":
+        raise UsageError(f"roots are [[roots]] tables with path and writable; edit {escape(_config_path())}")
+    from difflib import get_close_matches
+
+    names = [key.partition(".")[2] for key in keys]
+    near = get_close_matches(word.rpartition(".")[2], names, n=1)
+    hint = f"did you mean {near[0]}?" if near else "`handrail config` lists them"
+    raise UsageError(f"there is no setting {escape(word)}; {hint}")
+
+
+def _entries() -> list[SettingInForce]:
+    """All settings as they are in force, in the order of the code."""
+    from handrail.settings import describe_fields
+    from handrail.text.toml_lines import lines_of
+
+    config = open_config()
+    lines: dict[Any, int] = {}
+    if config.path:
+        with open(config.path, encoding="utf-8") as file:
+            lines = lines_of(file.read())
+    entries = []
+    for table, values in (("settings", config.settings), ("agent", config.agent)):
+        kind = type(values)
+        meanings, hints = describe_fields(kind), get_type_hints(kind)
+        for field in fields(kind):
+            key, value = f"{table}.{field.name}", getattr(values, field.name)
+            line = lines.get((table, field.name))
+            origin = f"{escape(config.path)}:{line}" if line else "default"
+            variable = _ENVIRONMENT.get(key, "")
+            if os.environ.get(variable) and (key == "agent.model" or not line):
+                value, origin = os.environ[variable], f"${variable}"
+            entries.append(
+                SettingInForce(
+                    key, value, origin, field.default, describe_values(hints[field.name]), meanings[field.name]
+                )
+            )
+    return entries
+
+
+def describe_values(hint: Any) -> str:
+    """The valid values of a setting, as they are given here."""
+    from handrail.settings.config_file import strip_none
+
+    hint = strip_none(hint)
+    kinds = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+    if hint in kinds:
+        return kinds[hint]
+    return "a list, separated by commas" if get_origin(hint) is tuple else f"one of {', '.join(get_args(hint))}"
+
+
+def show_value(value: Any) -> str:
+    from handrail.text.toml_lines import write_value
+
+    return "(not set)" if value is None else escape(write_value(value))
+
+
+def _as_json(entry: SettingInForce) -> dict[str, Any]:
+    return {
+        "value": entry.value,
+        "origin": entry.origin,
+        "default": entry.default,
+        "values": entry.values,
+        "meaning": entry.meaning,
+    }
+
+
+def _parse_word(key: str, word: str) -> Any:
+    """A value from the command line; what does not fit the setting is refused when the new file is checked."""
+    import tomllib
+
+    from handrail.settings.config_file import strip_none
+
+    table, name = key.split(".")
+    hint = strip_none(get_type_hints(_kinds()[table])[name])
+    if get_origin(hint) is tuple and not word.lstrip().startswith("["):
+        return [part.strip() for part in word.split(",") if part.strip()]
+    if hint in (bool, int, float) or get_origin(hint) is tuple:
+        try:
+            return tomllib.loads(f"value = {word}")["value"]
+        except ValueError:
+            return word
+    return word
+
+
+def _change(edit: Callable[[str], str], as_json: bool) -> int:
+    """Write the changed file, once it is known to be a valid configuration."""
+    from handrail.errors import ToolError
+    from handrail.mcp.install.files import ClientFile
+    from handrail.mcp.install.json_file import Broken
+    from handrail.settings.config_file import ConfigError, check
+
+    path = _config_path()
+    try:
+        with ClientFile(path) as file:
+            text = edit(file.text)
+            check(path, text.encode("utf-8"))
+            if text != file.text:
+                file.write(text)
+    except (ConfigError, Broken) as error:
+        message = str(error)
+        raise UsageError(message if message.startswith(escape(path)) else f"{escape(path)}: {message}") from None
+    except ToolError as error:
+        raise Stop(f"{escape(path)}: {escape(str(error))}") from None
+    except OSError as error:
+        raise Stop(f"{escape(path)}: {error.strerror}") from None
+    return _check(as_json=as_json) if as_json else 0
