@@ -30,7 +30,8 @@ def driver(project: Path) -> Iterator[Driver]:
 
 def test_batch_answers_each_line_before_the_next_is_sent_in_one_session(driver: Driver, project: Path) -> None:
     edit = {"tool": "Edit", "arguments": {"file_path": "a.txt", "old_string": "two", "new_string": "2"}}
-    assert driver.ask({"id": 1, **edit})["error"]["code"] == "not_seen"
+    write = {"tool": "Write", "arguments": {"file_path": "a.txt", "content": "2"}}
+    assert driver.ask({"id": 1, **write})["error"]["code"] == "not_seen"
     read = driver.ask({"id": 2, "tool": "Read", "arguments": {"file_path": "a.txt"}})
     assert (read["id"], read["status"], read["text"]) == (2, "ok", "     1\tone\n     2\ttwo\n     3\tthree")
     assert read["blocks"] == [{"type": "text", "text": read["text"]}] and read["stats"]["time_ms"] > 0

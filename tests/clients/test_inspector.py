@@ -22,7 +22,7 @@ from tests.mcp.test_stdio_sdk import EVERY_TOOL, NOTEBOOK
 
 ERAS = ["legacy", "modern"]
 NAMES = [spec["name"] for spec in tool_list.specs("native", ["all"])]
-NEEDS_A_READ = {"Edit", "MultiEdit", "NotebookEdit"}
+NEEDS_A_READ = {"NotebookEdit"}
 TOOL_FAILED = 5
 """What the Inspector's command exits with when a result is marked as an error."""
 NOT_LOGGED_IN = 3
@@ -102,7 +102,7 @@ def test_the_inspector_calls_every_tool_on_stdio(inspect: Inspect, project: Path
         gone = called(inspect, on_stdio(), era, tool, arguments, code=TOOL_FAILED)
         assert "job1" in told(gone)
     assert "no background" in told(called(inspect, on_stdio(), era, "BashOutput", {}))
-    assert (project / "a.txt").read_text(encoding="utf-8") == "one\ntwo\n3\n"
+    assert (project / "a.txt").read_text(encoding="utf-8") == "1\n2\n3\n"
 
 
 @pytest.mark.parametrize("era", ERAS)

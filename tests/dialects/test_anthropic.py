@@ -166,7 +166,7 @@ def test_what_cannot_be_replaced_changes_nothing(edit: Edit, root: Path, old: st
 
 def test_a_file_that_was_not_viewed_is_not_changed(edit: Edit, root: Path) -> None:
     for result in (
-        edit("str_replace", "poem.txt", old_str="roses", new_str="x"),
+        edit("str_replace", "poem.txt", old_str="rose", new_str="x"),
         edit("insert", "poem.txt", insert_line=0, insert_text="x"),
         edit("create", "poem.txt", file_text="x"),
     ):

@@ -143,12 +143,13 @@ def test_a_file_is_written_with_the_directories_on_the_way(call: Call, tmp_path:
 
 @pytest.mark.parametrize("tool", ["write_file", "replace"])
 def test_a_file_must_be_read_before_it_is_changed(call: Call, tmp_path: Path, tool: str) -> None:
-    put(tmp_path, "a.txt", "one\n")
-    change = {"content": "two\n"} if tool == "write_file" else {"old_string": "one", "new_string": "two"}
-    assert call(tool, file_path="a.txt", **change).text == "a.txt was not changed: read it first, then call again."
+    put(tmp_path, "a.txt", "only one\n")
+    change = {"content": "only two\n"} if tool == "write_file" else {"old_string": "one", "new_string": "two"}
+    refused = call(tool, file_path="a.txt", **change).text
+    assert refused.startswith("a.txt was not changed: read it first, then call again.")
     _shown(call("read_file", file_path="a.txt"))
     _shown(call(tool, file_path="a.txt", **change))
-    assert tree(tmp_path) == {"a.txt": "two\n"}
+    assert tree(tmp_path) == {"a.txt": "only two\n"}
 
 
 @pytest.fixture

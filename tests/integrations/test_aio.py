@@ -47,7 +47,7 @@ async def until(path: Path) -> None:
 
 
 def test_calls_are_made_on_real_files_and_the_session_remembers_what_was_seen(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
+    (tmp_path / "a.txt").write_text("one more\n", encoding="utf-8")
 
     async def main() -> None:
         async with AsyncSession(Session(tmp_path)) as session:
@@ -59,7 +59,7 @@ def test_calls_are_made_on_real_files_and_the_session_remembers_what_was_seen(tm
             assert [spec.name for spec in await session.specs()] == [s.name for s in session.session.specs()]
 
     asyncio.run(main())
-    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "two\n"
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "two more\n"
 
 
 def test_the_loop_is_free_while_calls_run(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def test_a_preview_shows_the_diff_and_changes_nothing(make_session: Make, tmp_pa
 
 def test_a_preview_raises_what_the_run_would_raise(make_session: Make, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
-    prepared = make_session().prepare("Edit", {"file_path": "a.txt", "old_string": "one", "new_string": "2"})
+    prepared = make_session().prepare("Edit", {"file_path": "a.txt", "old_string": "on", "new_string": "2"})
     with pytest.raises(ToolError) as caught:
         prepared.preview()
     assert caught.value.code == "not_seen"

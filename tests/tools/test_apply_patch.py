@@ -150,7 +150,10 @@ def test_the_journal_gets_all_changes_with_what_was_there_before(make_session: M
 # Read before write.
 
 
-@pytest.mark.parametrize("op", [UPDATE_A, "*** Delete File: a.txt", "*** Update File: a.txt\n*** Move to: b.txt"])
+@pytest.mark.parametrize(
+    "op",
+    ["*** Update File: a.txt\n@@\n-TWO\n+2", "*** Delete File: a.txt", "*** Update File: a.txt\n*** Move to: b.txt"],
+)
 def test_a_file_that_was_not_read_is_not_changed(op: str, make_session: Make, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"one\ntwo\n")
     result = apply(make_session(), "*** Add File: z.txt\n+z", op)

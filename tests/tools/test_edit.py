@@ -110,16 +110,16 @@ def test_an_empty_old_string_is_refused_and_write_leads_out(make_session: Make, 
 
 
 def test_an_unread_file_is_refused_and_reading_leads_out(make_session: Make, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"one\n")
+    (tmp_path / "a.txt").write_bytes(b"one more\n")
     session = make_session(durable=False)
     assert code(edit(session, "a.txt", "one", "two")) == "not_seen"
-    assert (tmp_path / "a.txt").read_bytes() == b"one\n"
+    assert (tmp_path / "a.txt").read_bytes() == b"one more\n"
     session.call("Read", {"file_path": "a.txt", "limit": 1})
     assert edit(session, "a.txt", "one", "two").status == "ok"
 
 
 def test_a_failed_edit_does_not_count_as_reading(make_session: Make, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"one\n")
+    (tmp_path / "a.txt").write_bytes(b"one more\n")
     session = make_session()
     assert [code(edit(session, "a.txt", "one", "two")) for _ in range(2)] == ["not_seen", "not_seen"]
 

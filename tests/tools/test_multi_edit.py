@@ -90,9 +90,9 @@ def test_an_empty_list_of_edits_is_a_bad_argument(session: Session) -> None:
 
 def test_an_unread_file_is_refused_and_reading_leads_out(make_session: Make, session: Session, tmp_path: Path) -> None:
     fresh = make_session(durable=False)
-    assert code(edits(fresh, ("one", "1"))) == "not_seen"
+    assert code(edits(fresh, ("ne", "1", True))) == "not_seen"
     fresh.call("Read", {"file_path": "a.txt"})
-    assert edits(fresh, ("one", "1")).status == "ok"
+    assert edits(fresh, ("ne", "1", True)).status == "ok"
 
 
 def test_an_edit_of_another_place_goes_through_and_names_the_lines_that_changed(

@@ -174,6 +174,8 @@ class Rules:
     read_before_write: bool = True
     stale: Literal["content", "mtime"] = "content"
     """How a change since the last read is recognised."""
+    unread_lines: bool = False
+    """Whether lines of a file that was never read may be replaced if the call quotes them exactly."""
     seen_first: bool = False
     """Whether a file that was never read is refused as unread even if it does not exist."""
 

@@ -180,6 +180,8 @@ class StaleRead(ToolError):
 class NotSeen(StaleRead):
     code = "not_seen"
     path: str
+    quotable: bool = False
+    """Whether the call would be accepted if it quoted whole lines exactly."""
 
 
 class ChangedSince(StaleRead):

@@ -10,7 +10,7 @@ a call would make, and `Consent` the yes of a person who was shown it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -85,6 +85,8 @@ class StagedChanges:
     """Of each change."""
     proposed: Sequence[Proposed]
     """All staged changes, including those that the person left out."""
+    unread: Set[str] = frozenset()
+    """The real paths of files that were never read, and still count as unread after the change."""
 
     def diff(self) -> str:
         """All changes as one unified diff."""

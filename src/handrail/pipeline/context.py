@@ -73,6 +73,7 @@ class ToolContext:
         self._changes: list[Change] = []
         self._hunks: list[list[Hunk]] = []
         self._proposed: list[Proposed] = []
+        self._unread: set[str] = set()
         self._choice = choice
         self._services = services
         self._workspace = services.workspace
@@ -88,7 +89,7 @@ class ToolContext:
     @property
     def staged(self) -> StagedChanges:
         """The changes that the tool has asked for so far."""
-        return StagedChanges(self._changes, self._hunks, self._proposed)
+        return StagedChanges(self._changes, self._hunks, self._proposed, self._unread)
 
     def close(self) -> None:
         if self._follower:
@@ -178,7 +179,7 @@ class ToolContext:
             raise IsDirectory(path=named)
         return status is not None
 
-    def load(self, named: str, *, whole: bool = False, unseen: bool = False) -> Loaded:
+    def load(self, named: str, *, whole: bool = False, unseen: bool = False, quoted: Sequence[str] = ()) -> Loaded:
         path = self._paths[named]
         try:
             stored = load(self._workspace, path, self._settings.most_edit_bytes)
@@ -186,7 +187,11 @@ class ToolContext:
             if self._rules.seen_first and not (unseen or self._tracker.knows(path.real)):
                 raise NotSeen(path=named) from None
             raise
-        changed = None if unseen else self._find_changes(path, stored.version, stored.raw)
+        unread = not unseen and self._rules.read_before_write and not self._tracker.look(path.real, stored.version)
+        if unread:
+            self._require_quoted(named, stored.raw, quoted)
+            self._unread.add(path.real)
+        changed = None if unseen or unread else self._find_changes(path, stored.version, stored.raw)
         moved = changed.describe() if changed else None
         if moved is not None and (whole or self._rules.stale == "mtime"):
             raise ChangedSince(path=named, moved=moved)
@@ -197,15 +202,25 @@ class ToolContext:
                 error.path = named
                 raise
             text = Document(b"", UTF8)  # overwritten knowingly: it was looked at, and nothing of it is kept
-        return Loaded(stored, text, moved, changed)
+        return Loaded(stored, text, moved, changed, unread)
+
+    def _require_quoted(self, named: str, raw: bytes, quoted: Sequence[str]) -> None:
+        """Raise `NotSeen` unless the dialect allows changes of unread files, and ``quoted`` proves what is changed."""
+        from handrail.text.matching.find import quotes_lines  # slow to import, and only needed for unread files
+
+        quotable = self._rules.unread_lines and bool(quoted)
+        try:
+            text = decode_document(raw, self._settings.legacy_encoding).text if quotable else ""
+        except BinaryFile:
+            quotable = False
+        if not quotable or not all(quotes_lines(text, old) for old in quoted):
+            raise NotSeen(path=named, quotable=quotable)
 
     def _find_changes(self, path: WorkPath, now: Version, raw: bytes) -> ChangedLines | None:
-        """Return the lines that changed since the file was seen; None if there are none. Raises `NotSeen`."""
+        """Return the lines that changed since the file was seen; None if there are none."""
         seen = self._tracker.look(path.real, now)
         if seen is None:
-            if not self._rules.read_before_write:
-                return None
-            raise NotSeen(path=path.named)
+            return None
         same = seen.version.same_bytes(now)
         if self._rules.stale == "mtime":
             same = same and seen.version.mtime_ns == now.mtime_ns

@@ -140,7 +140,8 @@ def _delete(op: FileOp, ctx: Context[Limits]) -> FileChange:
 
 
 def _update(op: FileOp, ctx: Context[Limits], *, overwrite: bool) -> FileChange:
-    loaded = ctx.load(op.path, whole=not op.hunks, unseen=not ctx.limits.needs_reading)
+    quoted = ["\n".join(hunk.old) for hunk in op.hunks] if op.move_to is None else []
+    loaded = ctx.load(op.path, whole=not op.hunks, unseen=not ctx.limits.needs_reading, quoted=quoted)
     placed = _place_hunks(op, loaded)
     if op.move_to is not None:
         over = _load_existing(op.move_to, overwrite, ctx)

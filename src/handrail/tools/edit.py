@@ -11,7 +11,7 @@ from handrail.text.diff import number_new_lines
 from handrail.text.document import EditPlan, Splice, apply_splices
 from handrail.text.matching.find import LADDER, plan_edit
 from handrail.tools.arguments import Field
-from handrail.tools.notes import ChangedElsewhere, NoteFacts
+from handrail.tools.notes import ChangedElsewhere, NoteFacts, UnreadFile
 from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Templates, Tool, Writes
 
 _PROSE = (".md", ".mdx", ".rst", ".txt", ".adoc")
@@ -95,7 +95,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
             raise EmptyOld(path=args.file_path)
         ctx.stage(args.file_path, None, [Splice(0, 0, args.new_string)])
         return Outcome("created", facts, Data(created=True))
-    loaded = ctx.load(args.file_path)
+    loaded = ctx.load(args.file_path, quoted=[args.old_string])
     every = args.replace_all or (args.expected or 1) > 1
     try:
         planned = plan_replacement(
@@ -139,7 +139,9 @@ def describe_match(planned: EditPlan) -> str:
 
 
 def note_changes(path: str, loaded: Loaded | None) -> tuple[NoteFacts, ...]:
-    """A note if the file changed since it was read, in lines that this edit does not reach."""
+    """A note if the file was never read, or changed since in lines that this edit does not reach."""
+    if loaded and loaded.unread:
+        return (UnreadFile(path=path),)
     if loaded is None or loaded.described_changes is None:
         return ()
     return (ChangedElsewhere(path=path, moved=loaded.described_changes),)

@@ -72,7 +72,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         if ctx.exists(args.file_path):
             raise EmptyOld(path=args.file_path)
         creating = True
-    loaded = None if creating else ctx.load(args.file_path)
+    loaded = None if creating else ctx.load(args.file_path, quoted=[edit.old_string for edit in edits])
     edited = Edited(loaded.document.text if loaded else "")
     loose: list[str] = []
     applied = 0

@@ -146,6 +146,13 @@ class ChangedElsewhere(NoteFacts):
     moved: str
 
 
+class UnreadFile(NoteFacts):
+    """The file was never read, and the edit quotes its lines exactly."""
+
+    code = "unread_file"
+    path: str
+
+
 class InvalidNotebook(NoteFacts):
     code = "invalid_notebook"
     count: int

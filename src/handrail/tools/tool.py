@@ -91,6 +91,8 @@ class Loaded:
     """Which lines changed since the file was seen: None if none did, empty if that is not known."""
     changed: ChangedLines | None = None
     """The same as line numbers."""
+    unread: bool = False
+    """Whether the file was never read, and may be changed because the call quotes its lines exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +201,12 @@ class Context(Protocol[L_co]):
     def exists(self, named: str) -> bool:
         """Whether the path exists, as a file of any kind."""
 
-    def load(self, named: str, *, whole: bool = False, unseen: bool = False) -> Loaded:
-        """Load a file to change it. It was read and, with ``whole``, has not changed since; ``unseen``: any file."""
+    def load(self, named: str, *, whole: bool = False, unseen: bool = False, quoted: Sequence[str] = ()) -> Loaded:
+        """Load a file to change it. It was read and, with ``whole``, has not changed since; ``unseen``: any file.
+
+        ``quoted`` are the texts that the change replaces: where the dialect allows it, a file that was never read may
+        be changed if each of them is in it exactly, once, with at least one whole line.
+        """
 
     def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
         """Stage a change, to be committed after the run. Without ``loaded`` it creates the file."""

@@ -107,6 +107,20 @@ def overlaps(text: str, old: str, span: tuple[int, int]) -> bool:
     return again >= 0 and not (old.startswith("\n") and text.startswith("\r\n", again - 1))
 
 
+def quotes_lines(text: str, old: str) -> bool:
+    """Whether ``old`` is in ``text`` exactly and once, and covers at least one whole line that is not blank."""
+    spans = find_spans(text, old).spans
+    if len(spans) != 1 or overlaps(text, text[slice(*spans[0])], spans[0]):
+        return False
+    start, end = spans[0]
+    rows = lines.split(text[start:end])
+    if rows and start > 0 and text[start - 1] not in "\r\n":
+        rows = rows[1:]
+    if rows and end < len(text) and text[end - 1] not in "\r\n" and text[end] not in "\r\n":
+        rows = rows[:-1]
+    return any(row.strip() for row in rows)
+
+
 def _find_exact(text: str, old: str) -> tuple[tuple[int, int], ...]:
     spans: list[tuple[int, int]] = []
     start = text.find(old) if old else -1

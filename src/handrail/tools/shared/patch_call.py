@@ -153,8 +153,8 @@ class _ContextBelow:
     def exists(self, named: str) -> bool:
         return self._ctx.exists(self._full_path(named))
 
-    def load(self, named: str, *, whole: bool = False, unseen: bool = False) -> Loaded:
-        return self._ctx.load(self._full_path(named), whole=whole, unseen=unseen)
+    def load(self, named: str, *, whole: bool = False, unseen: bool = False, quoted: Sequence[str] = ()) -> Loaded:
+        return self._ctx.load(self._full_path(named), whole=whole, unseen=unseen, quoted=quoted)
 
     def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
         return self._ctx.stage(self._full_path(named), loaded, splices)

@@ -1,0 +1,41 @@
+"""Clients that start a server for every call, as LangChain's adapters do by default, and `llm`: they can edit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.mcp.stdio_client import RawClient, said
+
+POEM = "roses are red\nviolets are blue\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "poem.txt").write_text(POEM, encoding="utf-8")
+    return tmp_path
+
+
+def call(root: Path, tool: str, **arguments: Any) -> dict[str, Any]:
+    """One call in a session of its own."""
+    with RawClient("--mode", "full", cwd=root) as client:
+        client.shake()
+        return client.call(tool, **arguments)
+
+
+def test_lines_that_were_read_in_another_session_can_be_edited(root: Path) -> None:
+    assert "roses are red" in said(call(root, "Read", file_path="poem.txt"))
+    answer = call(root, "Edit", file_path="poem.txt", old_string="roses are red", new_string="roses are pink")
+    assert not answer["isError"] and "You have not read poem.txt" in said(answer)
+    again = call(root, "Edit", file_path="poem.txt", old_string="violets are blue\n", new_string="violets\n")
+    assert not again["isError"], said(again)
+    assert (root / "poem.txt").read_text(encoding="utf-8") == "roses are pink\nviolets\n"
+
+
+def test_a_part_of_a_line_is_refused_with_a_way_that_works_without_a_session(root: Path) -> None:
+    answer = call(root, "Edit", file_path="poem.txt", old_string="red", new_string="pink")
+    assert answer["isError"] and "quote at least one whole line" in said(answer)
+    assert call(root, "Write", file_path="poem.txt", content="other")["isError"]
+    assert (root / "poem.txt").read_text(encoding="utf-8") == POEM
