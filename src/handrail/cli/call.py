@@ -25,8 +25,10 @@ from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.dialects import Dialect
+    from handrail.model import Result
     from handrail.pipeline.session import Session
 
+_NOT_RUN = 125  # as `env` and `timeout` say that they could not start a command
 _EXIT = {"ok": 0, "partial": 0, "error": 1, "denied": 3}
 
 _ABOUT = """\
@@ -45,9 +47,11 @@ examples:
   handrail call Edit --read-first --diff file_path=a.py old_string=foo new_string=bar
   handrail call Write '{"file_path": "notes.md", "content": "one\\ntwo\\n"}'
   handrail call MultiEdit --read-first file_path=a.py edits='[{"old_string": "1", "new_string": "2"}]'
+  handrail call Bash --exit-code command='make test'
   generate-arguments | handrail call Edit - -w path/to/project --json
 
-exit codes: 0 done (or partly: a note tells how to continue), 1 the tool failed, 2 wrong usage, 3 not allowed"""
+exit codes: 0 done (or partly: a note tells how to continue), 1 the tool failed, 2 wrong usage, 3 not allowed;
+with --exit-code those of the command"""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -67,6 +71,9 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--read-first", action="store_true", help="read the file first, so that it may be changed")
     parser.add_argument("--json", action="store_true", help="print the whole result as JSON")
     parser.add_argument("--diff", action="store_true", help="show what changed on stderr, as a unified diff")
+    parser.add_argument(
+        "--exit-code", action="store_true", help="for Bash: exit with the command's own code, or 125 if none was run"
+    )
     return parser
 
 
@@ -89,7 +96,15 @@ def run(options: argparse.Namespace) -> int:
         show_diff(result.data.get("diff", ""))
     if result.error and result.error.code == "not_seen" and not options.read_first:
         warn("(each `handrail call` is a new session that has read nothing yet: add --read-first)")
-    return _EXIT[result.status]
+    return _command_exit(result) if options.exit_code else _EXIT[result.status]
+
+
+def _command_exit(result: Result) -> int:
+    """The exit code of the command that a call ran; 125 if it ran none."""
+    code, signal = result.data.get("exit_code"), result.data.get("signal")
+    if isinstance(signal, int):
+        return 128 + signal
+    return code if isinstance(code, int) else _NOT_RUN
 
 
 def _require_tool(dialect: Dialect, tool: str) -> None:

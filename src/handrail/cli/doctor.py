@@ -11,26 +11,32 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, Literal
 
 from handrail.cli.common import CommandParser, add_workspace, open_config, require_directory
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
 from handrail.text.display import escape
 
-_ABOUT = """\
-Check this machine for everything Handrail uses, one line each, with the fix for what is missing.
+if TYPE_CHECKING:
+    from handrail.settings import Settings
 
-Nothing is installed. The few test files in the workspace and in the state directory are removed at once; the directory
-for drafts stays."""
+_ABOUT = """\
+Check what works on this machine, by purpose: edit files, search, run commands, drafts, chat, MCP, the web page.
+
+Each purpose is `ready`, `limited` (it works, with the limit that is named) or `missing`, with the way to fix it.
+--details lists every single check. Nothing is installed. The few test files in the workspace and in the state
+directory are removed at once; the directory for drafts stays."""
 
 _EXAMPLES = """\
 examples:
   handrail doctor
+  handrail doctor --details
   handrail doctor -w path/to/project --json
 
-exit codes: 0 everything required works, 1 something required is missing, 2 wrong usage"""
+exit codes: 0 what is required and what is configured works, 1 something of it does not, 2 wrong usage"""
 
 _NEEDED = {
     "pydantic-core": "pydantic_core",
@@ -49,11 +55,23 @@ class Check:
     detail: str
     fix: str = ""
     needed: bool = False
+    purpose: str = "other files"
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What somebody wants to do, and whether it works here."""
+
+    name: str
+    state: Literal["ready", "limited", "missing"]
+    detail: str
+    fix: str = ""
 
 
 def parser() -> argparse.ArgumentParser:
     parser = CommandParser("doctor", _ABOUT, _EXAMPLES)
     add_workspace(parser, roots=False)
+    parser.add_argument("--details", action="store_true", help="list every single check")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     return parser
 
@@ -61,28 +79,53 @@ def parser() -> argparse.ArgumentParser:
 def run(options: argparse.Namespace) -> int:
     require_directory("-w", options.workspace)
     checks = list(_checks(options.workspace))
+    purposes = _judge_purposes(checks, options.workspace)
     healthy = all(check.ok for check in checks if check.needed)
     if options.json:
-        write(as_document({"healthy": healthy, "checks": [_as_json(check) for check in checks]}))
+        findings = {
+            "healthy": healthy,
+            "purposes": [asdict(purpose) for purpose in purposes],
+            "checks": [_as_json(check) for check in checks],
+        }
+        write(as_document(findings))
     else:
-        _show(checks, healthy)
+        _show_purposes(purposes)
+        if options.details:
+            write("\n")
+        _show_checks([check for check in checks if options.details or (check.needed and not check.ok)])
+        _show_end(healthy)
     return 0 if healthy else 1
 
 
-def _show(checks: list[Check], healthy: bool) -> None:
-    wide = max(len(check.name) for check in checks)
-    rows = []
-    for check in checks:
-        word = "ok" if check.ok else "missing"
-        fix = "" if check.ok or not check.fix else f"; fix: {check.fix}"
-        rows.append((f"{word:<8}", f"{check.name:<{wide}}  {check.detail}{fix}", _style(check)))
-    end = "Everything required works." if healthy else "Something required is missing: see above."
-    if not on_terminal(sys.stdout):
-        write("".join(f"{word}{rest}\n" for word, rest, _ in rows) + end + "\n")
-        return
+_COLOURS = {"ready": "green", "limited": "yellow", "missing": "yellow"}
+
+
+def _show_purposes(purposes: list[Purpose]) -> None:
     screen = Screen(sys.stdout)
-    write("".join(screen.render((word, style), (rest, "")) for word, rest, style in rows))
-    write(screen.render((end, "bold green" if healthy else "bold red")))
+    wide = max(len(purpose.name) for purpose in purposes)
+    for purpose in purposes:
+        fix = "" if purpose.state == "ready" or not purpose.fix else f"; fix: {purpose.fix}"
+        rest = f"{purpose.name:<{wide}}  {purpose.detail}{fix}"
+        write(_line(screen, f"{purpose.state:<9}", rest, _COLOURS[purpose.state]))
+
+
+def _show_checks(checks: list[Check]) -> None:
+    screen = Screen(sys.stdout)
+    wide = max((len(check.name) for check in checks), default=0)
+    for check in checks:
+        fix = "" if check.ok or not check.fix else f"; fix: {check.fix}"
+        word = "ok" if check.ok else "missing"
+        style = "green" if check.ok else "bold red" if check.needed else "yellow"
+        write(_line(screen, f"{word:<8}", f"{check.name:<{wide}}  {check.detail}{fix}", style))
+
+
+def _show_end(healthy: bool) -> None:
+    end = "What is required and configured works." if healthy else "Something required or configured does not work."
+    write(_line(Screen(sys.stdout), end, "", "bold green" if healthy else "bold red"))
+
+
+def _line(screen: Screen, word: str, rest: str, style: str) -> str:
+    return screen.render((word, style), (rest, "")) if on_terminal(sys.stdout) else f"{word}{rest}\n"
 
 
 def _as_json(check: Check) -> dict[str, object]:
@@ -91,15 +134,100 @@ def _as_json(check: Check) -> dict[str, object]:
     return {keys.get(name, name): value for name, value in asdict(check).items()}
 
 
-def _style(check: Check) -> str:
-    return "green" if check.ok else "bold red" if check.needed else "yellow"
+def _judge_purposes(checks: list[Check], workspace: str) -> list[Purpose]:
+    """What the checks mean for each thing that somebody may want to do."""
+    by_name = {check.name: check for check in checks}
+    purposes = [_judge_editing(checks, by_name), _judge_search(by_name), _judge_commands(by_name, workspace)]
+    drafts = by_name["drafts"]
+    purposes.append(Purpose("drafts", "ready" if drafts.ok else "missing", drafts.detail, drafts.fix))
+    purposes.append(_judge_chat(by_name["extra agent"]))
+    over_http = by_name["extra mcp"]
+    purposes.append(
+        Purpose("mcp", "ready", "`handrail mcp`, and over HTTP")
+        if over_http.ok
+        else Purpose("mcp", "limited", "`handrail mcp` works, `handrail mcp --http` needs packages", over_http.fix)
+    )
+    page = by_name["extra web"]
+    works = "`handrail web`" if page.ok else "`handrail web` needs packages"
+    purposes.append(Purpose("web", "ready" if page.ok else "missing", works, page.fix))
+    lacking = [name for name in _FILE_EXTRAS if not by_name[f"extra {name}"].ok]
+    with_files = "notebooks, images, PDF files and outlines"
+    purposes.append(
+        Purpose(
+            "other files", "limited", f"without {', '.join(lacking)}", f"pip install 'handrail[{','.join(lacking)}]'"
+        )
+        if lacking
+        else Purpose("other files", "ready", with_files)
+    )
+    return purposes
+
+
+_FILE_EXTRAS = ("notebooks", "images", "pdf", "outline")
+
+
+def _judge_editing(checks: list[Check], by_name: dict[str, Check]) -> Purpose:
+    broken = [check for check in checks if check.needed and not check.ok and check.purpose == "edit files"]
+    if broken:
+        return Purpose("edit files", "missing", f"{broken[0].name}: {broken[0].detail}", broken[0].fix)
+    exchange = by_name["exchange"]
+    if not exchange.ok:
+        return Purpose("edit files", "limited", exchange.detail, exchange.fix)
+    return Purpose("edit files", "ready", "no path leads out of the workspace, files are replaced in one step")
+
+
+def _judge_search(by_name: dict[str, Check]) -> Purpose:
+    ripgrep = by_name["ripgrep"]
+    return Purpose("search", "ready" if ripgrep.ok else "limited", ripgrep.detail, ripgrep.fix)
+
+
+def _judge_commands(by_name: dict[str, Check], workspace: str) -> Purpose:
+    """Which boundary commands get, and what it does not hold."""
+    from handrail.errors import ToolError
+    from handrail.shell.sandbox.choose import choose
+    from handrail.shell.sandbox.confinement import Confinement
+
+    bash, configured = by_name["bash"], by_name["sandbox"]
+    if not bash.ok:
+        return Purpose("run commands", "missing", bash.detail, bash.fix)
+    if not configured.ok:
+        return Purpose("run commands", "missing", configured.detail, configured.fix)
+    try:
+        settings = open_config().settings
+        boundary = choose(settings.sandbox, False, Confinement((os.path.realpath(workspace),)))
+    except (UsageError, ToolError, OSError) as error:
+        return Purpose("run commands", "missing", escape(str(error)), "see `handrail doctor --details`")
+    try:
+        held = boundary.name != "none"
+        fix = "" if held else next((by_name[name].fix for name in _LAYERS if by_name[name].fix), "")
+        if settings.sandbox == "off":
+            fix = "handrail config unset sandbox"
+        return Purpose("run commands", "ready" if held else "limited", escape(boundary.description.rstrip(".")), fix)
+    finally:
+        boundary.close()
+
+
+_LAYERS = ("namespaces", "bubblewrap", "landlock")
+
+
+def _judge_chat(extra: Check) -> Purpose:
+    if not extra.ok:
+        return Purpose("chat", "missing", "`handrail chat` and `handrail run` need packages", extra.fix)
+    from handrail.cli.chat.plan import MODEL_VARIABLES
+
+    known = [name for names in MODEL_VARIABLES.values() for name in names if os.environ.get(name)]
+    if not known:
+        way = "export OPENAI_BASE_URL=http://127.0.0.1:11434/v1, or set OPENAI_API_KEY or ANTHROPIC_API_KEY"
+        return Purpose("chat", "limited", "no model can be reached yet", way)
+    return Purpose("chat", "ready", f"with {', '.join(known)}")
 
 
 def _checks(workspace: str) -> Iterator[Check]:
     from handrail import system_calls
 
+    files = "edit files"
     version = ".".join(str(part) for part in sys.version_info[:3])
-    yield Check("python", sys.version_info >= (3, 11), version, "install Python 3.11 or later", needed=True)
+    old = "install Python 3.11 or later"
+    yield Check("python", sys.version_info >= (3, 11), version, old, needed=True, purpose=files)
     yield Check(
         "boundary",
         True,
@@ -107,28 +235,60 @@ def _checks(workspace: str) -> Iterator[Check]:
         if system_calls.HAS_OPENAT2
         else "O_NOFOLLOW for each directory: as safe, but slower; this system has no openat2 (Linux 5.6 or later)",
         needed=True,
+        purpose=files,
     )
     yield _exchange(workspace)
-    state: str | None = None
+    settings = None
     try:
         config = open_config()
-        state = config.settings.state
-        yield Check("configuration", True, escape(config.path) or "none (optional)", needed=True)
+        settings = config.settings
+        yield Check("configuration", True, escape(config.path) or "none (optional)", needed=True, purpose=files)
     except UsageError as error:
-        yield Check("configuration", False, str(error), "correct or remove that file", needed=True)
+        fix = "correct it (`handrail config check`) or remove it"
+        yield Check("configuration", False, str(error), fix, needed=True, purpose=files)
+    state = settings.state if settings else None
     yield _state(state)
     for name, module in _NEEDED.items():
         yield _package(name, module, "needed", f"pip install {name}", needed=True)
     yield _ripgrep()
     yield _bash()
-    yield from _sandbox()
-    yield _drafts(workspace, state)
+    layers = list(_sandbox())
+    yield from layers
+    yield _configured_sandbox(settings, layers)
+    drafts = _drafts(workspace, state)
+    wanted = settings is not None and settings.drafts and _is_set("drafts")
+    yield replace(drafts, needed=wanted)
     yield from _extras()
+
+
+def _configured_sandbox(settings: Settings | None, layers: list[Check]) -> Check:
+    """Whether the sandbox that the configuration asks for works here."""
+    working = [layer.name for layer in layers if layer.ok and layer.name in _LAYERS]
+    mode = settings.sandbox if settings else "auto"
+    name = "bubblewrap" if mode == "bwrap" else mode
+    required = settings is not None and (settings.sandbox_required or mode in ("namespaces", "bwrap", "landlock"))
+    ok = bool(working) if mode == "auto" else name in working or mode == "off"
+    fix = next(
+        (layer.fix for layer in layers if layer.fix and layer.name in (_LAYERS if mode == "auto" else (name,))), ""
+    )
+    detail = f"sandbox = {mode}" + ("" if ok else ", which does not work here")
+    return Check("sandbox", ok, detail, fix or "handrail config unset sandbox", required, "run commands")
+
+
+def _is_set(key: str) -> bool:
+    """Whether the configuration file sets this itself: a default that does not work here is no fault."""
+    from handrail.settings import Settings
+
+    config = open_config()
+    return bool(config.path) and getattr(config.settings, key) != getattr(Settings(), key)
 
 
 def _package(name: str, module: str, why: str, fix: str, needed: bool = False) -> Check:
     version = _version(name, module)
-    return Check(name, False, why, fix, needed) if version is None else Check(name, True, version, "", needed)
+    purpose = "edit files" if needed else "other files"
+    if version is None:
+        return Check(name, False, why, fix, needed, purpose)
+    return Check(name, True, version, "", needed, purpose)
 
 
 def _version(name: str, module: str) -> str | None:

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from handrail.policy.modes import Mode
     from handrail.settings.config_file import Config
 
-_KEYS = {
+MODEL_VARIABLES = {
     "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
     "openai": ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
 }
+"""For each package, the variables one of which makes a model reachable."""
 _NO_MODEL = 'no model is set: give --model M, set HANDRAIL_MODEL, or write model = "M" below [agent] into {place}'
 
 
@@ -148,10 +149,10 @@ def require_reachable(model: str, api: Api, environ: Mapping[str, str]) -> None:
     from importlib.util import find_spec
 
     package = "anthropic" if api == "anthropic" else "openai"
-    variable = _KEYS[package][-1]
+    variable = MODEL_VARIABLES[package][-1]
     if (base := environ.get(variable)) and not base.startswith(("http://", "https://")):
         raise UsageError(f"{variable} is {escape(base)}, which is not a URL; it must start with http:// or https://")
-    if find_spec(package) and any(environ.get(name) for name in _KEYS[package]):
+    if find_spec(package) and any(environ.get(name) for name in MODEL_VARIABLES[package]):
         return
     from handrail.agent.providers import ModelError, open_model
 
