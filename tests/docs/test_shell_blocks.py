@@ -142,7 +142,8 @@ def typist(place: Place) -> Iterator[Typist]:
 
 @pytest.mark.parametrize("page", sorted({block.page for block in SHELL} - {"README.md"}))
 def test_the_commands_of_a_page_run_in_the_order_given(page: str, typist: Typist) -> None:
-    hidden = re.search(r"^ok\s+(namespaces|bubblewrap) ", typist.place.handrail("doctor").stdout, re.MULTILINE)
+    checks = typist.place.handrail("doctor", "--details").stdout
+    hidden = re.search(r"^ok\s+(namespaces|bubblewrap) ", checks, re.MULTILINE)
     typed = 0
     for block, command, below in commands(page):
         printed = typist.type(command).replace(str(typist.place.project), "/srv/project")
