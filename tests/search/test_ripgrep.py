@@ -18,6 +18,7 @@ from handrail.search import ripgrep
 from handrail.search.query import FileMatches, load_types
 from handrail.search.regex import translate
 from handrail.search.ripgrep_output import KEPT, Contents, Counts, OutputReader, Paths
+from handrail.search.tree import SearchTree
 from handrail.text.globs import compile_filter
 
 Make = Callable[..., Session]
@@ -67,9 +68,10 @@ def test_of_an_endless_line_only_what_is_around_the_match_is_kept(cuts: list[int
 def test_names_and_counts_are_the_same_however_they_are_cut(cuts: list[int]) -> None:
     names, counts = Paths(), Counts()
     assert [one.path for one in read(names, b"./a\nb\0./c\0" + STATS, cuts)] == ["./a\nb", "./c"]
-    found = read(counts, b"./a\nb\x0012\n./c\x003\r\n" + STATS, cuts)
+    assert names.searched == 11
+    found = read(counts, b"./a\nb\x0012\n./none\x000\n./c\x003\r\n", cuts)
     assert [(one.path, one.number) for one in found] == [("./a\nb", 12), ("./c", 3)]
-    assert names.searched == counts.searched == 11
+    assert counts.searched == 3
 
 
 def test_statistics_that_are_not_known_count_nothing() -> None:
@@ -145,6 +147,56 @@ def test_what_ripgrep_complains_about_makes_the_answer_partial(
     assert result.data["receipt"]["skipped"]["unreadable"] == 5000
     assert "Permission denied" in result.text
     assert "secret" not in result.text
+
+
+def test_a_search_by_name_in_a_large_tree_gives_up_counting_and_finds_each_file_once(
+    tmp_path: Path, make_session: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    for name in ("a.py", "b.py"):
+        (work / name).write_text("needle\n", encoding="utf-8")
+    runs = tmp_path / "runs"
+    body = (
+        f"open({str(runs)!r}, 'a').write('debug ' if '--debug' in sys.argv else 'quiet ')\n"
+        "os.write(1, b'./a.py\\0')\n"
+        "if '--debug' in sys.argv:\n"
+        "    os.write(2, b'rg: DEBUG|ignoring ./x: Ignore(IgnoreMatch(Hidden))\\n' * 5000)\n"
+        "    time.sleep(60)\n"
+        "os.write(1, b'./b.py\\0')\n"
+    )
+    monkeypatch.setenv("HANDRAIL_RG", fake(tmp_path, body))
+    session = make_session(work, durable=False)
+    for _ in range(2):
+        result = session.call("Grep", {"pattern": "needle", "glob": "*.py", "include_hidden": True})
+        assert sorted(result.data["files"]) == ["a.py", "b.py"]
+        assert result.data["receipt"]["skipped"] == {}
+        assert result.data["receipt"]["uncounted"] == ["ignored", "binary", "withheld"]
+        assert "not counted in a tree of this size: ignored, binary, withheld" in result.text
+        assert "include_ignored" in result.text and "include_hidden" not in result.text
+    assert runs.read_text(encoding="ascii").split() == ["debug", "quiet", "quiet"]
+
+
+@pytest.mark.skipif(ripgrep.find_program() is None, reason="ripgrep is not there")
+@pytest.mark.parametrize("mode", ["files_with_matches", "count", "content"])
+@pytest.mark.parametrize("names", [{"glob": "*.py"}, {"type": "py"}, {"glob": "d/**/*.py"}, {"glob": "[ab].py"}])
+def test_a_search_without_counting_finds_the_same(
+    tmp_path: Path, make_session: Make, monkeypatch: pytest.MonkeyPatch, mode: str, names: dict[str, str]
+) -> None:
+    for number, name in enumerate((".gitignore", "a.py", "d/e/b.py", "d/.c.py", "i/x.py", "t.md", ".env.py", "id_rsa")):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("i/\n" if name == ".gitignore" else "needle\nneedle\n", encoding="utf-8")
+        os.utime(path, ns=(10**18 + number * 10**9,) * 2)
+    session = make_session(durable=False)
+    call = {"pattern": "needle", "output_mode": mode, **names}
+    counted = session.call("Grep", call).data
+    monkeypatch.setattr(SearchTree, "is_large", True)
+    uncounted = session.call("Grep", call).data
+    assert counted["receipt"]["skipped"]
+    for key in ("files", "matches", "counts"):
+        assert uncounted.get(key) == counted.get(key)
+    assert uncounted["receipt"]["searched"] == counted["receipt"]["searched"]
 
 
 def test_a_ripgrep_that_dies_is_replaced(tmp_path: Path, make_session: Make, monkeypatch: pytest.MonkeyPatch) -> None:

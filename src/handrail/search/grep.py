@@ -12,9 +12,10 @@ again by their descriptors: only what this second search returns is shown.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from operator import itemgetter
 
 from handrail import system_calls
 from handrail.errors import BinaryFile
@@ -77,15 +78,15 @@ def search(query: Query, tree: SearchTree, budget: Budget) -> ResultPage:
 def _search_directory(query: Query, tree: SearchTree, budget: Budget, engine: Ripgrep) -> ResultPage:
     receipt = Receipt()
     newest_names = query.order == "newest" and query.mode != "content"
-    run = engine.everywhere(query.mode, budget, receipt)
     if newest_names:  # all names are needed, but only the newest are kept
-        return _cut_page(query, _sort_newest(tree, run, query.need), receipt)
-    files, all_of_it = _collect(run)
+        run = engine.everywhere(query.mode, budget, receipt, judged=False)
+        return _cut_page(query, _sort_newest(tree, run, query.need, engine.shows), receipt)
+    files, all_of_it = _collect(engine.everywhere(query.mode, budget, receipt))
     if all_of_it:
         if query.order == "path":
             files.sort(key=lambda one: path_order(one.path))
         else:
-            files = _sort_newest(tree, files, len(files))
+            files = _sort_newest(tree, files, max(1, len(files)))
         return _cut_page(query, files, receipt)
     if query.order == "path":
         later = Receipt()
@@ -102,8 +103,8 @@ def _search_directory(query: Query, tree: SearchTree, budget: Budget, engine: Ri
 def _search_newest_lines(query: Query, tree: SearchTree, budget: Budget, engine: Ripgrep) -> ResultPage:
     """The lines of the newest files, of many: their names first, then file after file until the page is full."""
     receipt = Receipt()
-    names = engine.everywhere("files_with_matches", Budget(budget.left * 0.7), receipt)
-    newest = _sort_newest(tree, names, query.need)
+    names = engine.everywhere("files_with_matches", Budget(budget.left * 0.7), receipt, judged=False)
+    newest = _sort_newest(tree, names, query.need, engine.shows)
 
     def lines() -> Iterator[FileMatches]:
         remaining = iter(newest)
@@ -209,32 +210,44 @@ def _collect(run: Iterator[FileMatches]) -> tuple[list[FileMatches], bool]:
     return files, True
 
 
-def _sort_newest(tree: SearchTree, files: Iterable[FileMatches], most: int) -> list[FileMatches]:
-    """The newest files of these, those of one age by path."""
+def _sort_newest(
+    tree: SearchTree, files: Iterable[FileMatches], most: int, shows: Callable[[str], bool] | None = None
+) -> list[FileMatches]:
+    """The newest files of these that are shown, those of one age by path. Only as many are judged as are needed."""
     directory = tree.workspace.open_directory(tree.path)
     dated: list[tuple[int, FileMatches]] = []
+    oldest, room = None, 2 * most + _MOST_RECORDS
+    stat = os.stat
     try:
         for one in files:
             try:
-                age = -os.stat(one.path, dir_fd=directory, follow_symlinks=False).st_mtime_ns
+                age = -stat(one.path, dir_fd=directory, follow_symlinks=False).st_mtime_ns
             except OSError:  # gone, or not to be reached by this name
                 age = 0
-            dated.append((age, one))
-            if len(dated) > 2 * most + _MOST_RECORDS:
-                dated = _keep_newest(dated, most)
+            if oldest is None or age <= oldest:
+                dated.append((age, one))
+                if len(dated) > room:
+                    dated, oldest = _keep_newest(dated, most, shows)
+                    room = len(dated) + _MOST_RECORDS
     finally:
         os.close(directory)
-    return [
-        one for _, one in sorted(_keep_newest(dated, most), key=lambda each: (each[0], path_order(each[1].path)))[:most]
-    ]
+    newest, _ = _keep_newest(dated, most, shows)
+    newest.sort(key=lambda each: (each[0], path_order(each[1].path)))
+    return [one for _, one in newest[:most]]
 
 
-def _keep_newest(dated: list[tuple[int, FileMatches]], most: int) -> list[tuple[int, FileMatches]]:
-    """The newest, and all that are as old as the last of them."""
-    if len(dated) <= most:
-        return dated
-    last = sorted(age for age, _ in dated)[most - 1]
-    return [each for each in dated if each[0] <= last]
+def _keep_newest(
+    dated: list[tuple[int, FileMatches]], most: int, shows: Callable[[str], bool] | None
+) -> tuple[list[tuple[int, FileMatches]], int | None]:
+    """The newest that are shown, and all that are as old as the last of them; how old that is, if there are enough."""
+    dated.sort(key=itemgetter(0))
+    newest: list[tuple[int, FileMatches]] = []
+    for each in dated:
+        if len(newest) >= most and each[0] > newest[most - 1][0]:
+            break
+        if shows is None or shows(each[1].path):
+            newest.append(each)
+    return newest, newest[most - 1][0] if len(newest) >= most else None
 
 
 def _page_from_stream(query: Query, run: Iterator[FileMatches], receipt: Receipt) -> ResultPage:

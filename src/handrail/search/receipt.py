@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Stop = Literal["", "time_limit", "count_limit"]
@@ -31,6 +31,8 @@ class Receipt:
     """Why the search was not made by ripgrep."""
     complaints: list[str] = field(default_factory=list)
     """Error messages of the search engine."""
+    uncounted: list[str] = field(default_factory=list)
+    """Kinds of entries that were left out without being counted: by a search by name in a large tree with ripgrep."""
 
     @property
     def complete(self) -> bool:
@@ -45,7 +47,13 @@ class Receipt:
     def data(self) -> dict[str, Any]:
         """For programs."""
         skipped = {name: count for name, count in self.facts().items() if count}
-        return {"searched": self.searched, "skipped": skipped, "complete": self.complete}
+        uncounted = {"uncounted": self.uncounted} if self.uncounted else {}
+        return {"searched": self.searched, "skipped": skipped, "complete": self.complete, **uncounted}
+
+    def clear(self) -> None:
+        """Forget all counts, because the search begins again."""
+        for name, value in asdict(Receipt()).items():
+            setattr(self, name, value)
 
 
 class Budget:

@@ -23,7 +23,7 @@ from handrail.search.query import FileMatches, Mode, NameFilter, Query
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.regex import bad_pattern
 from handrail.search.ripgrep_output import Contents, Counts, OutputReader, Paths
-from handrail.search.ripgrep_process import RipgrepProcess
+from handrail.search.ripgrep_process import RipgrepProcess, TooManyMessages
 from handrail.search.tree import SearchTree
 from handrail.text.globs import expand_braces
 
@@ -36,19 +36,20 @@ _ALWAYS = (
     "--no-ignore-messages",
     "--no-follow",
     "--no-mmap",
-    "--debug",
-    "--stats",
     "--null",
     "--with-filename",
     "--no-heading",
 )
 _MODES: Mapping[Mode, Sequence[str]] = {
-    "content": ("--line-number", "--column", "--no-context-separator"),
+    "content": ("--stats", "--line-number", "--column", "--no-context-separator"),
     # With --max-count it stops at the first match even though it counts the files that it looked at.
-    "files_with_matches": ("--files-with-matches", "--max-count=1"),
-    "count": ("--count",),
+    "files_with_matches": ("--stats", "--files-with-matches", "--max-count=1"),
+    # Files without a match are listed too, and counted from that: --stats would look for every match of a line.
+    "count": ("--count", "--include-zero"),
 }
 _READERS: Mapping[Mode, type[OutputReader]] = {"content": Contents, "files_with_matches": Paths, "count": Counts}
+_MOST_MESSAGES = 64 << 10
+"""Bytes of messages up to which a search by name counts what it leaves out: some 300 files."""
 _READ_IGNORES = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _SAFE = re.compile(r"(?:\*\*/)?(?:[\w.*?-]+/)*[\w.*?-]+")
 """Globs that mean the same to ripgrep and to us."""
@@ -180,11 +181,27 @@ class Ripgrep:
         """One glob for all names to skip, so that the entries it leaves out can be counted as ignored ones."""
 
     def everywhere(
-        self, mode: Mode, budget: Budget, receipt: Receipt, *, in_order: bool = False
+        self, mode: Mode, budget: Budget, receipt: Receipt, *, in_order: bool = False, judged: bool = True
     ) -> Iterator[FileMatches]:
-        """All files below the directory, in no order, or (slower) in the order of their paths."""
+        """All files below the directory, in no order, or (slower) in the order of their paths.
+
+        Without ``judged`` the caller must ask `shows` about each file before it is shown.
+        """
+        every = not judged or (self._names.all and self._tree.sight.readable is None)
+        for matches in self._run_below(mode, budget, receipt, in_order):
+            matches.path = matches.path.removeprefix("./")
+            if every or self.shows(matches.path):
+                yield matches
+
+    def shows(self, path: str) -> bool:
+        """Whether a file that ripgrep found may be shown and is asked for."""
+        return self._names.wanted(path) and self._visible.shows(path, hidden=self._names.all)
+
+    def _run_below(self, mode: Mode, budget: Budget, receipt: Receipt, in_order: bool) -> Iterator[FileMatches]:
+        """Search the directory, with the messages that count what is left out, unless there are too many of them."""
         with ExitStack() as held:
-            command = [*self._common(mode), *self._scope()]
+            scope = self._scope()
+            command = [*self._common(mode), *scope]
             if in_order:
                 command.append("--sort=path")
             above = () if self._query.ignored else self._tree.above()
@@ -198,13 +215,25 @@ class Ripgrep:
             directory = self._tree.workspace.open_directory(self._tree.path)
             held.callback(os.close, directory)
             here = f"/proc/self/fd/{directory}" if sys.platform == "linux" else self._tree.path.real
-            every = self._names.all and self._tree.sight.readable is None
-            for matches in self._run([*command, "--", "."], mode, budget, receipt, here, rules):
-                matches.path = matches.path.removeprefix("./")
-                if every or (
-                    self._names.wanted(matches.path) and self._visible.shows(matches.path, hidden=self._names.all)
-                ):
-                    yield matches
+            command += ["--", "."]
+            if "--type=handrail" not in scope:
+                yield from self._run(command, mode, budget, receipt, here, rules)
+                return
+            shown: set[str] = set()
+            if not self._tree.is_large:
+                try:
+                    for one in self._run(command, mode, budget, receipt, here, rules, _MOST_MESSAGES):
+                        shown.add(one.path)
+                        yield one
+                    return
+                except TooManyMessages:
+                    self._tree.is_large = True
+                receipt.clear()
+            kinds = {"ignored": self._query.ignored, "hidden": self._query.hidden, "binary": False, "withheld": False}
+            receipt.uncounted = [kind for kind, included in kinds.items() if not included]
+            for one in self._run(command, mode, budget, receipt, here, rules, debug=False):
+                if one.path not in shown:
+                    yield one
 
     def among(
         self, mode: Mode, files: Mapping[int, str], budget: Budget, receipt: Receipt, encoding: str = ""
@@ -218,11 +247,22 @@ class Ripgrep:
                 yield matches
 
     def _run(
-        self, command: list[str], mode: Mode, budget: Budget, receipt: Receipt, here: str, fds: tuple[int, ...] = ()
+        self,
+        command: list[str],
+        mode: Mode,
+        budget: Budget,
+        receipt: Receipt,
+        here: str,
+        fds: tuple[int, ...] = (),
+        most_messages: int | None = None,
+        *,
+        debug: bool = True,
     ) -> Iterator[FileMatches]:
         reader = _READERS[mode]()
         hides = self._tree.sight.hides or ()
-        with RipgrepProcess(command, here, fds, budget, self._skip, hides) as process:
+        if debug:
+            command = [command[0], "--debug", *command[1:]]
+        with RipgrepProcess(command, here, fds, budget, self._skip, hides, most_messages) as process:
             try:
                 for chunk in process.chunks():
                     yield from reader.read(chunk)

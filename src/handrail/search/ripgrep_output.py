@@ -54,22 +54,21 @@ class Paths:
 
 
 class Counts:
-    """The mode that gives a number for each file."""
+    """The mode that gives a number for each file that was looked at, even if it is zero."""
 
     def __init__(self) -> None:
         self.searched = self.binary = 0
         self._rest = b""
 
     def read(self, chunk: bytes) -> Iterator[FileMatches]:
-        text, at = self._rest + chunk, 0
-        while record := _COUNT.match(text, at):
-            at = record.end()
-            yield FileMatches(os.fsdecode(record[1]), number=int(record[2]))
-        self._rest = text[at:]
+        text = self._rest + chunk
+        records = list(_COUNT.finditer(text))
+        self._rest = text[records[-1].end() :] if records else text
+        self.searched += len(records)
+        return (FileMatches(os.fsdecode(one[1]), number=int(one[2])) for one in records if one[2] != b"0")
 
     def end(self) -> Iterator[FileMatches]:
-        self.searched = _parse_searched(self._rest)
-        yield from ()
+        return iter(())
 
 
 class Contents:

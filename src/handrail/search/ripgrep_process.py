@@ -1,7 +1,8 @@
 """Run ripgrep: read its output within a deadline, count its debug messages, and end it in any case.
 
 ripgrep writes thousands of tiny messages to stderr. They go to a file in memory that is read and freed now and then,
-because through a pipe each message would wake this process.
+because through a pipe each message would wake this process. With a filter of names it writes one for every file, which
+takes several times as long as the search itself: the caller can set a limit, beyond which the run is given up.
 """
 
 from __future__ import annotations
@@ -22,12 +23,18 @@ _BLOCK = 1 << 18
 _MOST_MESSAGES = 8 * 1024
 _MOST_UNREAD = 8 << 20
 _NOW_AND_THEN = 0.2
+_SOON = 0.005
+"""How soon it is looked after the messages of a run that must not write too many."""
 _PUNCH = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
 _MOST_COMPLAINTS = 3
 _DEBUG = re.compile(rb"^rg: DEBUG\|[^\n]*\n", re.MULTILINE)
 _LARGE = re.compile(rb"ignoring [^\n]*: \d+ bytes\n")
 _COMPLAINT = re.compile(r"^rg: (?!DEBUG\|)(.*): ([^:\n]+ \(os error (\d+)\))$", re.MULTILINE)
 _GONE = "2"  # removed while it was searched
+
+
+class TooManyMessages(Exception):
+    """A run has written more messages than the caller has set as the limit."""
 
 
 class RipgrepProcess:
@@ -41,8 +48,10 @@ class RipgrepProcess:
         budget: Budget,
         skip: str = "",
         withheld: Sequence[str] = (),
+        most_messages: int | None = None,
     ) -> None:
         self._budget = budget
+        self._most_messages = most_messages
         self._signs = dict(_SIGNS)
         if skip:  # what this glob leaves out counts as ignored
             self._signs["ignored"] += (_EXCLUDED + skip.encode() + b'"',)
@@ -88,17 +97,20 @@ class RipgrepProcess:
         os.close(self._side)
 
     def chunks(self) -> Iterator[bytes]:
-        """The output as it comes, until its end or the deadline."""
+        """The output as it comes, until its end or the deadline. Raises `TooManyMessages`."""
+        often = _NOW_AND_THEN if self._most_messages is None else _SOON
         assert self._child.stdout
         out = self._child.stdout.fileno()
         with selectors.DefaultSelector() as ready:
             os.set_blocking(out, False)
             ready.register(out, selectors.EVENT_READ)
             while True:
-                some = ready.select(min(self._budget.left, _NOW_AND_THEN))
+                some = ready.select(min(self._budget.left, often))
                 if self._budget.left <= 0:
                     self.expired = True
                     return
+                if self._most_messages is not None and os.fstat(self._side).st_size > self._most_messages:
+                    raise TooManyMessages
                 self._read_messages(_MOST_UNREAD)
                 if not some:
                     continue

@@ -46,6 +46,16 @@ class SearchTree:
             raise NotFound(path=path.named, nearest=workspace.nearest(path))
         self.is_file = not stat.S_ISDIR(status.st_mode)
 
+    @property
+    def is_large(self) -> bool:
+        """Whether a search below this directory has shown, in this session, that it has too many names to list them."""
+        return self.path.real in self._listings.large
+
+    @is_large.setter
+    def is_large(self, large: bool) -> None:
+        assert large
+        self._listings.large.add(self.path.real)
+
     def walk(self, budget: Budget) -> Walk:
         """A walk through the directory; raises `NotDirectory`."""
         if self.is_file:

@@ -114,6 +114,8 @@ class Listings:
         self._walks: OrderedDict[Hashable, RememberedWalk] = OrderedDict()
         self._names = 0
         self._lock = threading.Lock()
+        self.large: set[str] = set()
+        """Real paths of directories with too many names for a list of all of them."""
 
     def of(self, fd: int) -> DirectoryListing:
         """List the open directory; raises `OSError`."""

@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 def describe_skipped(receipt: Receipt, templates: Templates) -> str:
     """List the skipped parts of a search in one line; empty if nothing was skipped."""
     counts = {name: count for name, count in receipt.facts().items() if count}
-    if not counts:
-        return ""
     items = ", ".join(templates.fill(f"coverage.{name}", count=count) for name, count in counts.items())
-    switches = [templates.fill(f"coverage.include_{name}") for name in ("ignored", "hidden") if name in counts]
+    if receipt.uncounted:
+        uncounted = templates.fill("coverage.uncounted", kinds=", ".join(receipt.uncounted))
+        items = f"{items}; {uncounted}" if items else uncounted
+    if not items:
+        return ""
+    kinds = {*counts, *receipt.uncounted}
+    switches = [templates.fill(f"coverage.include_{name}") for name in ("ignored", "hidden") if name in kinds]
     return templates.fill("coverage.passed_over", items=items, switches=" / ".join(filter(None, switches)))
