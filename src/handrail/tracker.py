@@ -20,11 +20,13 @@ from handrail.text.document import decode_document
 
 if TYPE_CHECKING:
     from handrail.text.diff import ChangedLines, Hunk
+    from handrail.text.line_tags import ShownTags
 
 _REMEMBERED = 256 << 10
 _BUDGET = 16 << 20
 _FILES = 50_000
 _WATCHED = 2_000
+_TAGGED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +38,23 @@ class SeenFile:
     raw: bytes | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class TaggedFile:
+    """A version of a file, and the lines of it that the model knows by their tags."""
+
+    version: Version
+    tags: ShownTags
+    raw: bytes | None = None
+    """The contents of a small file."""
+
+
 class Tracker:
     """The files of one session. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._paths: OrderedDict[str, SeenFile] = OrderedDict()
         self._inodes: dict[tuple[int, int], str] = {}
+        self._tagged: OrderedDict[str, TaggedFile] = OrderedDict()
         self._held = 0
         self._lock = threading.Lock()
 
@@ -64,14 +77,46 @@ class Tracker:
                 ranges = _merge_ranges([*ranges, (first, last)])
             self._store(path, SeenFile(version, ranges, raw))
 
-    def wrote(self, path: str, version: Version, hunks: Sequence[Hunk], raw: bytes | None) -> None:
-        """Record the model's own change and move the seen ranges. Without ``raw`` the file is gone."""
+    def wrote(
+        self, path: str, version: Version, hunks: Sequence[Hunk], raw: bytes | None, tags: ShownTags | None = None
+    ) -> None:
+        """Record the model's own change and move the seen ranges. Without ``raw`` the file is gone.
+
+        ``tags``: the change was made by tags, and these are valid after it; then a file that was not read still is not.
+        """
         with self._lock:
             known = self._paths.get(path)
+            self._tagged.pop(path, None)
             if raw is None:
                 self._drop(path)
                 return
+            if tags is not None:
+                self._store_tags(path, TaggedFile(version, tags, raw))
+                if known is None:
+                    return
             self._store(path, SeenFile(version, _shift_ranges(known.ranges if known else (), hunks), raw))
+
+    def record_tags(self, path: str, version: Version, first: int, last: int, raw: bytes | None) -> None:
+        """Lines ``first`` to ``last`` were shown with their tags (0, 0: the file has no lines)."""
+        from handrail.text.line_tags import ShownTags  # only needed where lines have tags
+
+        with self._lock:
+            known = self._tagged.get(path)
+            tags = known.tags if known and known.version.same_bytes(version) else ShownTags()
+            tags = tags.show(first, last) if 0 < first <= last else tags
+            self._store_tags(path, TaggedFile(version, tags, raw))
+
+    def look_up_tags(self, path: str) -> TaggedFile | None:
+        """Return the lines of the file at ``path`` that were shown with tags."""
+        with self._lock:
+            return self._tagged.get(path)
+
+    def _store_tags(self, path: str, tagged: TaggedFile) -> None:
+        self._tagged.pop(path, None)
+        raw = tagged.raw if tagged.raw is not None and len(tagged.raw) <= _REMEMBERED else None
+        self._tagged[path] = TaggedFile(tagged.version, tagged.tags, raw)
+        if len(self._tagged) > _TAGGED:
+            self._tagged.popitem(last=False)
 
     def watch(self) -> Callable[[], list[str]]:
         """Return a function that lists those of the files seen last that have changed since now."""
@@ -90,6 +135,7 @@ class Tracker:
         with self._lock:
             for path in paths:
                 self._drop(path)
+                self._tagged.pop(path, None)
 
     def _store(self, path: str, seen: SeenFile) -> None:
         self._drop(path)

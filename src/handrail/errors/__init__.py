@@ -15,6 +15,7 @@
       |- EditError    the change itself:    no_match  many_matches  many_loose  too_many_places  no_change
       |                                     empty_old  placeholder  unsure_indent  inside_word  cannot_encode
       |                                     bad_notebook  no_such_cell  already_applied  garbled  repetitive
+      |                                     bad_anchor
       |- PatchError   a patch:              bad_patch  bad_hunk  ambiguous_hunk  same_file  would_overwrite
       |- ReplaceError search and replace:   not_counted  other_count  unknown_occurrence  too_many_occurrences
       |                                     empty_match  bad_replacement
@@ -52,6 +53,7 @@ from handrail.errors.calls import (
 from handrail.errors.changes import (
     AlreadyApplied,
     AmbiguousHunk,
+    BadAnchor,
     BadHunk,
     BadNotebook,
     BadPatch,
@@ -137,6 +139,7 @@ __all__ = [
     "AlreadyApplied",
     "AlreadyExists",
     "AmbiguousHunk",
+    "BadAnchor",
     "BadArguments",
     "BadCommand",
     "BadFilter",

@@ -98,6 +98,23 @@ class InsideWord(EditError):
     word: str
 
 
+class BadAnchor(EditError):
+    """The tag of a line does not name a line for certain; ``number`` is the edit of the call."""
+
+    code = "bad_anchor"
+    number: int
+    anchor: str
+    unreadable: bool = False
+    tag: bool = False
+    unknown: bool = False
+    inside: bool = False
+    ambiguous: bool = False
+    moved: bool = False
+    backwards: str | None = None
+    overlaps: int | None = None
+    current: str | None = None
+
+
 class EmptyOld(EditError):
     code = "empty_old"
 

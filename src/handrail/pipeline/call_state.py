@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from handrail.dialects import ToolEntry
     from handrail.pipeline.events import OnEvent
     from handrail.text.diff import Hunk
+    from handrail.text.line_tags import ShownTags
     from handrail.tools.tool import AnyTool, Arguments
 
 
@@ -87,6 +88,8 @@ class StagedChanges:
     """All staged changes, including those that the person left out."""
     unread: Set[str] = frozenset()
     """The real paths of files that were never read, and still count as unread after the change."""
+    tags: Mapping[str, ShownTags] = field(default_factory=dict)
+    """By real path: the tags that are valid after a change that was made by tags."""
 
     def diff(self) -> str:
         """All changes as one unified diff."""

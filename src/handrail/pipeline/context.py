@@ -33,7 +33,7 @@ from handrail.pipeline.services import Services
 from handrail.text import lines
 from handrail.text.display import escape
 from handrail.text.document import NEW, UTF8, Document, Splice, apply_splices, decode_document
-from handrail.tools.tool import CommandDraft, Loaded, Staged
+from handrail.tools.tool import CommandDraft, Loaded, RecalledTags, Staged
 from handrail.tracker import find_changed_lines
 from handrail.workspace import WorkPath
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from handrail.search.tree import SearchTree
     from handrail.shell.command_host import CommandHost
     from handrail.text.diff import ChangedLines, Hunk
+    from handrail.text.line_tags import ShownTags
 
 T = TypeVar("T")
 _MOST_SHOWN = 20
@@ -85,11 +86,12 @@ class ToolContext:
         self._open: list[int] = []
         self._received = judged.received
         self._follower: OutputFollower | None = None
+        self._tags: dict[str, ShownTags] = {}
 
     @property
     def staged(self) -> StagedChanges:
         """The changes that the tool has asked for so far."""
-        return StagedChanges(self._changes, self._hunks, self._proposed, self._unread)
+        return StagedChanges(self._changes, self._hunks, self._proposed, self._unread, self._tags)
 
     def close(self) -> None:
         if self._follower:
@@ -172,6 +174,39 @@ class ToolContext:
     def changed_since_read(self, file: TextFile) -> bool:
         seen = self._tracker.look(file.path.real, file.version)
         return seen is not None and not seen.version.same_bytes(file.version)
+
+    def open_result(self, tree: SearchTree, inner: str) -> TextFile | None:
+        real = tree.real(inner)
+        try:
+            path = self._workspace.resolve(real)
+            if path.real != real or (tree.sight.readable and not tree.sight.readable(real)):
+                return None
+            fd = self._workspace.open_file(path)
+        except (ToolError, OSError):
+            return None
+        self._open.append(fd)
+        return TextFile(path, fd, self._services.indexes, self._settings.legacy_encoding, self._settings.read_seconds)
+
+    def show_tags(self, file: TextFile | Stored, first: int, last: int) -> None:
+        if not self._dry:
+            self._tracker.record_tags(file.path.real, file.version, first, last, file.raw)
+
+    def recall_tags(self, loaded: Loaded) -> RecalledTags | None:
+        stored = loaded.stored
+        known = self._tracker.look_up_tags(stored.path.real)
+        if known is None:
+            return None
+        if known.version.same_bytes(stored.version):
+            return RecalledTags(known.tags)
+        try:
+            before = decode_document(known.raw, self._settings.legacy_encoding).text if known.raw is not None else None
+        except BinaryFile:
+            before = None
+        return RecalledTags(known.tags, changed=True, before=before)
+
+    def keep_tags(self, loaded: Loaded, tags: ShownTags) -> None:
+        # A person may have left out a part of the change: then no tag is certain.
+        self._tags[loaded.stored.path.real] = type(tags)() if self._choice else tags
 
     def exists(self, named: str) -> bool:
         status = self._workspace.stat(self._paths[named])

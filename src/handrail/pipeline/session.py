@@ -471,8 +471,9 @@ def commit(ran: Ran, held: Held | None, services: Services, progress: Progress) 
         versions = _confine(judged, services, lambda: commit_files(services.workspace, staged.changes, held, saving))
         done = progress.reach(Done(ran, tuple(staged.changes), progress.token))
         for change, hunks, version in zip(staged.changes, staged.hunks, versions, strict=True):
-            if change.path.real not in staged.unread:
-                tracker.wrote(change.path.real, version, hunks, change.after)
+            real = change.path.real
+            if real not in staged.unread:
+                tracker.wrote(real, version, hunks, change.after, staged.tags.get(real))
             data.setdefault("mtime_ms", version.mtime_ns // 1_000_000)
     if judged.parsed.entry.forgets:
         tracker.forget(*judged.written_paths)

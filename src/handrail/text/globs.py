@@ -131,9 +131,9 @@ def compile_filter(pattern: str) -> tuple[Glob, bool]:
     """
     out = pattern.startswith("!")
     pattern = pattern[1:] if out else pattern
-    anchored = "/" in pattern.rstrip("/")
+    has_directory = "/" in pattern.rstrip("/")
     pattern = pattern.strip("/")
-    return compile_glob(pattern if anchored else "**/" + pattern, hidden=True), out
+    return compile_glob(pattern if has_directory else "**/" + pattern, hidden=True), out
 
 
 def fixed_part(pattern: str) -> str:

@@ -159,7 +159,7 @@ def render(outcome: Outcome[Facts], templates: Templates) -> str:
     return templates.fill(f"edit.{outcome.kind}", facts, snippet=render_snippet(facts.snippet, facts.most, templates))
 
 
-def render_snippet(rows: Sequence[tuple[int, str]], most: int, templates: Templates) -> str:
+def render_snippet(rows: Sequence[tuple[int | str, str]], most: int, templates: Templates) -> str:
     """A snippet with line numbers, its middle left out if it is long."""
     if len(rows) <= most:
         return templates.number_lines(rows)

@@ -72,6 +72,8 @@ class Row:
     """How many lines match, for a count."""
     cut: bool = False
     """Whether the line is longer than its text here."""
+    inner: str = ""
+    """The path of the file below the directory that was searched."""
 
     @property
     def is_result(self) -> bool:
@@ -203,7 +205,7 @@ def _all_rows(page: ResultPage, args: Args, tree: SearchTree, limits: Limits) ->
                 yield Row("gap")
             last = hit.line
             text, shortened = excerpts.excerpt(one, hit)
-            yield Row("match" if hit.matched else "context", path, hit.line, text, cut=shortened)
+            yield Row("match" if hit.matched else "context", path, hit.line, text, cut=shortened, inner=one.path)
 
 
 def _results(mode: str, rows: list[Row]) -> Data:

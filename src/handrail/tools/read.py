@@ -102,8 +102,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     if is_empty(file):
         return describe_empty(file, ctx, about, args.first)
     page = read_page(file, args, ctx.limits)
-    if args.column > 1 and not page.rows[0].text:
-        raise PastColumn(**asdict(about), line=page.rows[0].number, column=args.column)
+    require_column(page, args, about)
     return describe_page(file, ctx, about, page, show_rows(page.rows, args.column), args.most)
 
 
@@ -148,6 +147,12 @@ def describe_empty(file: TextFile, ctx: Context[object], about: FileFacts, first
 def read_page(file: TextFile, args: Args, limits: Limits) -> TextPage:
     """The lines that were asked for, as far as they fit."""
     return file.page(args.first, count_lines(args, limits), limits.line_chars, limits.page_chars, args.column)
+
+
+def require_column(page: TextPage, args: Args, about: FileFacts) -> None:
+    """Raise `PastColumn` if the first line is too short to begin at the column that was asked for."""
+    if args.column > 1 and not page.rows[0].text:
+        raise PastColumn(**asdict(about), line=page.rows[0].number, column=args.column)
 
 
 def count_lines(args: Args, limits: Limits) -> int:

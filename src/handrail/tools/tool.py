@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from handrail.shell.command_host import CommandHost
     from handrail.text.diff import ChangedLines, Hunk
     from handrail.text.document import Document, Splice
+    from handrail.text.line_tags import ShownTags
     from handrail.tools.arguments import Arguments as Arguments
     from handrail.tools.notes import NoteFacts
 
@@ -93,6 +94,18 @@ class Loaded:
     """The same as line numbers."""
     unread: bool = False
     """Whether the file was never read, and may be changed because the call quotes its lines exactly."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledTags:
+    """The lines of a file that were shown with their tags."""
+
+    tags: ShownTags
+    """In the version in which they were shown."""
+    changed: bool = False
+    """Whether the file has changed since."""
+    before: str | None = None
+    """The text in which they were shown, if the file has changed and that text is still known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +210,18 @@ class Context(Protocol[L_co]):
 
     def changed_since_read(self, file: TextFile) -> bool:
         """Whether the model read the file before, and it has changed since."""
+
+    def open_result(self, tree: SearchTree, inner: str) -> TextFile | None:
+        """Open a file that a search of ``tree`` returned; None if it cannot be opened any more."""
+
+    def show_tags(self, file: TextFile | Stored, first: int, last: int) -> None:
+        """Record that the model was shown these lines with their tags."""
+
+    def recall_tags(self, loaded: Loaded) -> RecalledTags | None:
+        """The lines of a file that the model was shown with their tags; None if there are none."""
+
+    def keep_tags(self, loaded: Loaded, tags: ShownTags) -> None:
+        """The tags that are valid after the staged change of a file."""
 
     def exists(self, named: str) -> bool:
         """Whether the path exists, as a file of any kind."""

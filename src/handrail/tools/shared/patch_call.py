@@ -10,14 +10,15 @@ from typing import TypeVar
 
 from handrail.errors import BadPath, IsDirectory, NotFound
 from handrail.files.pages import TextFile
-from handrail.files.versions import Subtree
+from handrail.files.versions import Stored, Subtree
 from handrail.model import Access
 from handrail.search.tree import SearchTree
 from handrail.shell.command_host import CommandHost
 from handrail.shell.patch_command import PatchCall, as_patch
 from handrail.text.document import Splice
+from handrail.text.line_tags import ShownTags
 from handrail.tools import apply_patch
-from handrail.tools.tool import CommandDraft, Context, Loaded, Outcome, Staged
+from handrail.tools.tool import CommandDraft, Context, Loaded, Outcome, RecalledTags, Staged
 
 T = TypeVar("T")
 
@@ -134,6 +135,18 @@ class _ContextBelow:
 
     def watch(self) -> Callable[[], list[str]]:
         return self._ctx.watch()
+
+    def open_result(self, tree: SearchTree, inner: str) -> TextFile | None:
+        return self._ctx.open_result(tree, inner)
+
+    def show_tags(self, file: TextFile | Stored, first: int, last: int) -> None:
+        self._ctx.show_tags(file, first, last)
+
+    def recall_tags(self, loaded: Loaded) -> RecalledTags | None:
+        return self._ctx.recall_tags(loaded)
+
+    def keep_tags(self, loaded: Loaded, tags: ShownTags) -> None:
+        self._ctx.keep_tags(loaded, tags)
 
     def _full_path(self, named: str) -> str:
         return _join_below(self._base, named)
