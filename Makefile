@@ -12,8 +12,20 @@ $(READY): pyproject.toml requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-run: $(READY)
-	$(BIN)/handrail demo
+# A small environment of its own, unless the one for development is there already.
+DEMO := .venv-demo
+$(DEMO)/.ready: pyproject.toml requirements-demo.txt
+	@echo "1/3  a virtual environment in $(DEMO)"
+	@$(PYTHON) -m venv $(DEMO)
+	@echo "2/3  $$(grep -c == requirements-demo.txt) packages, about 15 MB to download, 75 MB on disk"
+	@$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --requirement requirements-demo.txt
+	@echo "3/3  Handrail itself, from this checkout"
+	@$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+run:
+	@if [ -e $(READY) ]; then $(BIN)/handrail demo; \
+	else $(MAKE) --no-print-directory $(DEMO)/.ready && $(DEMO)/bin/handrail demo; fi
 
 # About a minute: lint, types, and the tests that start no process of ours.
 QUICK := tests/text tests/patches tests/scenarios tests/tools tests/dialects tests/seeds tests/pipeline tests/policy \
@@ -75,6 +87,8 @@ lock:
 	$(BIN)/python -m pip install --quiet pip-tools
 	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-header --no-annotate --all-extras --upgrade \
 		--unsafe-package handrail --output-file requirements-dev.txt requirements-dev.in pyproject.toml
+	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
+		--constraint requirements-dev.txt --output-file requirements-demo.txt requirements-demo.in pyproject.toml
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(DEMO) .mypy_cache .ruff_cache .import_linter_cache .hypothesis

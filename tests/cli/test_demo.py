@@ -89,13 +89,37 @@ def test_the_demo_passes_its_checks_and_removes_its_project(temporary: Path, tmp
         "  restored: prices.txt\n  ok: prices.txt has its old bytes; README.md is unchanged\n",
         "ok: 8 calls are in the journal, 2 of them refused",
         f"All {checks()} checks passed.",
-        "Next steps:\n  handrail ",
+        "Next steps:\n  ",
+        "handrail doctor  ",
     ):
         assert told in text, told
     assert demo_script.SECRET not in text
     assert text.count("the demo answers") == 2
     assert text.count("\n") <= 110
     assert os.listdir(temporary) == []
+
+
+def test_the_next_steps_work_as_they_are_typed(temporary: Path, tmp_path: Path) -> None:
+    for words, _ in demo._NEXT:
+        found = handrail(*words.split(), cwd=tmp_path)
+        assert found.returncode == 0, (words, found.stderr)
+
+
+def test_the_program_is_named_as_the_shell_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    beside = tmp_path / "bin" / "handrail"
+    beside.parent.mkdir()
+    monkeypatch.setattr("sys.executable", str(beside.with_name("python")))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert demo.find_own_program() == f"{beside.with_name('python')} -m handrail"
+    beside.write_text("#!/bin/sh\n", encoding="utf-8")
+    beside.chmod(0o755)
+    assert demo.find_own_program() == "bin/handrail"
+    monkeypatch.setenv("PATH", str(beside.parent))
+    assert demo.find_own_program() == "handrail"
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.chdir("/")
+    assert demo.find_own_program() in (str(beside), str(beside)[1:])
 
 
 def test_the_demo_is_in_colour_on_a_terminal(start: Start) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -44,10 +46,11 @@ examples:
   handrail demo | less           without colours"""
 
 _NEXT = (
-    ("chat", "handrail chat --model M", "the same on your own project, with your own model"),
-    ("demo", "handrail demo --tools", "the tools alone: exact bytes, 20 edits at once"),
-    ("call", "handrail call Read file_path=README.md", "one call, on your own files"),
-    ("mcp", "handrail mcp --help", "use these tools in your own agent"),
+    ("doctor", "what works on this machine, and how to get the rest"),
+    ("demo --tools", "the tools alone: exact bytes, 20 edits at once"),
+    ("call LS path=.", "one call, on your own files"),
+    ("mcp install claude --print", "what connects Claude Code; also codex, cursor, opencode and others"),
+    ("chat --help", "the agent in your terminal"),
 )
 
 
@@ -154,9 +157,21 @@ def _person(options: argparse.Namespace) -> Iterator[Approve | None]:
 
 
 def _next(report: DemoReport, tools: bool) -> None:
-    from handrail.cli import COMMANDS
-
+    """What to type next, in words that work as they stand there."""
+    program = find_own_program()
     report.say("\nNext steps:", "bold")
-    for command, line, about in _NEXT:
-        if command in COMMANDS and not (tools and command == "demo"):
-            report.say(f"  {line:<40} {about}")
+    for words, about in _NEXT:
+        if not (tools and words == "demo --tools"):
+            report.say(f"  {f'{program} {words}':<{len(program) + 30}} {about}")
+
+
+def find_own_program() -> str:
+    """How this program is called here: by its name if the shell finds it, else by its path."""
+    beside = os.path.join(os.path.dirname(sys.executable), "handrail")
+    on_path = shutil.which("handrail")
+    if on_path and os.path.realpath(on_path) == os.path.realpath(beside):
+        return "handrail"
+    if not os.access(beside, os.X_OK):
+        return f"{shlex.quote(sys.executable)} -m handrail"
+    near = os.path.relpath(beside)
+    return shlex.quote(beside if near.startswith("..") else near)
