@@ -17,7 +17,7 @@ DEMO := .venv-demo
 $(DEMO)/.ready: pyproject.toml requirements-demo.txt
 	@echo "1/3  a virtual environment in $(DEMO)"
 	@$(PYTHON) -m venv $(DEMO)
-	@echo "2/3  $$(grep -c == requirements-demo.txt) packages, about 15 MB to download, 75 MB on disk"
+	@echo "2/3  $$(grep -c == requirements-demo.txt) packages, about 15 MB to download, 90 MB on disk"
 	@$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --requirement requirements-demo.txt
 	@echo "3/3  Handrail itself, from this checkout"
 	@$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
