@@ -72,6 +72,8 @@ class Access:
     """Of a use of the network: the hosts that its words name, as words: `host` or `host:port`."""
     proven: bool = False
     """Of a use of the network: no other host is contacted."""
+    proxied: bool = False
+    """Of a use of the network: its programs use an HTTP proxy if one is set, and need nothing else."""
     fetches: bool = False
     """Of a use of the network: it only reads, from hosts that the project uses, and nothing else runs beside it."""
     deferred: bool = False
@@ -82,6 +84,23 @@ class Access:
     """Of a command: paths in the words of programs that are not known."""
     script: object = field(default=None, compare=False, repr=False)
     """Of a command: the parsed command, so that nobody parses it again. It is left out where an access is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkGrant:
+    """The use of the network that a person or a rule has allowed for one call, whatever the settings are."""
+
+    open: bool = False
+    """All of it."""
+    filtered: bool = False
+    """The hosts that the rules allow, through a proxy."""
+    local: bool = False
+    """The loopback of this machine."""
+    ports: tuple[int, ...] = ()
+    """The ports of this machine that it names."""
+
+
+NO_NETWORK = NetworkGrant()
 
 
 @dataclass(frozen=True, slots=True)

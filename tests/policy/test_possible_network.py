@@ -97,7 +97,7 @@ def test_a_yes_to_something_else_does_not_open_the_network_for_a_build(
         prepared = session.prepare("Bash", {"command": command})
         approved = session._services.approvals.approve(prepared)
     assert asked
-    assert approved.network is opens
+    assert approved.network.open is opens
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from handrail.errors import CallCancelled, Denied, NeedsApproval, ToolError
 from handrail.journal import Origin
-from handrail.model import Access, Answer, Approve, Verdict
+from handrail.model import NO_NETWORK, Access, Answer, Approve, NetworkGrant, Verdict
 from handrail.pipeline.call_state import FOR_SESSION, Approved, Consent, Judged, ObservedChanges, Proposed
 from handrail.policy import Policy
 from handrail.tools.notes import NoteFacts, NotRemembered
@@ -51,7 +51,7 @@ class Approvals:
         Raises `Denied` or `NeedsApproval`, or the reason why the call cannot be made.
         """
         consent = self._consent(judged)
-        return Approved(judged, judged.accesses, consent, self._opens_network(judged.accesses, consent))
+        return Approved(judged, judged.accesses, consent, self._grant_network(judged.accesses, consent))
 
     def verdict(self, accesses: Sequence[Access]) -> Verdict:
         """Judge by the policy, and apply answers for this session. A deny is never overridden."""
@@ -140,21 +140,42 @@ class Approvals:
                 raise
             return None
 
-    def _opens_network(self, accesses: Sequence[Access], consent: Consent | None) -> bool:
-        """Whether a command gets the network whatever the settings are: a person, or a rule, has allowed its use.
+    def _grant_network(self, accesses: Sequence[Access], consent: Consent | None) -> NetworkGrant:
+        """The network that a command gets whatever the settings are: a person, or a rule, has allowed its use.
 
         A mode that asks nobody is only enough for a command that fetches; else the settings decide.
         """
         out = [access for access in accesses if access.action == "network"]
-        if consent is not None and any(not access.possible or access.hosts for access in out):
-            return True
         if not out:
-            return False
+            return NO_NETWORK
+        from handrail.pipeline.local_ports import find_ports, is_local  # only needed for these
+
         with self._lock:
             granted = all(_resource(access, accesses) in self._granted for access in out)
-        if granted or (_is_alone(accesses) and all(map(self._is_by_rule, out))):
+        local = [access for access in out if is_local(access)]
+        by_person = consent is not None or granted
+        ports = find_ports(local) if by_person else ()
+        beyond = [access for access in out if not is_local(access)]
+        opened = bool(beyond) and self._opens_network(accesses, beyond, consent, granted)
+        filters = getattr(self._policy, "filters", None)
+        if not by_person and filters and filters(accesses):
+            return NetworkGrant(filtered=True)
+        return NetworkGrant(
+            opened, local=bool(local) and (by_person or self._is_alone_by_rule(accesses, local)), ports=ports
+        )
+
+    def _opens_network(
+        self, accesses: Sequence[Access], out: Sequence[Access], consent: Consent | None, granted: bool
+    ) -> bool:
+        """Whether a command gets all of the network, for its uses ``out`` of hosts beyond this machine."""
+        if consent is not None and any(not access.possible or access.hosts for access in out):
+            return True
+        if granted or self._is_alone_by_rule(accesses, out):
             return True
         return all(access.fetches for access in out) and self._policy.judge(out).decision == "allow"
+
+    def _is_alone_by_rule(self, accesses: Sequence[Access], out: Sequence[Access]) -> bool:
+        return _is_alone(accesses) and all(map(self._is_by_rule, out))
 
     def _is_by_rule(self, access: Access) -> bool:
         verdict = self._policy.judge([access])

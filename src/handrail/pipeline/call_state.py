@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from handrail.files.versions import Change
 from handrail.journal import Token
-from handrail.model import Access, Answer, Call, Result, Verdict
+from handrail.model import Access, Answer, Call, NetworkGrant, Result, Verdict
 from handrail.text.display import escape, escape_lines, replace_surrogates
 from handrail.text.document import Splice
 from handrail.tools.notes import NoteFacts, PartlyApproved, WrittenOtherwise
@@ -192,8 +192,7 @@ class Approved:
     """With a doubt where a command's change cannot be undone in full."""
     consent: Consent | None
     """None if nobody had to be asked."""
-    network: bool
-    """Whether a person or a rule has allowed this call to use the network, whatever the settings are."""
+    network: NetworkGrant
     notes: tuple[NoteFacts, ...] = ()
 
     @property

@@ -28,6 +28,7 @@ from handrail.errors import (
 from handrail.files.pages import TextFile
 from handrail.files.subtrees import describe_subtree, is_same_disk, require_free, require_movable, scan_subtree
 from handrail.files.versions import Change, Stored, Subtree, Version, load
+from handrail.model import NO_NETWORK, NetworkGrant
 from handrail.pipeline.call_state import Choice, Judged, Proposed, StagedChanges
 from handrail.pipeline.services import Services
 from handrail.text import lines
@@ -60,7 +61,7 @@ class ToolContext:
         *,
         dry: bool = False,
         choice: Choice | None = None,
-        network: bool = False,
+        network: NetworkGrant = NO_NETWORK,
         approved: bool = False,
         draft: CommandDraft | None = None,
     ) -> None:
@@ -114,6 +115,9 @@ class ToolContext:
 
     def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
         return self._services.command_host().trusts_fetch(service, hosts)
+
+    def needs_port(self, port: int) -> bool:
+        return self._services.command_host().needs_port(port)
 
     def unreached_host(self, command: str) -> str | None:
         return self._services.command_host().unreached.get(command)

@@ -11,6 +11,7 @@ from handrail.dialects import Dialect
 from handrail.files.artefacts import Artefacts
 from handrail.files.locks import Locks
 from handrail.files.pages import Indexes
+from handrail.model import Access
 from handrail.pipeline.approve import Approvals
 from handrail.pipeline.finish import Recorder
 from handrail.pipeline.search_view import SearchView
@@ -59,12 +60,21 @@ class Services:
 
 
 def open_command_host(
-    settings: Settings, workspace: Workspace, artefacts: Artefacts, own: OwnFiles, policy: Policy, state: str
+    settings: Settings,
+    workspace: Workspace,
+    artefacts: Artefacts,
+    own: OwnFiles,
+    current: Callable[[], Policy],
+    state: str,
 ) -> CommandHost:
-    """The command host of a session. Commands cannot see Handrail's own files, nor files that the policy hides."""
+    """The command host of a session. Commands cannot see Handrail's own files, nor files that the policy hides.
+
+    ``current``: the policy in force.
+    """
     from handrail.shell.command_host import CommandHost, HostOptions
     from handrail.shell.sandbox.confinement import ResourceLimits  # slow to import, and only needed for commands
 
+    policy = current()
     options = HostOptions(
         settings.sandbox,
         settings.sandbox_required,
@@ -74,6 +84,8 @@ def open_command_host(
         searched_all=partial(getattr, policy, "searched_all", True),
         denied=getattr(policy, "denied_by_name", None),
         credentials=getattr(policy, "credentials", None),
+        permits_port=lambda port: _permits_port(current(), port),
+        allows_host=lambda host: bool(getattr(current(), "allows_host", lambda _: False)(host)),
         protects=getattr(policy, "protects", None),
         own=own.state,
         config=own.config,
@@ -81,3 +93,10 @@ def open_command_host(
         limits=ResourceLimits(processes=settings.most_processes),
     )
     return CommandHost(tuple(root.path for root in workspace.roots if root.writable), artefacts, options)
+
+
+def _permits_port(policy: Policy, port: int) -> bool:
+    """Whether commands may connect to a port of this machine without a question. A rule may name it in three ways."""
+    verdicts = [policy.judge([Access("network", f"{name}:{port}")]) for name in ("localhost", "127.0.0.1", "[::1]")]
+    held = any(verdict.decision != "allow" and verdict.source for verdict in verdicts)
+    return not held and any(verdict.decision == "allow" for verdict in verdicts)

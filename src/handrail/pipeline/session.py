@@ -332,9 +332,13 @@ class Session:
             self._require_open()
             if self._command_host is None:
                 self._command_host = open_command_host(
-                    self.settings, self.workspace, self._artefacts, self._own_files, self.policy, self._state
+                    self.settings, self.workspace, self._artefacts, self._own_files, self._find_policy, self._state
                 )
             return self._command_host
+
+    def _find_policy(self) -> Policy:
+        """The policy in force, which changes with the mode."""
+        return self.policy
 
     def terminal(self) -> CommandHost:
         """The old name of `command_host`."""
@@ -371,6 +375,7 @@ class Session:
             masked=lambda: self.command_host().hides,
             offline=lambda: self.command_host().offline,
             loopback=lambda: self.settings.network != "off",
+            filtered=lambda: self.command_host().filters,
         )
 
     def _require_open(self) -> None:

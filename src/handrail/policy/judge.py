@@ -97,18 +97,27 @@ class _Rules:
         self._network = [rule for rule in rules if "network" in rule.actions]
         self._call = [rule for rule in rules if "call" in rule.actions]
 
-    def find(self, access: Access) -> Rule | None:
-        """The first rule that speaks of the touch."""
+    def find(self, access: Access, filtered: Callable[[], bool] = lambda: False) -> Rule | None:
+        """The first rule that speaks of the access. ``filtered``: a proxy holds what uses it to the allowed hosts."""
         if access.action == "run":
             place = access.place or self._home
             return next((rule for rule in self._run if rule.speaks_of_command(parse_access(access), place)), None)
         if access.action == "network":
-            return self._of_hosts(access)
+            return self._of_hosts(access, filtered)
         if access.action == "call":
             return next((rule for rule in self._call if rule.speaks_of_tool(access.target)), None)
         return self.file(access.action, access.path or access.target)
 
-    def _of_hosts(self, access: Access) -> Rule | None:
+    @property
+    def names_hosts(self) -> bool:
+        """Whether rules are about single hosts, and none is about the whole network."""
+        return all(rule.host for rule in self._network) and any(" " not in rule.host for rule in self._network)
+
+    def spells_out(self, access: Access) -> Rule | None:
+        """The rule about this very command, as an answer for good writes it down."""
+        return next((rule for rule in self._network if rule.host == escape_glob(access.target)), None)
+
+    def _of_hosts(self, access: Access, filtered: Callable[[], bool]) -> Rule | None:
         """A refusal holds for any host that is mentioned; an allowance must cover all that are reached."""
         if self._wide:
             if not self._network:
@@ -117,12 +126,9 @@ class _Rules:
             return next((rule for rule in self._network if any(map(rule.speaks_of_host, hosts))), None)
         if every := next((rule for rule in self._network if not rule.host), None):
             return every
-        matching = [
-            next((rule for rule in self._network if rule.speaks_of_host(one)), None) for one in reached_hosts(access)
-        ]
-        if not matching:  # only a rule that spells out this very command, as an answer for good writes it down
-            return next((rule for rule in self._network if rule.host == escape_glob(access.target)), None)
-        return matching[0] if all(matching) else None
+        reached = access.hosts.split() if access.proxied and filtered() else reached_hosts(access)
+        matching = [next((rule for rule in self._network if rule.speaks_of_host(one)), None) for one in reached]
+        return matching[0] if matching and all(matching) else self.spells_out(access)
 
     def suspects(self, action: Action, directory: str) -> NameTest | None:
         """A test that every name in a directory passes which a rule may speak of."""
@@ -149,8 +155,12 @@ class RulePolicy:
         masked: Callable[[], bool] = lambda: False,
         offline: Callable[[], bool] = lambda: False,
         loopback: Callable[[], bool] = lambda: True,
+        filtered: Callable[[], bool] = lambda: False,
     ) -> None:
-        """``offline``: a sandbox cuts the network. ``loopback``: commands reach a loopback there."""
+        """``offline``: a sandbox cuts the network. ``loopback``: commands reach a loopback there.
+
+        ``filtered``: they can have a proxy there which reaches allowed hosts alone.
+        """
         own = [root for root in roots if not root.alias]
         self._roots = [os.path.realpath(root.path) for root in own]
         self._own_output = [os.path.realpath(root.path) for root in roots if root.alias]
@@ -160,6 +170,7 @@ class RulePolicy:
         self._masked = masked
         self._offline = offline
         self._loopback = loopback
+        self._filtered = filtered
         self.mode = mode
         self.files = tuple(files)
         self._defaults: Defaults = defaults(mode)
@@ -272,6 +283,25 @@ class RulePolicy:
             return strictest
         every = "\n".join(dict.fromkeys(lines)) if all(lines) else ""
         return Verdict(strictest.decision, strictest.rule, strictest.why, strictest.source, every)
+
+    def filters(self, accesses: Sequence[Access]) -> bool:
+        """Whether a command gets a proxy to the hosts that rules allow, instead of the network.
+
+        So it is where every program in it uses a proxy, or may only fetch what a build needs.
+        """
+        out = [access for access in accesses if access.action == "network"]
+        if self._defaults.fixed or not self._allow.names_hosts or not self._filtered():
+            return False
+        if not all(access.proxied or (access.possible and not access.hosts) for access in out):
+            return False
+        if any(self._allow.spells_out(access) for access in out):
+            return False
+        return all(self.verdict(access).decision == "allow" for access in out)
+
+    def allows_host(self, host: str) -> bool:
+        """Whether a rule allows a host, given as `host:port`."""
+        verdict = self.verdict(Access("network", host))
+        return verdict.decision == "allow" and bool(verdict.source)
 
     def remember(self, lines: Sequence[str], place: str = "") -> str:
         """Write down rules that a person has approved for good; commands for the place they run in. Returns the file.
@@ -553,7 +583,7 @@ class RulePolicy:
         what = _kind(access)
         if self._defaults.fixed and self._defaults.tiers[what] == "deny" and not access.deferred:
             return self._by_mode(what, access)
-        rule = self._ask.find(access) or (None if access.doubt else self._allow.find(access))
+        rule = self._ask.find(access) or (None if access.doubt else self._allow.find(access, self._filtered))
         verdict = describe_rule(rule, access) if rule else self._by_mode(what, access)
         if access.deferred and not rule:
             verdict = _DEFERRED

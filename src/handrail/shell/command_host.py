@@ -38,8 +38,11 @@ from handrail.shell.sandbox.confinement import (
     usual_protected,
 )
 from handrail.shell.sandbox.environment import make_unattended, scrub_environment
+from handrail.shell.sandbox.filter_proxy import FilterProxy
 from handrail.shell.sandbox.git_remotes import KnownRemotes
 from handrail.shell.sandbox.git_settings import with_settings
+from handrail.shell.sandbox.local_services import LocalServices, is_served
+from handrail.shell.sandbox.logins import NO_LOGINS, Logins, find_logins, find_variables
 from handrail.shell.sandbox.mount_aliases import all_names
 from handrail.shell.sandbox.mount_plan import DraftLayers
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
@@ -66,6 +69,10 @@ class HostOptions:
     """Those of them that a rule names in full. Outside of the workspace Landlock hides these too."""
     credentials: Callable[[], Sequence[str]] | None = None
     """Secrets outside of the workspace, which a command sees only if its use of the network was approved."""
+    permits_port: Callable[[int], bool] | None = None
+    """Whether the policy lets commands reach a TCP port of this machine without a question; None: every port."""
+    allows_host: Callable[[str], bool] | None = None
+    """Whether a rule allows a host, given as `host:port`, for commands behind the filtering proxy."""
     protects: Callable[[str], bool] | None = None
     """Whether a path may only be changed by a command that a person has approved."""
     own: tuple[str, ...] = ()
@@ -86,6 +93,12 @@ class CommandOptions:
     """Settings for a command that only looks with git: no repository can override them."""
     network: bool = False
     """The network, whatever the settings are."""
+    programs: frozenset[str] = frozenset()
+    """The programs in it that use the network, and may log in with their own credentials if that is open."""
+    filtered: bool = False
+    """It gets a proxy to the hosts that the rules allow."""
+    ports: tuple[int, ...] = ()
+    """The ports of this machine that were allowed for it."""
     script: Script | None = None
     """The parsed command."""
     approved: bool = False
@@ -105,6 +118,16 @@ class CommandOptions:
 NOTHING_GIVEN = CommandOptions()
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedConnections:
+    """What a command wanted to reach, and was not allowed to."""
+
+    hosts: tuple[str, ...] = ()
+    """Hosts that it asked its proxy for, each as `host:port`."""
+    ports: tuple[int, ...] = ()
+    """Ports of this machine that something outside of the sandbox serves."""
+
+
 class CommandHost:
     """The commands of one session. The boundary is made when the first command runs."""
 
@@ -121,6 +144,8 @@ class CommandHost:
         self._spare = self._shell = ""
         self._guard: ProtectedFiles | None = None
         self._put_back: dict[str, list[PutBack]] = {}
+        self._services = LocalServices(options.permits_port)
+        self._proxies: dict[str, FilterProxy] = {}
         self.unmasked = 0
         """Paths that the last command could have read although they are to be hidden: there were too many."""
         self.jobs = Jobs(self._runs)
@@ -167,6 +192,7 @@ class CommandHost:
                     own=options.own,
                     network=options.network,
                     limits=options.limits,
+                    services=self._services,
                 )
                 self._boundary = choose(options.sandbox, options.required, confinement)
                 if isinstance(self._boundary, NamespaceBoundary):
@@ -223,7 +249,9 @@ class CommandHost:
         """Start a program in a draft, in the words of `subprocess.Popen`. No file is protected from it."""
         assert isinstance(self.boundary, NamespaceBoundary)
         how.setdefault("env", scrub_environment(keep=self._options.keep_env))
-        return self.boundary.spawn(args, network=network, protection="nothing", draft=_layers(draft), **how)
+        logins = Logins(all_files=network == "on")
+        layers = _layers(draft)
+        return self.boundary.spawn(args, network=network, protection="nothing", logins=logins, draft=layers, **how)
 
     def _missing(self, own: Sequence[str]) -> list[str]:
         """Own places inside the workspace that a command could make before Handrail does; made here where possible."""
@@ -247,6 +275,17 @@ class CommandHost:
     def has_loopback(self) -> bool:
         """Whether commands reach a loopback of their own."""
         return self._options.network == "loopback" and self.confined
+
+    @property
+    def filters(self) -> bool:
+        """Whether commands can have a proxy that reaches the hosts which the rules allow, and no others."""
+        return self.has_loopback and self.boundary.supervises
+
+    def needs_port(self, port: int) -> bool:
+        """Whether a port of this machine is served outside of the sandbox, and nobody has allowed it yet."""
+        if not self.has_loopback or not self.boundary.supervises or self._services.allows(port):
+            return False
+        return not self.boundary.serves(port) and is_served("self", port)
 
     @property
     def hides_own(self) -> bool:
@@ -284,8 +323,11 @@ class CommandHost:
         level = _protection(command, given, keep)
         guard = self._guard if self.boundary and level != "nothing" and not given.reads else None
         before = guard.find() if guard else None
+        if self._services.refused:  # by a job, meanwhile
+            self._services.take_refused()
         run = self._begin(self._runs.start, command, cwd, name, given=given, protection=level)
         approved = False
+        ended: CommandEnd | None = None
         try:
             if on_start:
                 on_start(run.order.log)
@@ -300,6 +342,8 @@ class CommandHost:
                 mounted: Protection = level if self.boundary.namespaced else "nothing"
                 done = guard.put_back(before, mounted, self._place_removed, approved)
                 self._put_back[run.order.log] = done
+            if ended is not None and given.ports:
+                self._services.withdraw(given.ports)
         if ended is not None:
             self._over(run)
         return run, ended
@@ -315,6 +359,14 @@ class CommandHost:
         return [
             replace(one, path=os.path.relpath(one.path, home)) if is_inside(one.path, home) else one for one in changes
         ]
+
+    def take_refused(self, log: str) -> RefusedConnections:
+        """The connections of the command with this log that were refused. Returned once, when it has ended."""
+        ports = tuple(self._services.take_refused()) if self._services.refused else ()
+        proxy = self._proxies.pop(log, None)
+        if proxy:
+            self._services.remove_proxy(proxy.address)
+        return RefusedConnections(tuple(proxy.refused) if proxy else (), ports)
 
     def end(self, run: Run) -> CommandEnd:
         """The time of a command is up, and it cannot be kept."""
@@ -361,13 +413,20 @@ class CommandHost:
             script = given.script or parse_script(command)
             command = respell(script, ALIAS, self._artefacts.directory) or command
         network: Network | None = "on" if given.network else None
+        logins = find_logins(given.programs) if given.network else NO_LOGINS
+        if given.network and given.approved:
+            env |= find_variables(given.programs)
+        proxy = self._add_proxy() if given.filtered and not given.network else None
+        env |= proxy.environment() if proxy else {}
+        if given.ports:
+            self._services.grant(given.ports)
         level: Protection = "nothing" if given.approved else protection
-        spawn = partial(boundary.spawn, network=network, protection=level)
+        spawn = partial(boundary.spawn, network=network, protection=level, logins=logins)
         if given.draft and isinstance(boundary, NamespaceBoundary):
             layers = _layers(given.draft)
             if given.hides_home:
                 layers = replace(layers, hidden=list_private_home(layers.workspace, env.get("PATH", "")))
-            spawn = partial(boundary.spawn, network=network, protection=level, draft=layers)
+            spawn = partial(boundary.spawn, network=network, protection=level, logins=logins, draft=layers)
         order = CommandOrder(command, "", env, cwd, spawn, self._shell, stdin, boundary.namespaced, budget)
         try:
             try:
@@ -385,7 +444,18 @@ class CommandHost:
             raise
         with self._lock:
             self._written[run.order.log] = run
+        if proxy:
+            self._proxies[run.order.log] = proxy
         return run
+
+    def _add_proxy(self) -> FilterProxy | None:
+        """A proxy for one command; None where there can be none."""
+        allows = self._options.allows_host
+        if allows is None or not self.filters:
+            return None
+        proxy = FilterProxy(allows)
+        self._services.add_proxy(proxy.address, proxy.connect)
+        return proxy
 
     def _masked(self) -> Sequence[str]:
         """The paths that the host hides, as far as they can be hidden; the rest is counted."""

@@ -35,6 +35,7 @@ from handrail.tools.notes import (
     LostOutput,
     NamedElsewhere,
     NeedsNetwork,
+    NeedsPort,
     NoteFacts,
     NotHidden,
     NotSearched,
@@ -237,6 +238,8 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
     if args.patch:
         return []
     again = [] if args.effects.tier == "read_only" else _ask_for_network(args, ctx)
+    if args.effects.possible_network:
+        again = [*again, *network_call.needed_ports(args.effects, ctx)]
     if not (args.effects.git or args.effects.tools or args.effects.network):
         return again
     try:
@@ -248,8 +251,16 @@ def seek(args: Args, ctx: Context[Limits]) -> list[Access]:
 
 def _ask_for_network(args: Args, ctx: Context[Limits]) -> list[Access]:
     """The use of the network by a command that failed without it."""
-    host = ctx.unreached_host(args.command)
-    return [] if host is None else [Access("network", args.command, by_command=True, hosts=host)]
+    hosts = ctx.unreached_host(args.command)
+    if hosts is None:
+        return []
+    ports = [host for host in hosts.split() if host.startswith("localhost:")]
+    needed = [host for host in ports if ctx.needs_port(int(host.partition(":")[2]))]
+    local = [Access("network", args.command, by_command=True, hosts=" ".join(needed), proven=True)] if needed else []
+    beyond = " ".join(host for host in hosts.split() if host not in ports)
+    if not beyond and ports:
+        return local
+    return [*local, Access("network", args.command, by_command=True, hosts=beyond)]
 
 
 def _place(args: Args) -> str:
@@ -292,13 +303,17 @@ def run_command(
     command_host, where = ctx.command_host, ctx.resolve_directory(args.workdir)
     name = ctx.call_id or "bash"
     reads = args.effects.tier == "read_only" and not args.effects.doubts
-    opened = ctx.network and not (command_host.has_loopback and network_call.stays_local(args.effects))
+    opened = ctx.network.open or (ctx.network.local and not command_host.has_loopback)
+    logs_in = opened and (ctx.approved or not network_call.reads_beside(args.effects, where))
     options = CommandOptions(
-        git_call.settings(args.effects, where) if args.effects.git else None,
-        opened,
-        args.effects.script,
-        ctx.approved,
-        reads,
+        git=git_call.settings(args.effects, where) if args.effects.git else None,
+        network=opened,
+        programs=network_call.programs_of(args.effects) if logs_in else frozenset(),
+        filtered=ctx.network.filtered,
+        ports=ctx.network.ports,
+        script=args.effects.script,
+        approved=ctx.approved,
+        reads=reads,
         git_settings=bool(args.effects.git) and git_call.writes_settings(args.effects),
     )
     if ctx.draft:
@@ -454,8 +469,7 @@ def _describe_end(
         notes.append(CommandCancelled())
     if failed and (place := command_host.elsewhere(args.effects.script)):
         notes.append(NamedElsewhere(name=ALIAS, place=place))
-    if failed and command_host.offline and not ctx.network:
-        notes += _find_needed_network(args, command_host, shown.facts)
+    notes += _find_needed_network(args, ctx, command_host, shown.facts, ended)
     if command_host.unmasked:
         notes.append(NotHidden(count=command_host.unmasked))
     if command_host.unsearched:
@@ -471,13 +485,27 @@ def _describe_end(
     return Outcome(kind, facts, data, tuple(notes), failed=failed and ctx.limits.failure_is_error)
 
 
-def _find_needed_network(args: Args, command_host: CommandHost, shown: CommandFacts) -> list[NoteFacts]:
-    """A note if a command without the network failed for want of it; when it is run again, the user is asked."""
-    host = find_unreachable("\n".join(text for text in (shown.output, shown.head, shown.tail) if text))
-    if host is None or args.effects.tier == "read_only":
+def _find_needed_network(
+    args: Args, ctx: Context[Limits], command_host: CommandHost, shown: CommandFacts, ended: CommandEnd
+) -> list[NoteFacts]:
+    """Notes on hosts and ports that a command could not reach; when it is run again, the user is asked."""
+    refused = command_host.take_refused(ended.log)
+    if args.effects.tier == "read_only" or ctx.network.open:
         return []
-    command_host.unreached[args.command] = host
-    return [NeedsNetwork(host=host or None)]
+    hosts = list(refused.hosts)
+    output = "\n".join(text for text in (shown.output, shown.head, shown.tail) if text)
+    known = None
+    if ended.exit_code != 0 and command_host.offline and not hosts:
+        known = find_unreachable(output)
+        hosts += [known] if known else []
+    notes: list[NoteFacts] = []
+    if hosts or known is not None:
+        notes.append(NeedsNetwork(host=", ".join(hosts) or None))
+    if refused.ports:
+        notes.append(NeedsPort(ports=", ".join(map(str, refused.ports))))
+    if notes:
+        command_host.unreached[args.command] = " ".join([*hosts, *(f"localhost:{port}" for port in refused.ports)])
+    return notes
 
 
 def _put_back_notes(restored: Sequence[PutBack]) -> Iterator[NoteFacts]:

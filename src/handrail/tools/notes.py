@@ -205,6 +205,13 @@ class NeedsNetwork(NoteFacts):
     host: str | None = None
 
 
+class NeedsPort(NoteFacts):
+    """A command tried to reach services of this machine outside of its sandbox."""
+
+    code = "needs_port"
+    ports: str
+
+
 class ProtectedPutBack(NoteFacts):
     """Protected files that an unapproved command changed, and that were put back."""
 

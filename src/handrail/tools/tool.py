@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar, cast
 
-from handrail.model import Access, Action
+from handrail.model import Access, Action, NetworkGrant
 
 if TYPE_CHECKING:
     import threading
@@ -160,8 +160,8 @@ class Context(Protocol[L_co]):
         """Set when the caller does not want the answer any more."""
 
     @property
-    def network(self) -> bool:
-        """Whether a person or a rule has allowed this call to use the network, whatever the settings are."""
+    def network(self) -> NetworkGrant:
+        """The use of the network that a person or a rule has allowed for this call, whatever the settings are."""
 
     @property
     def approved(self) -> bool:
@@ -177,6 +177,9 @@ class Context(Protocol[L_co]):
 
     def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
         """Whether a program is not the project's own, and contacts only hosts that the project already uses."""
+
+    def needs_port(self, port: int) -> bool:
+        """Whether a port of this machine is served outside of the sandbox, and nobody has allowed it yet."""
 
     def unreached_host(self, command: str) -> str | None:
         """The host for which this command needed the network before, and had none; None if it did not."""

@@ -8,8 +8,9 @@ asked. What git calls a remote has its address in the repository, so only its na
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from handrail.shell.effects.arguments import Arg, Value
 from handrail.shell.effects.git import verb_of
@@ -45,6 +46,8 @@ class Destination:
     """It only fetches: nothing changes on the other side."""
     service: str = ""
     """The service that it logs in to with its own credentials: `gh`, `git` or `ssh`."""
+    by_http: bool = False
+    """It contacts these hosts by HTTP alone, through a proxy if one is set."""
 
     @property
     def local(self) -> bool:
@@ -124,8 +127,8 @@ def _download(plain: _Plain, base: str, args: Sequence[Arg]) -> Destination:
         else:
             certain = False
     if certain:
-        return Destination(_unique(hosts), certain=bool(hosts), reads=False)
-    return Destination(_find_hosts(base, args))
+        return Destination(_unique(hosts), certain=bool(hosts), by_http=bool(hosts))
+    return Destination(_find_hosts(base, args), by_http=True)
 
 
 def _find_hosts(base: str, args: Sequence[Arg]) -> tuple[Host, ...]:
@@ -248,7 +251,15 @@ def _remote_copy(args: Sequence[Arg]) -> Destination:
 _INDEXES = {
     "pip": (Host("pypi.org"), Host("files.pythonhosted.org")),
     "npm": (Host("registry.npmjs.org"),),
+    "cargo": (Host("index.crates.io"), Host("static.crates.io")),
+    "go": (Host("proxy.golang.org"), Host("sum.golang.org")),
+    "gem": (Host("rubygems.org"), Host("index.rubygems.org")),
 }
+_SENDS_PACKAGES = (
+    *("publish", "unpublish", "deprecate", "dist-tag", "owner", "access", "token", "login", "adduser", "logout"),
+    *("yank", "push", "signin", "signout", "star", "unstar", "hook", "profile", "team", "org"),
+)
+"""Verbs of package managers that do more than fetch."""
 _ELSEWHERE = re.compile(
     r"(?:-i|--index-url|--extra-index-url|-f|--find-links|--registry|--proxy|--https-proxy)(?:=.*)?|-[if].+"
 )
@@ -267,15 +278,13 @@ def _packages(index: str, args: Sequence[Arg]) -> Destination:
             hosts += [host] if host else []
         elif "://" in text and (host := parse_url(text.partition("@ ")[2] or text.removeprefix("git+"))):
             hosts.append(host)
-    return Destination(_unique([*hosts, *(() if elsewhere else _INDEXES[index])]))
+    by_http = all(arg.text is not None and arg.text not in _SENDS_PACKAGES for arg in args)
+    return Destination(_unique([*hosts, *(() if elsewhere else _INDEXES[index])]), by_http=by_http)
 
 
-def _pip(args: Sequence[Arg]) -> Destination:
-    return _packages("pip", args)
-
-
-def _npm(args: Sequence[Arg]) -> Destination:
-    return _packages("npm", args)
+def _python(args: Sequence[Arg]) -> Destination:
+    """`python -m pip`."""
+    return _packages("pip", args[2:]) if [arg.text for arg in args[:2]] == ["-m", "pip"] else UNKNOWN
 
 
 # -- git
@@ -307,7 +316,7 @@ def _git(args: Sequence[Arg]) -> Destination:
             operands.append(text)
     if verb == "clone":
         host = parse_git_address(operands[0]) if operands and operands[0] else None
-        return Destination((host,) if host else ())
+        return Destination((host,) if host else (), by_http=is_http(operands[0]) if host else False)
     remote = operands[0] if operands else ""
     if remote is None or not plain:
         return UNKNOWN
@@ -319,6 +328,11 @@ def _git(args: Sequence[Arg]) -> Destination:
 def _only_directory(before: Sequence[Arg]) -> bool:
     texts = [arg.text for arg in before]
     return len(texts) == 2 and texts[0] == "-C" and texts[1] is not None
+
+
+def is_http(address: str | None) -> bool:
+    """Whether git takes an address by HTTP."""
+    return (address or "").lower().startswith(("http://", "https://"))
 
 
 def parse_git_address(text: str) -> Host | None:
@@ -433,15 +447,19 @@ def _unique(hosts: Sequence[Host]) -> tuple[Host, ...]:
     return tuple(dict.fromkeys(hosts))
 
 
-_PROGRAMS = {
+_PROGRAMS: Mapping[str, Callable[[Sequence[Arg]], Destination]] = {
     "curl": _curl,
     "wget": _wget,
     **dict.fromkeys(("psql", "mysql", "mariadb", "redis-cli", "mongosh", "mongo", "pg_dump", "mysqldump"), _database),
     **dict.fromkeys(("nc", "ncat", "netcat", "telnet"), _connection),
     "ssh": _ssh,
     **dict.fromkeys(("scp", "rsync"), _remote_copy),
-    **dict.fromkeys(("pip", "pip3"), _pip),
-    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), _npm),
+    **dict.fromkeys(("pip", "pip3", "uv"), partial(_packages, "pip")),
+    **dict.fromkeys(("python", "python3"), _python),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), partial(_packages, "npm")),
+    "cargo": partial(_packages, "cargo"),
+    "go": partial(_packages, "go"),
+    **dict.fromkeys(("gem", "bundle"), partial(_packages, "gem")),
     "git": _git,
     "gh": _gh,
 }

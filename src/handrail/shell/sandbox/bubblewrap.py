@@ -20,6 +20,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, Unpack
@@ -37,7 +38,8 @@ from handrail.shell.sandbox.confinement import (
 )
 from handrail.shell.sandbox.environment import redirect_temporary_files, require_program
 from handrail.shell.sandbox.landlock import LEAST, ConfinedThreads, RulesetCache, forgo_privileges, version
-from handrail.shell.sandbox.loopback import Supervisor, works
+from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
+from handrail.shell.sandbox.loopback import Reach, Supervisor, works
 from handrail.shell.sandbox.mount_plan import KEPT_IN_RUN, OVERLAID, protections
 from handrail.shell.sandbox.start_gate import StartGate, kill_on_failure, set_limits
 from handrail.shell.start_process import ProcessOptions, start_process
@@ -67,7 +69,10 @@ class BubblewrapBoundary:
         with contextlib.ExitStack() as undo:
             undo.callback(shutil.rmtree, self.tmp, ignore_errors=True)
             self._thread = undo.enter_context(ThreadPoolExecutor(1, "handrail-bwrap"))
-            self._supervised = self._supervise(undo) if confinement.network == "loopback" else None
+            self._supervised = self._supervise(undo, "own") if confinement.network == "loopback" else None
+            self.supervises = self._supervised is not None
+            self._agents: dict[str, ThreadPoolExecutor | None] = {}
+            self._choosing = threading.Lock()
             self._try()
             if version() >= LEAST:
                 with contextlib.suppress(TooWide):  # commands are held all the same, and the description says the rest
@@ -77,8 +82,8 @@ class BubblewrapBoundary:
         self.name = "bwrap" + ("+seccomp" if self._filtered else "") + ("+landlock" if self._tools else "")
         self.description = _describe(confinement, self._filtered, self._tools is not None, self._supervised is not None)
 
-    def _supervise(self, undo: contextlib.ExitStack) -> ThreadPoolExecutor | None:
-        """A thread from which commands reach the loopback of this machine too; None where that cannot be had."""
+    def _supervise(self, undo: contextlib.ExitStack, reach: Reach, agent: str = "") -> ThreadPoolExecutor | None:
+        """A thread whose commands have their connections made by us; None where that cannot be had."""
         set_uid = os.stat(self._program).st_mode & stat.S_ISUID and os.geteuid() != 0  # which needs new privileges
         if set_uid or not works():
             return None
@@ -88,9 +93,16 @@ class BubblewrapBoundary:
             forgo_privileges()
             return seccomp.install_listener(seccomp.connecting())
 
-        supervisor = Supervisor(thread.submit(listen).result(), own_network=True)
+        supervisor = Supervisor(thread.submit(listen).result(), reach, self.confinement.services, agent)
         undo.callback(supervisor.close)
         return thread
+
+    def _supervise_agent(self, agent: str) -> ThreadPoolExecutor | None:
+        """A thread whose commands reach the ssh agent besides an open network; None where that cannot be had."""
+        with self._choosing:
+            if agent not in self._agents:
+                self._agents[agent] = self._supervise(self._close, "all", agent)
+            return self._agents[agent]
 
     def _try(self) -> None:
         """Whether it starts here, with this very confinement: user namespaces may be forbidden, or mounting `/proc`."""
@@ -108,6 +120,9 @@ class BubblewrapBoundary:
         if tried.returncode != 0:
             raise OSError(f"bubblewrap does not start here: {errors.decode('utf-8', 'replace').strip()}")
 
+    def serves(self, port: int) -> bool:  # noqa: ARG002 - each command has a network of its own
+        return False
+
     def run(self, work: Callable[[], T]) -> T:
         return self._tools.run(work) if self._tools else work()
 
@@ -117,6 +132,7 @@ class BubblewrapBoundary:
         *,
         network: Network | None = None,
         protection: Protection = "repositories",
+        logins: Logins = NO_LOGINS,
         **how: Unpack[ProcessOptions],
     ) -> subprocess.Popen[bytes]:
         given = redirect_temporary_files(how.get("env"), self.tmp)
@@ -124,6 +140,10 @@ class BubblewrapBoundary:
         where = how.get("cwd") or os.getcwd()
         named = [alias for alias in self.confinement.aliases if any(alias[0] in arg for arg in args)]
         level: Network = network or self.confinement.network
+        thread = self._supervised if self._supervised and level == "loopback" else self._thread
+        with_agent = self._supervise_agent(logins.agent) if logins.agent and level == "on" and self._filtered else None
+        if with_agent:
+            thread, given[AGENT] = with_agent, logins.agent
         gate, (info, info_writer) = StartGate(), os.pipe()
         ours = [info_writer]
         options = ["--block-fd", str(gate.entry), "--info-fd", str(info_writer), "--chdir", os.path.realpath(where)]
@@ -131,16 +151,15 @@ class BubblewrapBoundary:
             if self._filtered:
                 code, filled = os.pipe()
                 ours.append(code)
-                os.write(filled, self._filter(level))  # well below what a pipe holds
+                os.write(filled, self._filter(level, with_agent is not None))  # well below what a pipe holds
                 os.close(filled)
                 options += ["--seccomp", str(code)]
             how |= {"cwd": where, "env": given, "pass_fds": (*how.get("pass_fds", ()), gate.entry, *ours)}
 
             def start() -> subprocess.Popen[bytes]:
-                mounts = self._mounts(level, named, protection, network)
+                mounts = self._mounts(level, named, protection, logins)
                 return start_process([self._program, *mounts, *options, "--", *args], **how)
 
-            thread = self._supervised if self._supervised and level == "loopback" else self._thread
             started = thread.submit(start).result()
             while ours:
                 os.close(ours.pop())
@@ -155,8 +174,10 @@ class BubblewrapBoundary:
             for fd in (*ours, info):
                 os.close(fd)
 
-    def _filter(self, network: Network) -> bytes:
+    def _filter(self, network: Network, agent: bool) -> bytes:
         """The filter for one command. Only an open network by the settings includes sockets of other programs."""
+        if agent:  # each connection is looked at, and of unix sockets only the agent's is reached
+            return seccomp.program(network, private=True)
         if network == "loopback":
             supervised = self._supervised is not None
             return seccomp.program(network, families=seccomp.ALL if supervised else seccomp.IP, private=True)
@@ -167,7 +188,7 @@ class BubblewrapBoundary:
         network: Network,
         aliases: Sequence[tuple[str, str]],
         protection: Protection,
-        opened: Network | None,
+        logins: Logins,
     ) -> Iterator[str]:
         confinement = self.confinement
         # A name at the top needs a place to be mounted on, and the real top must not get one: here it is made anew.
@@ -197,7 +218,7 @@ class BubblewrapBoundary:
             yield from (trees[path], path, path)
         for pin in protections(confinement, protection):
             yield from ("--ro-bind" if pin.read_only else "--bind", pin.target, pin.target)
-        for path in self._hidden(trees, opened):
+        for path in self._hidden(trees, logins):
             directory = is_directory(path)
             if directory:
                 yield from ("--perms", "0000", "--tmpfs", path, "--remount-ro", path)
@@ -208,11 +229,11 @@ class BubblewrapBoundary:
                 yield from ("--ro-bind-try", real, alias)
             yield from ("--remount-ro", "/")
 
-    def _hidden(self, trees: Iterable[str], opened: Network | None) -> Iterator[str]:
+    def _hidden(self, trees: Iterable[str], logins: Logins) -> Iterator[str]:
         """Options that hide the paths which would be visible otherwise."""
         confinement = self.confinement
         bound = [tree for tree in trees if tree != "/"]
-        for path in maskable((*confinement.hidden, *confinement.hidden_now(opened)), confinement.writable):
+        for path in maskable((*confinement.hidden, *confinement.hidden_now(logins)), confinement.writable):
             elsewhere = any(is_inside(path, os.path.realpath(top)) for top in OVERLAID)
             if not elsewhere or any(is_inside(path, tree) for tree in bound):
                 yield path

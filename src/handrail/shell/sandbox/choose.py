@@ -21,6 +21,7 @@ from handrail.shell.sandbox.bubblewrap import BubblewrapBoundary
 from handrail.shell.sandbox.confinement import Confinement, Protection, TooWide
 from handrail.shell.sandbox.environment import require_program, scrub_environment
 from handrail.shell.sandbox.landlock_process import LandlockBoundary
+from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
 from handrail.shell.sandbox.namespaces import NamespaceBoundary
 from handrail.shell.sandbox.probe import Layer as Layer
 from handrail.shell.sandbox.probe import probe as probe
@@ -42,6 +43,8 @@ class Boundary(Protocol):
     """Whether each command has a PID namespace of its own, which ends with it."""
     hides_own: bool
     """Whether commands cannot reach what Handrail keeps for itself."""
+    supervises: bool
+    """Whether this process makes the connections of commands to the loopback of this machine."""
 
     def spawn(
         self,
@@ -49,13 +52,17 @@ class Boundary(Protocol):
         *,
         network: Network | None = None,
         protection: Protection = "repositories",
+        logins: Logins = NO_LOGINS,
         **how: Unpack[ProcessOptions],
     ) -> subprocess.Popen[bytes]:
         """Start a command inside, in the words of `subprocess.Popen`; without ``env`` it gets a scrubbed one.
 
         ``network``: replaces the level of the confinement for this command. ``protection``: the protected files that
-        it finds read-only, where the boundary can mount.
+        it finds read-only, where the boundary can mount. ``logins``: the credentials that it may use.
         """
+
+    def serves(self, port: int) -> bool:
+        """Whether a command serves a TCP port in a network that the next command shares."""
 
     def run(self, work: Callable[[], T]) -> T:
         """Do ``work`` in a confined thread of this process: the way in for file tools."""
@@ -69,12 +76,16 @@ class Unconfined:
     name = "none"
     namespaced = False
     hides_own = False
+    supervises = False
 
     def __init__(self, confinement: Confinement, why: str) -> None:
         self.confinement = confinement
         self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
         self.description = f"Nothing confines commands: they can do what this user can do ({why})."
         self._shell = shutil.which("bash") or ""
+
+    def serves(self, port: int) -> bool:  # noqa: ARG002 - this machine's network is the only one
+        return False
 
     def run(self, work: Callable[[], T]) -> T:
         return work()
@@ -85,10 +96,13 @@ class Unconfined:
         *,
         network: Network | None = None,  # noqa: ARG002 - nothing closes it here
         protection: Protection = "repositories",  # noqa: ARG002
+        logins: Logins = NO_LOGINS,
         **how: Unpack[ProcessOptions],
     ) -> subprocess.Popen[bytes]:
         env, pass_fds = how.get("env"), how.get("pass_fds", ())
         given = dict(scrub_environment() if env is None else env)
+        if logins.agent:
+            given[AGENT] = logins.agent
         limits = self.confinement.limits
         asked = any((limits.processes, limits.file_bytes, limits.memory_bytes))
         limited = asked and hasattr(resource, "prlimit")  # Linux has

@@ -12,10 +12,12 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from handrail.shell.sandbox import Network
+from handrail.shell.sandbox.local_services import LocalServices
+from handrail.shell.sandbox.logins import Logins
 
 Protection = Literal["nothing", "hooks", "repositories", "everything"]
 """Which protected files a command finds read-only: none, those by which git runs programs without its settings or with
@@ -79,7 +81,7 @@ class Confinement:
     denied: Callable[[], Sequence[str]] | None = None
     """Those of them that are cheap to name at each start, for Landlock, which hides what is outside writable trees."""
     credentials: Callable[[], Sequence[str]] | None = None
-    """Further paths not to be read, outside of writable trees, but for a command whose network was opened for it."""
+    """Further paths not to be read, outside of writable trees, but for those that a command logs in with."""
     aliases: tuple[tuple[str, str], ...] = ()
     """Directories to be read by another name too: the name at the top of the tree, and the real path."""
     drafts: str = ""
@@ -90,6 +92,8 @@ class Confinement:
     shared_memory: bool = False
     """Whether commands may use `/dev/shm` where it is shared with other programs (under bubblewrap it is private)."""
     limits: ResourceLimits = ResourceLimits()
+    services: LocalServices = field(default_factory=LocalServices)
+    """What commands reach on this machine beyond their own network, where `network` is "loopback"."""
 
     def __post_init__(self) -> None:
         for name in ("writable", "readable", "hidden", "own"):
@@ -97,18 +101,18 @@ class Confinement:
             object.__setattr__(self, name, real)
         kept = (os.path.realpath(path) + ("/" if path.endswith("/") else "") for path in self.protected)
         object.__setattr__(self, "protected", tuple(dict.fromkeys(kept)))
-        for name in (field.name for field in fields(self)):
+        for name in (one.name for one in fields(self)):
             value = getattr(self, name)
             if isinstance(value, tuple) and any("\0" in path for path in value):
                 raise ValueError(f"{name}: a path cannot carry a NUL character")
 
-    def hidden_now(self, network: Network | None) -> list[str]:
-        """All further paths that a command is not to read, asked for at its start.
-
-        ``network``: what was opened for this command alone.
-        """
+    def hidden_now(self, logins: Logins) -> list[str]:
+        """All further paths that a command is not to read, asked for at its start."""
         masked = list(self.masked() if self.masked else ())[:MOST_MASKED]
-        return [*masked, *(self.credentials() if self.credentials and network != "on" else ())]
+        credentials = self.credentials() if self.credentials else ()
+        if logins.files or logins.all_files:
+            credentials = [path for path in credentials if not logins.shows(path)]
+        return [*masked, *credentials]
 
     def protected_now(self, protection: Protection) -> list[str]:
         """All paths that a command is to find read-only, as far as they exist now."""

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from handrail.shell.effects.destinations import EVERY_REMOTE, parse_git_address
+from handrail.shell.effects.destinations import EVERY_REMOTE, is_http, parse_git_address
 from handrail.shell.effects.hosts import Host
 from handrail.shell.sandbox.environment import scrub_environment
 from handrail.shell.sandbox.git_settings import run_git, with_settings
@@ -42,6 +42,8 @@ class RemoteUse:
     hosts: tuple[Host, ...] = ()
     local: bool = False
     """The remotes are directories of this machine."""
+    by_http: bool = False
+    """All of them are contacted by HTTP."""
     benign: bool = False
     """The repository neither makes git run a program nor sends it elsewhere."""
 
@@ -68,7 +70,7 @@ def find_hosts(places: Sequence[str], remote: str, *, push: bool, hooks: bool) -
     """
     remote_hosts: list[Host] = []
     benign = bool(places)
-    local = 0
+    local, by_http = 0, True
     for place in places:
         own, trusted = _list_settings(place)
         settings = {**trusted, **own}
@@ -80,11 +82,12 @@ def find_hosts(places: Sequence[str], remote: str, *, push: bool, hooks: bool) -
         elif not hosts or None in hosts:
             return RemoteUse()
         remote_hosts += [host for host in hosts if host]
+        by_http = by_http and all(map(is_http, rewritten))
         benign = benign and all(_BENIGN.fullmatch(key) or trusted.get(key) == own[key] for key in own)
         benign = benign and not _runs_more(place, hooks)
     if local:
         return RemoteUse(local=local == len(places))
-    return RemoteUse(tuple(dict.fromkeys(remote_hosts)), benign=benign)
+    return RemoteUse(tuple(dict.fromkeys(remote_hosts)), by_http=by_http, benign=benign)
 
 
 def _is_directory(address: str) -> bool:

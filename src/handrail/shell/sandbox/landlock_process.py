@@ -19,7 +19,8 @@ from handrail.shell.sandbox import Network, seccomp
 from handrail.shell.sandbox.confinement import Confinement, Protection, is_inside, maskable
 from handrail.shell.sandbox.environment import redirect_temporary_files, require_program
 from handrail.shell.sandbox.landlock import ConfinedThreads, RulesetCache, drop_capabilities, restrict
-from handrail.shell.sandbox.loopback import Supervisor, works
+from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
+from handrail.shell.sandbox.loopback import Reach, Supervisor, works
 from handrail.shell.sandbox.mount_aliases import all_names
 from handrail.shell.sandbox.start_gate import StartGate, has_gate, kill_on_failure, set_limits
 from handrail.shell.start_process import File, ProcessOptions, start_process
@@ -54,33 +55,37 @@ class LandlockBoundary:
             self._tools.run(lambda: None)
             self._close = undo.pop_all()
         # Before version 4 of Landlock a command could connect by itself, between our look and the kernel's.
-        self._supervises = confinement.network == "loopback" and self._rules.version >= 4 and works()
+        self._listens = works()
+        self.supervises = confinement.network == "loopback" and self._rules.version >= 4 and self._listens
         places = {*confinement.own, *confinement.hidden}
         self.hides_own = not any(is_inside(path, root) for path in places for root in confinement.writable)
-        self.description = _describe(confinement, self._rules.version, self.hides_own, self._supervises)
+        self.description = _describe(confinement, self._rules.version, self.hides_own, self.supervises)
+
+    def serves(self, port: int) -> bool:  # noqa: ARG002 - commands share the network of this machine
+        return False
 
     def run(self, work: Callable[[], T]) -> T:
         return self._tools.run(work)
 
-    def _create_rules(self, credentials: bool = False) -> RulesetCache:
-        """The rules for commands; ``credentials``: for one that may see them."""
-        return RulesetCache(self.confinement, tmp=self.tmp, tools=False, also_hidden=self._list_denied(credentials))
+    def _create_rules(self, logins: Logins = NO_LOGINS) -> RulesetCache:
+        """The rules for commands that may use these credentials."""
+        return RulesetCache(self.confinement, tmp=self.tmp, tools=False, also_hidden=self._list_denied(logins))
 
-    def _list_denied(self, credentials: bool = False) -> list[str]:
+    def _list_denied(self, logins: Logins = NO_LOGINS) -> list[str]:
         """Paths that policy denies to read, as far as this boundary can hide them: outside writable directories."""
         confinement = self.confinement
         denied = [*(confinement.denied() if confinement.denied else ())]
-        if confinement.credentials and not credentials:
+        if confinement.credentials:
             # Not single files, such as .npmrc: programs fail on what they may not read, and a mask is not to be had.
-            denied += filter(os.path.isdir, confinement.credentials())
+            denied += (path for path in confinement.credentials() if os.path.isdir(path) and not logins.shows(path))
         paths = all_names(maskable(denied, confinement.writable))
         return [path for path in paths if not any(is_inside(path, root) for root in self.confinement.writable)]
 
-    def _ruleset(self, args: Sequence[str], written: Sequence[int], network: bool, credentials: bool) -> int:
+    def _ruleset(self, args: Sequence[str], written: Sequence[int], network: bool, logins: Logins) -> int:
         """The rules for one command, made anew where what must be hidden, or what lies beside it, has changed."""
         named = [real for _, real in self.confinement.aliases if any(real in arg for arg in args)]
-        if credentials and self.confinement.credentials:
-            with contextlib.closing(self._create_rules(credentials=True)) as rules:
+        if (logins.files or logins.all_files) and self.confinement.credentials:
+            with contextlib.closing(self._create_rules(logins)) as rules:
                 return rules.ruleset(written, named, network=network)
         with self._choosing:
             if self._rules.stale() or not self._rules.hidden.issuperset(self._list_denied()):
@@ -95,6 +100,7 @@ class LandlockBoundary:
         *,
         network: Network | None = None,
         protection: Protection = "repositories",  # noqa: ARG002 - Landlock cannot take away a part of a tree
+        logins: Logins = NO_LOGINS,
         **how: Unpack[ProcessOptions],
     ) -> subprocess.Popen[bytes]:
         given, pass_fds = redirect_temporary_files(how.get("env"), self.tmp), how.get("pass_fds", ())
@@ -106,7 +112,10 @@ class LandlockBoundary:
         how |= {"env": given, "pass_fds": tuple(pass_fds) if waits else (*pass_fds, gate.entry)}
 
         level: Network = network or self.confinement.network
-        ruleset = self._ruleset(args, written, level == "on", network == "on")
+        reach: Reach | None = "shared" if level == "loopback" and self.supervises else None
+        if level == "on" and logins.agent and self._listens:
+            reach, given[AGENT] = "all", logins.agent
+        ruleset = self._ruleset(args, written, level == "on", logins)
         outcome: Future[subprocess.Popen[bytes]] = Future()
         listeners: list[int] = []
 
@@ -114,7 +123,10 @@ class LandlockBoundary:
             try:
                 drop_capabilities()
                 restrict(ruleset)
-                if level == "loopback" and self._supervises:
+                if reach == "all":  # two filters: the second one hands over, and the first one still refuses
+                    seccomp.install(self._filter(level, agent=True))
+                    listeners.append(seccomp.install_listener(seccomp.connecting()))
+                elif reach:
                     listeners.append(seccomp.install_listener(self._filter(level)))
                 else:
                     seccomp.install(self._filter(level))
@@ -133,7 +145,8 @@ class LandlockBoundary:
                     os.close(listener)
                 raise
             for listener in listeners:  # in a thread of this one's, which nothing confines
-                Supervisor(listener, own_network=False)
+                assert reach
+                Supervisor(listener, reach, self.confinement.services, logins.agent)
             starter.join()
             with kill_on_failure(started):
                 set_limits(started.pid, self.confinement.limits)
@@ -144,11 +157,13 @@ class LandlockBoundary:
             gate.close()
             os.close(ruleset)
 
-    def _filter(self, network: Network) -> bytes:
+    def _filter(self, network: Network, *, agent: bool = False) -> bytes:
         """The filter for one command. Only an open network by the settings includes sockets of other programs."""
         families = seccomp.ALL if self.confinement.network == "on" else seccomp.IP
         spared = (os.getpid(), *itertools.islice(ancestors(os.getpid()), _MOST_SPARED))
-        if network == "loopback" and not self._supervises:
+        if agent:  # each connection is looked at, and of unix sockets only the agent's is reached
+            return seccomp.program(network, private=True, spared=spared)
+        if network == "loopback" and not self.supervises:
             network = "off"
         return seccomp.program(network, families=families, spared=spared, supervised=network == "loopback")
 

@@ -1,13 +1,15 @@
-"""Loopback and nothing else: the connections of a command are made by this process, which can tell addresses apart.
+"""The connections of a command are made by this process, which can tell addresses apart.
 
 A filter on system calls hands each `connect` of a command to us (seccomp's user notification). We read the address, and
-if it is one of this machine's loopback we do what was asked, on the command's own socket or on one that takes its
-place. The command cannot exchange the address meanwhile, since it is never looked at again.
+if it may be reached we do what was asked, on the command's own socket or on one that takes its place. The command
+cannot exchange the address meanwhile, since it is never looked at again.
 
 Under Landlock the command shares the network of this machine, and the kernel refuses all TCP that it tries by itself.
 In a namespace it has a network of its own, in which it reaches itself first; a connection to a port that nobody serves
 in there is made from here. Unix sockets have no network: the kernel would connect to those of any program that can be
 seen. So these are connected from here as well, and only to commands of the same network.
+
+A command for which the network was opened reaches every address, and of unix sockets only that of the ssh agent.
 """
 
 from __future__ import annotations
@@ -23,9 +25,11 @@ import socket
 import struct
 import sys
 import threading
+from typing import Literal
 
 from handrail.shell.sandbox import seccomp
 from handrail.shell.sandbox.landlock import forgo_privileges
+from handrail.shell.sandbox.local_services import LocalServices, is_served
 from handrail.shell.sandbox.renames import prepare_rename, rename_calls
 from handrail.shell.sandbox.system_call_numbers import NUMBERS, system_call
 
@@ -37,11 +41,13 @@ _IN_ROOT = 0x10
 _LONGEST_ADDRESS = 128
 _MOST_AT_ONCE = 64
 _CONNECT_SECONDS = 30.0
-_LISTENING = "0A"
 _COPIED = ((socket.SOL_SOCKET, socket.SO_KEEPALIVE), (socket.IPPROTO_TCP, socket.TCP_NODELAY))
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _Address = tuple[str, int] | tuple[str, int, int, int]
+Reach = Literal["own", "shared", "all"]
+"""What commands reach: a network of their own and loopback ports of this machine; loopback ports alone, in the network
+of this machine; or everything, with one unix socket."""
 
 
 class _Refused(Exception):
@@ -59,10 +65,12 @@ class _Unhandled(Exception):
 class Supervisor:
     """Answers the calls of all commands behind one listener, until the last of them has ended or it is closed."""
 
-    def __init__(self, listener: int, *, own_network: bool) -> None:
-        """``own_network``: the commands have a network of their own."""
+    def __init__(self, listener: int, reach: Reach, services: LocalServices, agent: str = "") -> None:
+        """``agent``: the unix socket of this machine that commands reach which reach "all"."""
         self._listener = listener
-        self._own_network = own_network
+        self._reach = reach
+        self._services = services
+        self._agent = os.fsencode(agent)
         self._free = threading.BoundedSemaphore(_MOST_AT_ONCE)
         self._woken, self._wake = os.pipe()
         threading.Thread(target=self._serve, name="handrail-loopback", daemon=True).start()
@@ -94,7 +102,7 @@ class Supervisor:
             fcntl.ioctl(self._listener, _RECEIVE, notice)
         except OSError:  # whoever asked has ended
             return
-        call = _Call(self._listener, bytes(notice), self._own_network)
+        call = _Call(self._listener, bytes(notice), self._reach, self._services, self._agent)
         self._free.acquire()
         threading.Thread(target=self._answer, args=(call,), name="handrail-connect", daemon=True).start()
 
@@ -108,9 +116,11 @@ class Supervisor:
 class _Call:
     """One call of a command."""
 
-    def __init__(self, listener: int, notice: bytes, own_network: bool) -> None:
+    def __init__(self, listener: int, notice: bytes, reach: Reach, services: LocalServices, agent: bytes) -> None:
         self._listener = listener
-        self._own_network = own_network
+        self._reach = reach
+        self._services = services
+        self._agent = agent
         self._id, self._thread, _, number, _, _ = struct.unpack_from("=QIIiIQ", notice)
         self._arguments = struct.unpack_from("=6Q", notice, 32)
         self._name = _CALLS.get(number) or rename_calls()[number]
@@ -138,27 +148,64 @@ class _Call:
         with _as_socket(self._descriptor()) as asked:
             is_tcp = asked.family in (socket.AF_INET, socket.AF_INET6) and asked.type == socket.SOCK_STREAM
             address = _loopback(wanted, bind=self._name == "bind", sock=asked) if wanted and is_tcp else None
-            if self._own_network:
+            if self._reach == "all":
+                self._connect_anywhere(asked, wanted)
+            elif self._reach == "own":
                 self._connect_inside(asked, wanted, address)
             elif not is_tcp:
                 raise _Unhandled  # a pair, or netlink: it leads nowhere
             elif self._name == "connect":
-                asked.connect(address or _disallowed())
+                self._connect_shared(asked, address or _disallowed())
             elif self._name == "bind":
                 asked.bind(_unprivileged(address or _disallowed()))
             else:
                 if asked.getsockname()[1] == 0:  # the kernel would choose a port on every address
                     asked.bind(("127.0.0.1", 0) if asked.family == socket.AF_INET else ("::1", 0))
                 asked.listen(min(self._arguments[1] & 0x7FFFFFFF, 4096))
+                self._services.note_own(asked.getsockname()[1])
+
+    def _connect_anywhere(self, asked: socket.socket, wanted: bytes) -> None:
+        """Connect for a command with an open network, which reaches no unix socket but the agent's."""
+        if asked.family != socket.AF_UNIX:
+            _connect(asked, wanted)
+        elif not self._agent or wanted[2:].partition(b"\0")[0] != self._agent:
+            raise _Refused(errno.EACCES)
+        else:
+            with socket.socket(socket.AF_UNIX, asked.type) as replacement:
+                replacement.settimeout(_CONNECT_SECONDS)
+                replacement.connect(self._agent)
+                self._replace(asked, replacement)
+
+    def _connect_shared(self, asked: socket.socket, address: _Address) -> None:
+        """Connect for a command in the network of this machine."""
+        if connect := self._services.find_proxy(address[:2]):
+            with connect() as replacement:
+                self._replace(asked, replacement)
+        else:
+            self._require_allowed(address[1])
+            asked.connect(address)
+
+    def _require_allowed(self, port: int) -> None:
+        """Refuse a port of this machine that nobody has allowed."""
+        if self._services.allows(port):
+            return
+        if not is_served("self", port):
+            raise _Refused(errno.ECONNREFUSED)
+        self._services.note_refused(port)
+        raise _Refused(errno.EACCES)
 
     def _connect_inside(self, asked: socket.socket, wanted: bytes, address: _Address | None) -> None:
         """Connect for a command with a network of its own. The kernel never looks at the command's memory again, which
         another thread of the command could have changed."""
         if asked.family == socket.AF_UNIX and len(wanted) > 2 and wanted[2]:
             self._connect_unix(asked, wanted[2:].partition(b"\0")[0])
-        elif address is None or _is_served(self._thread, address[1]):
+        elif address is not None and (connect := self._services.find_proxy(address[:2])):
+            with connect() as replacement:
+                self._replace(asked, replacement)
+        elif address is None or is_served(self._thread, address[1]):
             _connect(asked, wanted)  # in the command's own network, to which its socket belongs
         else:
+            self._require_allowed(address[1])
             with socket.socket(asked.family, socket.SOCK_STREAM) as replacement:
                 for option in _COPIED:
                     replacement.setsockopt(*option, asked.getsockopt(*option))
@@ -285,17 +332,6 @@ def _unprivileged(address: _Address) -> _Address:
     if 0 < address[1] < first:
         raise _Refused(errno.EACCES)
     return address
-
-
-def _is_served(thread: int, port: int) -> bool:
-    """Whether something listens on that port in the network of a command."""
-    for name in ("tcp", "tcp6"):
-        with contextlib.suppress(OSError), open(f"/proc/{thread}/net/{name}", encoding="ascii") as table:
-            for line in table:
-                row = line.split()
-                if len(row) > 3 and row[3] == _LISTENING and int(row[1].rpartition(":")[2], 16) == port:
-                    return True
-    return False
 
 
 def _closes_on_exec(thread: int, number: int) -> bool:

@@ -33,7 +33,9 @@ from handrail.shell.sandbox.confinement import (
 from handrail.shell.sandbox.environment import redirect_temporary_files, require_program
 from handrail.shell.sandbox.landlock import KEPT_CAPABILITIES, LEAST, ConfinedThreads, RulesetCache, version
 from handrail.shell.sandbox.launch import Launcher, LauncherGone, SetUpFailed, Start
-from handrail.shell.sandbox.loopback import Supervisor, works
+from handrail.shell.sandbox.local_services import is_served
+from handrail.shell.sandbox.logins import AGENT, NO_LOGINS, Logins
+from handrail.shell.sandbox.loopback import Reach, Supervisor, works
 from handrail.shell.sandbox.mount_plan import DRAFTS, DraftLayers, Hide, Mount, base_view, draft_mounts, protections
 from handrail.shell.sandbox.namespace_errors import NoNamespaces, explain
 from handrail.shell.sandbox.renames import rename_calls
@@ -60,13 +62,14 @@ class NamespaceBoundary:
         self._roots = roots
         self._capabilities = sum(1 << bit for bit in KEPT_CAPABILITIES) if os.geteuid() == 0 else 0
         self._lock = threading.Lock()
-        self._launchers: dict[bool, tuple[Launcher, list[tuple[int, int]]]] = {}
+        self._launchers: dict[tuple[bool, str], tuple[Launcher, list[tuple[int, int]]]] = {}
         self._absent: tuple[str, ...] = ()
         self._past = contextlib.ExitStack()
         self._tools: ConfinedThreads | None = None
         drafted = bool(confinement.drafts) or confinement.in_draft
-        listens = (confinement.network == "loopback" or drafted) and works()
-        self._supervises = confinement.network == "loopback" and bool(listens)
+        self._listens = works()
+        listens = (confinement.network == "loopback" or drafted) and self._listens
+        self.supervises = confinement.network == "loopback" and bool(listens)
         self.renames_directories = drafted and bool(listens)
         """Whether commands can rename the directories of a draft."""
         self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="handrail-"))
@@ -81,7 +84,7 @@ class NamespaceBoundary:
                     undo.callback(self._tools.close)
             self._close = undo.pop_all()
         self.name = "namespaces+seccomp" + ("+landlock" if self._tools else "")
-        self.description = _describe(confinement, self._tools is not None, self._supervises)
+        self.description = _describe(confinement, self._tools is not None, self.supervises)
 
     def _try(self) -> None:
         """Start a command in this very view: user namespaces may be forbidden, or mounting `/proc`."""
@@ -94,6 +97,11 @@ class NamespaceBoundary:
         if tried.wait(_START_SECONDS) != 0:
             raise NoNamespaces(f"a trial command ended with {tried.returncode}", "")
 
+    def serves(self, port: int) -> bool:
+        with self._lock:
+            known = self._launchers.get((True, ""))
+        return known is not None and is_served(known[0].pid, port)
+
     def run(self, work: Callable[[], T]) -> T:
         return self._tools.run(work) if self._tools else work()
 
@@ -103,6 +111,7 @@ class NamespaceBoundary:
         *,
         network: Network | None = None,
         protection: Protection = "repositories",
+        logins: Logins = NO_LOGINS,
         draft: DraftLayers | None = None,
         **how: Unpack[ProcessOptions],
     ) -> subprocess.Popen[bytes]:
@@ -110,47 +119,56 @@ class NamespaceBoundary:
         given = redirect_temporary_files(how.get("env"), self.tmp)
         require_program(args[0], given)
         level: Network = network or self.confinement.network
+        agent = logins.agent if level == "on" and self._listens else ""
+        if agent:
+            given[AGENT] = agent
         start = Start(
-            mounts=list(self._mounts(protection, network, draft)),
+            mounts=list(self._mounts(protection, logins, draft)),
             limits=_limits(self.confinement.limits),
             capabilities=self._capabilities,
-            filter=self._filter(level),
+            filter=self._filter(level, bool(agent)),
         )
         how |= {"env": given, "cwd": os.path.realpath(how.get("cwd") or os.getcwd())}
         try:
-            return self._launcher(level != "on").start(args, start, **how)
+            return self._launcher(level != "on", agent).start(args, start, **how)
         except LauncherGone:  # somebody has ended it; whatever it started is gone too
-            return self._launcher(level != "on", anew=True).start(args, start, **how)
+            return self._launcher(level != "on", agent, anew=True).start(args, start, **how)
 
-    def _filter(self, network: Network) -> bytes:
+    def _filter(self, network: Network, agent: bool) -> bytes:
         """The filter for one command. Only an open network by the settings includes sockets of other programs."""
         if network == "loopback":
-            return seccomp.program(network, private=True, families=seccomp.ALL if self._supervises else seccomp.IP)
+            return seccomp.program(network, private=True, families=seccomp.ALL if self.supervises else seccomp.IP)
+        if agent:  # each connection is looked at, and of unix sockets only the agent's is reached
+            return seccomp.program(network, private=True)
         shared = network == "on" and self.confinement.network == "on"
         return seccomp.program(network, families=seccomp.ALL if shared else seccomp.IP)
 
-    def _launcher(self, own_network: bool, anew: bool = False) -> Launcher:
-        """The launcher for this kind of network; a new one where another directory stands at a writable path now."""
+    def _launcher(self, own_network: bool, agent: str, anew: bool = False) -> Launcher:
+        """The launcher for this kind of network; a new one where another directory stands at a writable path now.
+
+        ``agent``: the only unix socket of this machine that its commands reach.
+        """
         with self._lock:
             identities = [_identity(path) for path in self.confinement.writable]
-            known = self._launchers.get(own_network)
+            known = self._launchers.get((own_network, agent))
             if known and known[1] == identities and not anew:
                 return known[0]
             self._make_aliases()
             self._absent = tuple(path for path in self.confinement.hidden if not os.path.lexists(path))
-            listen = self._listening(own_network)
+            listen = self._listening(own_network, agent)
             view = base_view(self.confinement, self.tmp, self._roots)
             launcher = Launcher(view, own_network=own_network, capabilities=self._capabilities, listen=listen)
             self._past.callback(launcher.close)  # an older one stays while its commands run
             if launcher.listener >= 0:
-                supervisor = Supervisor(os.dup(launcher.listener), own_network=own_network)
+                reach: Reach = "own" if own_network else "all"
+                supervisor = Supervisor(os.dup(launcher.listener), reach, self.confinement.services, agent)
                 self._past.callback(supervisor.close)
-            self._launchers[own_network] = launcher, identities
+            self._launchers[own_network, agent] = launcher, identities
             return launcher
 
-    def _listening(self, own_network: bool) -> bytes:
+    def _listening(self, own_network: bool, agent: str) -> bytes:
         """The filter that hands calls of commands to us; empty if there is nothing to hand over."""
-        calls = [system_call("connect")] if own_network and self._supervises else []
+        calls = [system_call("connect")] if (own_network and self.supervises) or agent else []
         calls += rename_calls() if self.renames_directories else []
         return seccomp.notifying(calls) if calls else b""
 
@@ -169,13 +187,13 @@ class NamespaceBoundary:
             with contextlib.suppress(OSError):
                 os.rmdir(real)
 
-    def _mounts(self, protection: Protection, network: Network | None, draft: DraftLayers | None) -> Iterator[Mount]:
+    def _mounts(self, protection: Protection, logins: Logins, draft: DraftLayers | None) -> Iterator[Mount]:
         """Mounts of one command: its draft, read-only protected files, and paths that are hidden since the start."""
         confinement = self.confinement
         if draft:
             yield from draft_mounts(confinement, draft)
         yield from protections(confinement, protection)
-        for path in maskable((*self._absent, *confinement.hidden_now(network)), confinement.writable):
+        for path in maskable((*self._absent, *confinement.hidden_now(logins)), confinement.writable):
             yield Hide(path)
         if confinement.drafts:
             yield Hide(DRAFTS)

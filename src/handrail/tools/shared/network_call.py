@@ -31,6 +31,13 @@ class FetchRules(Protocol):
         """Whether a program is not the project's own, and contacts only hosts that the project already uses."""
 
 
+class PortRules(Protocol):
+    """The part of a session that decides about services of this machine."""
+
+    def needs_port(self, port: int) -> bool:
+        """Whether a port of this machine is served outside of the sandbox, and nobody has allowed it yet."""
+
+
 def declare(effects: Effects) -> list[Access]:
     """The uses of the network that the words of a command line tell."""
     by_words = [text for text in effects.network if not _needs_files(_goes(effects, text))]
@@ -59,10 +66,35 @@ def seek(effects: Effects, where: str | None, session: FetchRules) -> list[Acces
     ]
 
 
-def stays_local(effects: Effects) -> bool:
-    """Whether a command line names nothing but this machine: an open network would lead past its own loopback."""
-    uses = (*effects.network, *effects.possible_network, *(use.text for use in effects.tools))
-    return bool(uses) and all(_goes(effects, text).local for text in uses)
+def programs_of(effects: Effects) -> frozenset[str]:
+    """The programs of a command line that use the network."""
+    uses = {*effects.network, *effects.possible_network, *(use.text for use in effects.tools)}
+    parts = [one.script for one in effects.commands if one.text in uses and one.script]
+    return frozenset(run.base for script in parts for run in script.runs if run.base)
+
+
+def reads_beside(effects: Effects, root: str) -> bool:
+    """Whether a command line reads files outside of the workspace, or files that its words do not tell."""
+    if "read" in effects.unproven or effects.doubts or effects.unread:
+        return True
+    reads = [file.path for file in effects.files if file.action == "read"]
+    return any(path.startswith("~") or not _is_below(os.path.join(root, path), root) for path in reads)
+
+
+def _is_below(path: str, root: str) -> bool:
+    real = os.path.realpath(path)
+    return real == root or real.startswith(root.rstrip("/") + "/")
+
+
+def needed_ports(effects: Effects, session: PortRules) -> list[Access]:
+    """The ports of this machine that a command names, and that are served outside of its sandbox."""
+    uses = {text: goes for text in effects.possible_network if (goes := _goes(effects, text)).local}
+    out: list[Access] = []
+    for text, goes in uses.items():
+        hosts = [host for host in goes.hosts if host.port and session.needs_port(host.port)]
+        if hosts:
+            out.append(Access("network", text, by_command=True, hosts=" ".join(map(str, hosts)), proven=True))
+    return out
 
 
 def _goes(effects: Effects, text: str) -> Destination:
@@ -83,6 +115,7 @@ def _access(effects: Effects, text: str, goes: Destination, *, possible: bool = 
         possible=possible,
         hosts=hosts,
         proven=goes.certain,
+        proxied=goes.by_http and bool(hosts),
         fetches=fetches,
         script=script,
     )
@@ -95,7 +128,7 @@ def _locate(effects: Effects, text: str, where: str) -> Destination:
         return goes
     runs = [run for run in effects.git if run.text == text]
     hosts: list[Host] = []
-    benign = True
+    benign = by_http = True
     for run in runs:
         use = find_hosts(
             _places(run, where), goes.remote, push=run.verb == "push", hooks=run.verb not in ("fetch", "ls-remote")
@@ -106,7 +139,9 @@ def _locate(effects: Effects, text: str, where: str) -> Destination:
             return UNKNOWN
         hosts += use.hosts
         benign = benign and use.benign
-    return Destination(tuple(dict.fromkeys(hosts)), certain=benign, reads=goes.reads and benign, service=goes.service)
+        by_http = by_http and use.by_http
+    reads = goes.reads and benign
+    return Destination(tuple(dict.fromkeys(hosts)), benign, reads=reads, service=goes.service, by_http=by_http)
 
 
 def _places(run: GitRun, where: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from handrail.errors import BadPath, IsDirectory, NotFound
 from handrail.files.pages import TextFile
 from handrail.files.versions import Stored, Subtree
-from handrail.model import Access
+from handrail.model import Access, NetworkGrant
 from handrail.search.tree import SearchTree
 from handrail.shell.command_host import CommandHost
 from handrail.shell.patch_command import PatchCall, as_patch
@@ -99,11 +99,14 @@ class _ContextBelow:
     def trusts_fetch(self, service: str, hosts: Sequence[str]) -> bool:
         return self._ctx.trusts_fetch(service, hosts)
 
+    def needs_port(self, port: int) -> bool:
+        return self._ctx.needs_port(port)
+
     def unreached_host(self, command: str) -> str | None:
         return self._ctx.unreached_host(command)
 
     @property
-    def network(self) -> bool:
+    def network(self) -> NetworkGrant:
         return self._ctx.network
 
     @property
