@@ -32,6 +32,7 @@ COMMANDS = {
     "show": ("show", "show one call: arguments, verdict, files, diff and answer"),
     "stats": ("stats", "count calls, failures, refusals and tokens for each tool"),
     "undo": ("undo", "undo the changes of one call or several"),
+    "init": ("init", "propose rules for a project and clients to connect; write what you say yes to"),
     "config": ("config", "show every setting with its origin and meaning, or change one"),
     "doctor": ("doctor", "check this machine and report how to fix problems"),
     "demo": ("demo", "show an agent at work on a temporary project"),

@@ -193,6 +193,7 @@ _NAMES = (
     "locks",
     "approvers",
     "trust",
+    "init",
     "conversations",
     "mcp-http-token",
     "mcp-installs.json",
@@ -203,6 +204,9 @@ _COMMANDS: dict[tuple[str, ...], str] = {
     ("approve",): "only the user may answer Handrail's questions",
     ("web",): "only the user may answer Handrail's questions",
     ("policy", "trust"): "only the user may trust a project's policy",
+    ("init",): "only the user may trust a project's policy",
+    ("config", "set"): "only the user may change Handrail's settings",
+    ("config", "unset"): "only the user may change Handrail's settings",
 }
 _ASKED: dict[tuple[str, ...], str] = {
     ("undo",): "it undoes earlier calls",

@@ -1,0 +1,226 @@
+"""`handrail init`: look at a project and this machine, and propose rules and a client to connect."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from handrail.cli.common import CommandParser, add_workspace, require_directory
+from handrail.cli.output import Screen, Stop, as_document, on_terminal, warn, write
+from handrail.text.display import escape
+
+_ABOUT = """\
+Look at this project and this machine, and propose what makes the first day easy: rules for the test and build commands
+that the project names, and the clients to connect. Each proposal is shown and asked about; nothing is written without a
+yes. At the end you read how to undo it.
+
+Without a terminal, or with --dry-run, the proposals are only shown; --yes takes all of them."""
+
+_EXAMPLES = """\
+examples:
+  handrail init
+  handrail init -w path/to/project --dry-run
+  handrail init --yes
+  handrail init --undo        remove the rules that init has written, if nobody has changed them since
+
+exit codes: 0 done, 1 something could not be written, 2 wrong usage"""
+
+_HEAD = """\
+# Rules of this project for Handrail (written by `handrail init`).
+# Its deny rules hold at once; its allow rules hold for whoever has run `handrail policy trust`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One change, shown before it is made."""
+
+    name: str
+    title: str
+    details: tuple[str, ...]
+    undo: str
+    """The command that takes it back."""
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = CommandParser("init", _ABOUT, _EXAMPLES)
+    add_workspace(parser, roots=False)
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--yes", action="store_true", help="make all proposed changes without asking")
+    either.add_argument("--dry-run", action="store_true", help="only show the proposals")
+    either.add_argument("--undo", action="store_true", help="remove the rules that init has written")
+    parser.add_argument("--json", action="store_true", help="print the proposals as JSON; nothing is written")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    require_directory("-w", options.workspace)
+    root = os.path.realpath(options.workspace)
+    if options.undo:
+        return _undo(root)
+    proposals = _find_proposals(root)
+    if options.json:
+        write(as_document({"proposals": [asdict(proposal) for proposal, _ in proposals]}))
+        return 0
+    screen = Screen(sys.stdout)
+    if not proposals:
+        write("Nothing to propose: no known test or build commands, and no client that is not connected yet.\n")
+    asks = not options.yes and not options.dry_run and on_terminal(sys.stdin) and on_terminal(sys.stdout)
+    done: list[Proposal] = []
+    failed = False
+    for proposal, make in proposals:
+        write(screen.render((proposal.title, "bold")))
+        write("".join(f"    {escape(line)}\n" for line in proposal.details))
+        if options.yes or (asks and _answers_yes()):
+            try:
+                make()
+            except (Stop, OSError) as error:
+                warn(f"handrail init: {error}")
+                failed = True
+            else:
+                done.append(proposal)
+    if not asks and not options.yes and proposals:
+        write(
+            "\nNothing was written. At a terminal you are asked about each; `handrail init --yes` makes all changes.\n"
+        )
+    if done:
+        write(screen.render(("\nDone. To take it back:", "bold")))
+        write("".join(f"    {proposal.undo}\n" for proposal in done))
+    write(f"\n{_describe_sandbox(root)}\n")
+    return 1 if failed else 0
+
+
+def _describe_sandbox(root: str) -> str:
+    """Which boundary commands get in this project; `handrail doctor` says how to get a better one."""
+    from handrail.cli.common import open_config
+    from handrail.shell.sandbox.choose import choose
+    from handrail.shell.sandbox.confinement import Confinement
+
+    boundary = choose(open_config().settings.sandbox, False, Confinement((root,)))
+    try:
+        return f"Commands here: {escape(boundary.description)} `handrail doctor` shows what else works."
+    finally:
+        boundary.close()
+
+
+def _answers_yes() -> bool:
+    write("Do it? [y/N] ")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _find_proposals(root: str) -> list[tuple[Proposal, Callable[[], None]]]:
+    proposals = []
+    if rules := _propose_rules(root):
+        proposals.append(rules)
+    return proposals + _propose_clients()
+
+
+def _propose_rules(root: str) -> tuple[Proposal, Callable[[], None]] | None:
+    """A `handrail.toml` with the commands of the project, trusted for this user; none if there is such a file."""
+    from handrail.cli.project_commands import find_commands
+    from handrail.policy.files import PROJECT, PolicyError, parse_rules, trust
+
+    path = os.path.join(root, PROJECT)
+    commands = find_commands(root)
+    if not commands or os.path.lexists(path):
+        return None
+    rows = [f'  "allow Bash({command.pattern})",  # {command.source}\n' for command in commands]
+    text = f"{_HEAD}rules = [\n{''.join(rows)}]\n"
+    parse_rules(text, source=path, root=root)  # what cannot be read back is not proposed
+
+    def make() -> None:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(text)
+        digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
+        try:
+            trust(root, _state(), digest)
+        except PolicyError as error:
+            raise Stop(str(error)) from None
+        _remember(root, digest)
+
+    title = f"Write {PROJECT}: these commands of the project run without a question, with or without a sandbox"
+    details = tuple(f"{command.pattern}   (from {command.source})" for command in commands)
+    return Proposal("rules", title, details, "handrail init --undo"), make
+
+
+def _propose_clients() -> list[tuple[Proposal, Callable[[], None]]]:
+    """The MCP clients whose programs are installed here and that do not know Handrail yet."""
+    from handrail.mcp.install.entry import clients
+
+    proposals: list[tuple[Proposal, Callable[[], None]]] = []
+    for name, client in clients().items():
+        paths = client.places("user", os.getcwd(), os.environ)
+        if not shutil.which(name) or any(_mentions_us(path) for path in paths):
+            continue
+        title = f"Connect {client.name}: add the MCP server to its configuration"
+        path = next((path for path in paths if os.path.exists(path)), paths[0])
+        undo = f"handrail mcp install {name} --undo"
+        proposals.append((Proposal(f"client {name}", title, (path,), undo), lambda name=name: _install(name)))  # type: ignore[misc]
+    return proposals
+
+
+def _mentions_us(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return b'"handrail"' in (text := file.read(1 << 24)) or b"mcp_servers.handrail" in text
+    except OSError:
+        return False
+
+
+def _install(name: str) -> None:
+    from handrail.cli import mcp_install
+    from handrail.mcp.install.entry import InstallError
+
+    try:
+        report = mcp_install.run(mcp_install.parser().parse_args([name]))
+    except InstallError as error:
+        raise Stop(str(error)) from None
+    write(report.out)
+    if report.aside:
+        warn(report.aside)
+
+
+def _state() -> str:
+    from handrail.files.locks import state_directory
+
+    return state_directory()
+
+
+def _memory(root: str) -> str:
+    """Where it is remembered that init has written the rules of this project."""
+    return os.path.join(_state(), "init", hashlib.sha256(os.fsencode(root)).hexdigest()[:32])
+
+
+def _remember(root: str, digest: str) -> None:
+    place = _memory(root)
+    os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
+    with open(place, "w", encoding="utf-8") as file:
+        file.write(digest)
+
+
+def _undo(root: str) -> int:
+    from handrail.policy.files import PROJECT
+
+    path = os.path.join(root, PROJECT)
+    try:
+        with open(_memory(root), encoding="utf-8") as file:
+            digest = file.read()
+    except FileNotFoundError:
+        raise Stop(f"`handrail init` has written no rules in {escape(root)}; nothing was changed") from None
+    try:
+        with open(path, "rb") as file:
+            same = hashlib.sha256(file.read()).hexdigest() == digest
+    except FileNotFoundError:
+        same = True
+    if not same:
+        raise Stop(f"{escape(path)} was changed since; nothing was removed: remove it by hand if you want to")
+    if os.path.lexists(path):
+        os.unlink(path)
+    os.unlink(_memory(root))
+    write(f"removed: {escape(path)}\n")
+    return 0

@@ -1,0 +1,137 @@
+"""The test, build and lint commands of a project, as its own files name them.
+
+Only commands that somebody runs many times a day are returned, never ones that install, publish, deploy or delete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_MOST_BYTES = 1 << 20
+_MOST_COMMANDS = 20
+_ORDINARY = re.compile(
+    r"(?:test|tests|check|checks|lint|build|compile|format|fmt|typecheck|type-check|types|vet|unit|coverage)"
+    r"(?:[:_-][\w:.-]+)?"
+)
+_UNSAFE = re.compile(
+    r"(?:^|[:_-])(?:install|publish|deploy|release|push|upload|clean|reset|prod|production|update|upgrade)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectCommand:
+    """A command and the file that names it."""
+
+    pattern: str
+    """The command as a rule writes it: fixed words, and a star for any further ones."""
+    source: str
+
+
+def find_commands(root: str) -> list[ProjectCommand]:
+    """The commands of the project, those of a Makefile first; at most 20."""
+    commands: dict[str, ProjectCommand] = {}
+    for find in (_make, _just, _node, _python, _rust, _go):
+        for command in find(root):
+            commands.setdefault(command.pattern, command)
+    return list(commands.values())[:_MOST_COMMANDS]
+
+
+def _make(root: str) -> Iterator[ProjectCommand]:
+    for name in ("GNUmakefile", "makefile", "Makefile"):
+        text = _read(root, name)
+        if text is not None:
+            yield from _targets("make", name, re.findall(r"^([\w.-]+)[ \t]*:(?![:=])", text, re.MULTILINE))
+            return
+
+
+def _just(root: str) -> Iterator[ProjectCommand]:
+    for name in ("justfile", "Justfile", ".justfile"):
+        text = _read(root, name)
+        if text is not None:
+            yield from _targets("just", name, re.findall(r"^@?([\w-]+)(?:[ \t][^:\n]*)?:(?!=)", text, re.MULTILINE))
+            return
+
+
+def _targets(program: str, source: str, names: list[str]) -> Iterator[ProjectCommand]:
+    for name in names:
+        if _is_ordinary(name):
+            yield ProjectCommand(f"{program} {name}", source)
+
+
+def _node(root: str) -> Iterator[ProjectCommand]:
+    package = _parse_json(_read(root, "package.json"))
+    scripts = package.get("scripts")
+    if not isinstance(scripts, dict):
+        return
+    locks = {"pnpm-lock.yaml": "pnpm run", "yarn.lock": "yarn run", "bun.lock": "bun run", "bun.lockb": "bun run"}
+    runner = next((how for lock, how in locks.items() if os.path.lexists(os.path.join(root, lock))), "npm run")
+    for name in scripts:
+        if isinstance(name, str) and _is_ordinary(name):
+            yield ProjectCommand(f"{runner} {name}", "package.json")
+
+
+def _python(root: str) -> Iterator[ProjectCommand]:
+    project = _parse_toml(_read(root, "pyproject.toml"))
+    tools = project.get("tool")
+    names = set(tools) if isinstance(tools, dict) else set()
+    if "pytest" in names or os.path.isfile(os.path.join(root, "pytest.ini")):
+        source = "pyproject.toml" if "pytest" in names else "pytest.ini"
+        yield from (ProjectCommand(command, source) for command in ("pytest *", "python -m pytest *"))
+    for tool, command in (
+        ("ruff", "ruff check *"),
+        ("ruff", "ruff format *"),
+        ("mypy", "mypy *"),
+        ("pyright", "pyright *"),
+    ):
+        if tool in names:
+            yield ProjectCommand(command, "pyproject.toml")
+    if os.path.isfile(os.path.join(root, "tox.ini")):
+        yield ProjectCommand("tox *", "tox.ini")
+
+
+def _rust(root: str) -> Iterator[ProjectCommand]:
+    if os.path.isfile(os.path.join(root, "Cargo.toml")):
+        for word in ("build", "check", "test", "clippy", "fmt"):
+            yield ProjectCommand(f"cargo {word} *", "Cargo.toml")
+
+
+def _go(root: str) -> Iterator[ProjectCommand]:
+    if os.path.isfile(os.path.join(root, "go.mod")):
+        for word in ("build", "test", "vet"):
+            yield ProjectCommand(f"go {word} ./...", "go.mod")
+
+
+def _is_ordinary(name: str) -> bool:
+    return bool(_ORDINARY.fullmatch(name)) and not _UNSAFE.search(name)
+
+
+def _read(root: str, name: str) -> str | None:
+    """The text of a file of the project; None if there is none, or none that can be read."""
+    path = os.path.join(root, name)
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if os.path.isfile(path) and os.path.getsize(path) <= _MOST_BYTES:
+            with open(path, encoding="utf-8") as file:
+                return file.read()
+    return None
+
+
+def _parse_json(text: str | None) -> dict[str, Any]:
+    try:
+        value = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _parse_toml(text: str | None) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text or "")
+    except (ValueError, RecursionError):
+        return {}

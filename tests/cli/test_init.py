@@ -1,0 +1,115 @@
+"""`handrail init`: it proposes what the project names, writes nothing without a yes, and is undone."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from handrail import Session
+from handrail.cli.project_commands import find_commands
+from tests.command import handrail
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "Makefile").write_text(
+        "VAR := x\ntest: build\n\tpytest\nbuild:\n\tcc a.c\ndeploy:\n\tscp\nclean:\n\trm -rf out\n", encoding="utf-8"
+    )
+    return project
+
+
+@pytest.fixture
+def variables(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "home").mkdir()
+    return {"HOME": str(tmp_path / "home"), "HANDRAIL_STATE": str(tmp_path / "state"), "PATH": str(tmp_path / "bin")}
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def install(tmp_path: Path, name: str) -> None:
+    program = tmp_path / "bin" / name
+    program.parent.mkdir(exist_ok=True)
+    program.write_text("#!/bin/sh\n", encoding="utf-8")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+
+
+@pytest.mark.parametrize("words", [[], ["--dry-run"], ["--json"]])
+def test_nothing_is_written_without_a_yes(
+    tmp_path: Path, project: Path, variables: dict[str, str], words: list[str]
+) -> None:
+    install(tmp_path, "claude")
+    before = snapshot(project), snapshot(tmp_path / "home")
+    found = handrail("init", *words, cwd=project, variables=variables)
+    assert found.returncode == 0
+    text = found.stdout.decode("utf-8")
+    assert "make test" in text and "make build" in text and "Claude Code" in text
+    assert "deploy" not in text and "clean" not in text
+    assert (snapshot(project), snapshot(tmp_path / "home")) == before
+
+
+def test_a_yes_writes_rules_that_hold_at_once_and_undo_removes_them(
+    tmp_path: Path, project: Path, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, "claude")
+    before = snapshot(project), snapshot(tmp_path / "home")
+    found = handrail("init", "--yes", cwd=project, variables=variables)
+    assert (found.returncode, found.stderr) == (0, b"")
+    assert "handrail init --undo\n    handrail mcp install claude --undo" in found.stdout.decode("utf-8")
+    assert "handrail" in json.loads((tmp_path / "home" / ".claude.json").read_text(encoding="utf-8"))["mcpServers"]
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with Session(project, mode="ask") as session:
+        assert session.prepare("Bash", {"command": "make test"}).verdict.decision == "allow"
+        assert session.prepare("Bash", {"command": "make deploy"}).verdict.decision == "ask"
+    again = handrail("init", cwd=project, variables=variables)
+    assert again.stdout.startswith(b"Nothing to propose")
+    for words in (["init", "--undo"], ["mcp", "install", "claude", "--undo"]):
+        assert handrail(*words, cwd=project, variables=variables).returncode == 0
+    assert (snapshot(project), snapshot(tmp_path / "home")) == before
+
+
+def test_rules_that_somebody_has_changed_since_are_not_removed(project: Path, variables: dict[str, str]) -> None:
+    assert handrail("init", "--yes", cwd=project, variables=variables).returncode == 0
+    file = project / "handrail.toml"
+    file.write_text(file.read_text(encoding="utf-8") + "# mine\n", encoding="utf-8")
+    found = handrail("init", "--undo", cwd=project, variables=variables)
+    assert found.returncode == 1 and b"was changed since" in found.stderr
+    assert file.exists()
+
+
+def test_undo_without_an_init_says_so(project: Path, variables: dict[str, str]) -> None:
+    found = handrail("init", "--undo", cwd=project, variables=variables)
+    assert found.returncode == 1 and b"has written no rules" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("files", "patterns"),
+    [
+        ({"package.json": '{"scripts": {"test": "x", "test:unit": "x", "deploy": "x", "build:deploy": "x"}}'}, 2),
+        ({"package.json": '{"scripts": {"lint": "x"}}', "pnpm-lock.yaml": ""}, ["pnpm run lint"]),
+        ({"package.json": '{"scripts": {"te st": "x", "lint)": "x", "lint\\n": "x"}}'}, []),
+        ({"package.json": "[" * 100_000}, []),
+        ({"package.json": '{"scripts": ["test"]}'}, []),
+        ({"pyproject.toml": "[tool.pytest.ini_options]\n[tool.mypy]\n"}, ["pytest *", "python -m pytest *", "mypy *"]),
+        ({"pyproject.toml": "not toml"}, []),
+        ({"go.mod": "module x\n"}, ["go build ./...", "go test ./...", "go vet ./..."]),
+        ({"Cargo.toml": ""}, 5),
+        ({"justfile": "test name='x':\n  echo\nlint := 'x'\n"}, ["just test"]),
+        ({"Makefile": "TEST := x\n.PHONY: test\ncheck::\n\tx\nlint:=x\nfmt : a\n"}, ["make fmt"]),
+    ],
+)
+def test_commands_are_those_that_the_files_name(
+    tmp_path: Path, files: dict[str, str], patterns: list[str] | int
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    commands = [command.pattern for command in find_commands(os.fspath(tmp_path))]
+    assert len(commands) == patterns if isinstance(patterns, int) else commands == patterns
