@@ -83,19 +83,26 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(tree: ast.AST, modules: set[str]) -> set[str]:
+def list_imports(path: Path, modules: set[str]) -> set[str]:
     """The modules of this package that a module imports, at any place: also inside functions and for types alone."""
-    found = set()
-    for node in ast.walk(tree):
+    imports = set()
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
-            found |= {name.name for name in node.names}
+            imports |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             whole = {f"{node.module}.{name.name}" for name in node.names}
-            found |= whole & modules or {node.module}
-    return found & modules
+            imports |= whole & modules or {node.module}
+    return imports & modules
 
 
-def cycles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
+@cache
+def import_graph() -> dict[str, set[str]]:
+    """The modules that each module imports, without the package itself, which lists the public names."""
+    files = {module_name(path): path for path in PYTHON_FILES if path != SRC / "__init__.py"}
+    return {name: list_imports(path, set(files)) - {name} for name, path in files.items()}
+
+
+def find_cycles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
     """The groups of modules that import each other, directly or through others."""
     reached: dict[str, set[str]] = {}
     for start in graph:
@@ -114,14 +121,26 @@ def cycles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
 
 
 def test_modules_do_not_import_each_other_in_a_circle() -> None:
-    files = {module_name(path): path for path in PYTHON_FILES if path != SRC / "__init__.py"}
-    graph = {name: imported(nodes_of(path)[0], set(files)) - {name} for name, path in files.items()}
-    assert [sorted(one) for one in cycles(graph)] == []
+    assert [sorted(one) for one in find_cycles(import_graph())] == []
+
+
+def test_there_are_few_top_level_units_on_few_levels() -> None:
+    below: dict[str, set[str]] = {}
+    for name, imports in import_graph().items():
+        unit = name.split(".")[1]
+        below.setdefault(unit, set()).update({other.split(".")[1] for other in imports} - {unit})
+
+    @cache
+    def count_levels(unit: str) -> int:
+        return 1 + max(map(count_levels, below[unit]), default=0)
+
+    assert len(below) <= 30, sorted(below)
+    assert max(map(count_levels, below)) <= 13, {unit: count_levels(unit) for unit in below}
 
 
 def test_a_circle_of_imports_is_found() -> None:
     graph = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}
-    assert cycles(graph) == {frozenset("abc")}
+    assert find_cycles(graph) == {frozenset("abc")}
 
 
 def test_every_tool_is_a_py_file_beside_an_md_file() -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
+
+from handrail.frozen import frozen
 
 Action = Literal["read", "write", "delete", "run", "network", "call"]
 """`call`: the tool is of the host's own, and may do more than the accesses to files that it declares."""
@@ -19,7 +21,7 @@ Tier = Literal["", "read_only", "ordinary", "destructive"]
 Lasting = Literal["once", "session", "always"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """One tool call as it came in, in the dialect's own names."""
 
@@ -36,7 +38,7 @@ class Mention(NamedTuple):
     """`name`: only the last name is known. `pattern`: a pattern of the shell."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Access:
     """One declared access: what a call will do to one resource."""
 
@@ -86,7 +88,7 @@ class Access:
     """Of a command: the parsed command, so that nobody parses it again. It is left out where an access is written."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NetworkGrant:
     """The use of the network that a person or a rule has allowed for one call, whatever the settings are."""
 
@@ -103,7 +105,7 @@ class NetworkGrant:
 NO_NETWORK = NetworkGrant()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """The decision of the policy on a call, with the rule and the reason."""
 
@@ -121,7 +123,7 @@ class Verdict:
             raise ValueError(f"decision must be 'allow', 'ask' or 'deny', not {repr(self.decision)[:80]}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileDiff:
     """The change that a call proposes for one file, as text."""
 
@@ -157,7 +159,7 @@ class FileDiff:
         return cls(**_plain_fields(cls, value), hunks=hunks, before=before, after=after)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """A call that waits for a person's answer, with its preview and the reason. Nothing has changed yet."""
 
@@ -218,7 +220,7 @@ class Question:
             raise ValueError(f"this is not a question: {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """A person's answer to a question. It holds for exactly what the question showed."""
 
@@ -270,7 +272,7 @@ Approve = Callable[[Question], bool | Answer | Awaitable[bool | Answer]]
 """The `approve` of a session: asks somebody, and returns the answer or something to await."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """Why a result is partial, and how to continue."""
 
@@ -278,7 +280,7 @@ class Note:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """A stable code and the sentence for it."""
 
@@ -286,7 +288,7 @@ class Failure:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """The result of a call. The model reads `text`; the status is `partial` if and only if there is a note."""
 

@@ -10,11 +10,11 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from handrail.errors import BinaryFile
 from handrail.files.versions import Stamp, Version, take_stamp
+from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.document import decode_document
 
@@ -29,7 +29,7 @@ _WATCHED = 2_000
 _TAGGED = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SeenFile:
     """A version of a file, and the lines of it that were shown."""
 
@@ -38,7 +38,7 @@ class SeenFile:
     raw: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaggedFile:
     """A version of a file, and the lines of it that the model knows by their tags."""
 

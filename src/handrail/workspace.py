@@ -14,7 +14,7 @@ import stat
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 
 from handrail import system_calls
@@ -31,13 +31,14 @@ from handrail.errors import (
     ToolError,
     from_os,
 )
+from handrail.frozen import frozen
 from handrail.text.display import unescape
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _LISTED = 5_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Root:
     """A directory that tools may reach."""
 
@@ -47,7 +48,7 @@ class Root:
     """An absolute path that it is called by instead of its own; it need not exist until it is asked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkPath:
     """A path that the workspace resolved. Tools get no other kind."""
 
@@ -67,7 +68,8 @@ class Workspace:
         self.roots = tuple(replace(root, path=os.path.abspath(root.path)) for root in roots)
         self._several = any(not root.alias for root in self.roots[1:])
         """Whether a root of the host's may lie inside the first one, with rights of its own."""
-        self._fds: dict[Root, tuple[int, str]] = {}
+        self._fds: dict[str, tuple[int, str]] = {}
+        """The descriptor of each root and its real path, by the path of the root."""
         self._standing: dict[int, tuple[int, int]] = {}
         """Which directory each descriptor is: that cannot change as long as it is open."""
         self._gone: list[int] = []
@@ -203,11 +205,11 @@ class Workspace:
     def _open_root(self, root: Root, check: bool = False) -> tuple[int, str]:
         """Return the descriptor of a root and its real path; ``check``: make sure that the path still leads to it."""
         with self._lock:
-            known = self._fds.get(root)
+            known = self._fds.get(root.path)
             if known and (not check or _identity(root.path) == self._standing[known[0]]):
                 return known
             if known:  # moved or removed, perhaps made anew; another thread may still be using the descriptor
-                self._gone.append(self._fds.pop(root)[0])
+                self._gone.append(self._fds.pop(root.path)[0])
             try:
                 os.stat(root.path)  # one that is not there, as often, costs no more than this
                 real = os.path.realpath(root.path, strict=True)
@@ -220,7 +222,7 @@ class Workspace:
                 raise from_os(error, path=root.path) from None
             status = os.fstat(fd)
             self._standing[fd] = (status.st_dev, status.st_ino)
-            self._fds[root] = (fd, real)
+            self._fds[root.path] = (fd, real)
             return fd, real
 
     # Opening. Every descriptor below comes from here.
@@ -355,7 +357,7 @@ class Workspace:
         return [prefix + names[name] for name in close]
 
 
-def _release(fds: dict[Root, tuple[int, str]], gone: list[int]) -> None:
+def _release(fds: dict[str, tuple[int, str]], gone: list[int]) -> None:
     """Close the descriptors of a workspace, once."""
     for fd in (*(fd for fd, _ in fds.values()), *gone):
         os.close(fd)

@@ -159,10 +159,10 @@ def test_an_image_comes_with_a_text_beside_it(tmp_path: Path) -> None:
 
 def test_each_conversation_has_read_only_what_it_has_read(client: RawClient) -> None:
     client.shake()
-    change = {"file_path": "a.txt", "old_string": "one", "new_string": "1"}
+    change = {"file_path": "a.txt", "content": "three\n"}
     assert client.call("Read", {"threadId": "first"}, file_path="a.txt")["isError"] is False
-    assert client.call("Edit", {"threadId": "second"}, **change)["isError"] is True
-    assert client.call("Edit", {"threadId": "first"}, **change)["isError"] is False
+    assert client.call("Write", {"threadId": "second"}, **change)["isError"] is True
+    assert client.call("Write", {"threadId": "first"}, **change)["isError"] is False
 
 
 BAD = [

@@ -9,11 +9,12 @@ is not part of the conversation and stays. A call and its result are never separ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from handrail.agent.history import History, size
 from handrail.agent.messages import ToolResult, Turn
 from handrail.agent.providers import ModelError
+from handrail.frozen import frozen
 
 Summarise = Callable[[Sequence[Turn]], str]
 """Asks the model; raises `ModelError`."""
@@ -38,7 +39,7 @@ _RESUMED = "[The conversation so far was cut to save room. These are your own no
 _LAST_WORDS = "\n\n[What the person said last, in their words:]\n"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compaction:
     """When the conversation is made shorter, and how much of its end stays as it is."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from handrail.agent.compaction import Compaction
@@ -18,13 +17,14 @@ from handrail.agent.messages import Compacted, Event, Reply, TextDelta, Turn
 from handrail.agent.model_requests import request_with_retries
 from handrail.agent.providers import Cancelled, Model, ModelError, Request
 from handrail.agent.tool_calls import Caller, ToolCallRunner
+from handrail.frozen import frozen
 from handrail.pipeline.session import Session
 
 How = Literal["done", "cancelled", "steps", "tokens", "failed"]
 _GO_ON = "[Your reply was cut off at its length limit. Continue where it ended, or send less at a time.]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentLimits:
     """The limits of a run."""
 
@@ -36,7 +36,7 @@ class AgentLimits:
     """Seconds before the second attempt; each further wait is twice as long."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ending:
     """How a run ended."""
 

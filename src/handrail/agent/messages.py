@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Literal
+
+from handrail.frozen import frozen
 
 Role = Literal["user", "assistant", "tools"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCall:
     """A tool call that the model asks for."""
 
@@ -19,7 +21,7 @@ class ToolCall:
     """JSON, as the model wrote it; it may be malformed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolResult:
     """The result of a tool call, for the model."""
 
@@ -32,7 +34,7 @@ class ToolResult:
     pruned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn:
     """One turn: a user message, a model reply, or the results of the calls in that reply."""
 
@@ -44,7 +46,7 @@ class Turn:
     """The reply in the form of its API: {"api": ..., "content": [...]}."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Usage:
     """Tokens of one request."""
 
@@ -53,7 +55,7 @@ class Usage:
     cached: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reply:
     """The reply of a model."""
 
@@ -95,14 +97,14 @@ def from_json(value: Mapping[str, Any]) -> Turn:
 # Events of the agent loop.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextDelta:
     """A piece of the model's text, while it is streamed."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelReplied:
     """The model has replied: its whole text, and its tokens."""
 
@@ -111,14 +113,14 @@ class ModelReplied:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallStarted:
     """A tool call has started."""
 
     call: ToolCall
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallFinished:
     """A tool call has ended."""
 
@@ -129,7 +131,7 @@ class CallFinished:
     diff: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Retrying:
     """A request to the model failed and will be repeated."""
 
@@ -138,7 +140,7 @@ class Retrying:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compacted:
     """The conversation was made shorter."""
 

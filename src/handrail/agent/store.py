@@ -12,10 +12,10 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from handrail.agent.messages import Turn, as_json, from_json
+from handrail.frozen import frozen
 
 _MOST_BYTES = 512 << 20
 
@@ -24,7 +24,7 @@ class NoConversation(LookupError):
     """There is none by that id, it cannot be read, or another program is in it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept:
     """A conversation on disk."""
 

@@ -7,11 +7,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Protocol
 
 from handrail.agent.messages import CallFinished, CallStarted, Event, ToolCall, ToolResult
 from handrail.errors import ToolError
+from handrail.frozen import frozen
 from handrail.model import Result
 from handrail.pipeline.session import Session
 
@@ -22,7 +22,7 @@ _AGAIN = "\n(This call has failed {times} times. It will fail again: check the c
 _CANCELLED = "The user stopped this call before it ran."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Plan:
     """The files that a call will read and write."""
 

@@ -11,8 +11,9 @@ import json
 import os
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from handrail.frozen import frozen
 
 if TYPE_CHECKING:
     from handrail.approval.ask_attached import BackgroundQuestion
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _MOST_OPEN = 256
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenQuestion:
     """A question that a client has not answered yet."""
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from handrail.approval.answer_tokens import AnswerTokens, OpenQuestion
 from handrail.approval.ask_attached import Approvers, BackgroundQuestion
+from handrail.frozen import frozen
 from handrail.model import Answer, FileDiff, Question
 from handrail.text.display import escape
 
@@ -72,7 +73,7 @@ class CannotAsk(Exception):
     """The client has declared that it can ask somebody, and cannot."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Elicitation:
     """Asks the person behind the client of one call."""
 

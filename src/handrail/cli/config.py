@@ -6,11 +6,12 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from handrail.cli.common import CommandParser, open_config
 from handrail.cli.output import Screen, Stop, UsageError, as_document, write
+from handrail.frozen import frozen
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _ENVIRONMENT = {"agent.model": "HANDRAIL_MODEL", "settings.state": "HANDRAIL_STA
 """Settings that a variable sets too; for the model the variable comes first, for the state directory the file."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettingInForce:
     """One setting as it is in force."""
 

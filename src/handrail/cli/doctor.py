@@ -11,13 +11,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from importlib import metadata
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
 from handrail.cli.common import CommandParser, add_workspace, open_config, require_directory
 from handrail.cli.output import Screen, UsageError, as_document, on_terminal, write
+from handrail.frozen import frozen
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ _NEEDED = {
 _MOST_NAMED = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """One finding."""
 
@@ -58,7 +59,7 @@ class Check:
     purpose: str = "other files"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Purpose:
     """What somebody wants to do, and whether it works here."""
 

@@ -8,10 +8,11 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from handrail.cli.common import CommandParser, add_workspace, require_directory
 from handrail.cli.output import Screen, Stop, as_document, on_terminal, warn, write
+from handrail.frozen import frozen
 from handrail.text.display import escape
 
 _ABOUT = """\
@@ -36,7 +37,7 @@ _HEAD = """\
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proposal:
     """One change, shown before it is made."""
 

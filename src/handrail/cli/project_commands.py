@@ -11,8 +11,9 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from handrail.frozen import frozen
 
 _MOST_BYTES = 1 << 20
 _MOST_COMMANDS = 20
@@ -25,7 +26,7 @@ _UNSAFE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProjectCommand:
     """A command and the file that names it."""
 

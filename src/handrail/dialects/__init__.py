@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -25,11 +25,12 @@ from handrail.dialects.folder import names as names
 from handrail.dialects.renderers import RENDERERS, RenderContext, Renderer
 from handrail.dialects.templates import DialectTemplates
 from handrail.errors import BadPath, NothingToChange, ToolError, UnknownTool
+from handrail.frozen import frozen
 from handrail.model import Call, Result
 from handrail.tools.tool import FUNCTION, AnyTool, Hints
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolEntry:
     """One `[tools.NAME]` of a dialect."""
 
@@ -167,7 +168,7 @@ def _invert(value: Any) -> Any:
     return not value if isinstance(value, bool) else value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rules:
     """When a dialect allows changes of a file."""
 
@@ -180,7 +181,7 @@ class Rules:
     """Whether a file that was never read is refused as unread even if it does not exist."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spec:
     """A tool as the model sees it."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from handrail import tools
 from handrail.dialects import ToolEntry, describe_type, is_of_type, template_facts
 from handrail.dialects.adapters import load_adapter
+from handrail.frozen import frozen
 from handrail.text.toml_lines import Key
 from handrail.tools.tool import AnyTool
 
@@ -19,7 +20,7 @@ _ITS_NAMES = ("add", "scale", "invert", "values", "whole", "filled", "differ")
 """Keys of an entry that name arguments as the dialect calls them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """A mistake in a dialect, and its correction."""
 

@@ -12,9 +12,10 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from handrail.frozen import frozen
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parent.resolve()
@@ -32,7 +33,7 @@ class FolderPlace(NamedTuple):
     """Whether the folder belongs to an installed package, so that its adapters may run."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DialectFolder:
     """The contents of a dialect folder, with everything that it inherits."""
 

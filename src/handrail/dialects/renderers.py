@@ -10,16 +10,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from handrail.frozen import frozen
 from handrail.model import Call, Result
 from handrail.text.display import replace_surrogates
 
 _STATUS = {"ok": "success", "partial": "partial", "error": "error", "denied": "error"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RenderContext:
     """Inputs of a renderer besides the result."""
 

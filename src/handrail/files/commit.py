@@ -30,7 +30,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from handrail import system_calls
@@ -49,6 +48,7 @@ from handrail.files.versions import (
     read_all,
     version_of,
 )
+from handrail.frozen import frozen
 from handrail.text.display import escape
 from handrail.workspace import Workspace
 
@@ -564,7 +564,7 @@ def _keep_attributes(old: int, new: int, named: str) -> None:
                 raise PermissionDenied(path=named, why=f"the attribute {attribute} cannot be preserved") from None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Replaced:
     fd: int
     directory: int

@@ -17,8 +17,9 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from handrail.frozen import frozen
 
 T = TypeVar("T")
 Entry = tuple[str, bool, bool]
@@ -38,7 +39,7 @@ _MOST_READS = 256
 """Blocks of reports: more than the kernel holds at once."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DirectoryStamp:
     """By which a change of a directory is noticed."""
 
@@ -61,7 +62,7 @@ def read_entries(directory: str) -> list[Entry]:
         return [(one.name, one.is_dir(follow_symlinks=False), one.is_symlink()) for one in entries]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Node:
     stamp: DirectoryStamp
     folders: tuple[str, ...]

@@ -22,10 +22,11 @@ import struct
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import Any, Literal, Protocol
 
 from handrail.errors import Busy, IoError
+from handrail.frozen import frozen
 
 _KEYS = 1 << 62
 _RECORD = re.compile(r"[0-9a-f]{16}")
@@ -330,7 +331,7 @@ def sweep_stripes(directory: str, recover: Callable[[Intent], None]) -> None:
                 file.truncate(0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IntentPart:
     """One file of a set: its path, its temporary name, and its old and new state."""
 

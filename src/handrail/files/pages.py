@@ -20,6 +20,7 @@ from typing import NamedTuple
 from handrail import system_calls
 from handrail.errors import PastEnd, TimedOut
 from handrail.files.versions import Version, hash_bytes, read_all, version_of
+from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.document import UTF8, Codec, detect_encoding
 from handrail.workspace import WorkPath
@@ -45,7 +46,7 @@ class PageLine(NamedTuple):
     """The line is so long that its rest was not counted: `left` is the counted part."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextPage:
     """Some lines in a row."""
 

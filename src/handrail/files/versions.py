@@ -9,11 +9,11 @@ import hashlib
 import operator
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 from handrail import system_calls
 from handrail.errors import TooLargeToChange, from_os
+from handrail.frozen import frozen
 from handrail.workspace import WorkPath, Workspace
 
 BLOCK = 1 << 20
@@ -28,7 +28,7 @@ take_stamp: Callable[[os.stat_result], Stamp] = operator.attrgetter(
 """Take the facts by which a change of a file is noticed; a program cannot set the change time."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Version:
     """Which state of which file: two versions with one digest hold the same bytes."""
 
@@ -71,7 +71,7 @@ def hash_bytes(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stored:
     """The whole of a file, as it was at one moment."""
 
@@ -117,7 +117,7 @@ MOST_SAVED_FILES = 2_000
 MOST_SAVED_BYTES = 64 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SubtreeEntry:
     """A file, directory or link of a subtree."""
 
@@ -129,7 +129,7 @@ class SubtreeEntry:
     """The contents of a file, or the target of a link."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subtree:
     """A file, or a directory with everything in it. Each directory comes before its contents."""
 
@@ -154,7 +154,7 @@ class Subtree:
         return os.fsencode("".join(rows))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """The change of one path. Moving a file takes two: a new file with `moved_from`, and the old one deleted."""
 
@@ -173,7 +173,7 @@ class Change:
     """Shown to a person where there is no diff."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Saving:
     """How carefully to write."""
 

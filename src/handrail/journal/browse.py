@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from handrail.frozen import frozen
 from handrail.journal.queries import UNFINISHED, JournalReader
 
 _LOOKED_AT = 20_000
@@ -27,7 +27,7 @@ _BRIEF = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallFilter:
     """The calls that are wanted; empty fields want all."""
 
@@ -64,7 +64,7 @@ class CallFilter:
         return all(not wanted or wanted == value for wanted, value in pairs)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BriefCall:
     """One call as a list shows it. Long texts are cut."""
 
@@ -92,7 +92,7 @@ class BriefCall:
     exit_code: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallPage:
     """Some calls, newest first, and from where older ones follow; None if there are none."""
 
@@ -100,7 +100,7 @@ class CallPage:
     before: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallSources:
     """Where the newest calls came from, the newest first."""
 
@@ -109,7 +109,7 @@ class CallSources:
     tools: list[str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileEvent:
     """One change of a file."""
 
@@ -123,7 +123,7 @@ class FileEvent:
     moved_from: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bucket:
     """The calls of a tool in a period."""
 

@@ -8,10 +8,10 @@ import json
 import os
 import sqlite3
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from handrail.frozen import frozen
 from handrail.journal import JournalFailed
 from handrail.journal.database import (
     GENESIS,
@@ -33,7 +33,7 @@ _PAGE = 256
 _BRIEF = "calls.seq, calls.tool, calls.status, calls.rule, calls.arguments, calls.touches"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StorageUse:
     """The size of the images."""
 
@@ -44,7 +44,7 @@ class StorageUse:
     """The original size."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileRow:
     """The change of one file by a call. Hashes: empty for no file, None for unknown."""
 
@@ -60,7 +60,7 @@ class FileRow:
     """Directories that were not there before, the deepest first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallRow:
     """One call."""
 
@@ -89,7 +89,7 @@ class CallRow:
     traceback: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallSummary:
     """The columns of a call that undo needs."""
 
@@ -120,7 +120,7 @@ class CallSummary:
         return cls(seq, status or UNFINISHED, undone, command, any(len(access) > 3 for access in known), draft)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolStats:
     """The figures of one tool."""
 

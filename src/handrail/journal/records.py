@@ -11,11 +11,12 @@ import json
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from handrail.files.versions import Change, SubtreeEntry, hash_bytes
+from handrail.frozen import frozen
 from handrail.model import Access, Call, Result, Verdict
 from handrail.secrets.masking import Mask
 
@@ -60,7 +61,7 @@ CREATE INDEX IF NOT EXISTS images_used ON images (used);
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """Where calls come from: the same for all calls of a session."""
 
@@ -72,7 +73,7 @@ class Origin:
     """Takes secrets out of a text, where the session hides any."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BeforeImage:
     """A file that something else than a commit may change: a command that is about to run."""
 
@@ -83,7 +84,7 @@ class BeforeImage:
     mode: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MovedEntry:
     """One entry of a move or removal of a subtree: it leaves its path, or arrives there."""
 
@@ -98,7 +99,7 @@ class MovedEntry:
     """Whether the change is made or not made as a whole; if not, the disk is asked."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PendingRecord:
     """A call that is about to change something."""
 
@@ -110,7 +111,7 @@ class PendingRecord:
     origin: Origin = Origin()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Token:
     """The token that `begin` returns and `record` takes."""
 
@@ -124,7 +125,7 @@ class Token:
     """Paths whose contents are too large to store: their change cannot be undone."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Record(PendingRecord):
     """A finished call: its result, and the changes that were made, earlier contents included."""
 

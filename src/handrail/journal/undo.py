@@ -21,6 +21,7 @@ from handrail.files.commit import commit
 from handrail.files.locks import Held, Locks, state_directory
 from handrail.files.recovery import recover
 from handrail.files.versions import Change, Saving, Stored, load, version_of
+from handrail.frozen import frozen
 from handrail.journal import BeforeImage, JournalFailed, MovedEntry, Origin, PendingRecord, Record
 from handrail.journal.queries import UNDO, CallSummary, JournalReader
 from handrail.journal.records import ABSENT, DIRECTORY, LINK, mode_of
@@ -49,7 +50,7 @@ class CannotUndo(RuntimeError):
         self.why = why
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UndoContext:
     """The workspace, locks and limits that an undo uses."""
 
@@ -77,13 +78,13 @@ def open_undo(
         place.close()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Restored:
     path: str
     how: How
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UndoConflict:
     """A file that was left alone."""
 
@@ -91,7 +92,7 @@ class UndoConflict:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UndoReport:
     """The result of an undo."""
 

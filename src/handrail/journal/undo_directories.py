@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 
 from handrail.errors import ToolError
 from handrail.files.versions import SubtreeEntry, hash_bytes
+from handrail.frozen import frozen
 from handrail.journal import MovedEntry
 from handrail.journal.records import ABSENT, DIRECTORY, LINK
 from handrail.journal.undo_plan import State
 from handrail.workspace import WorkPath, Workspace
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StateChanges:
     """The changes of one step: the current and the wanted state of each path."""
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from handrail.frozen import frozen
 from handrail.journal.queries import FileRow
 from handrail.journal.records import ABSENT, DIRECTORY, LINK
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class State:
     """The state of a path: the hash of its contents (or its substitute), and its mode."""
 

@@ -7,14 +7,13 @@ memory limit. If the child hangs or crashes, the call fails.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from handrail.errors import BadImage, BadPages, BadPdf
+from handrail.frozen import frozen
 
 __all__ = ["BadImage", "BadPages", "BadPdf", "Limits", "kind"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MediaLimits:
     """Limits of input and output. Every current model API accepts the defaults."""
 

@@ -13,11 +13,12 @@ import struct
 import warnings
 import zlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from handrail.errors import ToolError
 from handrail.errors.extras import needs
+from handrail.frozen import frozen
 from handrail.media import BadImage, MediaLimits, kind, separate_process
 from handrail.text.display import escape
 
@@ -44,7 +45,7 @@ _BROKEN += (RuntimeError, SyntaxError, TypeError, ValueError, struct.error, zlib
 _BAD_EXIF = (SyntaxError, ValueError, KeyError, TypeError, IndexError, EOFError, OSError, struct.error)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Picture:
     """Facts about an image, for the text beside it."""
 

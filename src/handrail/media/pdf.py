@@ -11,10 +11,10 @@ import math
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from handrail.errors.extras import needs
+from handrail.frozen import frozen
 from handrail.media import BadPages, BadPdf, MediaLimits, separate_process
 from handrail.media.images import Picture, encode_image, from_frame, to_frame
 from handrail.text.display import escape
@@ -27,7 +27,7 @@ _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ufffe\uffff]")
 _POINTS_AN_INCH = 72
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PdfPage:
     """One page."""
 
@@ -41,7 +41,7 @@ class PdfPage:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PdfExcerpt:
     """Some pages of a PDF."""
 

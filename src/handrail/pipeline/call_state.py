@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from handrail.files.versions import Change
+from handrail.frozen import frozen
 from handrail.journal import Token
 from handrail.model import Access, Answer, Call, NetworkGrant, Result, Verdict
 from handrail.text.display import escape, escape_lines, replace_surrogates
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from handrail.tools.tool import AnyTool, Arguments
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Received:
     """A call as the model sent it, with secrets replaced by placeholders."""
 
@@ -47,7 +48,7 @@ class Received:
     previous: ClassVar[None] = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parsed:
     """The tool and its typed arguments are known."""
 
@@ -58,7 +59,7 @@ class Parsed:
     limits: Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Declared:
     """The tool has declared every access, with the paths and commands as the model wrote them."""
 
@@ -66,7 +67,7 @@ class Declared:
     accesses: tuple[Access, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resolved:
     """Every path that the tool itself opens lies in the workspace."""
 
@@ -77,7 +78,7 @@ class Resolved:
     """By the name that the model gave."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StagedChanges:
     """The changes that a run asked for; nothing is written yet."""
 
@@ -107,7 +108,7 @@ class StagedChanges:
         return replace_surrogates("".join(parts))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judged:
     """The policy has decided. Nothing has changed yet, and a preview can be made. Public as `Prepared`."""
 
@@ -183,7 +184,7 @@ FOR_SESSION = "approved for this session"
 """The rule of a verdict on a call that a person has allowed for the session."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Approved:
     """The call may run: the policy or a person allows it."""
 
@@ -216,7 +217,7 @@ def may_change_files(accesses: Sequence[Access]) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ran:
     """The tool has run and staged its changes."""
 
@@ -225,7 +226,7 @@ class Ran:
     staged: StagedChanges
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Done:
     """All changes are committed."""
 
@@ -241,7 +242,7 @@ class Done:
 CallState = Received | Parsed | Declared | Resolved | Judged | Approved | Ran | Done
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rendered:
     """The result in the dialect's words, of a call that is done or was stopped at an earlier state."""
 
@@ -290,7 +291,7 @@ class Progress:
         return known.accesses if known else ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proposed:
     """The proposed change of one file."""
 
@@ -309,7 +310,7 @@ class Proposed:
     """Shown where there are no lines to compare: a directory, a binary file."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ObservedChanges:
     """The changes that a command made in a draft, for the person who is asked about them."""
 
@@ -321,7 +322,7 @@ class ObservedChanges:
     """How many further paths would change."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """A person's choice among the proposed changes."""
 
@@ -343,7 +344,7 @@ class NotAsShown(Exception):
     """The call would now make other changes than the person was shown."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Consent:
     """A person's yes, and the changes it was given for."""
 

@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from handrail.drafts.changes import (
     MOST_COMPARED_BYTES,
@@ -24,6 +24,7 @@ from handrail.drafts.split import choose, move_changes
 from handrail.drafts.store import DraftStore, OpenDraft
 from handrail.errors import Denied, NeedsApproval
 from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, EntryKind, SubtreeEntry
+from handrail.frozen import frozen
 from handrail.journal import BeforeImage, Journal, MovedEntry, Origin, PendingRecord, Record
 from handrail.model import Access, Call, Decision, Failure, Result, Verdict
 from handrail.pipeline.call_state import Approved, Consent, ObservedChanges, Progress, Proposed
@@ -46,7 +47,7 @@ _NO_TEXT = b"\xff"
 """In the place of contents that are not shown as text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DraftChanges:
     """The changes of a command that ran in a draft, all of them, before they are kept or dropped."""
 

@@ -9,20 +9,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from handrail.errors import CallbackFailed, ToolError
+from handrail.frozen import frozen
 from handrail.model import Call, Result
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolStarted:
     """A call has started."""
 
     call: Call
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolProgress:
     """A call is still running: once a second for a command, and whenever a function reports its progress."""
 
@@ -34,7 +34,7 @@ class ToolProgress:
     total: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolOutput:
     """Output of a running command: whole lines, cleaned as in the result."""
 
@@ -44,7 +44,7 @@ class ToolOutput:
     """Bytes before this text that were left out, because the command prints faster than the host listens."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolFinished:
     """A call has ended and is recorded: the last event of each call."""
 
@@ -61,7 +61,7 @@ AfterCall = Callable[[Call, Result], object]
 """Gets each call and its result, after it was recorded. An exception reaches whoever made the call."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Events:
     """Reports the calls of one session to its host."""
 

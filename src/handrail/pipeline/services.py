@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from handrail.dialects import Dialect
 from handrail.files.artefacts import Artefacts
 from handrail.files.locks import Locks
 from handrail.files.pages import Indexes
+from handrail.frozen import frozen
 from handrail.model import Access
 from handrail.pipeline.approve import Approvals
 from handrail.pipeline.finish import Recorder
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from handrail.shell.command_host import CommandHost
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Services:
     """Services that the steps of a call use besides its state."""
 

@@ -16,9 +16,10 @@ import os
 import stat
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
+from handrail.frozen import frozen
 from handrail.policy.rules import BadRule, Rule, failing_example, from_line, from_table
 from handrail.text.display import escape
 from handrail.text.toml_lines import Key, lines_of
@@ -33,7 +34,7 @@ class PolicyError(ValueError):
     """Invalid rules; the text has file, line and fix."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PolicyFile:
     """One file of rules, as it was read."""
 

@@ -19,10 +19,11 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from handrail.frozen import frozen
 from handrail.model import Access, Action, Decision, Verdict
 from handrail.policy.files import user_file
 from handrail.policy.modes import load_defaults
@@ -219,7 +220,7 @@ _GLUED = re.compile(r"-[A-Za-z]*m(?=handrail)")
 _SEPARATORS = re.compile(r"/(?:\.?/)+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnFiles:
     """The paths of Handrail's own files."""
 

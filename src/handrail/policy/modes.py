@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, get_args
+
+from handrail.frozen import frozen
 
 Mode = Literal["read-only", "ask", "accept-edits", "full", "deny-asks"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 DEFAULT_MODE: Mode = "accept-edits"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Defaults:
     """The tiers of a mode, for accesses of which no rule speaks."""
 

@@ -19,9 +19,9 @@ import posixpath
 import re
 import stat
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from handrail.frozen import frozen
 from handrail.text.globs import Glob, Places, expand_braces
 
 _MAGIC = re.compile(r"[*?\[{\\]")
@@ -46,7 +46,7 @@ def escape_glob(path: str) -> str:
     return _ESCAPED.sub(r"\\\1", path)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathPattern:
     """One pattern: `.env` anywhere, `src/**` below each root, `~/x` and `/x` absolute; `!` excludes."""
 

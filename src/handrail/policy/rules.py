@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast, get_args
 
+from handrail.frozen import frozen
 from handrail.model import Access, Action, Decision, Verdict
 from handrail.policy.hosts import host_matches
 from handrail.policy.paths import PathPattern, PathSet
@@ -50,7 +51,7 @@ class BadCommandPattern(ValueError):
     """An invalid command pattern, with the reason and the fix."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandPattern:
     """Words that a command begins with; it must end there too, unless the pattern is open."""
 
@@ -166,7 +167,7 @@ class BadRule(ValueError):
         self.key = key
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """A rule and its place."""
 

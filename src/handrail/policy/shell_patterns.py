@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from handrail.files.directory_index import DirectoryIndex, DirectoryStamp, Entry, read_entries
+from handrail.frozen import frozen
 from handrail.policy.paths import FOREIGN
 
 MOST_ENTRIES = 50_000
@@ -20,7 +21,7 @@ _MOST_KEPT = 20_000
 _MAGIC = re.compile(r"[*?\[]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DirectoryEntries:
     """The entries of one directory."""
 
@@ -31,7 +32,7 @@ class DirectoryEntries:
     """The files and directories that may not be read."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PatternMatches:
     """The result of a search."""
 

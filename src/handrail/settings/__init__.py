@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from handrail.files.versions import HardLinks
+from handrail.frozen import frozen
 from handrail.shell.sandbox import Mode, Network
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentSettings:
     """Defaults of the agent in the terminal."""
 
@@ -29,7 +30,7 @@ class AgentSettings:
         check_fields(self)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """How a session treats files."""
 

@@ -20,10 +20,11 @@ import re
 import stat
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from handrail.frozen import frozen
 from handrail.settings import AgentSettings, Settings
 from handrail.text.display import escape
 from handrail.workspace import Root
@@ -36,7 +37,7 @@ class ConfigError(ValueError):
     """The configuration is not valid; the text has the file, the key and the valid values."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Config:
     """The user's configuration."""
 

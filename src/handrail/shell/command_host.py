@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Unpack
 
@@ -19,6 +19,7 @@ from handrail.drafts import IN_DRAFT
 from handrail.drafts.store import DraftStore, NoDraft, OpenDraft
 from handrail.errors import BadCommand
 from handrail.files.artefacts import ALIAS, Artefacts
+from handrail.frozen import frozen
 from handrail.shell.draft_trial import try_draft
 from handrail.shell.effects.respell import respell
 from handrail.shell.parser.parse import parse_script
@@ -52,7 +53,7 @@ from handrail.shell.start_process import ProcessOptions
 _GIT = re.compile(r"\bgit\b")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostOptions:
     """Settings of a session for its commands."""
 
@@ -85,7 +86,7 @@ class HostOptions:
     limits: ResourceLimits = field(default_factory=ResourceLimits)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandOptions:
     """Options of one command, on top of those of the session."""
 
@@ -118,7 +119,7 @@ class CommandOptions:
 NOTHING_GIVEN = CommandOptions()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RefusedConnections:
     """What a command wanted to reach, and was not allowed to."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.document import Splice
 from handrail.text.lines import SLIDE, Opcode, get_opcodes, group_opcodes, join_opcodes, settle
@@ -24,7 +25,7 @@ Row = tuple[str, str]
 """A sign (space, `-`, `+`) and a line with its ending."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeftOut:
     """The rest of a long diff."""
 
@@ -33,7 +34,7 @@ class LeftOut:
     new_count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hunk:
     """Neighbouring lines of both texts. Only the last of a list may have `left_out`, and no rows then."""
 
@@ -248,7 +249,7 @@ def number_new_lines(hunks: Sequence[Hunk]) -> list[tuple[int, str]]:
     return rows
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangedLines:
     """The lines of a file that differ from the version that was seen."""
 

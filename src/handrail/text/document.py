@@ -18,6 +18,7 @@ from functools import cache, cached_property
 from typing import NamedTuple
 
 from handrail.errors import BinaryFile, CannotEncode
+from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.lines import get_opcodes
 
@@ -101,7 +102,7 @@ _CROWDED = {"cp1252": 2.3}
 _DOUBTED = {"gb18030": 2.0, "big5": 2.0, "cp932": 2.0, "cp1251": 6.5, "koi8_r": 9.0, "euc_jp": 8.0, "euc_kr": 4.0}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Codec:
     """Converts between the bytes of a file and its text."""
 
@@ -298,7 +299,7 @@ def _compile_tokens(name: str) -> re.Pattern[bytes]:
     return re.compile(b"|".join(b"(" + kind + b")" for kind in kinds))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Splice:
     """Replace the characters ``start:end`` of a text by ``new``."""
 
@@ -307,7 +308,7 @@ class Splice:
     new: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EditPlan:
     """An edit that applies: its splices, and how it was matched."""
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from handrail.frozen import frozen
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SPACE_OR_COMMENTS = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -17,7 +18,7 @@ _MOST_DIGITS = 4_000
 _MOST_LEVELS = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JsonItem:
     """A value in the text: a whole document, a member of an object, or an element of an array."""
 
@@ -53,7 +54,7 @@ def read_items(text: str, at: int) -> tuple[JsonItem, ...]:
     return _JsonReader(text, _SPACE).read_value(at, 1).inside
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _JsonReader:
     text: str
     space: re.Pattern[str]

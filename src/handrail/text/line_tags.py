@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from handrail.frozen import frozen
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _NOT_TEXT = re.compile("[\ud800-\udfff\ufffd]+")
@@ -77,7 +78,7 @@ class NumberedSpan(NamedTuple):
     now: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Numbering:
     """The lines that were shown between two changes of a file, under the numbers that they had then."""
 
@@ -147,7 +148,7 @@ def _join(spans: Iterable[NumberedSpan]) -> tuple[NumberedSpan, ...]:
     return tuple(joined)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShownTags:
     """The lines of one version of a file that a model knows by their tags, under all numbers that they had."""
 
@@ -196,7 +197,7 @@ class ShownTags:
         return Located(problem="inside" if broken else "tag" if wrong else "unknown", anchor=wrong)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Located:
     """Lines that were found, or why they were not."""
 

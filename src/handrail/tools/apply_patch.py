@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple, NotRequired, TypedDict
 
 from handrail.errors import AmbiguousHunk, BadHunk, ChangedSince, ToolError, WouldOverwrite
+from handrail.frozen import frozen
 from handrail.model import Access
 from handrail.text import lines
 from handrail.text.diff import Hunk, number_new_lines
@@ -26,7 +26,7 @@ class Args(Arguments):
     overwrite: Annotated[bool, Field(description="Let Add and Move replace files that exist")] = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Limits that a dialect may set."""
 
@@ -35,7 +35,7 @@ class Limits:
     snippet_lines: int = 40
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileChange:
     """One change of the patch."""
 
@@ -47,7 +47,7 @@ class FileChange:
     notes: tuple[NoteFacts, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     done: Sequence[FileChange]
     count: int

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -28,6 +27,8 @@ from typing import (
     is_typeddict,
 )
 
+from handrail.frozen import frozen
+
 if TYPE_CHECKING:
     from pydantic_core import SchemaValidator
 else:
@@ -38,7 +39,7 @@ _NO_BOUNDS = (None,) * 5
 _SIMPLE = {str: ("str", "string"), int: ("int", "integer"), float: ("float", "number"), bool: ("bool", "boolean")}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """Facts about an argument besides its type."""
 
@@ -53,14 +54,14 @@ class Field:
     """Not in the schema: for dialects alone."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BeforeValidator:
     """Change a value before it is parsed."""
 
     function: Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AfterValidator:
     """Check a value after it was parsed; the function raises `ValueError`.
 
@@ -71,7 +72,7 @@ class AfterValidator:
     with_info: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Argument:
     """One declared argument."""
 

@@ -6,13 +6,14 @@ import posixpath
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, NamedTuple, TypedDict, TypeVar
 
 from handrail.errors import BadCommand, Dangerous, TimeoutTooLong, ToolError, TooManyJobs
 from handrail.files.artefacts import ALIAS
 from handrail.files.directory_index import MOST_DIRECTORIES
+from handrail.frozen import frozen
 from handrail.model import Access
 from handrail.shell.command_host import CommandHost, CommandOptions
 from handrail.shell.effects.effects import Effects, effects
@@ -97,7 +98,7 @@ class Args(Arguments):
         return effects(_require_harmless(self.command))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits(apply_patch.Limits):
     """Limits that a dialect may set; those of ApplyPatch are for patches that are given as a command."""
 
@@ -115,7 +116,7 @@ class Limits(apply_patch.Limits):
 L = TypeVar("L", bound=Limits)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandFacts:
     """A command that ended, or goes on in the background. What does not apply is None."""
 
@@ -230,7 +231,7 @@ def accesses(args: Args) -> list[Access]:
     ]
     several = parts if len(parts) > 1 else []
     out = network_call.declare(effects) if effects.network or effects.possible_network else []
-    return list(dict.fromkeys([whole, *several, *files, *out, Access("read", args.workdir)]))
+    return [whole, *dict.fromkeys([*several, *files, *out]), Access("read", args.workdir)]
 
 
 def seek(args: Args, ctx: Context[Limits]) -> list[Access]:

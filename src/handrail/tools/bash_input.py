@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, TypedDict
 
 from handrail.errors import Dangerous
+from handrail.frozen import frozen
 from handrail.model import Access
 from handrail.shell.effects.effects import effects
 from handrail.shell.runner.jobs import Job
@@ -20,12 +20,12 @@ class Args(Arguments):
     close: Annotated[bool, Field(description="Then close stdin")] = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """A dialect may set nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     job: str
     sent: int

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, TypedDict
 
+from handrail.frozen import frozen
 from handrail.tools.arguments import Field
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool
 
@@ -13,12 +13,12 @@ class Args(Arguments):
     job: Annotated[str, Field(description="The job")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """A dialect may set nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     job: str
     was_running: bool

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, TypedDict
 
+from handrail.frozen import frozen
 from handrail.shell.runner.jobs import Job
 from handrail.tools.arguments import Field
 from handrail.tools.notes import JobMore
@@ -22,7 +22,7 @@ class Args(Arguments):
     wait: Annotated[float, Field(ge=0, le=60, description="Seconds to wait for its end")] = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Limits that a dialect may set."""
 
@@ -30,7 +30,7 @@ class Limits:
     tail_chars: int = 15_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobState:
     """A background command and its state."""
 
@@ -44,7 +44,7 @@ class JobState:
     log: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutputFacts(JobState):
     """New output of one job."""
 
@@ -55,7 +55,7 @@ class OutputFacts(JobState):
     matched: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobsFacts:
     """All jobs of the session."""
 

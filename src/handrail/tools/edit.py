@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, TypedDict
 
 from handrail.errors import AlreadyApplied, ChangedSince, EmptyOld, NoMatch, NothingToChange, OtherCount, ToolError
+from handrail.frozen import frozen
 from handrail.text.diff import number_new_lines
 from handrail.text.document import EditPlan, Splice, apply_splices
 from handrail.text.matching.find import LADDER, plan_edit
@@ -26,7 +27,7 @@ class Args(Arguments):
     """How many occurrences there must be; only for dialects that count them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Limits that a dialect may set."""
 
@@ -37,7 +38,7 @@ class Limits:
     snippet_lines: int = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     path: str
     old: str
@@ -147,7 +148,7 @@ def note_changes(path: str, loaded: Loaded | None) -> tuple[NoteFacts, ...]:
     return (ChangedElsewhere(path=path, moved=loaded.described_changes),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeftOutLines:
     """The value of the template in the middle of a long snippet."""
 

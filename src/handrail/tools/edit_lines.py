@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, NamedTuple, TypedDict
 
 from handrail.errors import BadAnchor, ChangedSince, NotSeen
+from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.diff import Hunk, compare_lines
 from handrail.text.document import Splice, keep_endings, minimize
@@ -78,14 +78,14 @@ class Args(Arguments):
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Limits that a dialect may set."""
 
     snippet_lines: int = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     path: str
     count: int

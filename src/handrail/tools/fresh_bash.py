@@ -6,11 +6,11 @@ judge a command by its own words. So nothing is carried over, and the answer say
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
 
 from handrail.errors import BadArguments
+from handrail.frozen import frozen
 from handrail.model import Access
 from handrail.tools import bash
 from handrail.tools.arguments import Field
@@ -33,18 +33,18 @@ class Args(Arguments):
         return bash.Args(command=self.command, timeout=self.timeout or None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits(bash.Limits):
     """The limits of Bash, which a dialect may set."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RestartFacts:
     command: str | None
     """A command that was not run."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunFacts:
     ran: bash.Facts
     gone: str | None

@@ -10,12 +10,13 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 
 from handrail.errors import ToolError, ToolFailed
+from handrail.frozen import frozen
 from handrail.model import Access
 from handrail.text import lines
 from handrail.text.document import keep_endings
@@ -170,12 +171,12 @@ def make_tool(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoLimits:
     """A function has no limits that a dialect could set."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FunctionFacts:
     text: str
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import nsmallest
 from typing import Annotated, TypedDict
 
 from handrail.errors import BadGlobPattern
+from handrail.frozen import frozen
 from handrail.model import Access
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import SearchTree
@@ -33,7 +34,7 @@ class Args(Arguments):
     """Only for dialects that have such a switch."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Limits that a dialect may set."""
 
@@ -49,7 +50,7 @@ class Limits:
     """Whether paths are shown in full."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     """A page of the files that match."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Literal, TypedDict
 
+from handrail.frozen import frozen
 from handrail.search.excerpt import Excerpts
 from handrail.search.grep import search
 from handrail.search.query import Query, ResultPage
@@ -42,7 +43,7 @@ class Args(Arguments):
     """Only for dialects that have such a switch."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Limits that a dialect may set."""
 
@@ -59,7 +60,7 @@ class Limits:
     """Names that are left out like ignored ones."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """A line of the answer. Its kind names its template: `match`, `context`, `gap`, `file` or `count`."""
 
@@ -81,7 +82,7 @@ class Row:
         return self.kind not in ("context", "gap")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     pattern: str
     path: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, NamedTuple, TypedDict
 
 from handrail.errors import BadGlobPattern
+from handrail.frozen import frozen
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import Kind, SearchTree
 from handrail.search.walk import VisitedDirectory
@@ -27,7 +28,7 @@ class Args(Arguments):
     ignore: Annotated[Sequence[str], Field(description="Globs to skip")] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Limits that a dialect may set."""
 
@@ -41,7 +42,7 @@ class Limits:
     """Whether paths are shown in full."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListedEntry:
     """One entry of the listing."""
 
@@ -51,7 +52,7 @@ class ListedEntry:
     level: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     """A page of a listing."""
 

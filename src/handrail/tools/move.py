@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from handrail.errors import NotFound, NotRegular
 from handrail.files.subtrees import MOST_ENTRIES
+from handrail.frozen import frozen
 from handrail.model import Access, Action
 from handrail.tools.arguments import Field
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool
@@ -20,14 +20,14 @@ class Args(Arguments):
     target_path: Annotated[str, Field(description="Its complete new path, including the name; it must not exist")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Limits that the description names."""
 
     entries: int = MOST_ENTRIES
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     source: str
     path: str

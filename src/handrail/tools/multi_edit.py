@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, NamedTuple, TypedDict
 
 from handrail.errors import AlreadyApplied, ChangedSince, EmptyOld, NoMatch, ToolError
+from handrail.frozen import frozen
 from handrail.text.diff import number_new_lines
 from handrail.text.document import Edited, Splice
 from handrail.tools.arguments import BeforeValidator, Field
@@ -38,7 +38,7 @@ class Args(Arguments):
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Limits that a dialect may set."""
 
@@ -49,7 +49,7 @@ class Limits:
     snippet_lines: int = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     path: str
     edits: Sequence[One]

@@ -6,11 +6,12 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 from handrail.errors import BadNotebook, ChangedSince, NoSuchCell
 from handrail.errors.extras import needs
+from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.display import escape
 from handrail.text.document import UTF8, Splice, apply_splices
@@ -81,13 +82,13 @@ class Args(Arguments):
     ] = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     cells_named: int = 10
     """How many cells an error names."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     path: str
     cell: str

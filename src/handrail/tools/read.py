@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Annotated, NamedTuple
 
 from handrail.errors import BadArguments, BinaryFile, PastColumn
 from handrail.files.pages import PageLine, TextFile, TextPage
+from handrail.frozen import frozen
 from handrail.text.display import find_unseen, replace_surrogates
 from handrail.tools.arguments import Field
 from handrail.tools.notes import LongLines, MoreLines, NoteFacts
@@ -40,7 +41,7 @@ class Args(Arguments):
         return min(filter(None, (count, self.limit)), default=None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Limits that a dialect may set."""
 
@@ -62,12 +63,12 @@ class ShownRow(NamedTuple):
     """The column from which the rest of the line is left out; 0 if nothing is."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EmptyFacts(FileFacts):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageFacts(FileFacts):
     """Numbered lines of a text."""
 

@@ -6,7 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from itertools import groupby
 from typing import Annotated, NamedTuple, TypedDict
@@ -29,6 +29,7 @@ from handrail.errors import (
     UnknownOccurrence,
 )
 from handrail.files.versions import Stored, load
+from handrail.frozen import frozen
 from handrail.model import Access
 from handrail.search.receipt import Budget, Receipt
 from handrail.search.tree import SearchTree
@@ -93,7 +94,7 @@ class Args(Arguments):
             raise ValueError("only is empty: give ids, or leave it out")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Limits that a dialect may set."""
 
@@ -121,7 +122,7 @@ class Place(NamedTuple):
     after: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     path: str
     glob: str | None
@@ -418,7 +419,7 @@ def _page(places: Sequence[Place], room: int) -> list[Place]:
     return page
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplacedFile:
     """The values of the templates for one file."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypedDict
 
 from handrail.errors import BadArguments, PastEnd
+from handrail.frozen import frozen
 from handrail.model import Access
 from handrail.text import lines
 from handrail.text.diff import number_new_lines
@@ -37,7 +37,7 @@ class Args(Arguments):
     insert_text: Annotated[str | None, Field(description="insert: the lines to insert")] = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits(view.Limits):
     """Limits that a dialect may set."""
 
@@ -46,7 +46,7 @@ class Limits(view.Limits):
     snippet_lines: int = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InsertFacts:
     path: str
     line: int

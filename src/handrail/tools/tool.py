@@ -8,10 +8,11 @@ that the same `run` serves the preview and the real call.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar, cast
 
+from handrail.frozen import frozen
 from handrail.model import Access, Action, NetworkGrant
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ if not TYPE_CHECKING:
         return Arguments
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Names:
     """Marks an argument that names a resource, and what the tool will do to it."""
 
@@ -60,7 +61,7 @@ Reads = Annotated[str, Names("read")]
 Writes = Annotated[str, Names("write")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome(Generic[F_co]):
     """Result of a run, before a dialect words it."""
 
@@ -82,7 +83,7 @@ class Outcome(Generic[F_co]):
         return Outcome(self.kind, facts, self.data, self.notes, self.blocks, self.failed)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loaded:
     """A file that may be changed: it was seen, and this is what it holds now."""
 
@@ -96,7 +97,7 @@ class Loaded:
     """Whether the file was never read, and may be changed because the call quotes its lines exactly."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecalledTags:
     """The lines of a file that were shown with their tags."""
 
@@ -108,7 +109,7 @@ class RecalledTags:
     """The text in which they were shown, if the file has changed and that text is still known."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Staged:
     """A change that will be made when the run is over."""
 
@@ -268,7 +269,7 @@ class Templates(Protocol):
         """Put each line behind its number, in the dialect's layout."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hints:
     """Hints about a tool for the host."""
 
@@ -278,7 +279,7 @@ class Hints:
     open_world: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tool(Generic[A, L, F]):
     """One tool. `id` is its name inside Handrail; a model sees the name that the dialect gives it."""
 

@@ -5,11 +5,11 @@ The file need not have been read first, because its contents are saved. What can
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, TypedDict
 
 from handrail.errors import NotFound, NotRegular
 from handrail.files.subtrees import MOST_ENTRIES
+from handrail.frozen import frozen
 from handrail.model import Access
 from handrail.tools.arguments import Field
 from handrail.tools.move import list_inside
@@ -20,14 +20,14 @@ class Args(Arguments):
     path: Annotated[str, Names("delete"), Field(description="The file or directory to delete")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Limits that the description names."""
 
     entries: int = MOST_ENTRIES
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     path: str
     files: int

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, cast
 
 from handrail.errors import BadArguments
+from handrail.frozen import frozen
 from handrail.tools import ls, read
 from handrail.tools.arguments import AfterValidator, Field
 from handrail.tools.tool import Arguments, Context, Hints, L, Outcome, Reads, Templates, Tool
@@ -31,7 +31,7 @@ class Args(Arguments):
     ] = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Limits that a dialect may set."""
 

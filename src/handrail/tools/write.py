@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, TypedDict
 
+from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.document import Splice, keep_endings, minimize
 from handrail.tools.arguments import Field
@@ -16,12 +16,12 @@ class Args(Arguments):
     content: Annotated[str, Field(description="The complete new contents")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """A dialect may set nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     path: str
     lines: int

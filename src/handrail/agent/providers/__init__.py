@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from handrail.agent.messages import Reply, Turn
+from handrail.frozen import frozen
 
 if TYPE_CHECKING:  # what is known of a model's name is there before the engine is
     from handrail.pipeline.session import Session
@@ -38,7 +38,7 @@ class Cancelled(Exception):
     """The person stopped it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """A request to a model."""
 
@@ -79,7 +79,7 @@ def cut_off_error(model: str) -> ModelError:
     return ModelError(f"the response of {model} was cut off", "cut", retry=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Family:
     """Models whose names begin alike."""
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from handrail.cli.common import add_dialect, add_workspace, open_config, open_dialect, require_directory
 from handrail.cli.output import UsageError
+from handrail.frozen import frozen
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ MODEL_VARIABLES = {
 _NO_MODEL = 'no model is set: give --model M, set HANDRAIL_MODEL, or write model = "M" below [agent] into {place}'
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChatPlan:
     """All that a conversation is opened with."""
 

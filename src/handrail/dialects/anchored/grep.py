@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import groupby
 
 from handrail.errors import BinaryFile
+from handrail.frozen import frozen
 from handrail.search.tree import SearchTree
 from handrail.text import lines
 from handrail.text.display import replace_surrogates
@@ -15,7 +16,7 @@ from handrail.tools import grep
 from handrail.tools.tool import Context, Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaggedRow(grep.Row):
     """A line of the answer with its tag."""
 

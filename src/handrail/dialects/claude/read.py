@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from handrail.errors import FileTooLarge, PageTooLarge, PastEnd
+from handrail.frozen import frozen
 from handrail.tools import read
 from handrail.tools.tool import Context, Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits(read.Limits):
     """Limits that a dialect may set."""
 

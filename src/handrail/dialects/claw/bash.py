@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from handrail.frozen import frozen
 from handrail.shell.command_host import CommandHost
 from handrail.shell.runner.output import WHOLE
 from handrail.shell.runner.run import Run
@@ -13,7 +14,7 @@ from handrail.tools.shared import patch_call
 from handrail.tools.tool import Context, Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits(bash.Limits):
     """Limits that a dialect may set."""
 
@@ -28,7 +29,7 @@ class Limits(bash.Limits):
     tail_chars: int = 4000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BeginningFacts(bash.CommandFacts):
     """The first bytes of the output."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import codecs
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
+from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.tools import read
 from handrail.tools.notes import MoreLines
@@ -12,7 +13,7 @@ from handrail.tools.shared.read_media import FileFacts
 from handrail.tools.tool import Context, Outcome, Templates
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Limits that a dialect may set."""
 
@@ -22,7 +23,7 @@ class Limits:
     """Rows of a notebook."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextFacts(FileFacts):
     """A text as it is, without line numbers."""
 

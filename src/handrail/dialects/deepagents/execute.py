@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from handrail.errors import Dangerous
+from handrail.frozen import frozen
 from handrail.shell.command_host import CommandHost
 from handrail.shell.runner.run import Run
 from handrail.tools import bash
@@ -12,7 +13,7 @@ from handrail.tools.shared import patch_call
 from handrail.tools.tool import Context, Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits(bash.Limits):
     """Limits that a dialect may set."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import accumulate
 
 from handrail.files.pages import PageLine
+from handrail.frozen import frozen
 from handrail.tools import read
 from handrail.tools.notes import AnswerCut
 from handrail.tools.read import PageFacts, ShownRow
@@ -17,7 +18,7 @@ _GUTTER = 7
 """The characters of the gutter, which count as part of the answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Limits that a dialect may set."""
 
@@ -29,7 +30,7 @@ class Limits:
     """The answer with its notes, at the most."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CutPageFacts(PageFacts):
     """Rows that are longer than the answer may be."""
 

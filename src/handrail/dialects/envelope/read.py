@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from handrail.errors import BinaryFile
+from handrail.frozen import frozen
 from handrail.tools import read
 from handrail.tools.notes import FallbackEncoding, LongLines
 from handrail.tools.tool import Context, Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits(read.Limits):
     """Limits that a dialect may set."""
 

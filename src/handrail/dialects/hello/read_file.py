@@ -6,10 +6,11 @@ A page behind the end is empty, and an answer that is too long is cut at its end
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from handrail.errors import PastEnd
 from handrail.files.pages import PageLine, TextFile
+from handrail.frozen import frozen
 from handrail.tools import read
 from handrail.tools.notes import AnswerCut, MoreLines, NoteFacts
 from handrail.tools.read import PageFacts, ShownRow
@@ -20,7 +21,7 @@ _GUTTER = 7
 """The characters of the gutter, which count as part of the answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Limits that a dialect may set."""
 
@@ -30,7 +31,7 @@ class Limits:
     """A longer answer is cut there."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts(PageFacts):
     """Rows, and the character at which they are cut."""
 

@@ -24,10 +24,11 @@ import secrets
 import stat
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from handrail.files.locks import state_directory
+from handrail.frozen import frozen
 from handrail.policy.files import PolicyFile, parse
 from handrail.policy.modes import MODES, Mode
 from handrail.policy.paths import escape_glob
@@ -44,7 +45,7 @@ class BadPrincipals(ValueError):
     """Tokens or principals that cannot be used, and why."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Principal:
     """A holder of a token, with root, mode, dialect and tools."""
 

@@ -11,9 +11,10 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from handrail.frozen import frozen
 from handrail.mcp.http import principals
 from handrail.mcp.http.principals import Principal, Principals
 from handrail.text.display import escape
@@ -40,7 +41,7 @@ class HttpError(Exception):
     """The server cannot start; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HttpOptions:
     """The address to listen on, and the principals to serve."""
 

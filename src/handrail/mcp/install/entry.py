@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from handrail.frozen import frozen
 from handrail.mcp.install import json_file, toml_file
 from handrail.mcp.install.files import ClientFile, Records, undo_text
 from handrail.mcp.install.json_file import Broken
@@ -30,7 +31,7 @@ class InstallError(Exception):
     """Nothing was changed; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InstallReport:
     """The outcome in words: `out` goes to stdout, `aside` to stderr."""
 
@@ -38,7 +39,7 @@ class InstallReport:
     aside: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClientKind:
     """One client, as described in `clients.toml`."""
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from handrail.frozen import frozen
 from handrail.text.document import Splice
 from handrail.text.json_spans import JsonItem, read_document_with_comments
 
@@ -96,7 +97,7 @@ def _nest(keys: Sequence[str], value: Mapping[str, Any]) -> Mapping[str, Any]:
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Style:
     """How a file is laid out."""
 

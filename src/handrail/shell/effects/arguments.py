@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
+from handrail.frozen import frozen
 from handrail.shell.parser.script import Assignment, Command, Script, Word
 
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
@@ -32,7 +33,7 @@ Visibility = Literal["contents", "names", "unhidden"]
 """How much a command shows of a file that it reads."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileEffect:
     """A file that a command would read, write or delete.
 
@@ -52,7 +53,7 @@ class FileEffect:
     """How much of it is shown, if it is read."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ruling:
     """The judgement of one simple command. Paths are relative to the directory that it runs in."""
 
@@ -65,7 +66,7 @@ class Ruling:
 READ_ONLY = Ruling("read_only")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Value:
     """One text that an argument may be."""
 
@@ -79,7 +80,7 @@ class Value:
         return FileEffect(action, path, self.glob, below or self.below, into)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arg:
     """One argument. `values` is None where only a running shell knows it."""
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
+from handrail.frozen import frozen
 from handrail.shell.effects.arguments import Arg, Value
 from handrail.shell.effects.git import verb_of
 from handrail.shell.effects.hosts import Host, is_loopback, parse_bare, parse_url
@@ -33,7 +33,7 @@ _STEERS = re.compile(
 _EXPORTS = ("export", "declare", "typeset", "readonly", "local", "set", "env")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Destination:
     """Where a command goes."""
 
@@ -90,7 +90,7 @@ def destination(base: str, args: Sequence[Arg]) -> Destination:
 # -- downloads
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Plain:
     """Options of a program that name no further host."""
 

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
+from handrail.frozen import frozen
 from handrail.model import Mention
 from handrail.shell.effects.arguments import (
     READ_ONLY,
@@ -89,7 +90,7 @@ _PLAIN_BEFORE = (("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_OPTIONAL_LOCKS", 
 _ORDER: dict[CommandTier, int] = {"read_only": 0, "ordinary": 1, "destructive": 2}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandEffect:
     """One simple command that would run."""
 
@@ -109,7 +110,7 @@ class CommandEffect:
     """The command alone, with the commands that it runs."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolUse:
     """A command that runs a tool of the project: `npx tool`."""
 
@@ -119,7 +120,7 @@ class ToolUse:
     """The directories that it may run in, seen from where the script starts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Effects:
     """The effects of a command line."""
 

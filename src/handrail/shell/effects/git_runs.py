@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from handrail.frozen import frozen
 from handrail.shell.effects.arguments import Arg, Places, join_path
 from handrail.shell.effects.git import QUIET_GLOBALS
 from handrail.shell.parser.script import Command
@@ -49,7 +49,7 @@ _PLAIN = ("GIT_PAGER", "GIT_OPTIONAL_LOCKS", "GIT_TERMINAL_PROMPT")
 """Variables that may be set in front of git: which values, `_PLAIN_BEFORE` of the effects says."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loss:
     """Uncommitted work that a git command may overwrite or delete."""
 
@@ -180,7 +180,7 @@ def _has(words: Sequence[str], letters: str, *options: str) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GitRun:
     """One git command of a script."""
 

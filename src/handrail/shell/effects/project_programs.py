@@ -7,12 +7,13 @@ may, to fetch what is missing: where a sandbox cuts the network, these need no q
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from handrail.frozen import frozen
 from handrail.shell.effects.rows import Program
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Harm:
     """A command destroys if each of `needs` is among its words. Each is a set of spellings, one of which is enough.
 

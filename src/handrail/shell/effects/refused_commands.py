@@ -17,9 +17,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
+from handrail.frozen import frozen
 from handrail.shell.parser.script import PLACES, Command, Script, Word
 from handrail.shell.parser.wrappers import PRIVILEGED
 
@@ -74,7 +74,7 @@ _NAMES_IN_WORDS = re.compile(
 Kind = Literal["delete", "privilege", "power", "device", "computed", "unread"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Danger:
     """A refused part of a script, as it is written, and the reason."""
 

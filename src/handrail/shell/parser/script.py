@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
+
+from handrail.frozen import frozen
 
 Kind = Literal["text", "glob", "variable", "command", "arithmetic", "process", "tilde", "brace", "escape", "input"]
 
@@ -28,7 +30,7 @@ _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})
 _ESCAPED_LETTERS = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """A piece of a word; `text` is the fixed text, or the source of an expansion."""
 
@@ -37,7 +39,7 @@ class Part:
     quoted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Word:
     """One word of a command as it is written, quotes taken off."""
 
@@ -310,7 +312,7 @@ class SyntaxFault(NamedTuple):
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assignment:
     """`name=value`, `name+=value`, `name[subscript]=value` or `name=(values)`."""
 
@@ -321,7 +323,7 @@ class Assignment:
     """`+=`: the former value is kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Redirection:
     """A redirection. `descriptor` stands before the operator: digits, `{name}` or nothing.
 
@@ -352,7 +354,7 @@ class Redirection:
         return self.operator in (*HEREDOCS, "<<<") and self.descriptor in ("", "0")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """A simple command. One without words only assigns or redirects, as the redirections of a group do."""
 
@@ -414,7 +416,7 @@ def _one_word(part: Part) -> bool:
     return (part.quoted and "@" not in part.text) or part.kind in ("text", "tilde") or part.text.strip("${}") in PLACES
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Script:
     """A parsed script with its nested scripts. Unless it is proven, it may do more than its commands say."""
 

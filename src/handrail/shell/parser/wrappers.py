@@ -7,9 +7,10 @@ where options can stand, makes the rest unproven.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
+from handrail.frozen import frozen
 from handrail.shell.parser.script import Assignment, Command, Part, Word, fixed_word, unknown_word
 
 SHELLS = ("bash", "sh", "dash", "ash", "zsh", "ksh", "mksh", "rbash")
@@ -25,7 +26,7 @@ _BASH_ONLY = re.compile(
 _SHELL_OPTIONS = ("errexit", "nounset", "pipefail", "noglob", "noclobber", "xtrace", "verbose")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Row:
     """A wrapper: its options, and how many operands stand before the command."""
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from handrail.errors import BadFilter, NoSuchJob, SlowFilter, StdinClosed, TooManyJobs
+from handrail.frozen import frozen
 from handrail.shell.runner import output
 from handrail.shell.runner.output import OutputView
 from handrail.shell.runner.run import CommandEnd, CommandOrder, Run, Runs
@@ -48,7 +49,7 @@ class Job:
         return self.run.ended is None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobOutput:
     """Output of a job since the last request."""
 

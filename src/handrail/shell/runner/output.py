@@ -16,7 +16,8 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from handrail.frozen import frozen
 
 PIECE = 1 << 16
 """Longer lines are taken in pieces of so many bytes."""
@@ -90,7 +91,7 @@ def _show_control(match: re.Match[str]) -> str:
     return "" if match[0] == "\a" else f"\\x{ord(match[0]):02x}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutputView:
     """The beginning and the end of a log. All of it is in ``head`` if nothing was left out."""
 

@@ -50,6 +50,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from handrail.frozen import frozen
+
 LINUX = sys.platform == "linux"
 VARIABLE = "HANDRAIL_RUN"
 _BASE = 1 << 61
@@ -68,7 +70,7 @@ _FIRST_FORK = 2
 """The number that a shell has in its PID namespace: the first process is 1, and it starts nothing but the shell."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Process:
     """A process at one moment. Pid and start time together are its name: a pid alone is given out again."""
 
@@ -436,7 +438,7 @@ def _group_lives(tree: Tree) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeftoverProcess:
     """A process that a command left running."""
 

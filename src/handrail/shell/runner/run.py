@@ -25,9 +25,9 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from handrail.frozen import frozen
 from handrail.shell.runner import explain_exit, output, process_tree
 from handrail.shell.runner.death_watch import DeathWatch
 from handrail.shell.runner.output import OutputCopier
@@ -55,7 +55,7 @@ def find_shell() -> str:
     return shutil.which("bash") or next((path for path in ("/bin/bash", "/usr/bin/bash") if os.path.exists(path)), "sh")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandEnd:
     """How a command ended."""
 
@@ -96,7 +96,7 @@ class CommandEnd:
         return self.reason == "output"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandOrder:
     """A command and how it is to be run."""
 

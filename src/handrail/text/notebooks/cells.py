@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from handrail.errors import BadNotebook
+from handrail.frozen import frozen
 from handrail.text.document import Splice, minimize
 from handrail.text.json_spans import JsonItem, read_document, read_items
 from handrail.text.lines import ANY_END
@@ -23,7 +23,7 @@ _IDS_SINCE = 5
 _ESCAPE = re.compile(r"\\(?:\\|u(?!00[0-7])[0-9a-fA-F]{4})")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Notebook:
     """A notebook and the place of each cell in its text."""
 
@@ -52,7 +52,7 @@ class Notebook:
         return self.minor >= _IDS_SINCE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """How an object of the file is written."""
 

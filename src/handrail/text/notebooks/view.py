@@ -12,9 +12,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.display import escape, replace_surrogates
 
@@ -35,7 +35,7 @@ _OLD_NAMES = {  # how format 3 called what a later one names by its type
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NotebookLimits:
     output_chars: int = 10_000
     """One output; its middle gives way."""
@@ -53,7 +53,7 @@ class Image(NamedTuple):
     raw: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """One output of a cell: text, a value, a picture or an error."""
 
@@ -65,7 +65,7 @@ class Output:
     pictures: tuple[Image, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cell:
     """One cell."""
 
@@ -82,7 +82,7 @@ class Cell:
     """How many outputs are left out behind these."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NotebookView:
     """A notebook."""
 

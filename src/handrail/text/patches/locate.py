@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from handrail.errors import AmbiguousHunk, BadHunk, Garbled, Placeholder
+from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.document import Splice, apply_splices, minimize
 from handrail.text.matching.find import find_applied_around, find_applied_instead, refuse_garbled
@@ -38,7 +39,7 @@ _MOST_TRIED = 100
 _MOST_COMPARED = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placed:
     """The splices that apply some hunks, and the loosest level that one of them needed."""
 
@@ -46,7 +47,7 @@ class Placed:
     level: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Fit:
     """A hunk and where it fits: sorted line indexes, all at one level."""
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from handrail.errors import BadPatch
+from handrail.frozen import frozen
 
 SignedLine = tuple[str, str]
 """A sign (space, `-` or `+`) and a text without its line ending."""
@@ -20,7 +20,7 @@ END_OF_FILE = "*** End of File"
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PatchHunk:
     """Lines to find and to change."""
 
@@ -49,7 +49,7 @@ class PatchHunk:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileOp:
     """One operation of a patch on a file."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from handrail import media
 from handrail.errors import BinaryFile, NoOutline, PastEnd, ToolError
 from handrail.files.pages import TextFile
+from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.display import replace_surrogates
 from handrail.text.document import detect_encoding
@@ -31,7 +32,7 @@ _FIRST_PAGES = 5
 """Pages of a PDF that are shown if none are asked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileFacts:
     """The facts about a file that every answer of Read has."""
 
@@ -41,7 +42,7 @@ class FileFacts:
     """Whether the file was read before, and has changed since."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImageFacts(FileFacts):
     width: int
     height: int
@@ -52,7 +53,7 @@ class ImageFacts(FileFacts):
     """How many frames it has, if more than one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PdfFacts(FileFacts):
     first: int
     last: int
@@ -60,7 +61,7 @@ class PdfFacts(FileFacts):
     pages: Sequence[PdfPage]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NotebookFacts(FileFacts):
     language: str
     cells: int
@@ -68,7 +69,7 @@ class NotebookFacts(FileFacts):
     next: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutlineFacts(FileFacts):
     rows: Sequence[str]
     total: int
