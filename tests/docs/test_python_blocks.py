@@ -102,7 +102,7 @@ def test_every_block_is_run_by_a_test(block: Block) -> None:
 
 def test_the_first_example_of_the_readme_reads_writes_and_undoes(place: Place) -> None:
     place.write("README.md", "# A project\n")
-    printed = place.python(only("README.md", "session.undo()"), cwd=place.folder)
+    printed = place.python(only("library.md", "session.undo()"), cwd=place.folder)
     assert "# A project" in printed and "ok ()" in printed
     assert "hello.txt" in printed and "deleted" in printed
     assert not (place.project / "hello.txt").exists()
@@ -135,7 +135,7 @@ def test_the_second_example_of_the_readme_asks_and_refuses_what_it_says(place: P
     place.write("lib/a.txt", "kept\n")
     place.write(".env", "KEY=secret\n")
     (place.project.parent / "library" / "a.txt").write_text("a\n", encoding="utf-8")
-    printed = place.python(only("README.md", "def approve") + CHECKED, cwd=place.folder)
+    printed = place.python(only("library.md", "def approve") + CHECKED, cwd=place.folder)
     assert "+new" in printed and "rm lib/a.txt" in printed and "migrations" not in printed
 
 
