@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import signal
 import subprocess
@@ -194,12 +195,13 @@ def test_a_cancelled_command_is_ended_and_not_answered(free: RawClient) -> None:
 
 def test_a_long_call_with_a_token_tells_of_its_progress(free: RawClient) -> None:
     meta = {"progressToken": "p1"}
-    result = free.call("Bash", meta, command="sleep 3.2")
+    result = free.call("Bash", meta, command="echo compiling; sleep 3.2")
     assert result["isError"] is False
-    told = [m["params"] for m in free.aside if m.get("method") == "notifications/progress"]
-    assert len(told) >= 2
-    assert {one["progressToken"] for one in told} == {"p1"}
-    assert [one["progress"] for one in told] == sorted({one["progress"] for one in told})
+    reports = [m["params"] for m in free.aside if m.get("method") == "notifications/progress"]
+    assert len(reports) >= 2
+    assert {one["progressToken"] for one in reports} == {"p1"}
+    assert [one["progress"] for one in reports] == sorted({one["progress"] for one in reports})
+    assert re.fullmatch(r"Bash: \d+ s: compiling", reports[-1]["message"])
 
 
 def test_a_call_without_a_token_tells_nothing_on_the_way(free: RawClient) -> None:

@@ -82,11 +82,6 @@ def call_result(result: Result, structured: bool = False) -> dict[str, Any]:
     return response
 
 
-def still_running(tool: str, seconds: float) -> str:
-    """The progress message of a long call."""
-    return f"{tool}: {seconds:.0f} s"
-
-
 def failed_result(text: str, code: str) -> dict[str, Any]:
     """Return a failure that happened before there was a result."""
     facts = {"status": "error", "data": {}, "notes": [], "error": {"code": code}}

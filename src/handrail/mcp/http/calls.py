@@ -7,7 +7,6 @@ the worker thread inherits, so that the question of an `ask` verdict goes to the
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar
@@ -27,6 +26,7 @@ from handrail.approval.answer_tokens import AnswerTokens
 from handrail.approval.ask_attached import Approvers
 from handrail.mcp import tool_list
 from handrail.mcp.http.principals import Principal
+from handrail.mcp.progress import CallProgress
 from handrail.mcp.protocol import BUSY, ClientInfo, meta_of, replace_half_characters
 from handrail.mcp.sessions import CannotOpen, Sessions, conversation
 from handrail.model import Answer, Question
@@ -110,6 +110,7 @@ class HttpCall:
         self.gone = anyio.Event()
         self.fault: MCPError | None = None
         self.session: Session | None = None
+        self.progress: CallProgress | None = None
 
     def leave(self) -> None:
         """Cancel the call, because nobody waits for its result. Called from the thread of the event loop."""
@@ -121,7 +122,8 @@ class HttpCall:
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch)
             if self.meta.get("progressToken") is not None:
-                group.start_soon(self._tell)
+                self.progress = CallProgress(self.params.name)
+                group.start_soon(self._report, self.progress)
             _current.set(self)  # this task is the call's own, and the thread inherits it
             result = await anyio.to_thread.run_sync(self._run, limiter=self.service.limiter)
             group.cancel_scope.cancel()
@@ -136,13 +138,11 @@ class HttpCall:
         finally:
             self.leave()
 
-    async def _tell(self) -> None:
-        begun = time.monotonic()
+    async def _report(self, progress: CallProgress) -> None:
         while True:
             await anyio.sleep(_TICK)
-            seconds = round(time.monotonic() - begun, 1)
             with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-                await self.ctx.session.report_progress(seconds, None, mcp.still_running(self.params.name, seconds))
+                await self.ctx.session.report_progress(progress.seconds, None, progress.describe())
 
     def _run(self) -> dict[str, Any]:
         """In the worker thread."""
@@ -162,7 +162,9 @@ class HttpCall:
 
     def _run_call(self, session: Session) -> dict[str, Any]:
         self.session = session
-        result = session.call(self.params.name, mcp.drop_client_arguments(self.params.arguments), cancel=self.cancel)
+        arguments = mcp.drop_client_arguments(self.params.arguments)
+        listener = self.progress.take_event if self.progress else None
+        result = session.call(self.params.name, arguments, cancel=self.cancel, on_event=listener)
         return mcp.call_result(result, self.service.structured)
 
     def answer(self, question: Question) -> Answer:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from handrail.mcp.progress import CallProgress
 from handrail.mcp.protocol import BUSY, INVALID_REQUEST, ClientInfo, ProtocolError, meta_of
 from handrail.mcp.sessions import conversation
-from handrail.wire.mcp import drop_client_arguments, still_running
+from handrail.wire.mcp import drop_client_arguments
 
 _TICK = 1.0
 _SLICE = 0.1
@@ -46,7 +46,8 @@ class RunningCall:
         self.withdrawn = False
         """Whether the client wants no answer any more."""
         self.done = False
-        self.begun = 0.0
+        self.progress: CallProgress | None = None
+        """None until it begins, and for a client that wants no reports."""
         self.question: PendingForm | None = None
 
     def stop(self) -> None:
@@ -55,9 +56,8 @@ class RunningCall:
         if question := self.question:
             question.settled.set()
 
-    def progress(self) -> dict[str, Any]:
-        seconds = round(time.monotonic() - self.begun, 1)
-        params = {"progressToken": self.token, "progress": seconds, "message": still_running(self.tool, seconds)}
+    def report(self, progress: CallProgress) -> dict[str, Any]:
+        params = {"progressToken": self.token, "progress": progress.seconds, "message": progress.describe()}
         return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
 
 
@@ -86,7 +86,8 @@ class RunningCalls:
         with self._changed:
             if call.withdrawn or self._unheard:
                 return False
-            call.begun = time.monotonic()
+            if call.token is not None:
+                call.progress = CallProgress(call.tool)
             if call.token is not None and not self._ticking:
                 with suppress(RuntimeError):  # no thread to be had: the call is made, and nothing is told of it
                     threading.Thread(target=self._tick, name="handrail-progress", daemon=True).start()
@@ -137,8 +138,8 @@ class RunningCalls:
                     self._ticking = False
                     return
             for call in calls:
-                if call.begun and time.monotonic() - call.begun >= _TICK / 2:
-                    self._send(call.progress(), partial(_goes_on, call))
+                if call.progress and call.progress.seconds >= _TICK / 2:
+                    self._send(call.report(call.progress), partial(_goes_on, call))
 
 
 def _goes_on(call: RunningCall) -> bool:

@@ -141,7 +141,8 @@ class CallService:
 
         self._current.call, self._current.session = call, session
         try:
-            result = session.call(call.tool, call.arguments, id=str(call.id), cancel=call.cancel)
+            listener = call.progress.take_event if call.progress else None
+            result = session.call(call.tool, call.arguments, id=str(call.id), cancel=call.cancel, on_event=listener)
         except InputRequired as wanted:
             return wanted.result()
         except ForgedToken as forged:
