@@ -29,6 +29,8 @@ class Client:
     adds: Collection[str] = ()
     """Parameters of its own that it gives to every tool."""
     protocols: Mapping[str, Protocol] = field(default_factory=dict)
+    consent: tuple[str, ...] = ()
+    """Those of its words that let our tools run without a question of its own."""
 
 
 def _codex_words(url: str) -> list[str]:
@@ -63,7 +65,13 @@ def _opencode_settings(home: Path, url: str) -> None:
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | mine), encoding="utf-8")
 
 
-CODEX = Client("codex", "mcp__handrail.", _codex_words, unwrapped=_codex_unwrapped)
+CODEX = Client(
+    "codex",
+    "mcp__handrail.",
+    _codex_words,
+    unwrapped=_codex_unwrapped,
+    consent=("-c", 'mcp_servers.handrail.default_tools_approval_mode="approve"'),
+)
 
 CLAUDE = Client(
     "claude",
@@ -75,6 +83,7 @@ CLAUDE = Client(
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
     },
+    consent=("--allowedTools", "mcp__handrail"),
 )
 
 OPENCODE = Client(
@@ -117,6 +126,7 @@ GEMINI = Client(
     lambda texts: [_without_frame(text) for text in texts],
     adds={"wait_for_previous"},
     protocols=gemini_model.PROTOCOLS,
+    consent=("--approval-mode", "yolo"),
 )
 
 CLIENTS = {client.name: client for client in (CODEX, CLAUDE, OPENCODE, GEMINI)}

@@ -74,13 +74,13 @@ class Stage:
     project: Path
     environment: dict[str, str]
 
-    def run(self, script: Script) -> Run:
-        """One prompt, with ``script`` in the model's place."""
+    def run(self, script: Script, *, consent: bool = True) -> Run:
+        """One prompt, with ``script`` in the model's place; with the words of consent, or with what is installed."""
         with Fence() as fence, ScriptedServer(script, self.client.protocols) as model:
             self.client.settings(self.home, model.url)
             environment = {**self.environment, **fence.environment, **self.client.environment(model.url)}
             process = subprocess.Popen(
-                [*self.program, *self.client.words(model.url)],
+                [*self.program, *self._words(model.url, consent)],
                 cwd=self.project,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -99,6 +99,13 @@ class Stage:
                 said += f"\n(ended after {_SECONDS} seconds)"
             left = _left_in(self.project)
             return Run(process.returncode, said, list(model.requests), left, list(fence.wanted))
+
+    def _words(self, url: str, consent: bool) -> list[str]:
+        words, left_out = self.client.words(url), list(self.client.consent)
+        for at in range(len(words)):
+            if left_out and not consent and words[at : at + len(left_out)] == left_out:
+                return words[:at] + words[at + len(left_out) :]
+        return words
 
 
 def _left_in(project: Path) -> list[int]:
@@ -123,8 +130,8 @@ def _working_in(project: Path) -> list[int]:
 
 
 @pytest.fixture
-def stage(tmp_path: Path, program: Callable[[str], list[str]]) -> Callable[[str], Stage]:
-    def make(name: str) -> Stage:
+def stage(tmp_path: Path, program: Callable[[str], list[str]]) -> Callable[..., Stage]:
+    def make(name: str, *words: str) -> Stage:
         start = program(name)
         home, project = tmp_path / "home", tmp_path / "project"
         home.mkdir()
@@ -135,7 +142,7 @@ def stage(tmp_path: Path, program: Callable[[str], list[str]]) -> Callable[[str]
             "LANG": "C.UTF-8",
             "HANDRAIL_STATE": os.environ["HANDRAIL_STATE"],
         }
-        command = [str(Path(sys.executable).with_name("handrail")), "mcp", "install", name]
+        command = [str(Path(sys.executable).with_name("handrail")), "mcp", "install", name, *words]
         subprocess.run(command, cwd=project, env=environment, check=True, capture_output=True)
         return Stage(CLIENTS[name], start, home, project, environment)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -112,3 +113,23 @@ def test_a_picture_reaches_the_model_beside_its_text(stage: Callable[[str], Stag
     sent = run.asked()[-1].body
     assert any(words in text for text in answers(sent)[0])
     assert picture in json.dumps(sent)
+
+
+OWN = {"bash", "shell", "exec", "read", "write", "edit", "patch", "glob", "grep", "search", "list", "ls", "replace"}
+"""Words in the names of tools for files and commands."""
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_only_leaves_no_tool_for_files_and_commands_but_ours_and_allow_no_question_but_ours(
+    stage: Callable[..., Stage], name: str
+) -> None:
+    scene = stage(name, "--only", "--allow")
+    client, notes = scene.client, scene.project / "notes.txt"
+    notes.write_bytes(NOTES.encode("utf-8"))
+    run = scene.run(following(client, ("Read", READ), ("Edit", EDIT)), consent=False)
+    assert run.code == 0, run.said
+    names = offered(run.asked()[-1].body)
+    words = {one: set(re.split("[^a-z]+", one.lower())) for one in names if not one.startswith(client.prefix)}
+    own = [one for one, parts in words.items() if OWN & parts and not {"web", "mcp"} & parts]
+    assert own == [] and f"{client.prefix}Bash" in names, (own, names)
+    assert notes.read_bytes() == CHANGED.encode("utf-8"), run.said

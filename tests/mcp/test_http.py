@@ -42,6 +42,7 @@ def test_the_official_client_lists_and_calls_the_tools(
             read = await client.call_tool("Read", {"file_path": "a.txt"})
             edit = await client.call_tool("Edit", {"file_path": "a.txt", "old_string": "two", "new_string": "2"})
             wrong = await client.call_tool("Read", {"file_path": "missing.txt"})
+            assert era != "legacy" or "Use these tools" in (client.instructions or "")
             return listed, read, edit, wrong
 
     listed, read, edit, wrong = asyncio.run(use())

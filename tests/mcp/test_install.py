@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from handrail.cli import mcp_install as command
-from handrail.mcp.install import json_file, toml_file
+from handrail.mcp.install import toml_file
+from handrail.mcp.install.changes import read_data, value_at
 from handrail.mcp.install.entry import InstallError, InstallReport, clients
 from handrail.text.document import apply_splices
 
@@ -40,6 +41,15 @@ VSCODE = (
     '            "type": "stdio",\r\n            "command": "uvx",\r\n            "args": ["mcp-server-fetch"]\r\n'
     "        } // keep\r\n    }\r\n}\r\n"
 )
+ZED = (
+    "// Zed settings\n//\n// For information, see https://zed.dev/docs\n{\n"
+    '  "theme": "One Dark",\n  "context_servers": {\n    "a": { "command": "a", "args": [] },\n  },\n}\n'
+)
+GOOSE = (
+    "GOOSE_PROVIDER: anthropic\nextensions:\n  developer:\n    bundled: true\n    enabled: true\n    name: developer\n"
+    "    timeout: 300\n    type: builtin\n  # mine\n  fetch:\n    args:\n    - mcp-server-fetch\n    cmd: uvx\n"
+    "    enabled: true\n    envs: {}\n    type: stdio\n\n# the model\nGOOSE_MODEL: some-model # not the other\n"
+)
 # client, scope, where its file is (below HOME or the project), what is in it
 FILES = [
     ("claude", "user", ".claude.json", CLAUDE),
@@ -63,13 +73,26 @@ FILES = [
     ("cursor", "project", ".cursor/mcp.json", ""),
     ("vscode", "user", ".config/Code/User/mcp.json", '{"servers":{}, "inputs": []}'),
     ("vscode", "project", ".vscode/mcp.json", VSCODE),
+    ("claude-desktop", "user", ".config/Claude/claude_desktop_config.json", '{\n  "globalShortcut": ""\n}\n'),
+    ("zed", "user", ".config/zed/settings.json", ZED),
+    ("zed", "project", ".zed/settings.json", "{}\n"),
+    ("windsurf", "user", ".codeium/windsurf/mcp_config.json", '{"mcpServers": {}}'),
+    ("goose", "user", ".config/goose/config.yaml", GOOSE),
+    ("cline", "user", ".cline/data/settings/cline_mcp_settings.json", '{\n  "mcpServers": {\n  }\n}'),
+    ("roo", "project", ".roo/mcp.json", '{"mcpServers": {"a": {"command": "a"}}}'),
+    ("kimi", "user", ".kimi/mcp.json", '{\n  "mcpServers": {}\n}\n'),
+    ("kimi", "project", ".kimi-code/mcp.json", ""),
+    ("crush", "user", ".config/crush/crush.json", '{\n  "$schema": "https://charm.land/crush.json",\n  "lsp": {}\n}\n'),
+    ("crush", "project", ".crush.json", '{"options": {"disabled_tools": ["sourcegraph"]}}'),
 ]
+CLINE = ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
+NEED_ROOT = {"claude-desktop", "windsurf", "cline", "roo"}
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """HOME and the project are one fresh folder here; no variable of the outside leads elsewhere."""
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "XDG_CONFIG_HOME"):
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "XDG_CONFIG_HOME", "KIMI_CODE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(sys, "platform", "linux")
@@ -78,17 +101,20 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def ask(client: str, *words: str) -> InstallReport:
+    if client in NEED_ROOT and not (words and os.path.isdir(words[0])):
+        words = (".", *words)
     return command.run(command.parser().parse_intermixed_args([client, *words]))
+
+
+HOLDERS = ("mcp", "mcpServers", "mcp_servers", "servers", "context_servers", "extensions")
 
 
 def entry_of(path: Path) -> tuple[list[str], dict[str, Any]]:
     """Where the server stands in a file, and what it says."""
-    text = path.read_text(encoding="utf-8")
-    node = None if path.suffix == ".toml" else json_file.parse(text)
-    data = node.value if node else tomllib.loads(text)
+    data: Any = read_data(str(path), path.read_text(encoding="utf-8"))
     keys: list[str] = []
     while "handrail" not in data:
-        (key,) = [one for one in data if one in ("mcp", "mcpServers", "mcp_servers", "servers")]
+        (key,) = [one for one in data if one in HOLDERS]
         keys.append(key)
         data = data[key]
     return keys, data["handrail"]
@@ -105,7 +131,8 @@ def test_a_configuration_comes_back_byte_for_byte(home: Path, client: str, scope
     assert "already" in ask(client, "--scope", scope).out
     assert path.read_bytes() == once
     _, entry = entry_of(path)
-    words = entry["command"] if isinstance(entry["command"], list) else [entry["command"], *entry["args"]]
+    words = entry.get("command", entry.get("cmd"))
+    words = words if isinstance(words, list) else [words, *entry["args"]]
     assert words[:4] == [sys.executable, "-P", "-m", "handrail"] and words[4] == "mcp"
     ask(client, "--scope", scope, "--dialect", "claude", "--mode", "read-only")
     assert "read-only" in path.read_text(encoding="utf-8") and path.read_bytes().count(b'"-m"') == 1
@@ -136,20 +163,27 @@ def test_a_file_that_the_client_has_rewritten_loses_only_the_entry(
     path.write_bytes(text.encode("utf-8"))
     ask(client, "--scope", scope)
     addition = b"\n# later\n[tui]\nx = 1\n" if name.endswith(".toml") else b"\n\n"
+    addition = b"\nlater: 1\n" if name.endswith(".yaml") else addition
     path.write_bytes(path.read_bytes() + addition)
     ask(client, "--scope", scope, "--undo")
     left = path.read_bytes()
     assert b"handrail" not in left and left.endswith(addition)
-    if name.endswith(".toml"):
-        assert tomllib.loads(left.decode()) == tomllib.loads(text + addition.decode())
+    if name.endswith((".toml", ".yaml")):
+        assert read_data(name, left.decode()) == read_data(name, text + addition.decode())
     else:
-        before, after = json_file.parse(text), json_file.parse(left.decode("utf-8"))
-        assert (after.value if after else {}) == (before.value if before else {})
+        assert read_data(name, left.decode("utf-8")) == read_data(name, text)
     assert "no entry for Handrail" in ask(client, "--scope", scope, "--undo").out
 
 
-@pytest.mark.parametrize("client", list(clients()))
-@pytest.mark.parametrize("scope", ["user", "project"])
+@pytest.mark.parametrize(
+    ("client", "scope"),
+    [
+        (name, scope)
+        for name, kind in clients().items()
+        for scope in ("user", "project")
+        if scope == "user" or kind.project
+    ],
+)
 def test_a_file_made_for_it_is_gone_afterwards_with_its_directories(home: Path, client: str, scope: str) -> None:
     before = sorted(home.rglob("*"))
     ask(client, "--scope", scope)
@@ -161,7 +195,7 @@ def test_a_file_made_for_it_is_gone_afterwards_with_its_directories(home: Path, 
 def test_the_entries_are_what_each_client_reads(home: Path) -> None:
     root = str(home / "app")
     (home / "app").mkdir()
-    program, arguments = sys.executable, ["-P", "-m", "handrail", "mcp", root]
+    program, arguments = sys.executable, ["-P", "-m", "handrail", "mcp", root, "--matching", "ladder"]
     plain = {"command": program, "args": arguments}
     stdio = {"type": "stdio", **plain}
     wanted: dict[str, tuple[str, list[str], dict[str, Any]]] = {
@@ -177,6 +211,25 @@ def test_the_entries_are_what_each_client_reads(home: Path) -> None:
         "copilot": (".copilot/mcp-config.json", ["mcpServers"], {**stdio, "tools": ["*"]}),
         "cursor": (".cursor/mcp.json", ["mcpServers"], stdio),
         "vscode": ("app/.vscode/mcp.json", ["servers"], stdio),
+        "claude-desktop": (".config/Claude/claude_desktop_config.json", ["mcpServers"], plain),
+        "zed": (".config/zed/settings.json", ["context_servers"], {**plain, "env": {}}),
+        "windsurf": (".codeium/windsurf/mcp_config.json", ["mcpServers"], plain),
+        "goose": (
+            ".config/goose/config.yaml",
+            ["extensions"],
+            {
+                "enabled": True,
+                "type": "stdio",
+                "name": "handrail",
+                "cmd": program,
+                "args": arguments,
+                "timeout": 3600,
+            },
+        ),
+        "cline": (CLINE, ["mcpServers"], {**plain, "disabled": False}),
+        "roo": ("app/.roo/mcp.json", ["mcpServers"], {**plain, "disabled": False}),
+        "kimi": (".kimi-code/mcp.json", ["mcpServers"], plain),
+        "crush": (".config/crush/crush.json", ["mcp"], stdio),
     }
     assert set(wanted) == set(clients())
     for client, (name, keys, entry) in wanted.items():
@@ -193,7 +246,7 @@ def test_the_newer_layout_of_opencode_is_kept_where_it_is_used(home: Path) -> No
 
 def test_editors_fill_in_the_project_if_none_is_given(home: Path) -> None:
     ask("cursor")
-    assert entry_of(home / ".cursor/mcp.json")[1]["args"][-1] == "${workspaceFolder}"
+    assert entry_of(home / ".cursor/mcp.json")[1]["args"][-3] == "${workspaceFolder}"
 
 
 @pytest.mark.parametrize(
@@ -284,7 +337,8 @@ def test_print_shows_the_entry_and_changes_nothing(home: Path) -> None:
     before = sorted(home.rglob("*"))
     for client in clients():
         told = ask(client, "--print", "--dialect", "codex")
-        data = tomllib.loads(told.out) if client == "codex" else json.loads(told.out)
+        file = {"codex": "a.toml", "goose": "a.yaml"}.get(client, "a.json")
+        data = read_data(file, told.out)
         assert "handrail" in json.dumps(data) and str(home) in told.aside
     assert sorted(home.rglob("*")) == before
 
@@ -325,7 +379,7 @@ def test_the_command_line_does_it_and_says_what_it_did(home: Path) -> None:
 
     done = typed("claude", "--mode", "ask")
     assert done.returncode == 0 and ".claude.json" in done.stdout, done.stderr
-    assert json.loads((home / ".claude.json").read_text())["mcpServers"]["handrail"]["args"][-2:] == ["--mode", "ask"]
+    assert json.loads((home / ".claude.json").read_text())["mcpServers"]["handrail"]["args"][-4:-2] == ["--mode", "ask"]
     assert typed("claude", "--undo").returncode == 0 and not (home / ".claude.json").exists()
     shown = typed("codex", "--print")
     assert tomllib.loads(shown.stdout) and "config.toml" in shown.stderr
@@ -355,7 +409,8 @@ def test_the_commands_of_the_docs_run(home: Path) -> None:
 def test_the_table_of_the_docs_is_what_is_done(home: Path) -> None:
     text = DOCS.read_text(encoding="utf-8")
     for name, client in clients().items():
-        assert f"| `{name}` | `{client.user[0]}` | `{client.project[0]}` |" in text
+        project = f"`{client.project[0]}`" if client.project else "-"
+        assert f"| `{name}` | `{client.user[0]}` | {project} |" in text
 
 
 def test_a_comment_above_the_next_table_stays_when_an_entry_of_a_toml_file_is_removed() -> None:
@@ -363,3 +418,164 @@ def test_a_comment_above_the_next_table_stays_when_an_entry_of_a_toml_file_is_re
     text = '[mcp_servers.handrail]\ncommand = "x"\n\n' + rest
     left = apply_splices(text, toml_file.take(text, ["mcp_servers", "handrail"]))
     assert left.lstrip("\n") == rest
+
+
+# --only, --allow and --http.
+
+
+CLAUDE_SETTINGS = '{\n  // mine\n  "permissions": {\n    "deny": ["WebFetch"], // not that\n    "allow": []\n  }\n}\n'
+MORE = [
+    ("claude", ".claude/settings.json", CLAUDE_SETTINGS),
+    ("claude", ".claude/settings.json", ""),
+    ("codex", ".codex/config.toml", CODEX),
+    ("codex", ".codex/config.toml", "[features]\nmulti_agent = true # yes\n\n[tui]\nx = 1\n"),
+    ("codex", ".codex/config.toml", "[features]\nshell_tool = true\n"),
+    ("gemini", ".gemini/settings.json", '{\n\t"tools": {\n\t\t"exclude": [\n\t\t\t"web_fetch",\n\t\t],\n\t},\n}\n'),
+    ("qwen", ".qwen/settings.json", '{"tools": {"sandbox": false}}'),
+    ("opencode", ".config/opencode/opencode.jsonc", OPENCODE),
+    ("opencode", ".config/opencode/opencode.json", '{"tools": {"bash": true, "webfetch": false}}'),
+    ("goose", ".config/goose/config.yaml", GOOSE),
+    ("goose", ".config/goose/config.yaml", ""),
+    ("cline", ".cline/data/settings/cline_mcp_settings.json", "{}"),
+    ("roo", ".roo/mcp.json", "{}"),
+    ("crush", ".config/crush/crush.json", '{\n  "options": {\n    "disabled_tools": []\n  }\n}\n'),
+]
+OFF: dict[str, tuple[list[str], Any]] = {
+    "claude": (["permissions", "deny"], ["Bash", "Read", "Edit", "Write", "Glob", "Grep"]),
+    "codex": (["features", "shell_tool"], False),
+    "gemini": (["tools", "exclude"], ["run_shell_command", "read_file", "write_file", "replace"]),
+    "qwen": (["tools", "exclude"], ["run_shell_command", "read_file", "write_file", "edit"]),
+    "opencode": (["tools", "bash"], False),
+    "goose": (["extensions", "developer", "enabled"], False),
+    "crush": (["options", "disabled_tools"], ["bash", "edit", "write"]),
+}
+ALLOWED: dict[str, tuple[list[str], Any]] = {
+    "claude": (["permissions", "allow"], ["mcp__handrail"]),
+    "codex": (["mcp_servers", "handrail", "default_tools_approval_mode"], "approve"),
+    "gemini": (["mcpServers", "handrail", "trust"], True),
+    "qwen": (["mcpServers", "handrail", "trust"], True),
+    "cline": (["mcpServers", "handrail", "autoApprove"], ["Read", "Bash"]),
+    "roo": (["mcpServers", "handrail", "alwaysAllow"], ["Read", "Bash"]),
+    "crush": (["permissions", "allowed_tools"], ["mcp_handrail_Read", "mcp_handrail_Bash"]),
+}
+
+
+def is_set(path: Path, keys: list[str], value: Any) -> bool:
+    there = value_at(read_data(str(path), path.read_text(encoding="utf-8")), keys)
+    return set(value) <= set(there or ()) if isinstance(value, list) else there == value
+
+
+@pytest.mark.parametrize(("client", "name", "text"), MORE)
+def test_only_and_allow_are_set_said_and_taken_back_byte_for_byte(
+    home: Path, client: str, name: str, text: str
+) -> None:
+    path = home / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode("utf-8"))
+    told = ask(client, "--only", "--allow").out
+    for wanted in (OFF, ALLOWED):
+        if client in wanted:
+            keys, value = wanted[client]
+            assert is_set(path, keys, value), path.read_text(encoding="utf-8")
+            assert keys[-1] in told
+    once = path.read_bytes()
+    assert "already" in ask(client, "--only", "--allow").out and path.read_bytes() == once
+    ask(client)  # without them: the entry alone
+    if client in OFF:
+        assert not is_set(path, *OFF[client])
+    assert ask(client, "--only", "--allow") and path.read_bytes() == once
+    ask(client, "--undo")
+    assert path.read_bytes() == text.encode("utf-8")
+
+
+@pytest.mark.parametrize(("client", "name", "text"), [one for one in MORE if one[0] in OFF])
+def test_settings_of_a_file_that_was_rewritten_are_taken_back_where_they_are(
+    home: Path, client: str, name: str, text: str
+) -> None:
+    path = home / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode("utf-8"))
+    ask(client, "--only", "--allow")
+    with path.open("a", encoding="utf-8") as file:
+        file.write("\n")
+    ask(client, "--undo")
+    left = path.read_text(encoding="utf-8")
+    assert "handrail" not in left and read_data(name, left) == read_data(name, text)
+
+
+def test_a_file_of_settings_that_was_made_for_it_is_gone_afterwards(home: Path) -> None:
+    before = sorted(home.rglob("*"))
+    assert ".claude/settings.json" in ask("claude", "--only", "--allow").out
+    assert "removed" in ask("claude", "--undo").out
+    assert sorted(home.rglob("*")) == before
+
+
+def test_a_list_that_is_none_is_left_alone(home: Path) -> None:
+    path = home / ".claude" / "settings.json"
+    path.parent.mkdir()
+    path.write_text('{"permissions": {"deny": "all"}}', encoding="utf-8")
+    with pytest.raises(InstallError, match=r"settings\.json was not changed: permissions\.deny is not a list"):
+        ask("claude", "--only")
+    assert not (home / ".claude.json").exists()
+    assert path.read_text(encoding="utf-8") == '{"permissions": {"deny": "all"}}'
+
+
+def test_what_a_client_has_no_setting_for_is_said(home: Path) -> None:
+    assert "No setting of Cursor is known that turns its own tools off" in ask("cursor", "--only").aside
+    assert "--only turns them off" in ask("claude").aside and "--allow" in ask("claude").aside
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["claude", "--allow", "--mode", "full"], "no question at all"),
+        (["windsurf", "--scope", "project"], "no configuration for one project"),
+        (["claude-desktop", "--http", "http://127.0.0.1:8765/mcp"], "starts its servers itself"),
+        (["goose", "--http", "http://127.0.0.1:8765/mcp", "--token-file", "missing"], "no token in missing"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_is_changed(home: Path, words: list[str], why: str) -> None:
+    before = sorted(home.rglob("*"))
+    with pytest.raises(InstallError, match=why):
+        command.run(command.parser().parse_intermixed_args(words))
+    assert sorted(home.rglob("*")) == before
+
+
+def test_a_client_that_starts_servers_nowhere_needs_the_project(home: Path) -> None:
+    with pytest.raises(InstallError, match="give ROOT"):
+        command.run(command.parser().parse_intermixed_args(["claude-desktop"]))
+
+
+@pytest.mark.parametrize("client", [name for name, kind in clients().items() if kind.http])
+def test_the_http_server_is_entered_with_its_token_and_taken_out(home: Path, client: str) -> None:
+    token, url = "t0ken-for-tests-0123456789", "http://127.0.0.1:8765/mcp"
+    (home / "token").write_text(token + "\n", encoding="ascii")
+    before = sorted(home.rglob("*"))
+    ask(client, "--http", url, "--token-file", "token")
+    (path,) = [one for one in home.rglob("*") if one.is_file() and one.name != "token" and one not in before]
+    _, entry = entry_of(path)
+    assert url in entry.values() and token in json.dumps(entry) and "command" not in entry
+    ask(client, "--http", url, "--token-file", "token")
+    ask(client)  # now it is started by the client
+    assert token not in path.read_text(encoding="utf-8")
+    ask(client, "--http", url, "--token-file", "token")
+    ask(client, "--undo")
+    assert sorted(home.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "extensions: {developer: {enabled: true}}\n",
+        "a: 1\n---\nextensions:\n",
+        "extensions:\n\tdeveloper:\n",
+        "extensions: &x\n  a: 1\n",
+    ],
+)
+def test_yaml_that_is_not_understood_is_left_alone(home: Path, text: str) -> None:
+    path = home / ".config/goose/config.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InstallError, match="was not changed"):
+        ask("goose")
+    assert path.read_text(encoding="utf-8") == text

@@ -34,6 +34,12 @@ def test_lines_that_were_read_in_another_session_can_be_edited(root: Path) -> No
     assert (root / "poem.txt").read_text(encoding="utf-8") == "roses are pink\nviolets\n"
 
 
+def test_the_server_says_where_it_works_and_to_use_its_tools(root: Path) -> None:
+    with RawClient(cwd=root) as client:
+        about = client.shake()["instructions"]
+    assert f"The workspace is {root};" in about and "Use these tools" in about
+
+
 def test_a_part_of_a_line_is_refused_with_a_way_that_works_without_a_session(root: Path) -> None:
     answer = call(root, "Edit", file_path="poem.txt", old_string="red", new_string="pink")
     assert answer["isError"] and "quote at least one whole line" in said(answer)

@@ -45,6 +45,7 @@ _VALUED = {
     "--root": "root",
     "--read-root": "read_root",
     "--draft": "draft",
+    "--matching": "matching",
 }
 
 
@@ -107,7 +108,8 @@ def parse_quickly(words: Sequence[str]) -> Options | None:
         else:
             options.workspace, has_workspace = word, True
     # Every other mode is checked where the modes are known.
-    return options if options.mode == _DEFAULT_MODE or _is_mode(options.mode) else None
+    known = options.mode == _DEFAULT_MODE or _is_mode(options.mode)
+    return options if known and options.matching in (None, "dialect", "ladder") else None
 
 
 def _is_mode(mode: str) -> bool:

@@ -11,19 +11,30 @@ from collections.abc import Mapping, Sequence
 from handrail.cli.common import CommandParser
 from handrail.cli.output import UsageError, warn, write
 from handrail.errors import ToolError
-from handrail.mcp.install.entry import NAME, ClientKind, InstallError, InstallReport, ServerEntry, clients
+from handrail.mcp import tool_list
+from handrail.mcp.install.entry import (
+    NAME,
+    ClientKind,
+    InstallError,
+    InstallReport,
+    ServerEntry,
+    choose_place,
+    clients,
+)
 from handrail.mcp.install.json_file import Broken
 from handrail.text.display import escape
 
 _ABOUT = """\
-Add Handrail's MCP server to the configuration of a client. Every byte outside the entry stays; an older entry is
-replaced; --undo restores the file."""
+Add Handrail's MCP server to the configuration of a client: the dialect native, with forgiving edits. Every byte outside
+the entry stays; an older entry is replaced; --undo restores the file."""
 
 _EXAMPLES = """\
 examples:
   handrail mcp install claude                        for all your projects
   handrail mcp install vscode --scope project        into .vscode/mcp.json of this directory
   handrail mcp install codex path/to/project --mode read-only
+  handrail mcp install claude --only --allow         Handrail's tools instead of Claude Code's own
+  handrail mcp install cursor --http http://127.0.0.1:8765/mcp
   handrail mcp install opencode --print              show the entry, change nothing
   handrail mcp install claude --undo
 
@@ -55,6 +66,21 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--mode", choices=MODES, help="the approval mode: what is allowed without asking (default: accept-edits)"
     )
+    parser.add_argument(
+        "--matching",
+        choices=("dialect", "ladder"),
+        help="how edits are matched: forgiving (ladder, the default), or as the dialect's document says",
+    )
+    parser.add_argument(
+        "--only",
+        action="store_true",
+        help="also turn the client's own file and shell tools off, where it has a setting",
+    )
+    about = "also let the client run our tools without a question of its own: Handrail asks, as its mode says"
+    parser.add_argument("--allow", action="store_true", help=about)
+    about = "connect to a server that runs already (`handrail mcp --http`), with its token"
+    parser.add_argument("--http", metavar="URL", default="", help=about)
+    parser.add_argument("--token-file", metavar="F", help="with --http: the file with its token (default: its own one)")
     parser.add_argument("--scope", choices=["user", "project"], help="for all your projects, or for this one")
     either = parser.add_mutually_exclusive_group()
     either.add_argument("--print", dest="show", action="store_true", help="print the entry, change nothing")
@@ -68,10 +94,8 @@ def run(options: argparse.Namespace, environ: Mapping[str, str] | None = None) -
     if options.root is not None and not os.path.isdir(options.root):
         raise InstallError(f"ROOT {escape(options.root) or repr('')} is not a directory")
     client = clients()[options.client]
-    scope = options.scope or client.default
-    places = client.places(scope, os.path.abspath(options.root or "."), environ)
-    path = next((place for place in places if os.path.exists(place)), places[0])
-    entry = ServerEntry(client, scope, path, _command(options, client))
+    entry = _describe_entry(options, client, environ)
+    path = entry.path
     if options.show:
         return entry.show()
     try:
@@ -86,15 +110,60 @@ def run(options: argparse.Namespace, environ: Mapping[str, str] | None = None) -
         raise InstallError(dialects.load("native").render_error(error)) from None
 
 
-def _command(options: argparse.Namespace, client: ClientKind) -> list[str]:
-    """The command line that the client has to run."""
+def _describe_entry(options: argparse.Namespace, client: ClientKind, environ: Mapping[str, str]) -> ServerEntry:
+    scope, project = options.scope or client.default, os.path.abspath(options.root or ".")
+    places = client.places(scope, project, environ)
+    if not places:
+        raise InstallError(f"{client.name} has no configuration for one project: leave --scope out")
+    if options.http and not client.http:
+        raise InstallError(f"{client.name} starts its servers itself: leave --http out")
+    if client.needs_root and options.root is None and scope == "user" and not options.http and not options.undo:
+        raise InstallError(f"{client.name} does not start servers in a project: give ROOT")
+    if options.allow and options.mode == "full":
+        raise InstallError("with --mode full Handrail asks nothing: then --allow would leave no question at all")
+    return ServerEntry(
+        client,
+        scope,
+        choose_place(places),
+        _command(options, project if client.needs_root else client.root),
+        client.settings_place(scope, project, environ),
+        options.only,
+        options.allow,
+        [spec["name"] for spec in tool_list.specs(options.dialect or "native")],
+        options.http,
+        _token(options),
+    )
+
+
+def _token(options: argparse.Namespace) -> str:
+    """The token of the HTTP server, from its file."""
+    if not options.http or options.undo:
+        return ""
+    from handrail.mcp.http import principals
+
+    path = options.token_file or principals.own_token()[1]
+    try:
+        with open(path, encoding="ascii") as file:
+            token = file.read().strip()
+        principals.checked_token(token, path)
+    except (OSError, ValueError, principals.BadPrincipals) as error:
+        raise InstallError(f"no token in {escape(path)}: {error}") from None
+    return token
+
+
+def _command(options: argparse.Namespace, root: str) -> list[str]:
+    """The command line that the client has to run; ``root`` if none is given."""
     words = [*_executable(), "mcp"]
     if options.root is not None:
         words.append(os.path.abspath(options.root))
-    elif client.root:
-        words.append(client.root)
-    for option in ("dialect", "mode"):
-        if value := getattr(options, option):
+    elif root:
+        words.append(root)
+    for option, value in (
+        ("dialect", options.dialect),
+        ("mode", options.mode),
+        ("matching", options.matching or "ladder"),
+    ):
+        if value:
             words += [f"--{option}", value]
     return words
 

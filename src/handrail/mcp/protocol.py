@@ -37,6 +37,18 @@ MOST_BYTES = 64 << 20
 """The longest frame that is read."""
 
 
+def describe_server(root: str = "") -> str:
+    """The instructions of the server, which clients give to their model."""
+    where = (
+        f"The workspace is {root}; relative paths start there. " if root else "Relative paths start in the workspace. "
+    )
+    return (
+        where
+        + "Use these tools for all work on its files and for commands, instead of other tools for files and for the "
+        "shell: they check every call, record it, and let the user undo it."
+    )
+
+
 class ProtocolError(Exception):
     """A request that cannot be answered: the protocol's code, a sentence, and data where the protocol wants some."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Mapping
 from typing import Any
 
 Key = tuple[str | int, ...]
@@ -25,7 +26,9 @@ def lines_of(text: str) -> dict[Key, int]:
 
 
 def write_value(value: Any) -> str:
-    """A string, number, truth value or list of them in TOML, on one line."""
+    """A string, number, truth value, or list or table of them in TOML, on one line."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {write_value(one)}" for key, one in value.items()) + " }"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(write_value, value)) + "]"
     if isinstance(value, bool):

@@ -15,6 +15,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from handrail.frozen import frozen
+from handrail.mcp import protocol
 from handrail.mcp.http import principals
 from handrail.mcp.http.principals import Principal, Principals
 from handrail.text.display import escape
@@ -265,7 +266,8 @@ def _server(services: dict[str, PrincipalService]) -> Any:
             return InputRequiredResult.model_validate(result)
         return CallToolResult.model_validate(result)
 
-    return Server("handrail", version=__version__, on_list_tools=listed, on_call_tool=called)
+    about = protocol.describe_server()
+    return Server("handrail", version=__version__, instructions=about, on_list_tools=listed, on_call_tool=called)
 
 
 def _hosts(options: HttpOptions, port: int) -> list[str]:

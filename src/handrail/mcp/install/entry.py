@@ -1,8 +1,6 @@
-"""Write the server's entry into the configuration file of an MCP client, or remove it again.
+"""The settings that connect an MCP client to this server: its entry, and what the client does with its own tools.
 
-The clients are described in `clients.toml`. Only the entry is added or removed; every other byte stays. A record in the
-state directory (without the file's contents) allows undo to restore the exact bytes, and to delete a file that was
-created for the entry. If the client has rewritten its file since, the entry is found and removed where it is now.
+The clients are described in `clients.toml`. `changes.py` makes the settings in their files and takes them back.
 """
 
 from __future__ import annotations
@@ -13,18 +11,18 @@ import os
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from handrail.frozen import frozen
-from handrail.mcp.install import json_file, toml_file
-from handrail.mcp.install.files import ClientFile, Records, undo_text
+from handrail.mcp.install import json_file
+from handrail.mcp.install.changes import FileSettings, Setting, print_settings, value_at
 from handrail.mcp.install.json_file import Broken
 from handrail.text.display import escape
-from handrail.text.document import Splice
 
 NAME = "handrail"
+_ADDRESS_KEYS = ("url", "httpUrl", "serverUrl", "uri")
 
 
 class InstallError(Exception):
@@ -45,16 +43,22 @@ class ClientKind:
 
     name: str
     user: Sequence[str]
-    project: Sequence[str]
     keys: Sequence[str]
     entry: Mapping[str, Any]
+    project: Sequence[str] = ()
     default: str = "user"
     within: Mapping[str, Sequence[str]] = field(default_factory=dict)
     user_darwin: Sequence[str] = ()
     user_win32: Sequence[str] = ()
     root: str = ""
+    needs_root: bool = False
     newer: Mapping[str, Any] = field(default_factory=dict)
     note: Mapping[str, str] = field(default_factory=dict)
+    http: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    only: Sequence[Mapping[str, Any]] = ()
+    allow: Sequence[Mapping[str, Any]] = ()
+    allow_entry: Mapping[str, Any] = field(default_factory=dict)
 
     def places(self, scope: str, project: str, environ: Mapping[str, str]) -> list[str]:
         """The paths where the client may keep its file."""
@@ -67,155 +71,176 @@ class ClientKind:
         own = {"darwin": self.user_darwin, "win32": self.user_win32}.get(sys.platform)
         return [os.path.join(home, one.removeprefix("~/")) for one in own or self.user]
 
+    def settings_place(self, scope: str, project: str, environ: Mapping[str, str]) -> str:
+        """The path of the client's other file, for its tools and permissions; empty if it has only one."""
+        if not self.settings:
+            return ""
+        return ClientKind(self.name, keys=(), entry={}, **self.settings).places(scope, project, environ)[0]
+
 
 def clients() -> dict[str, ClientKind]:
     table = Path(__file__).with_name("clients.toml").read_text(encoding="utf-8")
     return {name: ClientKind(**facts) for name, facts in tomllib.loads(table).items()}
 
 
+def choose_place(places: Sequence[str]) -> str:
+    """The file of the client that exists, or the first in a directory that exists, or the first."""
+    directory = next((one for one in places if os.path.isdir(os.path.dirname(one))), places[0])
+    return next((one for one in places if os.path.exists(one)), directory)
+
+
 @dataclass(slots=True)
 class ServerEntry:
-    """The entry of this server in a client's file."""
+    """The entry of this server in a client's file, and the settings that go with it."""
 
     client: ClientKind
     scope: str
     path: str
     command: Sequence[str]
+    settings_path: str = ""
+    """The client's other file."""
+    only: bool = False
+    """Whether the client's own file and shell tools are turned off."""
+    allow: bool = False
+    """Whether the client runs our tools without a question of its own."""
+    tools: Sequence[str] = ()
+    url: str = ""
+    """The address of the HTTP server; empty for a server that the client starts."""
+    token: str = ""
 
-    def _layout(self, text: str) -> tuple[list[str], dict[str, Any]]:
+    def _layout(self, text: str) -> Setting:
         """The place of the entry and its contents."""
         keys, entry = self.client.keys, self.client.entry
         newer = self.client.newer
-        if newer and not self._is_toml and json_file.find(json_file.parse(text), newer["keys"]):
+        if newer and self.path.endswith((".json", ".jsonc")) and json_file.find(json_file.parse(text), newer["keys"]):
             keys, entry = newer["keys"], newer["entry"]
-        filled = {"{program}": self.command[0], "{arguments}": self.command[1:], "{command}": self.command}
-        filled_entry = {key: filled.get(one, one) if isinstance(one, str) else one for key, one in entry.items()}
-        return [*keys, NAME], {
-            key: list(one) if isinstance(one, (list, tuple)) else one for key, one in filled_entry.items()
-        }
+        entry = self.client.http if self.url else entry
+        return Setting(
+            [*keys, NAME], {key: self._fill(one) for key, one in {**entry, **self._allow_in_entry()}.items()}
+        )
 
-    @property
-    def _is_toml(self) -> bool:
-        return self.path.endswith(".toml")
+    def _allow_in_entry(self) -> Mapping[str, Any]:
+        return self.client.allow_entry if self.allow else {}
+
+    def _fill(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: self._fill(one) for key, one in value.items()}
+        if isinstance(value, str):
+            value = value.replace("{token}", self.token).replace("{url}", self.url)
+        words = {
+            "{program}": self.command[0],
+            "{arguments}": list(self.command[1:]),
+            "{command}": list(self.command),
+            "{tools}": list(self.tools),
+        }
+        return words.get(value, value) if isinstance(value, str) else value
+
+    def _more_settings(self) -> list[Setting]:
+        wanted = [*(self.client.only if self.only else ()), *(self.client.allow if self.allow else ())]
+        return [self._setting(one) for one in wanted]
+
+    def _setting(self, described: Mapping[str, Any]) -> Setting:
+        add = [
+            item.replace("{tool}", tool)
+            for item in described.get("add", ())
+            for tool in (self.tools if "{tool}" in item else [""])
+        ]
+        return Setting(described["keys"], described.get("set"), add)
+
+    def _files(self) -> list[FileSettings]:
+        """The files of the client, that with the entry first."""
+        more = self._more_settings()
+        inside = [] if self.settings_path else more
+        files = [FileSettings(self.path, lambda text: [self._layout(text), *inside], self._require_ours)]
+        if self.settings_path:
+            files.append(FileSettings(self.settings_path, lambda _: more))
+        return files
 
     def show(self) -> InstallReport:
-        keys, entry = self._layout("")
+        entry = self._layout("")
         with contextlib.suppress(OSError, ValueError):  # the usual layout, if the file does not say
-            keys, entry = self._layout(Path(self.path).read_text(encoding="utf-8"))
-        file_format: Any = toml_file if self._is_toml else json_file
-        (splice,) = file_format.put("", keys, entry)
-        return InstallReport(splice.new, f"add this to {escape(self.path)} ({self.client.name})")
+            entry = self._layout(Path(self.path).read_text(encoding="utf-8"))
+        more = self._more_settings()
+        out = print_settings(self.path, [entry, *([] if self.settings_path else more)])
+        aside = f"add this to {escape(self.path)} ({self.client.name})"
+        if more and self.settings_path:
+            out += print_settings(self.settings_path, more)
+            aside += f"; the second part to {escape(self.settings_path)}"
+        return InstallReport(out, aside)
 
     def install(self) -> InstallReport:
-        with ClientFile(self.path) as config, Records() as records:
-            known = records.get(config.real)
-            text = config.text
-            base = undo_text(text, known) if known else None
-            start = text if base is None else base  # an older entry of ours is replaced
-            keys, entry = self._layout(start)
-            self._require_ours(start, keys)
-            splices = self._set_entry(start, keys, entry)
-            new = _apply(start, splices)
-            if new == text:
-                return InstallReport(f"{self.client.name} is already configured: {escape(self.path)}\n")
-            self._check(start, new, keys, entry)
-            new_levels = _count_new_levels(self._data(start), keys)
-            directories = config.write(new)
-            remembered = known if known and base is None else None
-            record = {
-                "created": known["created"] if known else not config.existed,
-                "directories": known["directories"] if known else directories,
-                "made": remembered["made"] if remembered else new_levels,
-                "splices": [] if remembered else [asdict(one) | {"old": start[one.start : one.end]} for one in splices],
-                "after": "" if remembered else config.digest(new),
-            }
-            records.put(config.real, record)
-        note = self.client.note.get(self.scope, "")
-        return InstallReport(f"{self.client.name} is configured to use Handrail: {escape(self.path)}\n", note)
+        entry_file, *others = self._files()
+        for other in others:
+            try:
+                other.check()
+            except Broken as error:
+                raise InstallError(f"{escape(other.path)} was not changed: {error}") from None
+        changed, _ = entry_file.install()
+        where = escape(self.path)
+        said = f"is configured to use Handrail: {where}" if changed else f"is already configured: {where}"
+        lines = [f"{self.client.name} {said}"]
+        for other in others:
+            if self._more_settings():
+                changed = other.install()[0] or changed
+            elif other.remove()[0]:  # an earlier installation had some
+                lines.append(f"removed the settings of an earlier installation: {escape(other.path)}")
+        if more := self._more_settings():
+            lines += [f"in {escape(self.settings_path or self.path)}:", *(f"  {one.describe()}" for one in more)]
+        lines += [f"in its entry: {key} = {json.dumps(value)}" for key, value in self._entry_settings().items()]
+        return InstallReport("\n".join(lines) + "\n", " ".join(filter(None, [self._note(), self._hint()])))
+
+    def _entry_settings(self) -> dict[str, Any]:
+        return {key: self._fill(one) for key, one in self._allow_in_entry().items()}
+
+    def _note(self) -> str:
+        return self.client.note.get(self.scope, "")
+
+    def _hint(self) -> str:
+        """What a person may want besides, or cannot have with this client."""
+        hints = []
+        if self.only and not self.client.only:
+            hints.append(f"No setting of {self.client.name} is known that turns its own tools off.")
+        elif not self.only and self.client.only:
+            hints.append(f"{self.client.name} keeps its own file and shell tools; --only turns them off.")
+        if self.allow and not (self.client.allow or self.client.allow_entry):
+            hints.append(f"No setting of {self.client.name} is known that lets our tools run without its own question.")
+        elif not self.allow and (self.client.allow or self.client.allow_entry):
+            hints.append("It may ask about our tools itself; --allow leaves the questions to Handrail.")
+        return " ".join(hints)
 
     def remove(self) -> InstallReport:
-        with ClientFile(self.path) as config, Records() as records:
-            known = records.get(config.real)
-            text = config.text
-            new = undo_text(text, known) if known else None
-            created = bool(known and known["created"])
-            if new is None:
-                keys, _ = self._layout(text)
-                self._require_ours(text, keys)
-                new = _apply(text, self._take(text, keys, known["made"] if known else 0))
-                if new == text:
-                    records.forget(config.real)
-                    return InstallReport(f"{self.client.name} has no entry for Handrail: {escape(self.path)}\n")
-                self._check(text, new, keys, None)
-            if created and new.strip().strip("\ufeff") in ("", "{}"):
-                config.delete(known["directories"] if known else ())
-                message = f"removed {escape(self.path)}, which was created for this\n"
-            else:
-                config.write(new)
-                message = f"removed from {escape(self.path)}\n"
-            records.forget(config.real)
-        return InstallReport(message)
+        entry_file, *others = self._files()
+        was_there, gone = entry_file.remove()
+        where = escape(self.path)
+        if gone:
+            lines = [f"removed {where}, which was created for this"]
+        elif was_there:
+            lines = [f"removed from {where}"]
+        else:
+            lines = [f"{self.client.name} has no entry for Handrail: {where}"]
+        for other in others:
+            was_there, gone = other.remove()
+            if was_there:
+                lines.append(f"removed {'' if gone else 'from '}{escape(other.path)}")
+        return InstallReport("\n".join(lines) + "\n")
 
-    def _set_entry(self, text: str, keys: list[str], entry: dict[str, Any]) -> list[Splice]:
-        return toml_file.put(text, keys, entry) if self._is_toml else json_file.put(text, keys, entry)
-
-    def _take(self, text: str, keys: list[str], new_levels: int) -> list[Splice]:
-        return toml_file.take(text, keys) if self._is_toml else json_file.take(text, keys, new_levels)
-
-    def _data(self, text: str) -> dict[str, Any]:
-        if self._is_toml:
-            return toml_file.parse(text)
-        root = json_file.parse(text)
-        return dict(root.value) if root else {}
-
-    def _require_ours(self, text: str, keys: list[str]) -> None:
+    def _require_ours(self, data: Mapping[str, Any], known: Mapping[str, Any] | None) -> None:
         """An entry of this name that starts something else is not ours to replace."""
-        there = _value_at(self._data(text), keys)
-        if there is not None and not _is_ours(there):
-            raise Broken(f"it has a server named {NAME} that starts something else; rename or remove that one first")
-
-    def _check(self, before: str, after: str, keys: list[str], entry: dict[str, Any] | None) -> None:
-        """Require that the new file equals the old one except for the entry."""
-        try:
-            new = self._data(after)
-        except Broken:
-            new = {}
-        if _value_at(new, keys) != entry or _remove_keys(new, keys) != _remove_keys(self._data(before), keys):
-            raise Broken(f"{'.'.join(keys)} cannot be changed without changing other entries; edit the file yourself")
+        for keys in (self.client.keys, self.client.newer.get("keys", self.client.keys)):
+            there = value_at(data, [*keys, NAME])
+            if there is not None and not known and not _is_ours(there, self.url):
+                raise Broken(
+                    f"it has a server named {NAME} that starts something else; rename or remove that one first"
+                )
 
 
-def _apply(text: str, splices: Sequence[Splice]) -> str:
-    for one in sorted(splices, key=lambda splice: splice.start, reverse=True):
-        text = text[: one.start] + one.new + text[one.end :]
-    return text
-
-
-def _value_at(data: Any, keys: Sequence[str]) -> Any:
-    for key in keys:
-        data = data.get(key) if isinstance(data, dict) else None
-    return data
-
-
-def _remove_keys(data: Any, keys: Sequence[str]) -> Any:
-    """The data without the value at these keys, and without objects that are empty then."""
-    if not isinstance(data, dict) or not keys:
-        return data
-    left = {key: one for key, one in data.items() if key != keys[0]}
-    inner = _remove_keys(data.get(keys[0]), keys[1:]) if len(keys) > 1 else None
-    return left if inner in (None, {}) else left | {keys[0]: inner}
-
-
-def _count_new_levels(data: Any, keys: Sequence[str]) -> int:
-    """How many of the objects around the entry have to be created."""
-    return sum(1 for count in range(1, len(keys)) if _value_at(data, keys[:count]) is None)
-
-
-def _is_ours(entry: Any) -> bool:
-    """Whether a server's entry starts `handrail mcp`."""
-    try:
-        words = json.loads(json.dumps([entry.get("command"), entry.get("args")]))
-    except (AttributeError, TypeError, ValueError):
+def _is_ours(entry: Any, url: str) -> bool:
+    """Whether a server's entry starts `handrail mcp`, or has the address of this server."""
+    if not isinstance(entry, dict):
         return False
+    if url and any(entry.get(key) == url for key in _ADDRESS_KEYS):
+        return True
+    words = [entry.get("command", entry.get("cmd")), entry.get("args")]
     flat = [str(one) for part in words for one in (part if isinstance(part, list) else [part])]
     named = [number for number, one in enumerate(flat) if os.path.basename(one) in (NAME, f"{NAME}.exe")]
     return any(flat[number + 1 : number + 2] == ["mcp"] for number in named)

@@ -129,9 +129,10 @@ def undo_text(text: str, record: Mapping[str, Any]) -> str | None:
     if hash_bytes(text.encode("utf-8")) != record.get("after"):
         return None
     result = text
-    for one in sorted(record["splices"], key=lambda splice: int(splice["start"])):
-        # Positions are those of the old text: what stands before has been given back already.
-        at = one["start"]
-        assert result[at : at + len(one["new"])] == one["new"]
-        result = result[:at] + one["old"] + result[at + len(one["new"]) :]
+    for step in reversed(record.get("steps") or [record.get("splices", [])]):
+        for one in sorted(step, key=lambda splice: int(splice["start"])):
+            # Positions are those of the text before the step: what stands before has been given back already.
+            at = one["start"]
+            assert result[at : at + len(one["new"])] == one["new"]
+            result = result[:at] + one["old"] + result[at + len(one["new"]) :]
     return result

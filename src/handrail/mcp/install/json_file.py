@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
@@ -43,7 +43,7 @@ def find(root: JsonItem | None, keys: Sequence[str]) -> JsonItem | None:
     return root
 
 
-def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> list[Splice]:
+def put(text: str, keys: Sequence[str], value: Any) -> list[Splice]:
     """Return splices that set ``value`` at ``keys``; none if it is already there."""
     root = parse(text)
     style = _Style.of(text, root)
@@ -66,6 +66,26 @@ def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> list[Splice
             return _add_member(text, node, style, key, _nest(keys[depth + 1 :], value))
         node = inner
     raise AssertionError("unreachable")
+
+
+def extend(text: str, keys: Sequence[str], items: Sequence[str]) -> list[Splice]:
+    """Return splices that add ``items`` at the end of the list at ``keys``, which is created if there is none."""
+    root = parse(text)
+    there = find(root, keys)
+    if there is None:
+        return put(text, keys, list(items))
+    if not isinstance(there.value, list):
+        raise Broken(f"{'.'.join(keys)} is not a list")
+    style = _Style.of(text, root)
+    if not there.inside:
+        own = style.indent_at(text, there.start)
+        return [Splice(there.at, there.end, style.dump(list(items), own))]
+    last = there.inside[-1]
+    behind = last.comma + 1 if last.comma >= 0 else last.end
+    one_line = "\n" not in text[there.at : last.start]
+    gap = " " if one_line else style.newline + style.indent_at(text, last.start)
+    listed = ("," + gap).join(json.dumps(item, ensure_ascii=False) for item in items)
+    return [Splice(behind, behind, f"{gap}{listed}," if last.comma >= 0 else f",{gap}{listed}")]
 
 
 def take(text: str, keys: Sequence[str], empty_too: int) -> list[Splice]:
@@ -91,7 +111,7 @@ def _strip_members(text: str, node: JsonItem) -> str:
     return left + text[at : node.end - 1]
 
 
-def _nest(keys: Sequence[str], value: Mapping[str, Any]) -> Mapping[str, Any]:
+def _nest(keys: Sequence[str], value: Any) -> Any:
     for key in reversed(keys):
         value = {key: value}
     return value
@@ -125,7 +145,7 @@ class _Style:
         return text.replace("\n", self.newline + indent)
 
 
-def _add_member(text: str, holder: JsonItem, style: _Style, key: str, value: Mapping[str, Any]) -> list[Splice]:
+def _add_member(text: str, holder: JsonItem, style: _Style, key: str, value: Any) -> list[Splice]:
     name = json.dumps(key, ensure_ascii=False) + ": "
     if not holder.inside:
         outer = style.indent_at(text, holder.at)

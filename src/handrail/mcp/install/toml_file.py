@@ -27,8 +27,10 @@ def parse(text: str) -> dict[str, Any]:
         raise Broken("it is nested too deeply") from None
 
 
-def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> list[Splice]:
+def put(text: str, keys: Sequence[str], value: Any) -> list[Splice]:
     """Return splices that set ``value`` at ``keys``; none if it is already there."""
+    if not isinstance(value, Mapping):
+        return _put_key(text, keys, value)
     newline = "\r\n" if "\r\n" in text else "\n"
     table = (
         newline.join([f"[{'.'.join(keys)}]", *(f"{key} = {write_value(one)}" for key, one in value.items())]) + newline
@@ -45,10 +47,53 @@ def put(text: str, keys: Sequence[str], value: Mapping[str, Any]) -> list[Splice
     return [Splice(len(text), len(text), gap + table)]
 
 
-def take(text: str, keys: Sequence[str]) -> list[Splice]:
-    """Return splices that remove the table at ``keys``."""
-    if _lookup(parse(text), keys) is None:
+def _put_key(text: str, keys: Sequence[str], value: Any) -> list[Splice]:
+    """Set one key of a table, on a line of its own."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    there, table = _lookup(parse(text), keys), _lookup(parse(text), keys[:-1])
+    if there is not None and there == value:
         return []
+    if table is None:
+        return put(text, keys[:-1], {keys[-1]: value})
+    row = f"{keys[-1]} = {write_value(value)}"
+    if there is not None:
+        line = _line_of(text, keys)
+        return [Splice(line.start(), line.end(), row)]
+    header = _own_header(text, keys[:-1])
+    return [Splice(header.end(), header.end(), newline + row)]
+
+
+def _own_header(text: str, keys: Sequence[str]) -> re.Match[str]:
+    parts = r"\s*\.\s*".join(rf"(?:{re.escape(key)}|\"{re.escape(key)}\"|'{re.escape(key)}')" for key in keys)
+    header = re.search(rf"^[ \t]*\[\s*{parts}\s*\][^\r\n]*", text, re.MULTILINE)
+    if not header:
+        raise Broken(f"{'.'.join(keys)} exists, but not as a separate table: change it yourself")
+    return header
+
+
+def _line_of(text: str, keys: Sequence[str]) -> re.Match[str]:
+    """The line that sets this key in its table."""
+    header = _own_header(text, keys[:-1])
+    after = _HEADER.search(text, header.end())
+    key = re.escape(keys[-1])
+    row = re.compile(rf"^[ \t]*(?:{key}|\"{key}\"|'{key}')[ \t]*=[^\r\n]*", re.MULTILINE)
+    line = row.search(text, header.end(), after.start() if after else len(text))
+    if not line:
+        raise Broken(f"{'.'.join(keys)} is not on a line of its own: change it yourself")
+    return line
+
+
+def take(text: str, keys: Sequence[str], empty_too: int = 0) -> list[Splice]:
+    """Return splices that remove the table or key at ``keys``, and the table around a key if it is empty then."""
+    there = _lookup(parse(text), keys)
+    if there is None:
+        return []
+    if not isinstance(there, dict):
+        if empty_too and list(_lookup(parse(text), keys[:-1])) == [keys[-1]]:
+            return take(text, keys[:-1], empty_too - 1)
+        line = _line_of(text, keys)
+        line_feed = re.compile(r"\r?\n").match(text, line.end())
+        return [Splice(line.start(), line_feed.end() if line_feed else line.end(), "")]
     start, end = _span(text, keys)
     before = text[:start]
     if not text[end:].strip() or text[end:].startswith(("\n", "\r\n")):  # with the empty line that parted it

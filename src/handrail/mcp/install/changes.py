@@ -1,0 +1,215 @@
+"""Make some settings in one configuration file, and take them back byte for byte.
+
+A record in the state directory (without the file's contents) holds the texts that were put in. If the file has been
+rewritten since, each setting is found by its keys and removed where it is now.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from handrail.frozen import frozen
+from handrail.mcp.install import json_file, toml_file, yaml_file
+from handrail.mcp.install.files import ClientFile, Records, undo_text
+from handrail.mcp.install.json_file import Broken
+from handrail.text.document import Splice
+
+
+@frozen
+class Setting:
+    """One value in a configuration file, or texts that are added to a list there."""
+
+    keys: Sequence[str]
+    value: Any = None
+    add: Sequence[str] = ()
+
+    def describe(self) -> str:
+        """The setting in a few words, for a person."""
+        name = ".".join(self.keys)
+        return f"{name}: added {', '.join(self.add)}" if self.add else f"{name}: {self.value}"
+
+
+Settings = Callable[[str], Sequence[Setting]]
+"""The settings for a file with this text."""
+
+
+def _format_of(path: str) -> Any:
+    if path.endswith(".toml"):
+        return toml_file
+    return yaml_file if path.endswith((".yaml", ".yml")) else json_file
+
+
+def read_data(path: str, text: str) -> dict[str, Any]:
+    """The contents of a file as data."""
+    if path.endswith((".toml", ".yaml", ".yml")):
+        return dict(_format_of(path).parse(text))
+    root = json_file.parse(text)
+    return dict(root.value) if root else {}
+
+
+def print_settings(path: str, settings: Sequence[Setting]) -> str:
+    """A file that holds these settings and nothing else."""
+    text = ""
+    for setting in settings:
+        text = _apply(text, _splices(path, text, setting, setting.add))
+    return text
+
+
+@frozen
+class FileSettings:
+    """The settings of ours in one file."""
+
+    path: str
+    settings: Settings
+    check_entry: Callable[[Mapping[str, Any], Mapping[str, Any] | None], None] | None = None
+    """If the first setting is the entry of a server: raises `Broken` if the data holds an entry that is not ours; the
+    second argument is the record of an older change."""
+
+    def install(self) -> tuple[bool, Sequence[Setting]]:
+        """Make the settings; whether the file was changed, and which settings it has now."""
+        with ClientFile(self.path) as config, Records() as records:
+            known = records.get(config.real)
+            base = undo_text(config.text, known) if known else None
+            start = config.text if base is None else base  # older settings of ours are replaced
+            settings = self.settings(start)
+            if self.check_entry:
+                self.check_entry(read_data(self.path, start), known if base is None else None)
+            new, steps, done = self._make(start, settings)
+            if new == config.text:
+                return False, settings
+            older = known if known and base is None else None
+            directories = config.write(new)
+            record = {
+                "created": known["created"] if known else not config.existed,
+                "directories": known["directories"] if known else directories,
+                "steps": [] if older else steps,
+                "settings": [*(older.get("settings", []) if older else []), *done],
+                "made": older.get("made", 0) if older else 0,
+                "after": "" if older else config.digest(new),
+            }
+            records.put(config.real, record)
+        return True, settings
+
+    def check(self) -> None:
+        """Raise what `install` would raise for the contents of the file, and change nothing."""
+        with ClientFile(self.path) as config, Records() as records:
+            known = records.get(config.real)
+            base = undo_text(config.text, known) if known else None
+            self._make(config.text if base is None else base, self.settings(config.text))
+
+    def remove(self) -> tuple[bool, bool]:
+        """Take the settings back; whether there were any, and whether the file is gone now."""
+        with ClientFile(self.path) as config, Records() as records:
+            known = records.get(config.real)
+            new = undo_text(config.text, known) if known else None
+            if new is None:
+                new = self._take_back(config.text, known)
+                if new == config.text:
+                    records.forget(config.real)
+                    return False, False
+            gone = bool(known and known["created"]) and new.strip().strip("\ufeff") in ("", "{}")
+            if gone:
+                config.delete(known["directories"] if known else ())
+            else:
+                config.write(new)
+            records.forget(config.real)
+        return True, gone
+
+    def _make(
+        self, text: str, settings: Sequence[Setting]
+    ) -> tuple[str, list[list[dict[str, Any]]], list[dict[str, Any]]]:
+        """The new text, the splices of each step, and a record of each setting."""
+        steps, done = [], []
+        for setting in settings:
+            data = read_data(self.path, text)
+            there = value_at(data, setting.keys)
+            missing = [one for one in setting.add if one not in (there if isinstance(there, list) else ())]
+            if (setting.add and not missing) or (not setting.add and there is not None and there == setting.value):
+                continue
+            splices = _splices(self.path, text, setting, missing)
+            new = _apply(text, splices)
+            value = [*(there or ()), *missing] if setting.add else setting.value
+            self._require_only(text, new, setting.keys, value)
+            steps.append([asdict(one) | {"old": text[one.start : one.end]} for one in splices])
+            old = {} if setting.add or there is None else {"old": there}
+            levels = _count_new_levels(data, setting.keys)
+            done.append({"keys": list(setting.keys), "add": missing, "levels": levels, "new": there is None, **old})
+            text = new
+        return text, steps, done
+
+    def _take_back(self, text: str, known: Mapping[str, Any] | None) -> str:
+        """The text without the settings of ours, wherever they are now."""
+        listed = list(known.get("settings", [])) if known else []
+        entry = self.settings(text)[:1] if self.check_entry else []
+        if entry and not any(one["keys"] == list(entry[0].keys) for one in listed):
+            # An older version did not record it, or the records are lost.
+            listed.insert(0, {"keys": list(entry[0].keys), "add": [], "levels": known.get("made", 0) if known else 0})
+        if self.check_entry:
+            self.check_entry(read_data(self.path, text), known)
+        for one in reversed(listed):
+            data = read_data(self.path, text)
+            there = value_at(data, one["keys"])
+            if there is None:
+                continue
+            left = [item for item in there if item not in one["add"]] if one["add"] and isinstance(there, list) else []
+            value = left or one.get("old")
+            if value is None and one["add"] and not one.get("new"):
+                value = []  # the list was there, and empty
+            if value is not None and isinstance(value, Mapping):
+                value = None  # an older entry of ours is not put back into a file that has been rewritten
+            splices = (
+                _format_of(self.path).take(text, one["keys"], one["levels"])
+                if value is None
+                else _format_of(self.path).put(text, one["keys"], value)
+            )
+            new = _apply(text, splices)
+            self._require_only(text, new, one["keys"], value)
+            text = new
+        return text
+
+    def _require_only(self, before: str, after: str, keys: Sequence[str], value: Any) -> None:
+        """Require that the new file equals the old one except for one value."""
+        try:
+            new = read_data(self.path, after)
+        except Broken:
+            new = {}
+        old = read_data(self.path, before)
+        if value_at(new, keys) != value or _remove_keys(new, keys) != _remove_keys(old, keys):
+            raise Broken(f"{'.'.join(keys)} cannot be changed without changing other entries; edit the file yourself")
+
+
+def _splices(path: str, text: str, setting: Setting, missing: Sequence[str]) -> list[Splice]:
+    if setting.add:
+        return json_file.extend(text, setting.keys, missing)
+    splices: list[Splice] = _format_of(path).put(text, setting.keys, setting.value)
+    return splices
+
+
+def _apply(text: str, splices: Sequence[Splice]) -> str:
+    for one in sorted(splices, key=lambda splice: splice.start, reverse=True):
+        text = text[: one.start] + one.new + text[one.end :]
+    return text
+
+
+def value_at(data: Any, keys: Sequence[str]) -> Any:
+    """The value at the end of these keys; None if there is none."""
+    for key in keys:
+        data = data.get(key) if isinstance(data, dict) else None
+    return copy.copy(data)
+
+
+def _remove_keys(data: Any, keys: Sequence[str]) -> Any:
+    """The data without the value at these keys, and without objects that are empty then."""
+    if not isinstance(data, dict) or not keys:
+        return data
+    left = {key: one for key, one in data.items() if key != keys[0]}
+    inner = _remove_keys(data.get(keys[0]), keys[1:]) if len(keys) > 1 else None
+    return left if inner in (None, {}) else left | {keys[0]: inner}
+
+
+def _count_new_levels(data: Any, keys: Sequence[str]) -> int:
+    """How many of the objects around a value have to be created."""
+    return sum(1 for count in range(1, len(keys)) if value_at(data, keys[:count]) is None)
