@@ -177,8 +177,8 @@ class ServerEntry:
                 raise InstallError(f"{escape(other.path)} was not changed: {error}") from None
         changed, _ = entry_file.install()
         where = escape(self.path)
-        said = f"is configured to use Handrail: {where}" if changed else f"is already configured: {where}"
-        lines = [f"{self.client.name} {said}"]
+        outcome = f"is configured to use Handrail: {where}" if changed else f"is already configured: {where}"
+        lines = [f"{self.client.name} {outcome}"]
         for other in others:
             if self._more_settings():
                 changed = other.install()[0] or changed

@@ -101,7 +101,7 @@ def _offsets(text: str) -> list[int]:
 
 def _members(rows: Sequence[str], first: int, end: int) -> list[_Member]:
     """The keys of the mapping in these lines; deeper lines belong to the key before them."""
-    found: list[_Member] = []
+    members: list[_Member] = []
     indent: int | None = None
     for number in range(first, end):
         row = rows[number]
@@ -112,11 +112,11 @@ def _members(rows: Sequence[str], first: int, end: int) -> list[_Member]:
         if len(match[1]) == indent:
             key = match[2]
             key = json.loads(key) if key.startswith('"') else key.strip("'")
-            found.append(_Member(key, indent, _uncommented(match[3] or ""), number, end))
+            members.append(_Member(key, indent, _uncommented(match[3] or ""), number, end))
         elif len(match[1]) < indent:
             raise Broken(f"line {number + 1}: its indentation is not understood")
-    ends = [*(member.first for member in found[1:]), end]
-    return [_close(rows, member, last) for member, last in zip(found, ends, strict=False)]
+    ends = [*(member.first for member in members[1:]), end]
+    return [_close(rows, member, last) for member, last in zip(members, ends, strict=False)]
 
 
 def _close(rows: Sequence[str], member: _Member, end: int) -> _Member:
