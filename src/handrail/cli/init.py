@@ -156,7 +156,7 @@ def _propose_clients() -> list[tuple[Proposal, Callable[[], None]]]:
     proposals: list[tuple[Proposal, Callable[[], None]]] = []
     for name, client in clients().items():
         paths = client.places("user", os.getcwd(), os.environ)
-        if not shutil.which(name) or any(_mentions_us(path) for path in paths):
+        if client.needs_root or not shutil.which(name) or any(_mentions_us(path) for path in paths):
             continue
         title = f"Connect {client.name}: add the MCP server to its configuration"
         path = next((path for path in paths if os.path.exists(path)), paths[0])

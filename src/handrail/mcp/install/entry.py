@@ -187,15 +187,13 @@ class ServerEntry:
         if more := self._more_settings():
             lines += [f"in {escape(self.settings_path or self.path)}:", *(f"  {one.describe()}" for one in more)]
         lines += [f"in its entry: {key} = {json.dumps(value)}" for key, value in self._entry_settings().items()]
-        return InstallReport("\n".join(lines) + "\n", " ".join(filter(None, [self._note(), self._hint()])))
+        lines += self._hints()
+        return InstallReport("\n".join(lines) + "\n", self.client.note.get(self.scope, ""))
 
     def _entry_settings(self) -> dict[str, Any]:
         return {key: self._fill(one) for key, one in self._allow_in_entry().items()}
 
-    def _note(self) -> str:
-        return self.client.note.get(self.scope, "")
-
-    def _hint(self) -> str:
+    def _hints(self) -> list[str]:
         """What a person may want besides, or cannot have with this client."""
         hints = []
         if self.only and not self.client.only:
@@ -206,7 +204,7 @@ class ServerEntry:
             hints.append(f"No setting of {self.client.name} is known that lets our tools run without its own question.")
         elif not self.allow and (self.client.allow or self.client.allow_entry):
             hints.append("It may ask about our tools itself; --allow leaves the questions to Handrail.")
-        return " ".join(hints)
+        return hints
 
     def remove(self) -> InstallReport:
         entry_file, *others = self._files()
