@@ -57,6 +57,8 @@ class Access:
     """By a command: if it is a directory, the file of this name in it is meant."""
     sees: Literal["contents", "names", "unhidden"] = "contents"
     """Of a command: which part of the file it shows."""
+    how: Literal["", "moved", "modes"] = ""
+    """By a command: `moved` if it is deleted by moving it to a place beside, `modes` if only permissions change."""
     tier: Tier = ""
     """Of a command: its worst case."""
     why: str = ""

@@ -42,6 +42,9 @@ COMMANDS = st.one_of(
     st.builds("mkdir -p {}/deep/er".format, ANY),
     st.builds("rmdir {}".format, ANY),
     st.builds("chmod {} {}".format, MODES, st.one_of(ANY, PATTERNS)),
+    st.builds(
+        "chmod -R {} {}".format, st.sampled_from(["go-rwx", "a+r", "u+x", "700"]), st.sampled_from(["d", "k", "d/e a"])
+    ),
     st.builds("ln -s nowhere {}".format, QUOTED),
     st.builds("ln -sf a {}".format, ANY),
     st.builds("truncate -s 2 {}".format, QUOTED),
@@ -128,7 +131,8 @@ def undone(tmp_path: Path) -> Callable[[str], UndoReport]:
         "gzip -k a && rm a && gunzip *.gz",
         "mkfifo pipe && rm pipe",
         "chmod 700 .",
-        "chmod -R go-rwx d",
+        "chmod -R go-rwx .",
+        "chown -R 0:0 d",
         "(sleep 0.4; echo late > a) & disown",
     ],
 )
@@ -145,6 +149,8 @@ def test_what_an_undo_cannot_know_is_never_left_out_silently(undone: Callable[..
         "mv d k",
         "mv d k/d2",
         "mkdir -p x/y/z",
+        "chmod -R go-rwx d",
+        "chmod -R u+x,g=r d k",
         "rmdir -p k",
         "sed -i s/o/0/ to",
         "ln -sf g to",

@@ -109,7 +109,7 @@ DANGEROUS: list[tuple[str, str]] = [
     ("dkkk", "unlink a.py"),
     ("dddd", "shred a.py"),
     ("dkka", "truncate -s 0 a.py"),
-    ("dkkk", "mv a.py b.py"),
+    ("dkka", "mv a.py b.py"),
     ("dkka", "dd if=/dev/zero of=a.py"),
     ("dkka", "> a.py"),
     ("dkka", ": > a.py"),

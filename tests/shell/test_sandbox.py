@@ -22,7 +22,7 @@ import pytest
 from handrail.errors import NoSandbox
 from handrail.shell.runner.ancestry import ancestors
 from handrail.shell.runner.process_tree import children, command_line
-from handrail.shell.sandbox import Mode
+from handrail.shell.sandbox import Mode, launch
 from handrail.shell.sandbox import choose as choosing
 from handrail.shell.sandbox.choose import Boundary, choose, probe
 from handrail.shell.sandbox.confinement import Confinement, ResourceLimits
@@ -268,6 +268,34 @@ def test_a_command_outlives_the_thread_that_asked_and_ends_with_the_boundary(wor
     assert started[0].poll() is None
     boundary.close()
     assert started[0].wait(TIMEOUT) != 0
+
+
+def test_a_command_whose_prepared_process_is_killed_is_started_anew(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boundary = boundary_or_skip("namespaces", world.confinement())
+    assert isinstance(boundary, NamespaceBoundary)
+    killed: list[int] = []
+    run, send = launch.Prepared.run, launch._send
+
+    def stop_first(prepared: launch.Prepared, *rest: Any) -> None:
+        if not killed:
+            signal.pidfd_send_signal(prepared.command, signal.SIGSTOP)
+        current.append(prepared)
+        run(prepared, *rest)
+
+    def kill_after_sending(*rest: Any) -> None:
+        send(*rest)
+        if current and not killed and rest[0] is current[0].control:
+            killed.append(current[0].pid)
+            signal.pidfd_send_signal(current[0].command, signal.SIGKILL)
+
+    current: list[launch.Prepared] = []
+    monkeypatch.setattr(launch.Prepared, "run", stop_first)
+    monkeypatch.setattr(launch, "_send", kill_after_sending)
+    assert bash(boundary, "echo here") == (0, "here\n")
+    assert len(killed) == 1 and len(current) == 2
+    boundary.close()
 
 
 def test_this_program_stays_free(make_boundary: MakeBoundary, world: World) -> None:

@@ -88,7 +88,7 @@ class BeforeImages:
                 self._add(itself(name))  # who writes may put a file in the place of the link
             for path in _with_all_below(place) if access.below else [place]:
                 self._add(path)
-        if access.action == "write" and access.below:
+        if access.action == "write" and access.below and access.how != "modes":
             doubt = doubt or self._save_destination(access, names, accesses)
         return doubt or (_NOT_KEPT if len(self.missed) > known else "")
 

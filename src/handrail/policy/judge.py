@@ -548,6 +548,8 @@ class RulePolicy:
         path = access.path or access.target
         if access.observed:  # a deletion too: it can be undone
             return "write"
+        if access.how == "moved" and any(is_within(root, path) for root in self._writable):
+            return "write"
         if access.by_command and access.action == "read" and access.sees != "names":
             return "read" if self._is_usual_read(path) else "outside_read"
         if not access.by_command or access.action == "read" or any(is_within(root, path) for root in self._writable):

@@ -225,7 +225,14 @@ def accesses(args: Args) -> list[Access]:
     ]
     files = [
         Access(
-            file.action, _relative_path(args.workdir, file.path), "", True, file.glob, file.below, file.into, file.sees
+            file.action,
+            _relative_path(args.workdir, file.path),
+            by_command=True,
+            glob=file.glob,
+            below=file.below,
+            into=file.into,
+            sees=file.sees,
+            how=file.how,
         )
         for file in effects.files
     ]

@@ -46,7 +46,10 @@ def accesses(args: Args) -> list[Access]:
     if not args.text:
         return []
     files = effects(args.text).files  # the directory is not known, but rules about names still hold
-    named = [Access(file.action, file.path, "", True, file.glob, file.below, file.into, file.sees) for file in files]
+    named = [
+        Access(file.action, file.path, "", True, file.glob, file.below, file.into, file.sees, file.how)
+        for file in files
+    ]
     return [Access("run", args.text, place=f"job {args.job}"), *dict.fromkeys(named)]
 
 

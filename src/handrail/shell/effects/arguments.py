@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -51,6 +51,8 @@ class FileEffect:
     """If it is a directory, the file of this name in it is meant."""
     sees: Visibility = field(default="contents", compare=False)
     """How much of it is shown, if it is read."""
+    how: Literal["", "moved", "modes"] = ""
+    """`moved`: it is deleted here because it is moved to a place beside; `modes`: only its permissions are written."""
 
 
 @frozen
@@ -98,6 +100,16 @@ class Arg:
 
     def files(self, action: FileAction, *, below: bool = False, into: str = "") -> list[FileEffect]:
         return [value.file(action, below=below, into=into) for value in self.values or () if value.text]
+
+
+def mark_moved(gone: Sequence[FileEffect], target: Arg | None) -> list[FileEffect]:
+    """The sources of a move. They are not lost if the target is known, and below the directory of the command."""
+    values = (target.values or ()) if target else ()
+    beside = bool(values) and all(
+        not value.glob and not value.text.startswith(("/", "~")) and ".." not in value.text.split("/")
+        for value in values
+    )
+    return [replace(effect, how="moved") for effect in gone] if beside else list(gone)
 
 
 Values = Mapping[str, tuple[Value, ...]]

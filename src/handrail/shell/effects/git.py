@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from handrail.shell.effects.arguments import Arg, FileEffect, Ruling, Value
+from handrail.shell.effects.arguments import Arg, FileEffect, Ruling, Value, mark_moved
 from handrail.shell.effects.rows import ParsedOptions, Program, parse_options
 
 _DIFF = (
@@ -255,7 +255,8 @@ def _files(verb: str, rest: Sequence[Arg]) -> tuple[list[FileEffect], str]:
         sources = action.operands if verb == "rm" else action.operands[:-1]
         for arg in sources:
             out.extend(arg.files("read", below=True) if verb == "mv" else [])
-            out.extend(arg.files("delete", below=True))
+            gone = arg.files("delete", below=True)
+            out.extend(mark_moved(gone, action.operands[-1]) if verb == "mv" else gone)
         if verb == "mv" and action.operands:
             target = action.operands[-1]
             out.extend(target.files("write", below=True, into=_base(sources[0]) if sources else ""))

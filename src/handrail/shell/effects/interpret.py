@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
@@ -17,6 +18,7 @@ from handrail.shell.effects.arguments import (
     Value,
     Visibility,
     join_path,
+    mark_moved,
 )
 from handrail.shell.effects.git import git_goes_out, shows_untracked, verb_of
 from handrail.shell.effects.languages import LANGUAGES, find_starts
@@ -178,7 +180,8 @@ def _remove_directories(use: _Use) -> list[FileEffect]:
 
 def _mode(use: _Use) -> list[FileEffect]:
     operands = use.parsed.operands if use.parsed.has("reference") else use.parsed.operands[1:]
-    return _each(operands, "write", below=goes_below(use.row, use.parsed))
+    out = _each(operands, "write", below=goes_below(use.row, use.parsed))
+    return [replace(effect, how="modes") for effect in out] if use.base == "chmod" else out
 
 
 def _shred(use: _Use) -> list[FileEffect]:
@@ -256,7 +259,8 @@ def _copy(use: _Use) -> list[FileEffect]:
         ]
     out: list[FileEffect] = []
     if use.base == "mv":  # by which name a file can be read afterwards is up to whoever moves it: so it is a read, too
-        out += [*_each(sources, "read", below=True), *_each(sources, "delete", below=True)]
+        gone = _each(sources, "delete", below=True)
+        out += [*_each(sources, "read", below=True), *mark_moved(gone, target)]
     elif use.base != "ln" or not use.parsed.has("s", "symbolic"):  # the same with a second name for a file
         out += _each(sources, "read", below=deep)
     if target is not None:

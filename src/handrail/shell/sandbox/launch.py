@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import marshal
 import os
 import select
@@ -23,6 +24,7 @@ from handrail.shell.start_process import ProcessOptions, start_process
 
 _PROGRAM = os.path.join(os.path.dirname(__file__), "launcher.py")
 _NUMBERS = ("clone", "mount_setattr", "move_mount", "open_tree", "pivot_root", "seccomp")
+_MOST_ATTEMPTS = 3
 _START_SECONDS = 60.0
 """A bound for what never starts at all, not for a busy machine: a start that fails is noticed at once."""
 
@@ -37,6 +39,10 @@ class SetUpFailed(OSError):
 
 class LauncherGone(OSError):
     """The launcher has ended, and every command of it."""
+
+
+class NotBegun(OSError):
+    """The process of a command has ended before the command began: somebody has killed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +193,16 @@ class Prepared:
             "filter": how.filter,
         }
         _send(self.control, message, list(fds.values()))
-        failed = os.read(self.status, 8192)
+        report = b""
+        while piece := os.read(self.status, 8192):
+            report += piece
         os.close(self.status)
         self.status = -1
+        failed = report.removeprefix(b"!")
         if failed:
             _raise(*marshal.loads(failed))  # noqa: S302 - our own code wrote it, before the command began
+        if not report:
+            raise NotBegun(errno.ESRCH, "the process of the command was killed before the command began")
 
     def close(self) -> None:
         """End them: what was not given away is closed, and the init is waited for."""
@@ -256,17 +267,26 @@ class ContainedProcess(subprocess.Popen[bytes]):
         fds = {**{fd: fd for fd in pass_fds}, **dict(enumerate(standard))}
         try:
             place = os.path.realpath(os.fsdecode(cwd)) if cwd else os.getcwd()
-            prepared = self._launcher.take_prepared()
-            try:
-                prepared.run(args, place, os.environ if env is None else env, self._how, fds)
-            except BaseException:
-                prepared.close()
-                self._launcher.prepare()
-                raise
+            prepared = self._begin(args, place, os.environ if env is None else env, fds)
             self.pid, self.command_end, self._control = prepared.pid, prepared.command, prepared.control
             self._child_created = True
         finally:
             self._close_pipe_fds(*rest[9:15])  # type: ignore[attr-defined]
+
+    def _begin(self, args: Any, place: str, env: Mapping[str, str], fds: Mapping[int, int]) -> Prepared:
+        """Have a prepared process become the command, and another one if that is killed before the command begins."""
+        for attempt in range(_MOST_ATTEMPTS):
+            prepared = self._launcher.take_prepared()
+            try:
+                prepared.run(args, place, env, self._how, fds)
+            except BaseException as error:
+                prepared.close()
+                self._launcher.prepare()
+                if isinstance(error, NotBegun) and attempt + 1 < _MOST_ATTEMPTS:
+                    continue
+                raise
+            return prepared
+        raise AssertionError("the last attempt returns or raises")
 
     def hold(self) -> None:
         """Keep the init, and all that the command leaves behind, after the end of the command until `release`."""

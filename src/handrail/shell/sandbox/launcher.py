@@ -352,8 +352,8 @@ def _find_program(name: str, env: dict[str, str]) -> list[str]:
     return [os.path.join(place or ".", name) for place in env.get("PATH", os.defpath).split(":")]
 
 
-def _become_command(request: Request, fds: list[int]) -> None:
-    """Become the command. Raises if that fails."""
+def _become_command(request: Request, fds: list[int], report: int) -> None:
+    """Become the command. Raises if that fails. ``report`` gets a byte when nothing is left to do but to begin."""
     env: dict[str, str] = request["env"]  # type: ignore[assignment]
     args: list[str] = request["args"]  # type: ignore[assignment]
     _mount_all(request["mounts"])  # type: ignore[arg-type]
@@ -374,6 +374,7 @@ def _become_command(request: Request, fds: list[int]) -> None:
     if code:
         program = _LauncherFilterProgram(len(code) // 8, code)
         _check(_libc.prctl(_SET_SECCOMP, 2, ctypes.byref(program), 0, 0), "seccomp")
+    os.write(report, b"!")
     failed: OSError | None = None
     for path in _find_program(args[0], env):
         try:
@@ -396,8 +397,10 @@ def _wait_for_request(control: socket.socket, life: int, report: int) -> None:
     received = _receive(control)
     if received is None:
         return
+    # Above the numbers that the command gets, which would replace it.
+    report = fcntl.fcntl(report, fcntl.F_DUPFD_CLOEXEC, max([_HIGH, *received[0]["targets"]]) + 1)  # type: ignore[misc]
     try:
-        _become_command(*received)
+        _become_command(*received, report)
     except OSError as error:
         os.write(report, marshal.dumps((error.strerror, error.errno, error.filename)))
 
