@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from handrail.errors import Placeholder
+from handrail.errors import Placeholder, ToolError
 from handrail.text.document import apply_splices
 from handrail.text.matching.find import plan_edit
 
@@ -54,3 +54,48 @@ def test_a_line_beside_which_nothing_vanishes_is_a_line(mark: str, words: str) -
 )
 def test_spreads_prose_and_comments_that_explain_are_no_omissions(old: str, new: str) -> None:
     assert apply_splices(old, plan_edit(old, old, new).splices) == new
+
+
+ELIDED = "def first():\n    one = 1\n    two = 2\n    four = 4\n    return one\n\n\ndef second():\n    return 2\n"
+
+
+@pytest.mark.parametrize(
+    ("new", "after"),
+    [
+        ("first = 1", "first = 1\n\n\ndef second():\n    return 2\n"),
+        ("", "\n\ndef second():\n    return 2\n"),
+        ("def first():\n    one = 1\n    two = 3\n    four = 4\n    return one", ELIDED.replace("two = 2", "two = 3")),
+    ],
+)
+@pytest.mark.parametrize("dots", ["...", "    ...", "    # ...", "    # ... existing code ...", "…"])
+def test_a_new_text_for_all_of_an_elided_text_replaces_all_of_it(new: str, after: str, dots: str) -> None:
+    plan = plan_edit(ELIDED, f"def first():\n{dots}\n    return one", new)
+    assert apply_splices(ELIDED, plan.splices) == after
+    assert "elided middle" in plan.variants
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("def first():\n...\n    return one", "def first():\n    return one + 1"),  # what the dots stand for is lost
+        ("def first():\n...\n    return one", "def first():\n    return one"),
+        ("def first():\n...\n    return one", "def first():\n    added()\n    return one"),
+        ("def first():\n...\n    return one", "def first():\n    two = 2\n    return one"),
+        ("def first():\n...\n    return", "first = 1"),  # not a whole line
+        ("def first():\n...\n  return one", "first = 1"),  # not by the letter
+        ("def first():\n...", "first = 1"),
+        ("def third():\n...\n    return one", "third = 1"),
+        ("def second():\n...\n    return one", "second = 1"),  # the other way round
+    ],
+)
+def test_an_elided_text_that_is_not_certain_is_refused(old: str, new: str) -> None:
+    with pytest.raises(ToolError):
+        plan_edit(ELIDED, old, new)
+
+
+def test_an_elided_text_must_have_ends_that_are_there_once() -> None:
+    with pytest.raises(ToolError):
+        plan_edit(ELIDED * 2, "def first():\n...\n    return one", "first = 1")
+    literal = "def first():\n    ...\n    return one\n"
+    plan = plan_edit(literal, literal, "first = 1\n")
+    assert apply_splices(literal, plan.splices) == "first = 1\n"

@@ -125,6 +125,8 @@ class LooseSearch:
         old, new = edges.old, edges.new
         gaps = [number for number, row in enumerate(old) if is_omission(row)]
         others = [number for number, row in enumerate(new) if is_omission(row)]
+        if len(gaps) == 1 and not others:
+            return self._match_written_out(reading, edges, gaps[0])
         if not gaps or [old[gap] for gap in gaps] != [new[gap] for gap in others]:
             return None
         parts: list[LineMatch] = []
@@ -142,6 +144,39 @@ class LooseSearch:
         parts = [replace(part, evidence=evidence) for part in parts]
         fits = self._fits(edges, parts[0].at, parts[-1].span[1])
         return _VariantMatches((*reading.names, "elided middle"), [parts]) if fits else None
+
+    def _match_written_out(self, reading: Variant, edges: BlankEdges, gap: int) -> _VariantMatches | None:
+        """Two anchors by the letter with "..." between them, and a new text for all of it.
+
+        If the new text keeps the lines beside the dots, it may have left out what they stand for as well. So it must
+        keep neither of them, or write out the lines that are between them in the file.
+        """
+        old, new = edges.old, edges.new
+        head, tail = list(old[:gap]), list(old[gap + 1 :])
+        ends = [(self._find_letters(rows), rows) for rows in (head, tail)]
+        if any(len(places) != 1 or len(self._file.find_windows(rows)) != 1 for places, rows in ends):
+            return None
+        start, stop = ends[0][0][0] + len(head), ends[1][0][0]
+        between = [row for row in self._file.bodies[start:stop] if row.strip()]
+        if not between or any(is_omission(row) for row in between):
+            return None
+        kept = [row.strip() for row in new]
+        beside = head[-1].strip(), tail[0].strip()
+        if any(row in kept for row in beside) and not _is_written_out(kept, beside, between):
+            return None
+        at = start - len(head)
+        whole = [*head, *self._file.bodies[start:stop], *tail]
+        names = (*reading.names, "elided middle")
+        fits = self._fits(edges, at, at + len(whole))
+        return _VariantMatches(names, [[LineMatch(at, whole, new)]]) if fits else None
+
+    def _find_letters(self, rows: Sequence[str]) -> list[int]:
+        """Where these lines stand by the letter, but for blanks at line ends; they must say something."""
+        if not rows or not rows[0].strip() or not rows[-1].strip() or not any(_WORD.search(row) for row in rows):
+            return []
+        wanted = [row.rstrip() for row in rows]
+        places = self._file.find_windows(rows)
+        return [at for at in places if [row.rstrip() for row in self._file.bodies[at : at + len(rows)]] == wanted]
 
     def _match_but_blank_lines(self, reading: Variant) -> _VariantMatches | None:
         edges = BlankEdges(*_plain_rows(reading))
@@ -236,6 +271,16 @@ class LooseSearch:
 
     def _ambiguous(self, places: Sequence[int]) -> ManyLoose:
         return ManyLoose(count=len(places), lines=[at + 1 for at in places[:10]])
+
+
+def _is_written_out(new: Sequence[str], beside: tuple[str, str], between: Sequence[str]) -> bool:
+    """Whether ``new`` has the first and the last line between two others, and most of the rest, in their order."""
+    if any(new.count(row) != 1 for row in beside):
+        return False
+    inner = list(new[new.index(beside[0]) + 1 : new.index(beside[1])])
+    middle = [row.strip() for row in between]
+    same = sum(i2 - i1 for code, i1, i2, _, _ in lines.get_opcodes(middle, inner) if code == "equal")
+    return middle[0] in inner and middle[-1] in inner and 2 * same > len(middle)
 
 
 def _plain_rows(reading: Variant) -> tuple[list[str], list[str]]:
