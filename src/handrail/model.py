@@ -82,6 +82,8 @@ class Access:
     """Of a use of the network: it only reads, from hosts that the project uses, and nothing else runs beside it."""
     deferred: bool = False
     """By a command in a draft: what it changes in the workspace is judged when it has ended, and that is known."""
+    renamed: bool = False
+    """Of a deletion: the file gets another name in the same call, and its contents are kept."""
     observed: bool = False
     """By a command in a draft: this change was made there, is not kept yet, and can be undone later."""
     mentions: tuple[Mention, ...] = field(default=(), compare=False, repr=False)

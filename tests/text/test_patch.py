@@ -133,8 +133,8 @@ def test_carriage_returns_and_a_missing_last_newline_are_no_matter() -> None:
         ("*** Begin Patch\n*** Delete File: a\n", 2, "does not end"),
         ("*** Begin Patch\n*** Begin Patch\n*** End Patch", 2, "not part of a patch"),
         ("*** Begin Patch\n*** Add File:\n*** End Patch", 2, "path is missing"),
-        ("*** Begin Patch\n*** Add File: /a\n*** End Patch", 2, "absolute"),
-        ("*** Begin Patch\n*** Add File: C:\\a\n*** End Patch", 2, "absolute"),
+        ("*** Begin Patch\n*** Add File: /../a\n*** End Patch", 2, "'..'"),
+        ("*** Begin Patch\n*** Add File: C:\\a\n*** End Patch", 2, "drive"),
         ("*** Begin Patch\n*** Add File: a/../../b\n*** End Patch", 2, "'..'"),
         ("*** Begin Patch\n*** Move to: a\n*** End Patch", 2, "directly below"),
         ("*** Begin Patch\n*** Update File: a\n@@\n-a\n*** Move to: b\n*** End Patch", 5, "directly below"),
@@ -145,7 +145,7 @@ def test_carriage_returns_and_a_missing_last_newline_are_no_matter() -> None:
         ("*** Begin Patch\n*** Update File: a\n@@\n-a\n*** End of File\n+b\n*** End Patch", 6, "begins with '@@'"),
         ("*** Begin Patch\n*** Update File: a\n@@\n\ta\n*** End Patch", 4, "' ', '-' or '+'"),
         ("--- a/x\n+++ b/x\n", 1, "no hunks"),
-        ("--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n+a\n", 1, "absolute"),
+        ("--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n+a\n", 1, "both names"),
         ("--- /dev/null\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", 1, "'+' lines only"),
         ("diff --git a/x b/y\nrename from x\n", 1, "rename"),
         ("diff --git a/x b/x\nnew file mode 120000\n", 2, "link"),
@@ -233,6 +233,14 @@ UNIFIED = "--- a/a/b.txt\n+++ b/a/b.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three
 BLOCK = "<<<<<<< SEARCH\none\ntwo\nthree\n=======\none\n2\nthree\n>>>>>>> REPLACE"
 FRAMES = {
     "markers with stars": PLAIN.replace("Patch\n", "Patch ***\n"),
+    "no end": PLAIN.replace("*** End Patch\n", ""),
+    "no beginning": PLAIN.replace("*** Begin Patch\n", ""),
+    "neither": PLAIN.replace("*** Begin Patch\n", "").replace("*** End Patch\n", ""),
+    "a here-document without a command": f"<<'EOF'\n{PLAIN}EOF\n",
+    "padded markers": PLAIN.replace("***", "  ***"),
+    "indented": "".join(f"    {row}\n" for row in PLAIN.splitlines()),
+    "stars behind a path": PLAIN.replace("b.txt", "b.txt ***"),
+    "no blank in a marker": PLAIN.replace("*** Update File: ", "***Update File:"),
     "small letters": PLAIN.replace("Begin Patch", "begin patch").replace("End Patch", "end patch"),
     "a fence": f"```diff\n{PLAIN}```\n",
     "a here-document": f"apply_patch <<'EOF'\n{PLAIN}EOF\n",
@@ -263,7 +271,9 @@ def test_frames_that_models_add_are_undone(text: str) -> None:
     [
         BLOCK,  # of which file?
         f"change this\n{BLOCK}",
-        PLAIN.replace("*** End Patch\n", ""),  # it may have been cut
+        "*** Begin Patch\n*** Add File: a\n+one\n",  # it may have been cut
+        "*** Begin Patch\n*** Update File: a\n@@\n-a\n+b\n*** Add File: b\n+one\n",
+        "*** Delete File: a\n",
         f"```\n{PLAIN}",
         json.dumps(PLAIN)[:-9],
         f"a.txt\n{BLOCK[:-10]}",

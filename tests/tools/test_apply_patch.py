@@ -15,6 +15,7 @@ import pytest
 
 from handrail import Access, Record, Result, Session, Verdict
 from handrail.journal import NoJournal
+from handrail.policy.files import parse_rules
 
 Make = Callable[..., Session]
 
@@ -448,3 +449,43 @@ def test_a_record_that_is_none_does_not_wedge_every_call(parts: Any, make_sessio
     lock.write_text(json.dumps([{"doing": "swaps", "parts": parts}]), encoding="ascii")
     assert make_session().call("Write", {"file_path": "a.txt", "content": "x"}).status == "ok"
     assert (tmp_path / "precious").exists()
+
+
+def test_a_path_may_be_absolute_inside_the_workspace(make_session: Callable[..., Session], tmp_path: Path) -> None:
+    session = make_session(durable=False)
+    (tmp_path / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
+    (tmp_path / "b.txt").write_text("one\n", encoding="utf-8")
+    for name in ("a.txt", "b.txt"):
+        session.call("Read", {"file_path": name})
+    files = [str(tmp_path / f"{name}.txt") for name in "abc"]
+    assert apply(session, f"*** Update File: {files[0]}", "@@", "-two", "+2", f"*** Add File: {files[2]}", "+3").ok
+    diff = f"--- {tmp_path}/b.txt\n+++ {tmp_path}/b.txt\n@@ -1 +1 @@\n-one\n+1\n"
+    assert session.call("ApplyPatch", {"patch": diff}).ok
+    assert [(tmp_path / f"{name}.txt").read_text(encoding="utf-8") for name in "abc"] == ["one\n2\n", "1\n", "3\n"]
+    outside = session.call("ApplyPatch", {"patch": "*** Begin Patch\n*** Delete File: /etc/hostname\n*** End Patch"})
+    assert outside.error and outside.error.code == "outside_workspace"
+    twice = ["*** Update File: a.txt", "@@", "-one", "+1", f"*** Update File: {files[0]}", "@@", "-2", "+3"]
+    assert apply(session, *twice).error is not None
+    assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "one\n2\n"
+
+
+@pytest.mark.parametrize(
+    "rename",
+    [
+        "*** Begin Patch\n*** Update File: a.txt\n*** Move to: b.txt\n@@\n-one\n+1\n*** End Patch",
+        "diff --git a/a.txt b/b.txt\nsimilarity index 100%\nrename from a.txt\nrename to b.txt\n",
+    ],
+)
+def test_a_rename_is_judged_as_a_rename_and_a_rule_against_deleting_still_holds(
+    make_session: Callable[..., Session], tmp_path: Path, rename: str
+) -> None:
+    (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
+    session = make_session(durable=False, mode="accept-edits", rules=[parse_rules('rules = ["deny Delete(a.txt)"]')])
+    session.call("Read", {"file_path": "a.txt"})
+    assert session.call("ApplyPatch", {"patch": rename}).status == "denied"
+    session = make_session(durable=False, mode="accept-edits")
+    session.call("Read", {"file_path": "a.txt"})
+    delete = session.call("ApplyPatch", {"patch": "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch"})
+    assert delete.error and delete.error.code == "needs_approval"
+    assert session.call("ApplyPatch", {"patch": rename}).ok
+    assert not (tmp_path / "a.txt").exists() and (tmp_path / "b.txt").exists()

@@ -546,7 +546,7 @@ class RulePolicy:
     def _place(self, access: Access) -> str:
         """Return the mode's name for the access: the action, or the place of a command's effect."""
         path = access.path or access.target
-        if access.observed:  # a deletion too: it can be undone
+        if access.observed or access.renamed:  # a deletion too: it can be undone
             return "write"
         if access.how == "moved" and any(is_within(root, path) for root in self._writable):
             return "write"

@@ -75,7 +75,8 @@ def accesses(args: Args) -> list[Access]:
         elif op.move_to is None:
             declared += [Access("read", op.path), Access("write", op.path)]
         else:
-            declared += [Access("read", op.path), Access("delete", op.path), Access("write", op.move_to)]
+            gone = Access("delete", op.path, renamed=True)
+            declared += [Access("read", op.path), gone, Access("write", op.move_to)]
     return declared
 
 

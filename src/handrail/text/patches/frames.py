@@ -1,7 +1,7 @@
 """Undo the frames that models put around or into a patch, so that the parser sees the patch itself.
 
-A fence, a here-document, a text written as JSON, padded markers, the header of a git diff below
-`*** Update File:`, and SEARCH/REPLACE blocks. The lines of the hunks are never touched.
+A fence, a here-document, a text written as JSON, padded markers, a missing first or last line, the header of a git diff
+below `*** Update File:`, and SEARCH/REPLACE blocks. The lines of the hunks are never touched.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from handrail.text.lines import count_equal_edges
 _BEGIN = re.compile(r"\*{3}\s*begin\s+patch(?:\s*\*+)?", re.IGNORECASE)
 _END = re.compile(r"\*{3}\s*end\s+patch(?:\s*\*+)?", re.IGNORECASE)
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})[\w+.-]*\s*")
-_HEREDOC = re.compile(r"\s*(?:\$ )?(?:apply_patch|applypatch|git apply|patch -p\d)\s*<<-?\s*(['\"]?)(\w+)\1\s*")
+_HEREDOC = re.compile(r"\s*(?:\$ )?(?:apply_patch|applypatch|git apply|patch -p\d|cat)?\s*<<-?\s*(['\"]?)(\w+)\1\s*")
+_MARK = re.compile(r"\*{3} ?(add|delete|update) {1,3}file ?:", re.IGNORECASE)
+_MARKS = {"add": "*** Add File:", "delete": "*** Delete File:", "update": "*** Update File:"}
 _UPDATE = "*** Update File:"
 _GIT_HEADER = re.compile(r"diff --git |index [0-9a-f]+\.\.|--- |\+\+\+ |(?:old|new) mode \d")
 _SEARCH = re.compile(r"<{5,9} ?SEARCH\s*")
@@ -32,6 +34,8 @@ def unwrap_patch(text: str) -> str:
         body = _remove_wrapper(body)
     if not body:
         return text
+    if _MARK.match(body[0]) and (_END.fullmatch(body[-1].strip()) or _ends_with_change(body)):
+        body = ["*** Begin Patch", *body]  # which is missing
     if _BEGIN.fullmatch(body[0].strip()):
         body = _repair_envelope(body)
     elif any(map(_SEARCH.fullmatch, body)):
@@ -75,7 +79,13 @@ def _remove_wrapper(rows: list[str]) -> list[str]:
 
 
 def _repair_envelope(rows: list[str]) -> list[str]:
-    """Plain markers, and sections without headers of git. A patch without an end stays one: it may have been cut."""
+    """Plain markers, and sections without headers of git.
+
+    An end that is missing is added below an update. Below a new file it stays away: the file may have been cut.
+    """
+    rows = [_repair_mark(row) for row in _remove_padding(rows)]
+    if not _END.fullmatch(rows[-1].strip()) and _ends_with_change(rows):
+        rows = [*rows, "*** End Patch"]
     body = rows[1:-1]
     if not _END.fullmatch(rows[-1].strip()) or any(_END.fullmatch(row.strip()) for row in body):
         return ["*** Begin Patch", *rows[1:]]
@@ -89,6 +99,32 @@ def _repair_envelope(rows: list[str]) -> list[str]:
         if repaired[-1].startswith(_UPDATE):
             number = _skip_git_header(body, number)
     return ["*** Begin Patch", *_convert_blocks(repaired), "*** End Patch"]
+
+
+def _remove_padding(rows: list[str]) -> list[str]:
+    """The rows without the blanks in front of the first marker: in front of all rows, or of the markers alone."""
+    padding = rows[0][: len(rows[0]) - len(rows[0].lstrip())]
+    if not padding:
+        return rows
+    everywhere = all(row.startswith(padding) for row in rows if row.strip())
+    return [row[len(padding) :] if everywhere or row.startswith(padding + "***") else row for row in rows]
+
+
+def _repair_mark(row: str) -> str:
+    """The marker of a section as the grammar has it; any other row as it is."""
+    mark = _MARK.match(row)
+    if not mark:
+        return row
+    path = row[mark.end() :].strip()
+    return f"{_MARKS[mark[1].lower()]} {path.removesuffix(' ***').rstrip()}"
+
+
+def _ends_with_change(rows: list[str]) -> bool:
+    """Whether the last section is an update with a line that is added or removed."""
+    starts = [number for number, row in enumerate(rows) if _MARK.match(row)]
+    if not starts or any(_END.fullmatch(row.strip()) for row in rows) or not rows[starts[-1]].startswith(_UPDATE):
+        return False
+    return any(row[:1] in ("+", "-") for row in rows[starts[-1] + 1 :])
 
 
 def _skip_git_header(rows: list[str], start: int) -> int:

@@ -73,14 +73,14 @@ class FileOp:
 
 
 def check_path(text: str, line: int) -> str:
-    """Return a path of a patch; raises `BadPatch` unless it is relative and has no `..`."""
+    """Return a path of a patch; raises `BadPatch` if it has `..`, or a drive. The workspace judges absolute ones."""
     path = text.strip()
     if len(path) > 2 and path[0] == path[-1] and path[0] in "`\"'":
         path = path[1:-1].strip()
     if not path:
         raise BadPatch(line=line, why="a path is missing")
-    if path.startswith("/") or _DRIVE.match(path):
-        raise BadPatch(line=line, why=f"{path} is absolute: paths in a patch are relative to the workspace")
+    if _DRIVE.match(path):
+        raise BadPatch(line=line, why=f"{path} has a drive: use a path relative to the workspace")
     if ".." in path.split("/"):
         raise BadPatch(line=line, why=f"{path} contains '..': use a path relative to the workspace")
     return path

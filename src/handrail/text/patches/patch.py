@@ -107,7 +107,7 @@ class PatchReader:
 
 
 def _normalize(path: str) -> str:
-    return "/".join(part for part in path.split("/") if part not in ("", "."))
+    return "/" * path.startswith("/") + "/".join(part for part in path.split("/") if part not in ("", "."))
 
 
 class _Grammar:
@@ -119,7 +119,7 @@ class _Grammar:
         self._path = ""
         self._move_to: str | None = None
         self._content: list[str] = []
-        self._gap = False
+        self._gap = 0
         self._hunks = HunkReader()
         self._number = self._line = 1
         self._ended = False
@@ -133,10 +133,12 @@ class _Grammar:
             self._mark(row.rstrip())
         elif self._kind == "update":
             self._hunks.take(row, number)
-        elif self._kind == "add" and row.startswith("+") and not self._gap:
+        elif self._kind == "add" and row.startswith("+"):
+            self._content += [""] * self._gap
+            self._gap = 0
             self._content.append(row[1:])
         elif not row.strip():
-            self._gap = True
+            self._gap += 1  # a line of the new file only if more lines of it follow
         elif self._kind == "add":
             raise self._bad_patch("each line of a new file begins with '+', also an empty one")
         else:
@@ -181,4 +183,4 @@ class _Grammar:
         content = tuple(self._content)
         final = self._hunks.final_newline
         self.operations.append(FileOp(self._kind, self._path, self._move_to, content, hunks, final, self._line))
-        self._kind, self._move_to, self._content, self._gap, self._hunks = None, None, [], False, HunkReader()
+        self._kind, self._move_to, self._content, self._gap, self._hunks = None, None, [], 0, HunkReader()

@@ -56,6 +56,8 @@ class _Section:
             old = "/dev/null"
         if self.mark == "deleted file":
             new = "/dev/null"
+        if old == new == "/dev/null":
+            raise BadPatch(line=self.line, why="the name of the file is missing: both names are /dev/null")
         hunks, final = tuple(self.hunks.hunks), self.hunks.final_newline
         if old == "/dev/null":
             rows = [row for hunk in hunks for row in hunk.rows]

@@ -32,7 +32,7 @@ def accesses(call: PatchCall, workdir: str) -> list[Access]:
     """The accesses of a patch, and the directory that its paths start from."""
     base = _base(call, workdir)
     inside = [
-        Access(access.action, _join_below(base, access.target))
+        replace(access, target=_join_below(base, access.target))
         for access in apply_patch.accesses(_patch_arguments(call))
     ]
     return [Access("read", base), *inside] if base else inside
