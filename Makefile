@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run quick test test-long check hooks test-conformance test-clients test-web scoreboard bench specs format lock clean
+.PHONY: run quick test test-long check hooks test-conformance test-clients test-web docs scoreboard bench specs format lock clean
 
 $(READY): pyproject.toml requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
@@ -68,6 +68,11 @@ test-clients: $(READY)
 test-web: $(READY)
 	HANDRAIL_WEB=1 $(BIN)/python -m pytest tests/chromium
 
+# The documentation site, in site/: links are checked, the reference is made from the code.
+docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-docs.txt
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+
 scoreboard: $(READY)
 	$(BIN)/python -m tests.seeds.scoreboard
 
@@ -91,4 +96,4 @@ lock:
 		--constraint requirements-dev.txt --output-file requirements-demo.txt requirements-demo.in pyproject.toml
 
 clean:
-	rm -rf $(VENV) $(DEMO) .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(DEMO) site .mypy_cache .ruff_cache .import_linter_cache .hypothesis

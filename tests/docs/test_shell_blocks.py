@@ -146,8 +146,10 @@ def typist(place: Place) -> Iterator[Typist]:
 def test_the_commands_of_a_page_run_in_the_order_given(page: str, typist: Typist) -> None:
     checks = typist.place.handrail("doctor", "--details").stdout
     hidden = re.search(r"^ok\s+(namespaces|bubblewrap) ", checks, re.MULTILINE)
-    typed = 0
+    typed, drafts = 0, not find_obstacle()
     for block, command, below in commands(page):
+        if not drafts and command.startswith(("handrail try", "handrail draft")):
+            continue
         printed = typist.type(command).replace(str(typist.place.project), "/srv/project")
         if "the sandbox keeps it" in below and not hidden:
             assert printed.startswith("ask: Bash\n"), (block, printed)  # the page shows it with such a sandbox
