@@ -177,7 +177,7 @@ def test_a_line_of_any_usual_length_is_read_whole(opened: Open, tmp_path: Path) 
 def test_an_empty_file_is_told_apart_from_a_missing_one(opened: Open, tmp_path: Path) -> None:
     (tmp_path / "e.txt").write_bytes(b"")
     assert opened().read("/e.txt").file_data == {"content": "", "encoding": "utf-8"}
-    assert opened().read("/f.txt").error == "File f.txt does not exist. Similar: e.txt"
+    assert opened().read("/f.txt").error == "File 'f.txt' not found. Similar: e.txt"
 
 
 def test_what_is_not_text_comes_as_base64(opened: Open, tmp_path: Path) -> None:
@@ -203,7 +203,9 @@ def test_a_bare_glob_looks_at_every_depth_and_a_slash_means_the_directory_search
     files = opened()
 
     def paths(pattern: str, path: str | None = None) -> set[str]:
-        return {one["path"] for one in files.glob(pattern, path).matches or []}
+        found = [one["path"] for one in files.glob(pattern, path).matches or []]
+        assert all(Path(one).exists() for one in found)  # as a command needs them
+        return {one.removeprefix(str(tmp_path)) for one in found}
 
     assert paths("*.py") == {"/a.py", "/src/b.py", "/src/in/c.py"}
     assert paths("/*.py") == {"/a.py"}
@@ -216,7 +218,10 @@ def test_a_search_is_for_plain_text_and_says_when_there_is_more(opened: Open, tm
     (tmp_path / "a.txt").write_text("a.b\naxb\na.b\n", encoding="utf-8")
     files = opened()
     found = files.grep("a.b", glob="*.txt")
-    assert found.matches == [{"path": "/a.txt", "line": n, "text": "a.b"} for n in (1, 3)] and not found.truncated
+    assert (
+        found.matches == [{"path": str(tmp_path / "a.txt"), "line": n, "text": "a.b"} for n in (1, 3)]
+        and not found.truncated
+    )
     cut = files.grep("a.b", max_count=1)
     assert len(cut.matches or []) == 1 and cut.truncated
     assert not files.grep("a.b", max_count=2).truncated
@@ -232,7 +237,9 @@ def test_real_paths_as_commands_show_them_are_understood(opened: Open, tmp_path:
 
 def test_output_that_is_cut_names_a_file_that_can_be_read(opened: Open) -> None:
     files = opened()
-    answer = files.execute("seq 1 100000")
+    whole = files.execute("seq 1 100000")  # the framework itself keeps long output out of the conversation
+    assert not whole.truncated and whole.output.endswith("99999\n100000\n")
+    answer = files.execute("seq 1 700000")
     assert answer.truncated and answer.exit_code == 0
     name = answer.output.rsplit(" ", 1)[-1].rstrip(")")
     data = files.read(name, 49_999, 1).file_data
@@ -260,11 +267,14 @@ def test_a_file_is_deleted_once_it_was_read_and_a_directory_never(opened: Open, 
     assert "line break" in (files.delete("/a\nb").error or "")
 
 
-def test_files_are_uploaded_as_text_and_downloaded_as_bytes(opened: Open, tmp_path: Path) -> None:
+def test_files_are_uploaded_and_downloaded_as_bytes(opened: Open, tmp_path: Path) -> None:
     (tmp_path / "bin.dat").write_bytes(b"\xff\0")
     files = opened()
-    assert [one.error is None for one in files.upload_files([("/u.txt", b"hi\n"), ("/v", b"\xff")])] == [True, False]
-    assert (tmp_path / "u.txt").read_bytes() == b"hi\n"
+    assert [one.error is None for one in files.upload_files([("/u.txt", b"hi\n"), ("/v", b"\xff\0")])] == [True, True]
+    assert (tmp_path / "u.txt").read_bytes() == b"hi\n" and (tmp_path / "v").read_bytes() == b"\xff\0"
+    assert [one.error for one in files.upload_files([("/v", b"\xfe"), ("v", b"")])] == [None, "invalid_path"]
+    assert (tmp_path / "v").read_bytes() == b"\xfe"
+    assert files.write("/v", "text").error  # what the host uploaded, the model has not read
     got = files.download_files(["/u.txt", "/bin.dat", "/none", "/"])
     assert [one.content for one in got] == [b"hi\n", b"\xff\0", None, None]
     assert [one.error for one in got] == [None, None, "file_not_found", "is_directory"]
@@ -297,7 +307,9 @@ def test_what_ignore_files_name_is_left_out_of_searches_but_listed(opened: Open,
     (tmp_path / "built" / "b.py").write_text("x\n", encoding="utf-8")
     files = opened()
     assert files.glob("*.py").matches == [] and files.grep("x").matches == []
-    assert [one["path"] for one in files.ls("/").entries or []] == ["/built/", "/.gitignore"]
+    assert [one["path"] for one in files.ls("/").entries or []] == [
+        str(tmp_path / name) for name in ("built", ".gitignore")
+    ]
 
 
 def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:

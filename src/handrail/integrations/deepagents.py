@@ -54,7 +54,10 @@ _VIDEO = (".mp4", ".mpeg", ".mov", ".avi", ".flv", ".mpg", ".webm", ".wmv", ".3g
 _MEDIA = (*_IMAGES, *_VIDEO, ".wav", ".mp3", ".aiff", ".aac", ".ogg", ".flac", ".pdf", ".ppt", ".pptx")
 """Files that the framework takes for media by their names, whatever they hold."""
 _MOST_BYTES = 50 << 20
-_DOWNLOAD = {"not_found": "file_not_found", "is_directory": "is_directory", "bad_path": "invalid_path"}
+_MOST_PREVIEW = 512_000
+"""The largest binary file that is handed to a model, as the framework's own sandboxes have it."""
+_ERRORS = {"not_found": "file_not_found", "is_directory": "is_directory", "bad_path": "invalid_path"}
+_MOST_OUTPUT = 4 << 20
 _NOT_RUN = 126
 """The exit code of a command that was not allowed to run, as shells have it."""
 
@@ -78,10 +81,15 @@ def backend(session: Session, *, shell: bool = True) -> CompositeBackend:
 class HandrailBackend(BackendProtocol):
     """The files of a session's workspace."""
 
-    def __init__(self, session: Session) -> None:
+    _real_paths = False
+    """Whether paths are shown as they are in the file system, or with `/` for the workspace; both are understood."""
+
+    def __init__(self, session: Session, *, relative_globs: bool = False) -> None:
+        """``relative_globs``: paths of `glob` start at the directory that is searched, as in older versions."""
         if session.dialect.name != WORDS:
             raise ValueError("create the session of a backend with open_session(...), which uses its dialect")
         self._session = session
+        self._relative_globs = relative_globs
         self._home = os.path.realpath(session.workspace.home)
 
     def ls(self, path: str) -> LsResult:
@@ -124,6 +132,9 @@ class HandrailBackend(BackendProtocol):
         raw = self._bytes(file_path)
         if isinstance(raw, Result):
             return ReadResult(error=_strip_prefix(raw))
+        if len(raw) > _MOST_PREVIEW:
+            most = f"Binary file exceeds maximum preview size of {_MOST_PREVIEW} bytes"
+            return ReadResult(error=f"File '{file_path}': {most}")
         return ReadResult(file_data=FileData(content=base64.b64encode(raw).decode("ascii"), encoding="base64"))
 
     def grep(
@@ -146,6 +157,9 @@ class HandrailBackend(BackendProtocol):
         if not result.ok:
             return GlobResult(error=_strip_prefix(result))
         matches = [self._info(one) for one in result.data["paths"]]
+        if self._relative_globs:
+            start = self._info(os.path.join(self._home, self._to_session_path(path or "/")))["path"]
+            matches = [FileInfo(path=os.path.relpath(one["path"], start), is_dir=False) for one in matches]
         if result.data["truncated"]:
             return GlobResult(matches=matches, truncated=True, truncation_reason="budget")
         if result.notes:
@@ -177,22 +191,23 @@ class HandrailBackend(BackendProtocol):
         return [self._upload(path, content) for path, content in files]
 
     def _upload(self, path: str, content: bytes) -> FileUploadResponse:
-        try:
-            text = content.decode("utf-8")
-        except UnicodeDecodeError:
-            return FileUploadResponse(path, "only text in UTF-8 can be written through this backend")
-        return FileUploadResponse(path, self.write(path, text).error)
+        if not path.startswith("/"):
+            return FileUploadResponse(path, "invalid_path")
+        encoded = base64.b64encode(content).decode("ascii")
+        result = self._call("upload_file", file_path=self._to_session_path(path), content=encoded)
+        return FileUploadResponse(path, None if result.ok else _name_error(result))
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
         return [self._download(path) for path in paths]
 
     def _download(self, path: str) -> FileDownloadResponse:
+        if not path.startswith("/"):
+            return FileDownloadResponse(path, error="invalid_path")
         raw = self._bytes(path)
-        if isinstance(raw, bytes):
-            return FileDownloadResponse(path, raw)
-        code = raw.error.code if raw.error else ""
-        return FileDownloadResponse(
-            path, error="permission_denied" if raw.status == "denied" else _DOWNLOAD.get(code, raw.text)
+        return (
+            FileDownloadResponse(path, raw)
+            if isinstance(raw, bytes)
+            else FileDownloadResponse(path, error=_name_error(raw))
         )
 
     def _bytes(self, path: str) -> bytes | Result:
@@ -220,17 +235,21 @@ class HandrailBackend(BackendProtocol):
         return path.lstrip("/") or "."
 
     def _to_framework_path(self, path: str) -> str:
+        if self._real_paths and not path.startswith(ALIAS + "/"):
+            return os.path.join(self._home, path)
         if path == self._home or path.startswith(self._home + "/"):
             return path[len(self._home) :] or "/"
         return _KEPT + path[len(ALIAS) :] if path.startswith(ALIAS + "/") else path
 
     def _info(self, path: str, directory: bool = False) -> FileInfo:
         shown = self._to_framework_path(path)
-        return FileInfo(path=shown.rstrip("/") + "/" if directory else shown, is_dir=directory)
+        return FileInfo(path=shown.rstrip("/") or "/", is_dir=directory)
 
 
 class HandrailSandbox(HandrailBackend, SandboxBackendProtocol):
-    """The same with commands, in the session's own boundary."""
+    """The same with commands, in the session's own boundary. Paths are shown as commands need them."""
+
+    _real_paths = True
 
     @property
     def id(self) -> str:
@@ -248,9 +267,19 @@ class HandrailSandbox(HandrailBackend, SandboxBackendProtocol):
         if not result.ok:
             return ExecuteResponse(result.text, _NOT_RUN)
         data, output = result.data, result.text
+        if data["truncated"] and data["log"]:  # the framework keeps long output out of the conversation itself
+            whole = self._bytes(self._to_framework_path(data["log"]))
+            if isinstance(whole, bytes) and len(whole) <= _MOST_OUTPUT:
+                return ExecuteResponse(whole.decode("utf-8", "replace"), data["exit_code"], False)
         if data["truncated"] and data["log"]:
             output += f"\n(all of it is in {self._to_framework_path(data['log'])})"
         return ExecuteResponse(output, data["exit_code"], data["truncated"])
+
+
+def _name_error(result: Result) -> str:
+    """Why a file could not be moved in or out, in the framework's words where it has one."""
+    code = result.error.code if result.error else ""
+    return "permission_denied" if result.status == "denied" else _ERRORS.get(code, result.text)
 
 
 def _strip_prefix(result: Result) -> str:

@@ -284,6 +284,20 @@ class ToolContext:
         self._add(Change(self._paths[named], loaded.stored if loaded else None, after), hunks)
         return Staged(True, hunks)
 
+    def stage_bytes(self, named: str, loaded: Loaded | None, raw: bytes) -> Staged:
+        if loaded:
+            self._require_writable(named)
+            if raw == loaded.stored.raw:
+                return Staged(False, [])
+        before = loaded.stored.raw if loaded else None
+        was = f", before {len(before)} bytes" if before is not None else ""
+        description = f"{escape(named)}: {len(raw)} bytes{was}\n"
+        self._unread.add(self._paths[named].real)
+        self._proposed.append(Proposed(named, before, raw, [], description=description))
+        stored = loaded.stored if loaded else None
+        self._add(Change(self._paths[named], stored, raw, preview=description), [])
+        return Staged(True, [])
+
     def _require_writable(self, named: str) -> None:
         """Refuse a file that nobody may write, also to root, for whom the system makes an exception."""
         status = self._workspace.stat(self._paths[named])

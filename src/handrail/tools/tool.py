@@ -240,6 +240,9 @@ class Context(Protocol[L_co]):
     def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
         """Stage a change, to be committed after the run. Without ``loaded`` it creates the file."""
 
+    def stage_bytes(self, named: str, loaded: Loaded | None, raw: bytes) -> Staged:
+        """Stage the whole contents of a file that need not be text. Without ``loaded`` it creates the file."""
+
     def remove(self, named: str, loaded: Loaded) -> Staged:
         """Stage the deletion of a file."""
 

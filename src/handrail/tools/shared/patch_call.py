@@ -175,6 +175,9 @@ class _ContextBelow:
     def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
         return self._ctx.stage(self._full_path(named), loaded, splices)
 
+    def stage_bytes(self, named: str, loaded: Loaded | None, raw: bytes) -> Staged:
+        return self._ctx.stage_bytes(self._full_path(named), loaded, raw)
+
     def remove(self, named: str, loaded: Loaded) -> Staged:
         return self._ctx.remove(self._full_path(named), loaded)
 
