@@ -10,6 +10,9 @@ somebody who can write all of these and recomputes every hash, because there is 
 database and anchor. A power failure may lose the newest rows if the anchor was written to the disk before them; this is
 reported as a loss, too.
 
+Records of calls that change nothing are appended to a file first (`spool.py`), and moved into the tables before
+anything else is written or read.
+
 Before-images are here as well, so that a record and the old contents of its files are written in one transaction: by
 hash, compressed, within a budget of bytes. Equal contents are stored once. When the budget is used up, the least
 recently used images are removed; a call without its images cannot be undone, and undo reports that. Images are true
@@ -35,11 +38,28 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from handrail.files.versions import hash_bytes
-from handrail.journal.records import FILE, SCHEMA, VERSION, hashed_columns
+from handrail.journal.records import BEGIN, END, FILE, SCHEMA, VERSION, hashed_columns
+from handrail.journal.spool import (
+    KEY,
+    START,
+    WORKSPACE,
+    Spooled,
+    has_spooled,
+    parse_hash,
+    parse_spool,
+    read_moved,
+    spool_path,
+)
 from handrail.secrets.masking import Mask
 
 _WAIT = 10.0
 _WAL_KEPT = 16 << 20
+MOST_ROWS = 128
+"""With so many rows the spool is emptied, and with so many bytes."""
+MOST_BYTES = 1 << 20
+_LARGEST_SPOOL = 64 << 20
+"""A spool that cannot be emptied takes no more than that."""
+WHOLE = f"seq, {BEGIN}, {END}"
 _FILES = f"seq, attempt, {FILE}, after, after_mode"
 
 
@@ -53,14 +73,20 @@ class Database:
         # Made by us, so that nobody else can read it, whatever the umask; SQLite gives its helper files the same mode.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         self.anchor = Anchor(path + ".anchor")
+        self.spool = Spool(path)
+        self._move_at = MOST_ROWS
         known = self.anchor.read()  # before the database is looked at: it may only be behind
         self._pid = os.getpid()
         self.connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
         try:
             self._prepare()
             self.mask = Mask(self._salt())
+            self._head()
             self._note_loss(known)
+            if has_spooled(path):
+                self.move_spooled()
         except BaseException:
+            self.spool.close()
             self.connection.close()
             raise
         status = os.stat(path)
@@ -98,7 +124,7 @@ class Database:
         """Write down, for good, that entries which the anchor knows are not there."""
         if known is None or self._has(known):
             return
-        with self.writing() as head:
+        with self.writing(spool=False) as head:  # that entries are missing comes before those that follow
             if not self._has(known):
                 head.n = max(head.n, known.n) + 1
                 self.insert("lost", "n, time, anchor_n, anchor_hash", (head.n, time.time_ns(), known.n, known.hash))
@@ -126,23 +152,80 @@ class Database:
         return (status.st_dev, status.st_ino) == self._file
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[Head]:
-        """One transaction, alone among all processes; the anchor follows when it is done."""
+    def writing(self, *, spool: bool = True) -> Iterator[Head]:
+        """One transaction, alone among all processes; the anchor follows when it is done.
+
+        The rows of the ``spool`` come first, because they are older.
+        """
         run = self.connection.execute
-        run("BEGIN IMMEDIATE")
-        try:
-            head = self._head()
-            yield head
-            run("UPDATE head SET n = ?, seq = ?, hash = ?, kept = ?", (head.n, head.seq, head.hash, head.kept))
-            run("COMMIT")
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):
-                if self.connection.in_transaction:
-                    run("ROLLBACK")
-            raise
-        self.anchor.move(ChainEntry(head.n, head.hash))
+        with self._alone() as spool_bytes:
+            run("BEGIN IMMEDIATE")
+            try:
+                head = self._head()
+                waiting = spool and (spool_bytes or not self.spool.checked)
+                spooled = self.spool.read(self.connection) if waiting else None
+                if spooled:
+                    self._add_spooled(head, spooled)
+                yield head
+                run("UPDATE head SET n = ?, seq = ?, hash = ?, kept = ?", (head.n, head.seq, head.hash, head.kept))
+                run("COMMIT")
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    if self.connection.in_transaction:
+                        run("ROLLBACK")
+                raise
+            if spooled:
+                self.spool.clear(spooled)
+                self._move_at = MOST_ROWS
+            self.anchor.move(ChainEntry(head.n, head.hash))
         if head.trimmed:
             run("PRAGMA incremental_vacuum(256)").fetchall()
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[int]:
+        """Keep out all other processes that write, by the lock of the spool; the size of that."""
+        spool = self.spool
+        while True:
+            if spool.fd < 0:
+                spool.open()
+            try:
+                lock_file(spool.fd, _WAIT)
+            except TimeoutError:
+                raise sqlite3.OperationalError("database is locked") from None
+            status = os.fstat(spool.fd)
+            if status.st_nlink:
+                break
+            spool.close()  # removed, together with the journal
+        try:
+            yield status.st_size
+        finally:
+            fcntl.flock(spool.fd, fcntl.LOCK_UN)
+
+    def append(self, row: Sequence[Any]) -> None:
+        """Put the row of a call that changed nothing on record; it gets its number when it is moved."""
+        with self._alone():
+            self.spool.append(row)
+        if self.spool.rows >= self._move_at or self.spool.size >= MOST_BYTES * (self._move_at // MOST_ROWS):
+            try:
+                self.move_spooled()
+            except sqlite3.OperationalError:  # locked: the row is on record, and is moved some other time
+                self._move_at *= 2
+
+    def move_spooled(self) -> None:
+        """Move the rows of the spool into the tables."""
+        with self.writing():
+            pass
+
+    def _add_spooled(self, head: Head, spooled: Spooled) -> None:
+        if not spooled.intact:
+            head.n += 1
+            self.insert("lost", "n, time, anchor_n, anchor_hash", (head.n, time.time_ns(), 0, spooled.last))
+            head.enter(0, "lost", [0, spooled.last])
+        for row in spooled.rows:
+            seq = head.next_call()
+            self.insert("calls", WHOLE, (seq, *row))
+            head.chain(seq, "whole 0", [row, []])
+        self.spool.note_moved(self.connection, spooled)
 
     def _head(self) -> Head:
         row = self.connection.execute("SELECT n, seq, hash, kept FROM head").fetchone()
@@ -161,9 +244,125 @@ class Database:
             self.insert("files", _FILES, (seq, attempt, *row, *after))
 
     def close(self) -> None:
-        self.anchor.close()
         if not self.inherited():  # one that came through a fork must not be touched
+            if self.spool.rows:
+                with contextlib.suppress(sqlite3.Error, OSError):
+                    self.move_spooled()
             self.connection.close()
+        self.spool.close()
+        self.anchor.close()
+
+
+class Spool:
+    """The spool beside a database. All but `open` and `close` is called under the lock of its file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = spool_path(path)
+        self.fd = -1
+        self.rows = 0
+        """Lines in it, as far as this process knows."""
+        self.checked = False
+        """Whether it was compared with the database since it was opened."""
+        self._anchor = -1
+        self._size = -1
+        self._last = START
+
+    @property
+    def size(self) -> int:
+        """Bytes that wait to be moved."""
+        return max(0, self._size)
+
+    def open(self) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        self.fd = os.open(self.path, flags | os.O_APPEND, 0o600)
+        self._anchor = os.open(self.path + ".anchor", flags, 0o600)
+        self._size = -1
+        self.checked = False
+
+    def append(self, row: Sequence[Any]) -> None:
+        """Put a row of `calls`, without its number, on record."""
+        text = _encoder.encode([*row[:WORKSPACE], row[WORKSPACE].decode("latin-1"), *row[WORKSPACE + 1 :]])
+        self._catch_up()
+        if self._size > _LARGEST_SPOOL:
+            raise OSError(errno.EFBIG, "the journal has been locked for too long")
+        digest = hashlib.sha256((self._last + text).encode("ascii")).hexdigest()
+        line = f"{digest} {text}\n".encode("ascii")
+        try:
+            written = os.write(self.fd, line)
+            if written < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
+            os.ftruncate(self.fd, self._size)
+            raise
+        os.pwrite(self._anchor, digest.encode("ascii"), 0)
+        self._size += len(line)
+        self._last = digest
+        self.rows += 1
+
+    def read(self, db: sqlite3.Connection) -> Spooled | None:
+        """The rows that ``db`` does not have yet; None if there are none and none are missing."""
+        self.checked = True
+        self._catch_up()
+        moved = read_moved(db)
+        anchor = parse_hash(os.pread(self._anchor, 64, 0))
+        if not self._size and anchor in ("", moved):
+            return None
+        return parse_spool(_read_all(self.fd), moved, anchor)
+
+    def note_moved(self, db: sqlite3.Connection, spooled: Spooled) -> None:
+        """In the transaction that adds the rows to the database."""
+        db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (KEY, spooled.last))
+
+    def clear(self, spooled: Spooled) -> None:
+        """When that transaction is over."""
+        self._last = spooled.last
+        os.pwrite(self._anchor, self._last.encode("ascii"), 0)
+        os.ftruncate(self.fd, 0)
+        self._size = self.rows = 0
+
+    def close(self) -> None:
+        for fd in (self.fd, self._anchor):
+            if fd >= 0:
+                os.close(fd)
+        self.fd = self._anchor = self._size = -1
+
+    def _catch_up(self) -> None:
+        """Find the end again after other processes wrote, and drop a line that was not written to its end."""
+        if os.fstat(self.fd).st_size == self._size and os.pread(self._anchor, 64, 0) == self._last.encode("ascii"):
+            return
+        raw = _read_all(self.fd)
+        end = raw.rfind(b"\n") + 1
+        if end < len(raw):
+            os.ftruncate(self.fd, end)
+        self._size, self.rows = end, raw.count(b"\n")
+        start = raw.rfind(b"\n", 0, max(0, end - 1)) + 1
+        ending = raw[start : start + 64] if end else os.pread(self._anchor, 64, 0)
+        self._last = parse_hash(ending) or START
+
+
+def _read_all(fd: int) -> bytes:
+    size, parts, at = os.fstat(fd).st_size, [], 0
+    while at < size and (part := os.pread(fd, size - at, at)):
+        parts.append(part)
+        at += len(part)
+    return b"".join(parts)
+
+
+def lock_file(fd: int, seconds: float) -> None:
+    """Lock an open file for this process alone. Raises `OSError`, which is `TimeoutError` if it takes so long."""
+    pause, until = 0.0005, 0.0
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            now = time.monotonic()
+            until = until or now + seconds
+            if now > until:
+                raise TimeoutError(errno.ETIMEDOUT, "it is locked") from None
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+        else:
+            return
 
 
 class Head:

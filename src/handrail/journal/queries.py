@@ -18,16 +18,20 @@ from handrail.journal.database import (
     Anchor,
     BrokenEntry,
     ChainEntry,
+    Database,
     entry_hash,
     load_images,
+    lock_file,
 )
 from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, VERSION, hashed_columns
+from handrail.journal.spool import Spooled, has_spooled, parse_hash, parse_spool, read_moved, spool_path
 
 UNDO = "Undo"
 """The name under which an undo is in the journal."""
 UNFINISHED = "unfinished"
 """The status of a call that has begun to change something and has not come to an end, or was killed on the way."""
 _CALLS = f"SELECT {', '.join(CALL_COLUMNS)} FROM calls"
+_SPOOL_BROKEN = "rows were changed or removed before they came into the database"
 _PAGE = 256
 """How many calls are in memory at once where all are wanted."""
 _BRIEF = "calls.seq, calls.tool, calls.status, calls.rule, calls.arguments, calls.touches"
@@ -148,6 +152,8 @@ class JournalReader:
             version = self.db.execute("PRAGMA user_version").fetchone()[0]
         except sqlite3.Error as error:
             raise JournalFailed(journal=self.path, why=str(error)) from None
+        self._merged = -1
+        """How many bytes of the spool are merged, where they cannot be moved."""
         if version != VERSION:
             self.db.close()
             raise JournalFailed(
@@ -162,11 +168,44 @@ class JournalReader:
 
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:
-        """Convert database errors to `JournalFailed`."""
+        """Convert database errors to `JournalFailed`. Rows that wait in the spool are moved or merged first."""
         try:
+            self._take_spooled()
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise JournalFailed(journal=self.path, why=str(error)) from None
+
+    def _take_spooled(self) -> None:
+        if not has_spooled(self.path) or self.db.in_transaction:
+            return
+        try:
+            Database(self.path).close()
+        except (sqlite3.Error, OSError):  # a disk that is read-only, or a journal that is locked
+            self._merge_spooled()
+
+    def _merge_spooled(self) -> None:
+        """Show the rows of the spool as if they were in the tables, by views of this connection alone."""
+        run = self.db.execute
+        size = os.stat(spool_path(self.path)).st_size
+        if size == self._merged:
+            return
+        self._merged = size
+        run("PRAGMA temp_store = MEMORY")
+        for name in ("calls", "chain"):
+            run(f"DROP VIEW IF EXISTS temp.{name}")
+            run(f"DROP TABLE IF EXISTS temp.spooled_{name}")
+            run(f"CREATE TEMP TABLE spooled_{name} AS SELECT * FROM main.{name} WHERE 0")
+            run(f"CREATE TEMP VIEW {name} AS SELECT * FROM main.{name} UNION ALL SELECT * FROM temp.spooled_{name}")
+        run("DROP TABLE IF EXISTS temp.head")
+        run("CREATE TEMP TABLE head AS SELECT * FROM main.head")
+        n, seq, digest = run("SELECT n, seq, hash FROM main.head").fetchone()
+        spooled = _read_spooled(self.db, self.path)
+        for row in spooled.rows:
+            n, seq = n + 1, seq + 1
+            digest = entry_hash(digest, n, seq, "whole 0", [row, []])
+            run(f"INSERT INTO temp.spooled_calls VALUES ({', '.join('?' * len(CALL_COLUMNS))})", (seq, *row))
+            run("INSERT INTO temp.spooled_chain VALUES (?, ?, ?, ?)", (n, seq, "whole 0", digest))
+        run("UPDATE temp.head SET n = ?, seq = ?, hash = ?", (n, seq, digest))
 
     def read_calls(self, *, after: int = 0, limit: int = -1, session: str = "", workspace: str = "") -> list[CallRow]:
         """The newest ``limit`` calls after number ``after``, the oldest first."""
@@ -305,19 +344,22 @@ class JournalReader:
         """Return the first place where the journal was changed; None if it is intact."""
         anchor = Anchor(self.path + ".anchor").read()  # first: it is never ahead of the database
         with self.errors():
+            intact = _read_spooled(self.db, self.path).intact
             self.db.execute("BEGIN")
             try:
-                return self._verify(anchor)
+                return self._verify(anchor, intact)
             finally:
                 self.db.execute("ROLLBACK")
 
-    def _verify(self, anchor: ChainEntry | None) -> BrokenEntry | None:
+    def _verify(self, anchor: ChainEntry | None, spool_intact: bool) -> BrokenEntry | None:
         last, seq_before = ChainEntry(0, GENESIS), 0
         held = anchor is None
         attempts: dict[int, int] = {}
         for n, seq, stage, digest in self.db.execute("SELECT n, seq, stage, hash FROM chain ORDER BY n"):
             if stage == "lost":
                 row = self.db.execute("SELECT anchor_n, anchor_hash FROM lost WHERE n = ?", (n,)).fetchone()
+                if row and row[0] == 0:
+                    return BrokenEntry(seq_before + 1, _SPOOL_BROKEN)
                 return BrokenEntry(seq_before + 1, f"the end of the journal is missing here {_describe_anchor(row)}")
             if n != last.n + 1:
                 return BrokenEntry(seq_before + 1, "one or more entries are missing before this one")
@@ -331,6 +373,8 @@ class JournalReader:
             held = held or (anchor is not None and (n, digest) == (anchor.n, anchor.hash))
         if (last.n, last.hash) != self.db.execute("SELECT n, hash FROM head").fetchone():
             return BrokenEntry(seq_before + 1, "one or more rows are missing at the end")
+        if not spool_intact:
+            return BrokenEntry(seq_before + 1, _SPOOL_BROKEN)
         if not held:
             return BrokenEntry(seq_before + 1, "rows are missing at the end (removed, or lost in a power failure)")
         return self._find_added_rows(attempts)
@@ -344,6 +388,19 @@ class JournalReader:
             if attempt >= attempts.get(seq, 0):
                 return BrokenEntry(seq, "a file was added to the row by another program")
         return None
+
+
+def _read_spooled(db: sqlite3.Connection, path: str) -> Spooled:
+    """The rows that wait in the spool of a journal that is only read, and whether none is missing."""
+    with contextlib.ExitStack() as held:
+        raw = anchor = b""
+        with contextlib.suppress(FileNotFoundError):
+            file = held.enter_context(open(spool_path(path), "rb"))
+            lock_file(file.fileno(), 10.0)  # given back when the file is closed
+            raw = file.read()
+        with contextlib.suppress(FileNotFoundError), open(spool_path(path) + ".anchor", "rb") as file:
+            anchor = file.read(64)
+        return parse_spool(raw, read_moved(db), parse_hash(anchor))
 
 
 def _describe_anchor(row: tuple[int, str] | None) -> str:

@@ -1,4 +1,6 @@
-"""The journal as a file: SQLite in WAL mode, one short write transaction a record, many processes at once.
+"""The journal as a file: SQLite in WAL mode, one short write transaction a change, many processes at once.
+
+The record of a call that changed nothing is a line in a file beside it (`spool.py`), which is moved into SQLite later.
 
 A process that is killed leaves whole records or none. Commits are not synced one by one: a power cut may cost the
 newest records, never the older ones nor the database. A journal that cannot be opened stops nothing, unless it is
@@ -22,7 +24,16 @@ from collections.abc import Callable, Iterator, Mapping
 from handrail.drafts import IN_DRAFT
 from handrail.files.versions import Change
 from handrail.journal import BeforeImage, JournalFailed, MovedEntry, PendingRecord, Record, Token
-from handrail.journal.database import Database, Head, Packed, find_missing_images, pack_image, store_images, trim_images
+from handrail.journal.database import (
+    WHOLE,
+    Database,
+    Head,
+    Packed,
+    find_missing_images,
+    pack_image,
+    store_images,
+    trim_images,
+)
 from handrail.journal.records import (
     BEGIN,
     END,
@@ -36,7 +47,6 @@ from handrail.journal.records import (
 )
 
 BUDGET = 1 << 30
-_WHOLE = f"seq, {BEGIN}, {END}"
 _BEGUN = f"seq, {BEGIN}"
 _ENDED = ", ".join(f"{name} = ?" for name in END.split(", "))
 
@@ -157,15 +167,12 @@ class SqliteJournal:
         end = end_row(record, self._clock(), db.mask)
         begun = self._clock() - int(record.result.time_ms * 1e6)
         row = (*begin_row(record, begun, db.mask), *end)
-        if not record.changes:
-            with db.writing() as head:
-                seq = head.next_call()
-                db.insert("calls", _WHOLE, (seq, *row))
-                head.chain(seq, "whole 0", [row, []] if as_stored(row) else None)
+        if not record.changes and as_stored(row):
+            db.append(row)
             return
         with db.writing() as head:
             seq = head.next_call()
-            db.insert("calls", _WHOLE, (seq, *row))
+            db.insert("calls", WHOLE, (seq, *row))
             rows = [file_row(n, change) for n, change in enumerate(changes)]
             # The change is made already: the mode that stands there now is the one that it kept.
             afters = [after_row(change, row[3], row[5], True) for change, row in zip(changes, rows, strict=True)]

@@ -1,0 +1,100 @@
+"""Reading the spool of the journal: a file to which the records of calls that change nothing are appended.
+
+Such a record is one `write`, a tenth of the work of a transaction, and it is there before the answer is handed out. The
+rows are moved into the database before anything else is written to it or read from it, and when there are many. The
+transaction that moves them also notes the hash of the last one: whoever is killed before the spool is emptied leaves
+rows that the next one recognises as moved. A line that was not written to its end belongs to a call that was not
+answered, and is dropped.
+
+Every line has the hash of the line before in its own, across emptied spools. The last hash is also in a file of its
+own, so that lines which are changed or taken away are detected, within the limits that `database.py` describes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sqlite3
+from typing import Any, NamedTuple
+
+from handrail.journal.records import CALL_COLUMNS, as_stored
+
+START = "0" * 64
+KEY = "spool"
+"""In the table `meta`: the hash of the last line that was moved."""
+_LINE = re.compile(rb"([0-9a-f]{64}) ([^\n]*)\n")
+_HASH = re.compile(rb"[0-9a-f]{64}")
+WORKSPACE = 2
+"""The one column of bytes."""
+_COLUMNS = len(CALL_COLUMNS) - 1
+
+
+class Spooled(NamedTuple):
+    """The rows that are not in the database yet."""
+
+    rows: list[tuple[Any, ...]]
+    last: str
+    """The hash of the newest line."""
+    intact: bool
+    """Whether no line was changed or taken away."""
+
+
+def spool_path(path: str) -> str:
+    """Where the spool of the journal at ``path`` lies."""
+    return path + ".spool"
+
+
+def has_spooled(path: str) -> bool:
+    """Whether rows wait in the spool of the journal at ``path``."""
+    try:
+        return os.stat(spool_path(path)).st_size > 0
+    except OSError:
+        return False
+
+
+def parse_spool(raw: bytes, moved: str, anchor: str) -> Spooled:
+    """The lines behind the one with the hash ``moved``, and whether they are those that were written."""
+    rows, seen = [], {moved, ""}
+    intact = _LINE.sub(b"", raw[: raw.rfind(b"\n") + 1]) == b""
+    behind = not any(line[1].decode("ascii") == moved for line in _LINE.finditer(raw))
+    last = moved
+    for line in _LINE.finditer(raw):
+        digest = line[1].decode("ascii")
+        seen.add(digest)
+        if not behind:
+            behind = digest == moved
+            continue
+        intact = intact and hash_line(last, line[2]) == digest
+        last = digest
+        row = _parse_row(line[2])
+        intact = intact and row is not None
+        if row is not None:
+            rows.append(row)
+    return Spooled(rows, last, intact and anchor in seen)
+
+
+def hash_line(before: str, text: bytes) -> str:
+    """The hash of a line: of the one before it, and its contents."""
+    return hashlib.sha256(before.encode("ascii") + text).hexdigest()
+
+
+def parse_hash(raw: bytes) -> str:
+    """A hash as it is written in a file; empty if it is none."""
+    return raw.decode("ascii") if _HASH.fullmatch(raw) else ""
+
+
+def read_moved(db: sqlite3.Connection) -> str:
+    """The hash of the last line that was moved into the database."""
+    row = db.execute("SELECT value FROM main.meta WHERE key = ?", (KEY,)).fetchone()
+    return row[0] if row and isinstance(row[0], str) else START
+
+
+def _parse_row(text: bytes) -> tuple[Any, ...] | None:
+    try:
+        row = json.loads(text)
+        row[WORKSPACE] = row[WORKSPACE].encode("latin-1")
+    except (ValueError, TypeError, IndexError, KeyError, AttributeError):
+        return None
+    return tuple(row) if len(row) == _COLUMNS and as_stored(row) else None
