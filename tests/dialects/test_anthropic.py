@@ -303,6 +303,7 @@ def agent(root: Path, make_session: Callable[..., Session]) -> Session:
     return make_session(root, "anthropic-agent", durable=False)
 
 
+@pytest.mark.slow
 def test_the_agent_tools_have_the_inputs_of_the_toolset(agent: Session) -> None:
     pytest.importorskip("anthropic", reason="the inputs are compared with those of the anthropic SDK")
     from anthropic.types import beta

@@ -28,6 +28,8 @@ from handrail.shell.sandbox import filter_proxy
 from tests.command import TIMEOUT
 from tests.shell.own_places import BOUNDARIES, User, made_user
 
+pytestmark = pytest.mark.slow  # starts many processes
+
 RULES = ["allow Network(*.good.example)", "deny Network(bad.good.example)", "allow Network(port.example:81)"]
 WHEEL = "packages/tiny/tiny-1.0-py3-none-any.whl"
 

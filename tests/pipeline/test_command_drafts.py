@@ -25,6 +25,8 @@ from tests.drafts.machine import require_drafts
 from tests.drafts.trees import describe
 from tests.sizes import pick
 
+pytestmark = pytest.mark.slow  # starts many processes
+
 PYTHON = f"{sys.executable} -c"
 
 

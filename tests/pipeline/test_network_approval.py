@@ -15,6 +15,8 @@ from handrail.shell.runner.network_failure import find_unreachable
 from tests.shell.own_places import BOUNDARIES, User, made_user
 from tests.shell.test_network import server
 
+pytestmark = pytest.mark.slow  # starts many processes
+
 Network = Callable[..., Result]
 
 

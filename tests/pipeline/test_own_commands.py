@@ -17,6 +17,8 @@ from handrail.shell.runner import ancestry
 from tests.command import TIMEOUT
 from tests.shell.own_places import BOUNDARIES, SECRET, User, made_user, run
 
+pytestmark = pytest.mark.slow  # starts many processes
+
 Judge = Callable[..., str]
 
 

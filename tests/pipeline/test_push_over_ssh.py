@@ -26,10 +26,13 @@ from handrail.shell.sandbox import Mode as Sandbox
 from tests.command import TIMEOUT
 
 SSHD = shutil.which("sshd") or shutil.which("sshd", path="/usr/sbin:/usr/local/sbin")
-pytestmark = pytest.mark.skipif(
-    not (SSHD and shutil.which("ssh") and shutil.which("ssh-keygen") and shutil.which("git")),
-    reason="needs sshd, ssh, ssh-keygen and git on this machine",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (SSHD and shutil.which("ssh") and shutil.which("ssh-keygen") and shutil.which("git")),
+        reason="needs sshd, ssh, ssh-keygen and git on this machine",
+    ),
+]
 
 
 def _run(*words: str, cwd: Path | None = None) -> None:

@@ -297,6 +297,7 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc to count descriptors")
 def test_two_thousand_mixed_calls_leave_no_descriptor_and_no_temporary_file(make_session: Make, tmp_path: Path) -> None:
     (tmp_path / "dir").mkdir()

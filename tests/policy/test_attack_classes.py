@@ -25,6 +25,8 @@ from handrail.shell.sandbox import Mode as Sandbox
 from handrail.shell.sandbox.confinement import MOST_MASKED
 from tests.sizes import spread
 
+pytestmark = pytest.mark.slow  # starts many processes
+
 SECRET = "canary-4711-canary"
 ENCODED = base64.b64encode(f"K={SECRET}\n".encode())[2:-4].decode()
 KEPT = "kept as it is\n"

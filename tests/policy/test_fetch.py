@@ -17,6 +17,8 @@ from handrail.policy.modes import Mode
 from handrail.policy.rules import from_table
 from handrail.workspace import Root
 
+pytestmark = pytest.mark.slow  # starts many processes
+
 
 def git(root: Path, *words: str) -> None:
     subprocess.run(["git", "-C", str(root), *words], check=True, capture_output=True, timeout=60)

@@ -14,6 +14,8 @@ from handrail.errors import NoSandbox
 from handrail.policy.files import parse
 from handrail.secrets.redaction import Redaction
 
+pytestmark = pytest.mark.slow  # starts many processes
+
 Make = Callable[..., Session]
 
 

@@ -40,6 +40,7 @@ def _numbered(count: int, first: int = 1) -> list[str]:
     return [f"line {number}" for number in range(first, first + count)]
 
 
+@pytest.mark.slow
 def test_s2_9_a_page_of_a_huge_file_is_read_without_loading_it(tmp_path: Path) -> None:
     path = tmp_path / "huge.log"
     with path.open("wb") as out:

@@ -71,6 +71,7 @@ exec sleep 600
 """
 
 
+@pytest.mark.slow
 def test_s4_17_a_search_that_takes_longer_than_two_seconds_stops_and_says_so(tmp_path: Path) -> None:
     """Driven with a ripgrep that prints one match and then never ends, except where it gets an open file."""
     put(tmp_path, "a.txt", "hit\n")
@@ -85,6 +86,7 @@ def test_s4_17_a_search_that_takes_longer_than_two_seconds_stops_and_says_so(tmp
     assert "Stopped after 2 s (time_limit): the result may be incomplete." in found["text"]
 
 
+@pytest.mark.slow
 def test_s4_17_the_search_without_ripgrep_stops_after_two_seconds_too(tmp_path: Path) -> None:
     """Driven with a pattern whose time grows with the power of the line's length."""
     put(tmp_path, "a.txt", "x" * 5000 + "\n")

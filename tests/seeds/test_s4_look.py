@@ -155,6 +155,7 @@ def test_s4_10_at_most_200_paths(ask: Ask, tmp_path: Path) -> None:
     assert "200 of 230 shown, 30 more" in found["text"]
 
 
+@pytest.mark.slow
 def test_s4_11_the_walk_stops_at_20000_entries_and_says_so(ask: Ask, tmp_path: Path) -> None:
     for folder in range(21):
         (tmp_path / f"d{folder:02}").mkdir()

@@ -66,6 +66,7 @@ def test_text_quoted_from_its_first_letter_on_makes_the_right_file_or_none() -> 
     assert verdicts["right"] > 0.5 * verdicts.total(), verdicts
 
 
+@pytest.mark.slow
 def test_the_cases_have_every_mistake_alone_and_with_others_and_most_are_forgiven() -> None:
     found = [case for seed in range(8) for shape in SHAPES.values() for case in cases(seed, shape)]
     alone = Counter(case.kinds[0] for case in found if len(case.kinds) == 1)

@@ -17,6 +17,8 @@ from handrail.errors import MissingExtra, NoOutline
 from handrail.text.outlines.grammars import GRAMMARS
 from handrail.text.outlines.outline import Symbol, list_symbols
 
+pytestmark = pytest.mark.slow  # starts many processes
+
 Node = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 

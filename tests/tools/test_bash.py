@@ -18,6 +18,8 @@ from handrail.model import Result
 from tests.command import TIMEOUT
 from tests.patience import until_it_got_far_enough
 
+pytestmark = pytest.mark.slow  # starts many processes
+
 Make = Callable[..., Session]
 SOON = float(TIMEOUT)
 """Seconds after which something that happens at once is given up on."""

@@ -14,6 +14,8 @@ from handrail import Session
 from handrail.model import Result
 from tests.command import TIMEOUT
 
+pytestmark = pytest.mark.slow  # starts many processes
+
 Make = Callable[..., Session]
 
 

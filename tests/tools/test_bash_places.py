@@ -17,6 +17,8 @@ from handrail.shell.command_host import CommandHost, HostOptions
 from handrail.shell.effects.effects import effects
 from handrail.shell.sandbox.confinement import MOST_MASKED
 
+pytestmark = pytest.mark.slow  # starts many processes
+
 Make = Callable[..., Session]
 
 

@@ -14,6 +14,8 @@ from handrail import Session
 from handrail.model import Access, Result, Verdict
 from tests.patience import until_it_got_far_enough
 
+pytestmark = pytest.mark.slow  # starts many processes
+
 Make = Callable[..., Session]
 HELLO = "*** Begin Patch\n*** Add File: sub/hello.txt\n+Hello, world!\n*** End Patch\n"
 SHELLS = {

@@ -16,6 +16,8 @@ from handrail import Result, Session
 from tests.media.test_images import noise, saved
 from tests.media.test_pdf import made
 
+pytestmark = pytest.mark.slow  # starts many processes
+
 MakeSession = Callable[..., Session]
 Read = Callable[..., Result]
 

@@ -15,6 +15,7 @@ from handrail.web.access import HOST, PageAccess
 from handrail.web.pages import make_app
 from handrail.web.peers import is_command
 from handrail.web.site import Site
+from handrail.wire.http_server import configure_server
 
 _GRACE = 2
 """Seconds that requests have to end when the server is to end."""
@@ -60,15 +61,6 @@ def serve(site: Site, listener: socket.socket, on_start: Callable[[str], object]
                 for one, before in old.items():
                     signal.signal(one, before)
 
-    config = uvicorn.Config(
-        PageAccess(make_app(site), port, token, is_command),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        lifespan="off",
-        ws="none",
-        timeout_graceful_shutdown=_GRACE,
-    )
+    config = configure_server(PageAccess(make_app(site), port, token, is_command), _GRACE, proxy_headers=False)
     with listener:
         asyncio.run(PageServer(config).serve(sockets=[listener]))

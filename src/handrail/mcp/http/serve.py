@@ -97,6 +97,7 @@ async def _serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[A
 
     from handrail.mcp.http.access import MOST_BYTES, AccessCheck
     from handrail.mcp.http.connections import TimedConnection
+    from handrail.wire.http_server import configure_server
 
     services = _services(options)
     server = _server(services)
@@ -145,16 +146,7 @@ async def _serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[A
             with _handle_signals(self.handle_exit):
                 yield
 
-    config = uvicorn.Config(
-        wrapped(app),
-        http=TimedConnection,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        lifespan="off",
-        ws="none",
-        timeout_graceful_shutdown=_GRACE,
-    )
+    config = configure_server(wrapped(app), _GRACE, http=TimedConnection)
     async with contextlib.AsyncExitStack() as leaving:
         for manager in managers.values():
             await leaving.enter_async_context(manager.run())

@@ -28,6 +28,16 @@ _DESCRIPTOR = re.compile(r"[0-9]+-?|-")
 _DECLARES = ("declare", "typeset", "local", "export", "readonly")
 _OPENERS = ("if", "for", "while", "until", "case", "select", "function", "{", "[[")
 _FUNCTION = re.compile(r"([^ \t\n|&;()<>$`\\\"'=]+)[ \t]*\([ \t]*\)")
+_FUNCTION_NAME = re.compile(r"([^ \t\n|&;()<>$`\\\"']+)(?:[ \t]*\([ \t]*\))?")
+_EXPANDS = re.compile(r"[$`\\]")
+_ENDS = rf"(?=[{META}]|$)"
+_TIME_OPTION = re.compile(rf"-p{_ENDS}")
+_END_OF_OPTIONS = re.compile(rf"--{_ENDS}")
+_LOOP_VARIABLE = re.compile(rf"[A-Za-z_][A-Za-z0-9_]*{_ENDS}")
+_IN = re.compile(rf"in{_ENDS}")
+_CLOSING_BRACKETS = re.compile(rf"\]\]{_ENDS}")
+_COPROCESS_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*[ \t]+(?=[({]|\[\[|(?:if|for|while|until|case|select)\b)")
+_ODD_COPROCESS_NAME = re.compile(rf"[^ \t\n]+[ \t]+{_RESERVED.pattern}")
 _COMPARES = ("-eq", "-ne", "-lt", "-le", "-gt", "-ge")
 _JOINTS = ("(", ")", "<", ">", "&&", "||")
 
@@ -208,7 +218,7 @@ class SimpleCommandParser(ExpansionParser):
             out = out[:-1]
 
     def _body_word(self, text: str, quoted: bool) -> Word:
-        if quoted or not re.search(r"[$`\\]", text):
+        if quoted or not _EXPANDS.search(text):
             return Word((Part("text", text, True),), text)
         return Word(tuple(self.parser_of(text, "heredoc").double(heredoc=True)), text)
 
@@ -291,8 +301,8 @@ class Parser(SimpleCommandParser):
             self.at += len(word)
             self.blanks()
             if word == "time":
-                for option in ("-p", "--"):
-                    if re.compile(rf"{option}(?=[{META}]|$)").match(self.text, self.at):
+                for option in (_TIME_OPTION, _END_OF_OPTIONS):
+                    if option.match(self.text, self.at):
                         self.at += 2
                         self.blanks()
             if self.at >= len(self.text) or self.peek() in "\n;&)":
@@ -346,7 +356,7 @@ class Parser(SimpleCommandParser):
         if word == "function":
             self.at += len(word)
             self.blanks()
-            match = re.compile(r"([^ \t\n|&;()<>$`\\\"']+)(?:[ \t]*\([ \t]*\))?").match(self.text, self.at)
+            match = _FUNCTION_NAME.match(self.text, self.at)
             if not match:
                 self.unexpected()
             self.at = match.end()
@@ -425,13 +435,13 @@ class Parser(SimpleCommandParser):
             if self.peek() == ";":
                 self.at += 1
         else:
-            match = re.compile(rf"[A-Za-z_][A-Za-z0-9_]*(?=[{META}]|$)").match(self.text, self.at)
+            match = _LOOP_VARIABLE.match(self.text, self.at)
             if not match:
                 raise CannotParse("the variable of a loop is not a plain name")
             self.at = match.end()
             self.blanks(lines=True)
             values: list[Word] | None = None
-            if re.compile(rf"in(?=[{META}]|$)").match(self.text, self.at):
+            if _IN.match(self.text, self.at):
                 self.at += 2
                 values = []
                 self.blanks()
@@ -458,7 +468,7 @@ class Parser(SimpleCommandParser):
         self.blanks()
         self.required(braces=False)
         self.blanks(lines=True)
-        if not re.compile(rf"in(?=[{META}]|$)").match(self.text, self.at):
+        if not _IN.match(self.text, self.at):
             self.unexpected()
         self.at += 2
         while True:
@@ -501,15 +511,13 @@ class Parser(SimpleCommandParser):
         self.blanks()
         outer = self.within
         self.within = (*outer, "coproc")
-        match = re.compile(r"[A-Za-z_][A-Za-z0-9_]*[ \t]+(?=[({]|\[\[|(?:if|for|while|until|case|select)\b)").match(
-            self.text, self.at
-        )
+        match = _COPROCESS_NAME.match(self.text, self.at)
         if match and not self.reserved():
             self.at = match.end()
             name = Assignment(match.group().strip(), (unknown_word("(descriptors)"),), array=True)
             self.findings.drafts.append(Draft(self.span(match.start(), self.at), outer, [], [name]))
         elif ((word := self.reserved()) and word not in _OPENERS) or (
-            not word and re.compile(rf"[^ \t\n]+[ \t]+{_RESERVED.pattern}").match(self.text, self.at)
+            not word and _ODD_COPROCESS_NAME.match(self.text, self.at)
         ):
             raise CannotParse("a coprocess with an odd name")
         self.command()
@@ -522,7 +530,7 @@ class Parser(SimpleCommandParser):
         pattern = False
         while True:
             self.blanks(lines=True)
-            if re.compile(rf"\]\](?=[{META}]|$)").match(self.text, self.at):
+            if _CLOSING_BRACKETS.match(self.text, self.at):
                 break
             if self.peek(2) in ("&&", "||"):
                 draft.words.append(fixed_word(self.peek(2)))
