@@ -13,9 +13,10 @@ from typing import Literal
 
 from handrail.agent.compaction import Compaction
 from handrail.agent.history import History, size
-from handrail.agent.messages import Compacted, Event, Reply, TextDelta, Turn
+from handrail.agent.messages import Compacted, Event, Reply, TextDelta, ToolCall, ToolResult, Turn
 from handrail.agent.model_requests import request_with_retries
 from handrail.agent.providers import Cancelled, Model, ModelError, Request
+from handrail.agent.repeated_reads import shorten_repeated_reads
 from handrail.agent.tool_calls import Caller, ToolCallRunner
 from handrail.frozen import frozen
 from handrail.pipeline.session import Session
@@ -78,7 +79,7 @@ class Agent:
                 reply = self._ask()
                 self.history.add(reply.turn)
                 if reply.turn.calls:
-                    self.history.add(Turn("tools", results=self._calls.run(reply.turn.calls, self._cancel)))
+                    self.history.add(Turn("tools", results=self._make_calls(reply.turn.calls)))
                 if self._cancel.is_set():
                     raise Cancelled
                 if not reply.turn.calls and not reply.cut:
@@ -94,6 +95,15 @@ class Agent:
         except ModelError as error:
             return Ending("failed", str(error))
         return Ending("steps", f"stopped after {self.limits.steps} steps, which is the limit; type `continue` to go on")
+
+    def _make_calls(self, calls: Sequence[ToolCall]) -> tuple[ToolResult, ...]:
+        """The results of a reply's calls; a read whose text the model still has is one line."""
+        results = self._calls.run(calls, self._cancel)
+        return shorten_repeated_reads(self.history.turns, calls, results, self._is_read)
+
+    def _is_read(self, name: str) -> bool:
+        entry = self.session.dialect.entries.get(name)
+        return entry is not None and entry.id == "read"
 
     def compact(self, cancel: threading.Event | None = None) -> None:
         """Make the conversation shorter now."""
