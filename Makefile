@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run quick test test-long check hooks test-conformance test-clients test-web docs scoreboard bench specs format lock clean
+.PHONY: dist run quick test test-long check hooks test-conformance test-clients test-web docs scoreboard bench specs format lock clean
 
 $(READY): pyproject.toml requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)
@@ -72,6 +72,15 @@ test-web: $(READY)
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-docs.txt
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+
+# Wheel and source distribution in dist/, checked, installed into a new environment from the wheel alone, and run there.
+dist:
+	rm -rf dist
+	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(PYTHON) -m venv "$$folder/build" "$$folder/try" && \
+		"$$folder/build/bin/python" -m pip install --quiet --disable-pip-version-check build twine && \
+		"$$folder/build/bin/python" -m build --outdir dist . && "$$folder/build/bin/python" -m twine check --strict dist/* && \
+		"$$folder/try/bin/python" -m pip install --quiet --disable-pip-version-check dist/*.whl && \
+		cd "$$folder" && "$$folder/try/bin/handrail" --version && "$$folder/try/bin/handrail" demo --tools
 
 scoreboard: $(READY)
 	$(BIN)/python -m tests.seeds.scoreboard
