@@ -120,6 +120,32 @@ def test_a_given_journal_is_used(wired: Callable[..., Wired], journal: SqliteJou
     assert len(said("log", "--journal", journal.path, cwd=project).splitlines()) == 1
 
 
+def test_log_and_stats_are_about_this_project_unless_all_is_asked_for(project: Path, tmp_path: Path) -> None:
+    """A project is a directory with those above and below it; a name that only begins alike is another one."""
+    journal = SqliteJournal(default_path(os.environ["HANDRAIL_STATE"]))
+    places = [project, project / "below", project.with_name(project.name + "-other"), tmp_path / "elsewhere"]
+    for place in places:
+        place.mkdir(exist_ok=True)
+        with Wired(place, journal) as made:
+            made.call("Write", {"file_path": place.name, "content": "x"})
+    journal.close()
+    names = [place.name for place in places]
+
+    def listed(*words: str, cwd: Path = project) -> list[str]:
+        rows = [json.loads(line) for line in said("log", "--json", *words, cwd=cwd).splitlines()]
+        return [row["arguments"]["file_path"] for row in rows]
+
+    assert listed() == names[:2]
+    assert listed(cwd=places[1]) == names[:2]
+    assert listed(cwd=places[2]) == [names[2]]
+    assert listed("-w", str(places[3])) == [names[3]]
+    assert listed("--all") == names
+    every, own = (json.loads(said("stats", "--json", *words, cwd=project)) for words in (["--all"], []))
+    assert (own["tools"][0]["calls"], every["tools"][0]["calls"]) == (2, 4)
+    empty = handrail("log", "-w", "/usr", cwd=project)
+    assert (empty.stdout, empty.returncode) == (b"", 0) and b"--all shows" in empty.stderr
+
+
 def test_follow_shows_calls_as_they_end(session: Wired, project: Path) -> None:
     command = [*HANDRAIL, "log", "--follow", "--limit", "1", "--json"]
     with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, env=surroundings()) as process:

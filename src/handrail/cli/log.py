@@ -10,14 +10,14 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from handrail.cli.common import CommandParser, open_config
-from handrail.cli.output import Screen, Stop, UsageError, as_line, safe, write
+from handrail.cli.output import Screen, Stop, UsageError, as_line, safe, warn, write
 from handrail.text.display import escape
 
 if TYPE_CHECKING:
     from handrail.journal.queries import CallRow, JournalReader
 
 _ABOUT = """\
-Show the recorded calls, refusals included, newest last.
+Show the recorded calls of this project, refusals included, newest last; --all shows those of all projects.
 
 The first column is the number of the call, for `handrail show` and `handrail undo`. Numbers give the order, even if
 the clock was set back. `unfinished` marks a call that is still running or was killed.
@@ -28,7 +28,8 @@ and its anchor and recomputes every hash."""
 
 _EXAMPLES = """\
 examples:
-  handrail log                      the last 20 calls
+  handrail log                      the last 20 calls in this project
+  handrail log --all                the last 20 calls in any project
   handrail log --follow             the same, then each new call as it ends
   handrail log --limit 0 --json     all of them, as JSON lines
   handrail log verify
@@ -48,8 +49,22 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--limit", metavar="N", type=int, default=20, help="the newest N calls (default 20; 0: all)")
     parser.add_argument("--session", metavar="S", default="", help="only the calls of this session")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    add_project(parser)
     add_journal(parser)
     return parser
+
+
+def add_project(parser: argparse.ArgumentParser) -> None:
+    """The options that say whose calls are meant: those of this project, of another one, or all."""
+    parser.add_argument("--all", action="store_true", help="the calls of all projects")
+    parser.add_argument(
+        "-w", "--workspace", metavar="DIR", default=".", help="the project (default: the current directory)"
+    )
+
+
+def chosen_project(options: argparse.Namespace) -> str:
+    """The project whose calls are meant; empty for all."""
+    return "" if options.all or options.session else os.path.realpath(options.workspace)
 
 
 def add_journal(parser: argparse.ArgumentParser) -> None:
@@ -111,16 +126,23 @@ def _verify(reader: JournalReader, as_json: bool) -> int:
 
 
 def _log(reader: JournalReader, options: argparse.Namespace) -> int:
+    from handrail.journal.queries import is_of_project
+
     newest = reader.read_newest_entry()
     screen = Screen(sys.stdout)
-    for row in reader.iterate_calls(limit=options.limit or -1, session=options.session):
+    project, shown = chosen_project(options), False
+    for row in reader.iterate_calls(limit=options.limit or -1, session=options.session, project=project):
+        shown = True
         if not _show_row(row, reader, screen, options.json):
             return 0
+    if project and not shown and newest:
+        warn(f"(no calls in {escape(project)} yet; --all shows those of all projects)")
     while options.follow:
         time.sleep(_PAUSE)
         rows, newest = reader.read_ended_calls(newest)
         for row in rows:
-            if options.session in ("", row.session) and not _show_row(row, reader, screen, options.json):
+            meant = options.session in ("", row.session) and (not project or is_of_project(row.workspace, project))
+            if meant and not _show_row(row, reader, screen, options.json):
                 return 0
     return 0
 

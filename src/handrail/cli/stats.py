@@ -9,14 +9,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from handrail.cli.common import CommandParser
-from handrail.cli.log import add_journal, journal_error, open_reader
+from handrail.cli.log import add_journal, add_project, chosen_project, journal_error, open_reader
 from handrail.cli.output import Screen, as_document, write
 
 if TYPE_CHECKING:
     from handrail.journal.queries import StorageUse, ToolStats
 
 _ABOUT = """\
-Count calls, failures, refusals, bytes and tokens for each tool, failures by code, and the size of the journal.
+Count calls, failures, refusals, bytes and tokens for each tool in this project (--all: in all of them), failures by
+code, and the size of the journal.
 
 Tokens are estimated as characters divided by four. `in` counts the arguments, `out` the results."""
 
@@ -30,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
     parser = CommandParser("stats", _ABOUT, _EXAMPLES)
     parser.add_argument("--session", metavar="S", default="", help="only the calls of this session")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
+    add_project(parser)
     add_journal(parser)
     return parser
 
@@ -39,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
 
     with open_reader(options) as reader:
         try:
-            tools, codes = reader.compute_stats(session=options.session)
+            tools, codes = reader.compute_stats(session=options.session, project=chosen_project(options))
             use = reader.measure_use()
         except JournalFailed as error:
             raise journal_error(error) from None

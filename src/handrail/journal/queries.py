@@ -25,6 +25,7 @@ from handrail.journal.database import (
 )
 from handrail.journal.records import CALL_COLUMNS, FILE_COLUMNS, VERSION, hashed_columns
 from handrail.journal.spool import Spooled, has_spooled, parse_hash, parse_spool, read_moved, spool_path
+from handrail.policy.paths import is_within
 
 UNDO = "Undo"
 """The name under which an undo is in the journal."""
@@ -219,11 +220,14 @@ class JournalReader:
             rows = self.db.execute(query, (*values, limit)).fetchall()
         return [_call(row) for row in reversed(rows)]
 
-    def iterate_calls(self, *, limit: int = -1, session: str = "") -> Iterator[CallRow]:
-        """The newest ``limit`` calls, the oldest first; a few are in memory at a time, however many there are."""
-        only, values = (" WHERE session = ?", (session,)) if session else ("", ())
-        newest = f"SELECT min(seq), max(seq) FROM (SELECT seq FROM calls{only} ORDER BY seq DESC LIMIT ?)"
-        page = f"{_CALLS} WHERE seq BETWEEN ? AND ?{' AND session = ?' if session else ''} ORDER BY seq LIMIT {_PAGE}"
+    def iterate_calls(self, *, limit: int = -1, session: str = "", project: str = "") -> Iterator[CallRow]:
+        """The newest ``limit`` calls, the oldest first; a few are in memory at a time, however many there are.
+
+        ``project``: only calls in workspaces that are this directory, contain it, or are inside it.
+        """
+        only, values = _select(session, project)
+        newest = f"SELECT min(seq), max(seq) FROM (SELECT seq FROM calls WHERE {only} ORDER BY seq DESC LIMIT ?)"
+        page = f"{_CALLS} WHERE seq BETWEEN ? AND ? AND {only} ORDER BY seq LIMIT {_PAGE}"
         with self.errors():
             seq, last = self.db.execute(newest, (*values, limit)).fetchone()
         while seq is not None and seq <= last:
@@ -326,16 +330,15 @@ class JournalReader:
             sums = "SELECT count(*), coalesce(sum(size), 0), coalesce(sum(stored), 0) FROM images"
             return StorageUse(*self.db.execute(sums).fetchone())
 
-    def compute_stats(self, *, session: str = "") -> tuple[list[ToolStats], dict[str, int]]:
+    def compute_stats(self, *, session: str = "", project: str = "") -> tuple[list[ToolStats], dict[str, int]]:
         """Figures per tool, and how often a call ended in which code."""
-        only = " WHERE session = ?" if session else ""
-        values = (session,) if session else ()
+        only, values = _select(session, project)
         per_tool = (
             "SELECT tool, count(*), sum(status IS 'error'), sum(status IS 'denied'), sum(status IS NULL), "
             "coalesce(sum(given), 0), coalesce(sum(said), 0), coalesce(sum(answer_bytes), 0), "
-            f"coalesce(sum(duration), 0) FROM calls{only} GROUP BY tool ORDER BY count(*) DESC, tool"
+            f"coalesce(sum(duration), 0) FROM calls WHERE {only} GROUP BY tool ORDER BY count(*) DESC, tool"
         )
-        codes = f"SELECT error, count(*) FROM calls{only} GROUP BY error ORDER BY count(*) DESC, error"
+        codes = f"SELECT error, count(*) FROM calls WHERE {only} GROUP BY error ORDER BY count(*) DESC, error"
         with self.errors():
             tools = [ToolStats(*row) for row in self.db.execute(per_tool, values)]
             return tools, {code: count for code, count in self.db.execute(codes, values) if code}
@@ -388,6 +391,27 @@ class JournalReader:
             if attempt >= attempts.get(seq, 0):
                 return BrokenEntry(seq, "a file was added to the row by another program")
         return None
+
+
+def is_of_project(workspace: str, project: str) -> bool:
+    """Whether calls in this workspace are about a project: one of the two directories contains the other."""
+    return workspace == project or is_within(workspace, project) or is_within(project, workspace)
+
+
+def _select(session: str, project: str) -> tuple[str, list[Any]]:
+    """The condition for calls of a session, and for those about a project: `is_of_project` in SQL."""
+    parts, values = ["TRUE"], []  # type: tuple[list[str], list[Any]]
+    if session:
+        parts, values = [*parts, "session = ?"], [*values, session]
+    if project:
+        above = [project]
+        while above[-1] != os.path.dirname(above[-1]):
+            above.append(os.path.dirname(above[-1]))
+        below = project.rstrip("/") + "/"
+        known = ", ".join("?" * len(above))
+        parts.append(f"(workspace IN ({known}) OR (workspace > ? AND workspace < ?))")
+        values += [*map(os.fsencode, above), os.fsencode(below), os.fsencode(below[:-1] + "0")]  # 0 follows the slash
+    return " AND ".join(parts), values
 
 
 def _read_spooled(db: sqlite3.Connection, path: str) -> Spooled:
