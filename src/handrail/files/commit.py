@@ -118,7 +118,7 @@ class _Slot:
         self.name = name
         self.temp = f".handrail-{os.urandom(8).hex()}"
         self.new = change.after or b""
-        self.digest = hash_bytes(self.new)
+        self.digest = change.digest
         self.fd = -1
         self.old = -1
         self.origin = -1

@@ -9,6 +9,7 @@ import hashlib
 import operator
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import field
 from typing import Literal
 
 from handrail import system_calls
@@ -171,6 +172,17 @@ class Change:
     """Whether the journal must have saved the contents before they are removed."""
     preview: str = ""
     """Shown to a person where there is no diff."""
+    _digests: list[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_digests", [])
+
+    @property
+    def digest(self) -> str:
+        """The hash of the new contents, computed once for the commit and the journal."""
+        if not self._digests:
+            self._digests.append(hash_bytes(self.after or b""))
+        return self._digests[0]
 
 
 @frozen

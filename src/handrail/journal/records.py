@@ -233,7 +233,7 @@ def file_row(place: int, change: Change | BeforeImage | MovedEntry) -> tuple[Any
         0,
         (standing.version.digest or hash_bytes(standing.raw)) if standing else ABSENT,
         mode_of(real) if standing else None,
-        ABSENT if change.after is None else hash_bytes(change.after),
+        ABSENT if change.after is None else change.digest,
         source,
         _json([] if standing else _list_missing(real)),
     )
