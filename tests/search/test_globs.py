@@ -240,6 +240,48 @@ def test_classes_mean_what_they_mean_to_git(tmp_path: Path, negated: bool, membe
     assert sorted(name for name in names if glob.match(name)) == sorted(run.stdout.decode().split("\0")[:-1]), pattern
 
 
+_SHAPES = ["{}", "{}*", "*{}", "*{}*", "?{}", "{}/*", "*/{}", "**/{}", "{}/**", "**/{}/*", "**/{}/**/*", "*/{}/**"]
+_PARTS = [
+    "ab",
+    "a*b",
+    "a?",
+    "[ab]b",
+    "[!a]b",
+    "[^a]*",
+    "[A-Z]?",
+    "[[:upper:]]*",
+    "\\a*",
+    "a\\*",
+    "[]-]",
+    "[a-]b",
+    "**b",
+]
+_NAMES = ["ab", "aB", "Ab", "b", "a*", "aab", "axb", "]", "-", "-b", "xb", ".ab", "a b"]
+_PATHS = [
+    *_NAMES,
+    *(f"d/{name}" for name in _NAMES),
+    *(f"x/{name}/y" for name in _NAMES),
+    *(f"x/{name}/y/z" for name in ["b", "cd"]),
+]
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed: the comparison with it is left out")
+@pytest.mark.parametrize(("shape", "part"), sizes.spread([(shape, part) for shape in _SHAPES for part in _PARTS], 16))
+def test_paths_match_as_they_do_for_git(tmp_path: Path, shape: str, part: str) -> None:
+    pattern = shape.format(part)
+    git = ["git", "-C", str(tmp_path)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    paths = [path for path in _PATHS if not any(other.startswith(path + "/") for other in _PATHS)]
+    entries = "".join(f"100644 {'1' * 40}\t{path}\0" for path in paths)
+    subprocess.run([*git, "update-index", "-z", "--index-info"], input=entries.encode(), check=True)
+    for ignore_case in (False, True):
+        options = ["--glob-pathspecs", *(["--icase-pathspecs"] if ignore_case else [])]
+        listed = subprocess.run([*git, *options, "ls-files", "-z", "--", pattern], capture_output=True, check=True)
+        glob = Glob(pattern, hidden=True, ignore_case=ignore_case)
+        expected = set(listed.stdout.decode().split("\0")) - {""}
+        assert {path for path in paths if glob.match(path)} == expected
+
+
 @pytest.mark.parametrize("pattern", ["..", "a/../b", "{..,a}/b", "/", ".", "a\0b", "", "//"])
 def test_patterns_that_lead_out_or_say_nothing_are_refused(pattern: str) -> None:
     with pytest.raises(BadGlob):
