@@ -173,7 +173,8 @@ def make_form(question: Question, preview: str, version: str, always: bool = Tru
     if left_out > 0:
         preview = f"{preview[:_MOST_CHARS]}\n... {left_out} more characters are NOT shown here"
     elsewhere = ""
-    if left_out > 0 or preview.count("\n") > _SHORT_LINES:
+    lines = preview.split("\n")
+    if left_out > 0 or len(lines) > _SHORT_LINES + 1 or any(len(line) > _HEADLINE for line in lines):
         elsewhere = "To see all of it and choose parts, run `handrail web` or `handrail approve` before you answer."
     head = "\n".join(line for line in (describe_change(question), because, elsewhere) if line)
     schema = _schema(verdict.allow if always else "", version)
