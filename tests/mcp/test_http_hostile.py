@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -289,3 +290,76 @@ def test_the_root_of_another_principal_is_hidden_from_commands_by_the_boundary(t
     hidden = [str(other), str(tmp_path / "principals.toml"), f"{os.environ['HANDRAIL_STATE']}/journal"]
     assert policy.unreadable() == hidden
     assert policy.judge([Access("read", str(other / "note.txt"), str(other / "note.txt"))]).decision == "deny"
+
+
+ANN, BOB = "token-of-ann-0123456789", "token-of-bob-0123456789"
+HOSTS: tuple[list[str], ...] = (
+    ["server:1"],
+    [],
+    ["evil.example"],
+    ["server:1", "evil.example"],
+    ["server:1.evil.example"],
+    ["server"],
+    ["SERVER:1"],
+)
+ORIGINS: tuple[list[str], ...] = (
+    [],
+    ["http://evil.example"],
+    ["null"],
+    ["http://page", "http://evil.example"],
+    ["http://page"],
+)
+TOKENS: tuple[list[str], ...] = (
+    *([f"Bearer {ANN}"], [f"bearer  {ANN} "], [f"Bearer {ANN}", f"Bearer {BOB}"], [f"Bearer {BOB}", f"Bearer {ANN}"]),
+    *(
+        [f"Bearer {ANN}, Bearer {BOB}"],
+        [f"Bearer {ANN},{BOB}"],
+        [f"Basic {ANN}"],
+        [ANN],
+        [],
+        [""],
+        ["Bearer"],
+        ["Bearer "],
+    ),
+    *([f"Bearer {ANN[:-1]}"], [f"Bearer {ANN}0"], [f"Bearer {ANN.upper()}"], [f"Bearer {ANN}\0"], [f"Token {ANN}"]),
+    *([f"Bearer {ANN}", ""], [f"Bearer {ANN}", f"Bearer {ANN}"], [f"Bearer\t{ANN}"]),
+)
+
+
+def test_no_request_reaches_a_principal_but_by_its_own_token_host_and_origin() -> None:
+    cases = list(itertools.product(HOSTS, ORIGINS, TOKENS))
+    assert len(cases) >= 200
+    known = Principals([Principal(name, digest_of(token), "/") for name, token in (("ann", ANN), ("bob", BOB))])
+    reached: list[str] = []
+
+    def make_app(name: str) -> Any:
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            reached.append(name)
+            await send({"type": "http.response.start", "status": 204, "headers": []})
+            await send({"type": "http.response.body"})
+
+        return app
+
+    apps = {name: make_app(name) for name in ("ann", "bob")}
+    check = AccessCheck(apps, known, ["server:1"], ["http://page"], lambda _: False)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def status(hosts: list[str], origins: list[str], tokens: list[str]) -> int:
+        sent: list[Any] = []
+        named = [("host", hosts), ("origin", origins), ("authorization", tokens)]
+        headers = [(name.encode(), value.encode("latin-1")) for name, values in named for value in values]
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await check({"type": "http", "method": "POST", "path": "/mcp", "headers": headers}, receive, send)
+        return int(sent[0]["status"])
+
+    for hosts, origins, tokens in cases:
+        del reached[:]
+        right = len(hosts) == 1 and hosts[0].lower() == "server:1" and origins in ([], ["http://page"])
+        right = right and tokens in ([f"Bearer {ANN}"], [f"bearer  {ANN} "])
+        answer = anyio.run(status, hosts, origins, tokens)
+        assert (answer, reached) == (204, ["ann"]) if right else answer in (400, 401, 403, 421) and not reached

@@ -15,7 +15,10 @@ from tests import sizes
 
 Make = Callable[..., Session]
 
-SECRETS = (".env", ".env.local", "prod.env", "server.pem", "a.key", "id_rsa", ".npmrc", "token.json", ".aws/config")
+SECRETS = (
+    *(".env", ".env.local", "prod.env", "server.pem", "a.key", "id_rsa", ".npmrc", "token.json", ".aws/config"),
+    *(".env~", ".bash_history", "main.tfstate"),
+)
 DENIED = ("private/a.txt", "notes.secretly", "deep/private/b.txt")
 IGNORED = ("drafts/c.txt", "plan.draft")
 PLACES = ("", "sub/", "sub/deep/")
@@ -28,7 +31,7 @@ def cases() -> list[tuple[str, str, str]]:
 
 
 def test_there_are_enough_cases() -> None:
-    assert len(set(cases())) >= 160
+    assert len(set(cases())) >= 200
 
 
 @pytest.mark.parametrize(("tool", "place", "name"), sizes.spread(cases(), 60))
