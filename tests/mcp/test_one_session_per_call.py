@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from handrail.journal.browse import CallFilter, read_page, read_source
+from handrail.journal.queries import JournalReader
+from handrail.journal.store import default_path
 from tests.mcp.stdio_client import RawClient, said
 
 POEM = "roses are red\nviolets are blue\n"
@@ -45,3 +49,11 @@ def test_a_part_of_a_line_is_refused_with_a_way_that_works_without_a_session(roo
     assert answer["isError"] and "quote at least one whole line" in said(answer)
     assert call(root, "Write", file_path="poem.txt", content="other")["isError"]
     assert (root / "poem.txt").read_text(encoding="utf-8") == POEM
+
+
+def test_the_journal_names_the_client(root: Path) -> None:
+    call(root, "Read", file_path="poem.txt")
+    with JournalReader(default_path(os.environ["HANDRAIL_STATE"])) as reader:
+        row = read_page(reader, CallFilter()).rows[0]
+        assert (row.client, row.model) == ("raw", None)
+        assert read_source(reader, row.session) == ("raw", "")

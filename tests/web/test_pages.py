@@ -210,3 +210,33 @@ def test_lines_of_a_diff_belong_to_a_hunk_by_its_counts() -> None:
 )
 def test_colours_of_a_terminal_are_shown_and_other_sequences_are_not(text: str, html: str) -> None:
     assert str(render_ansi(text)) == html
+
+
+def test_a_call_names_its_client_and_model_as_text(browser: TestClient, session: Session) -> None:
+    session.name_source("<b>client</b>\x1b", "model-1")
+    session.call("Read", {"file_path": "app.py"})
+    for page in (browser.get("/").text, browser.get("/calls/1").text):
+        assert "&lt;b&gt;client&lt;/b&gt;" in page and "model-1" in page and "<b>client" not in page
+    session.name_source("other")
+    edit(session)
+    assert "other" in browser.get("/").text and "model-1" in browser.get("/calls/2").text
+
+
+def test_a_picture_is_shown_as_a_picture_and_nothing_else_is_served(
+    browser: TestClient, session: Session, project: Path
+) -> None:
+    picture = b"\x89PNG\r\n\x1a\n" + b"\0" * 40
+    (project / "red.png").write_bytes(picture)
+    session.call("Read", {"file_path": "red.png"})
+    session.call("Read", {"file_path": "app.py"})
+    assert '<img class="picture" src="/calls/1/pictures/0" alt="red.png">' in browser.get("/calls/1").text
+    got = browser.get("/calls/1/pictures/0")
+    assert (got.content, got.headers["content-type"]) == (picture, "image/png")
+    assert "<img" not in browser.get("/calls/2").text
+    for place in ("/calls/2/pictures/0", "/calls/1/pictures/7", "/calls/9/pictures/0"):
+        assert browser.get(place).status_code == 404
+    outside = project.parent / "outside.png"
+    outside.write_bytes(picture)
+    (project / "red.png").unlink()
+    (project / "red.png").symlink_to(outside)
+    assert browser.get("/calls/1/pictures/0").status_code == 404

@@ -23,7 +23,9 @@ _BRIEF = (
     "CASE WHEN json_valid(touches) THEN json_extract(touches, '$[0][0]') END, "
     # A name that is no Unicode is one in JSON, and would be a text that cannot be read.
     "CASE WHEN json_valid(touches) THEN CAST(substr(json_extract(touches, '$[0][1]'), 1, 300) AS BLOB) END, "
-    "substr(arguments, 1, 300), status, error, substr(message, 1, 300), duration, exit_code"
+    "substr(arguments, 1, 300), status, error, substr(message, 1, 300), duration, exit_code, "
+    "(SELECT value FROM meta WHERE key = 'client:' || session), "
+    "(SELECT value FROM meta WHERE key = 'model:' || session)"
 )
 
 
@@ -90,6 +92,9 @@ class BriefCall:
     message: str | None
     duration: float | None
     exit_code: int | None
+    client: str | None = None
+    """The program that made the call, as it names itself."""
+    model: str | None = None
 
 
 @frozen
@@ -169,6 +174,14 @@ def list_sources(reader: JournalReader) -> CallSources:
         rows = reader.db.execute(query, (_last(reader) - _RECENT,)).fetchall()
     sessions, workspaces, tools = (list(dict.fromkeys(row[column] for row in rows)) for column in range(3))
     return CallSources(sessions[:50], [os.fsdecode(one) for one in workspaces[:50]], sorted(tools)[:50])
+
+
+def read_source(reader: JournalReader, session: str) -> tuple[str, str]:
+    """The client and the model of a session; empty where they are not known."""
+    query = "SELECT value FROM meta WHERE key = ?"
+    with reader.errors():
+        client, model = (reader.db.execute(query, (f"{kind}:{session}",)).fetchone() for kind in ("client", "model"))
+    return client[0] if client else "", model[0] if model else ""
 
 
 def read_file_history(

@@ -71,6 +71,9 @@ class Origin:
     """The directory that relative paths start from, links followed."""
     hide: Callable[[str], str] = str
     """Takes secrets out of a text, where the session hides any."""
+    client: str = ""
+    """The program that makes the calls, as it names itself."""
+    model: str = ""
 
 
 @frozen

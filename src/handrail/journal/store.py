@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from handrail.drafts import IN_DRAFT
 from handrail.files.versions import Change
-from handrail.journal import BeforeImage, JournalFailed, MovedEntry, PendingRecord, Record, Token
+from handrail.journal import BeforeImage, JournalFailed, MovedEntry, Origin, PendingRecord, Record, Token
 from handrail.journal.database import (
     WHOLE,
     Database,
@@ -41,12 +41,14 @@ from handrail.journal.records import (
     as_stored,
     begin_row,
     end_row,
+    escape_surrogates,
     file_row,
     replaced_contents,
     split_changes,
 )
 
 BUDGET = 1 << 30
+_LONGEST_NAME = 200
 _BEGUN = f"seq, {BEGIN}"
 _ENDED = ", ".join(f"{name} = ?" for name in END.split(", "))
 
@@ -73,6 +75,7 @@ class SqliteJournal:
         self.budget = budget
         self._clock = clock
         self._writer = Writer(self.path)
+        self._named: dict[tuple[str, str], str] = {}
 
     @property
     def failure(self) -> str:
@@ -123,6 +126,7 @@ class SqliteJournal:
             else:
                 seq = head.next_call()
                 db.insert("calls", _BEGUN, (seq, *begin_row(pending, self._clock(), db.mask)))
+                self._name_source(db, pending.origin)
             db.add_files(seq, attempt, [file_row(n, change) for n, change in enumerate(changes)])
             self._keep(db, head, seq, contents, ready)
             head.chain(seq, f"begin {attempt}")
@@ -168,17 +172,35 @@ class SqliteJournal:
         begun = self._clock() - int(record.result.time_ms * 1e6)
         row = (*begin_row(record, begun, db.mask), *end)
         if not record.changes and as_stored(row):
+            if self._list_unnamed(record.origin):
+                with db.writing():
+                    self._name_source(db, record.origin)
             db.append(row)
             return
         with db.writing() as head:
             seq = head.next_call()
             db.insert("calls", WHOLE, (seq, *row))
+            self._name_source(db, record.origin)
             rows = [file_row(n, change) for n, change in enumerate(changes)]
             # The change is made already: the mode that stands there now is the one that it kept.
             afters = [after_row(change, row[3], row[5], True) for change, row in zip(changes, rows, strict=True)]
             db.add_files(seq, 0, rows, afters)
             self._keep(db, head, seq, replaced_contents(changes), ready)
             head.chain(seq, "whole 0")
+
+    def _list_unnamed(self, origin: Origin) -> list[tuple[str, str]]:
+        """The client and the model of a session, as far as they are not written down yet."""
+        names = (("client", origin.client), ("model", origin.model))
+        return [(kind, name) for kind, name in names if name and self._named.get((kind, origin.session)) != name]
+
+    def _name_source(self, db: Database, origin: Origin) -> None:
+        """Write down once which client and model a session has; not part of the chain."""
+        for kind, name in self._list_unnamed(origin):
+            db.connection.execute(
+                "INSERT OR REPLACE INTO meta VALUES (?, ?)",
+                (f"{kind}:{origin.session}", escape_surrogates(name[:_LONGEST_NAME])),
+            )
+            self._named[kind, origin.session] = name
 
     def _pack_missing(self, contents: Mapping[str, bytes]) -> dict[str, Packed]:
         """Compress the images that are not stored yet, before the database is locked, because it may take a while."""

@@ -174,6 +174,11 @@ class Recorder:
         self._origin = origin
         self._dialect = dialect
 
+    def name_source(self, client: str, model: str) -> None:
+        """Record the next calls as those of this client and model; an empty name leaves what is known."""
+        origin = self._origin
+        self._origin = replace(origin, client=client or origin.client, model=model or origin.model)
+
     @property
     def journal(self) -> Journal:
         return self._journal.open()

@@ -155,6 +155,10 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def name_source(self, client: str, model: str = "") -> None:
+        """Say which program, and which model, makes the next calls, for the journal."""
+        self._services.recorder.name_source(client, model)
+
     def close(self) -> None:
         """End running commands and release the workspace. No call is possible afterwards."""
         with self._opening:

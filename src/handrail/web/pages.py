@@ -23,7 +23,7 @@ from handrail.journal.queries import UNFINISHED, CallRow, FileRow, JournalReader
 from handrail.journal.undo_plan import has_changed
 from handrail.model import Answer
 from handrail.text.display import escape, unescape
-from handrail.web import diffs, drafts
+from handrail.web import diffs, drafts, pictures
 from handrail.web.drafts import DraftProblem
 from handrail.web.export import export_session
 from handrail.web.questions import PageQuestion
@@ -48,6 +48,7 @@ def make_app(site: Site) -> Starlette:
         Route("/", pages.show_activity),
         Route("/events", pages.stream_events),
         Route("/calls/{seq:int}", pages.show_call),
+        Route("/calls/{seq:int}/pictures/{number:int}", pages.show_picture),
         Route("/calls/{seq:int}/undo", pages.show_undo, methods=["GET"]),
         Route("/calls/{seq:int}/undo", pages.undo, methods=["POST"]),
         Route("/approvals", pages.show_approvals),
@@ -156,14 +157,26 @@ class _Pages:
             if reader is None or row is None:
                 return self._message(404, "No such call", "This call is not in the journal.")
             changed = [file for file in reader.read_files(row.seq) if has_changed(file)]
+            client, model = browse.read_source(reader, row.session)
         return self._page(
             "call.html",
             row=row,
+            client=client,
+            model=model,
+            pictures=pictures.list_pictures(row),
             arguments=json.dumps(row.arguments, indent=2, ensure_ascii=False),
             files=[describe_file(file) for file in changed],
             views=diffs.parse_diff(row.diff or ""),
             side_by_side=request.query_params.get("view") == "split",
         )
+
+    def show_picture(self, request: Request) -> Response:
+        with self._site.reader() as reader:
+            row = _find_call(reader, request)
+        kind, raw = pictures.read_picture(row, request.path_params["number"]) if row else ("", b"")
+        if not kind:
+            return self._message(404, "No such picture", "The file is no picture, or is no longer there.")
+        return Response(raw, media_type=kind, headers={"Cache-Control": "no-store"})
 
     def show_undo(self, request: Request) -> Response:
         with self._site.reader() as reader:

@@ -145,6 +145,7 @@ class Work:
                 self.conversation = store.new(self.plan.workspace, self.plan.model, self.plan.dialect)
             history = History(system_prompt(session), self._turns, self.conversation)
             limits = AgentLimits(steps=self.plan.steps, tokens=self.plan.tokens)
+            session.name_source("handrail chat", self.plan.model)
             self._agent = Agent(session, model, history, self._count_event, limits)
             self.meter.used = history.tokens
         return self._agent
@@ -158,6 +159,7 @@ class Work:
         self.meter.model, self.meter.window = name, window
         self.meter.price_in, self.meter.price_out = prices
         if self._agent:
+            self.session.name_source("handrail chat", name)
             self._agent.model = model
 
     def forget(self) -> None:

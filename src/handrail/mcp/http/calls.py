@@ -27,7 +27,7 @@ from handrail.approval.ask_attached import Approvers
 from handrail.mcp import tool_list
 from handrail.mcp.http.principals import Principal
 from handrail.mcp.progress import CallProgress
-from handrail.mcp.protocol import BUSY, ClientInfo, meta_of, replace_half_characters
+from handrail.mcp.protocol import BUSY, CLIENT_KEY, ClientInfo, meta_of, replace_half_characters
 from handrail.mcp.sessions import CannotOpen, Sessions, conversation
 from handrail.model import Answer, Question
 from handrail.pipeline.session import Session
@@ -105,7 +105,10 @@ class HttpCall:
         self.thread = conversation(self.meta)
         declared = ctx.session.client_capabilities
         capabilities = declared.model_dump(by_alias=True, exclude_none=True) if declared else {}
-        self.client = ClientInfo(ctx.protocol_version, capabilities, ctx.protocol_version in MODERN_PROTOCOL_VERSIONS)
+        known = ctx.session.client_params
+        info = self.meta.get(CLIENT_KEY) or (known.client_info.model_dump() if known else None)
+        modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        self.client = ClientInfo(ctx.protocol_version, capabilities, modern, info)
         self.cancel = threading.Event()
         self.gone = anyio.Event()
         self.fault: MCPError | None = None
@@ -162,6 +165,7 @@ class HttpCall:
 
     def _run_call(self, session: Session) -> dict[str, Any]:
         self.session = session
+        session.name_source(self.client.name)
         arguments = mcp.drop_client_arguments(self.params.arguments)
         listener = self.progress.take_event if self.progress else None
         result = session.call(self.params.name, arguments, cancel=self.cancel, on_event=listener)
