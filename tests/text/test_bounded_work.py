@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 import pytest
 
-from handrail.errors import NoMatch, Repetitive, ToolError
+from handrail.errors import CallCancelled, NoMatch, Repetitive, ToolError, TooMuchWork
 from handrail.text.matching.find import plan_edit
+from handrail.text.matching.work import Work, limit_work
 from handrail.text.patches.locate import locate_hunks
 from handrail.text.patches.operations import PatchHunk
 
@@ -78,3 +80,56 @@ def test_an_exact_patch_does_not_look_at_the_lines_of_the_file() -> None:
     hunk = PatchHunk((("-", row), ("+", row + "  # x")))
     assert [one.new for one in locate_hunks(text, [hunk]).splices] == ["  # x"]
     assert count_calls(lambda: locate_hunks(text, [hunk])) < 100
+
+
+def escaped(count: int) -> Callable[[], object]:
+    return lambda: plan_edit("a\n" * count, "\\n".join(["b"] * count), "c")
+
+
+def braces(count: int) -> Callable[[], object]:
+    return lambda: plan_edit("}\n" * count + "x\n", " }\n" * (count // 2) + "y", "c")
+
+
+def quotes(count: int) -> Callable[[], object]:
+    line = "word " * count
+    return lambda: plan_edit(f"{line}'a'\n", f"{line}’a’", f"{line}’b’")
+
+
+def composed(count: int) -> Callable[[], object]:
+    return lambda: plan_edit("e\u0301a\n" * count, "\u00e9b\n" * count, "c")
+
+
+def entities(count: int) -> Callable[[], object]:
+    return lambda: plan_edit("a<b\n" * count, "a&lt;c\n" * count, "c")
+
+
+@pytest.mark.parametrize("make", [escaped, braces, quotes, composed, entities])
+def test_a_text_of_any_length_is_given_up_within_the_budget(
+    make: Callable[[int], Callable[[], object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = 0
+    real = Work.spend
+
+    def count(self: Work, more: int) -> None:
+        nonlocal steps
+        real(self, more)
+        steps += more
+
+    monkeypatch.setattr(Work, "spend", count)
+    with pytest.raises(ToolError), limit_work(steps=200_000):
+        make(30_000)()
+    assert steps <= 200_000
+
+
+def test_what_takes_too_long_is_refused_with_its_own_words() -> None:
+    with pytest.raises(TooMuchWork), limit_work(steps=10_000):
+        escaped(2_000)()
+    with pytest.raises(NoMatch):
+        escaped(2_000)()
+
+
+def test_a_cancelled_call_stops_matching() -> None:
+    cancel = threading.Event()
+    cancel.set()
+    with pytest.raises(CallCancelled):
+        plan_edit("a\n" * 100, "b\nc", "d", cancel=cancel)

@@ -195,7 +195,7 @@ def test_new_lines_that_share_nothing_with_the_old_ones_are_not_placed_by_guess(
         plan_edit(text, "    x = 1\n    y = 2\nz = 3\n", "    return 1\n")
 
 
-def test_a_middle_elided_in_the_old_text_only_is_refused() -> None:
+def test_a_middle_elided_in_the_old_text_only_is_refused_where_lines_beside_it_stay() -> None:
     text = "def f():\n    a = 1\n    b = 2\n    d = 4\n    return d\n"
     with pytest.raises(ToolError):  # lines that nobody wrote out would go
-        plan_edit(text, "    a = 1\n    ...\n    d = 4\n", "    e = 5\n")
+        plan_edit(text, "    a = 1\n    ...\n    d = 4\n", "    a = 1\n    e = 5\n")

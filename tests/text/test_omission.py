@@ -99,3 +99,11 @@ def test_an_elided_text_must_have_ends_that_are_there_once() -> None:
     literal = "def first():\n    ...\n    return one\n"
     plan = plan_edit(literal, literal, "first = 1\n")
     assert apply_splices(literal, plan.splices) == "first = 1\n"
+
+
+def test_dots_that_are_a_line_of_the_file_stand_for_nothing_else() -> None:
+    block = "    with count() as f:\n        pass\n"
+    text = f"    text = 1\n    ...\n{block}    other = 2\n{block}    last = 3\n"
+    old = "    text = 1\n    ...\n\n    with count() as f:\n        pass\n    last = 3\n"
+    with pytest.raises(ToolError):
+        plan_edit(text, old, old.replace("last = 3", "last = 4"))

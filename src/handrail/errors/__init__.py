@@ -15,7 +15,7 @@
       |- EditError    the change itself:    no_match  many_matches  many_loose  too_many_places  no_change
       |                                     empty_old  placeholder  unsure_indent  inside_word  cannot_encode
       |                                     bad_notebook  no_such_cell  already_applied  garbled  repetitive
-      |                                     bad_anchor
+      |                                     bad_anchor  too_much_work
       |- PatchError   a patch:              bad_patch  bad_hunk  ambiguous_hunk  same_file  would_overwrite
       |- ReplaceError search and replace:   not_counted  other_count  unknown_occurrence  too_many_occurrences
       |                                     empty_match  bad_replacement
@@ -78,6 +78,7 @@ from handrail.errors.changes import (
     SameFile,
     TooManyOccurrences,
     TooManyPlaces,
+    TooMuchWork,
     UnknownOccurrence,
     UnsureIndent,
     WouldOverwrite,
@@ -222,6 +223,7 @@ __all__ = [
     "TooManyJobs",
     "TooManyOccurrences",
     "TooManyPlaces",
+    "TooMuchWork",
     "ToolError",
     "ToolFailed",
     "UnknownOccurrence",

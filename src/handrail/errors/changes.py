@@ -91,6 +91,13 @@ class Repetitive(EditError):
     old: str = ""
 
 
+class TooMuchWork(EditError):
+    """Comparing the texts loosely would take too many steps."""
+
+    code = "too_much_work"
+    old: str = ""
+
+
 class InsideWord(EditError):
     code = "inside_word"
     old: str

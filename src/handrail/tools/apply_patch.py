@@ -12,6 +12,7 @@ from handrail.text import lines
 from handrail.text.diff import Hunk, number_new_lines
 from handrail.text.display import escape
 from handrail.text.document import Splice, apply_splices, keep_endings, minimize
+from handrail.text.matching.work import limit_work
 from handrail.text.patches.locate import Placed, locate_hunks
 from handrail.text.patches.operations import FileOp
 from handrail.text.patches.patch import parse_patch
@@ -88,20 +89,21 @@ def apply_patch(args: Args, ctx: Context[Limits], *, add_overwrites: bool = Fals
     """Stage the changes of a patch; with ``add_overwrites`` Add replaces files that exist even if the call does not."""
     ops = parse_patch(args.patch)
     done: list[FileChange] = []
-    for op in ops:
-        try:
-            if op.kind == "add":
-                done.append(_add(op, ctx, overwrite=args.overwrite or add_overwrites or op.rewrites))
-            elif op.kind == "delete":
-                done.append(_delete(op, ctx))
-            else:
-                done.append(_update(op, ctx, overwrite=args.overwrite))
-        except ToolError as error:
-            error.facts.setdefault("path", op.path)
-            if len(ops) > 1:
-                error.wrap = "apply_patch.failed"
-                error.facts["files"] = len(ops)
-            raise
+    with limit_work(ctx.cancel):
+        for op in ops:
+            try:
+                if op.kind == "add":
+                    done.append(_add(op, ctx, overwrite=args.overwrite or add_overwrites or op.rewrites))
+                elif op.kind == "delete":
+                    done.append(_delete(op, ctx))
+                else:
+                    done.append(_update(op, ctx, overwrite=args.overwrite))
+            except ToolError as error:
+                error.facts.setdefault("path", op.path)
+                if len(ops) > 1:
+                    error.wrap = "apply_patch.failed"
+                    error.facts["files"] = len(ops)
+                raise
     rows = [number_new_lines(one.hunks) for one in done]
     short = sum(map(len, rows)) <= ctx.limits.snippet_lines
     count = sum(one.kind != "same" for one in done)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, TypedDict
 
-from handrail.errors import AlreadyApplied, ChangedSince, EmptyOld, NoMatch, NothingToChange, OtherCount, ToolError
+from handrail.errors import (
+    AlreadyApplied,
+    ChangedSince,
+    EmptyOld,
+    NoMatch,
+    NothingToChange,
+    OtherCount,
+    ToolError,
+    TooMuchWork,
+)
 from handrail.frozen import frozen
 from handrail.text.diff import number_new_lines
 from handrail.text.document import EditPlan, Splice, apply_splices
@@ -79,14 +89,20 @@ def execute(content: str, old_string: str, new_string: str, replace_all: bool, m
 
 
 def plan_replacement(
-    content: str, old_string: str, new_string: str, replace_all: bool, matching: str, path: str = ""
+    content: str,
+    old_string: str,
+    new_string: str,
+    replace_all: bool,
+    matching: str,
+    path: str = "",
+    cancel: threading.Event | None = None,
 ) -> EditPlan:
     """Find what this edit changes in ``content``; raises a `ToolError` if it cannot be made."""
     if old_string == new_string:
         raise NothingToChange(old=old_string)
     if not old_string:
         raise EmptyOld()
-    return plan_edit(content, old_string, new_string, replace_all, matching, prose=path.endswith(_PROSE))
+    return plan_edit(content, old_string, new_string, replace_all, matching, path.endswith(_PROSE), cancel)
 
 
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
@@ -100,11 +116,20 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     every = args.replace_all or (args.expected or 1) > 1
     try:
         planned = plan_replacement(
-            loaded.document.text, args.old_string, args.new_string, every, ctx.limits.matching, args.file_path
+            loaded.document.text,
+            args.old_string,
+            args.new_string,
+            every,
+            ctx.limits.matching,
+            args.file_path,
+            ctx.cancel,
         )
     except AlreadyApplied as error:
         ctx.stage(args.file_path, loaded, [])
         return Outcome("unchanged", replace(facts, line=error.line), Data(replaced=0))
+    except TooMuchWork as error:
+        error.facts["path"] = args.file_path
+        raise
     except NoMatch as error:
         if loaded.described_changes is not None:
             raise ChangedSince(

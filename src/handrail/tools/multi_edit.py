@@ -10,6 +10,7 @@ from handrail.errors import AlreadyApplied, ChangedSince, EmptyOld, NoMatch, Too
 from handrail.frozen import frozen
 from handrail.text.diff import number_new_lines
 from handrail.text.document import Edited, Splice
+from handrail.text.matching.work import limit_work
 from handrail.tools.arguments import BeforeValidator, Field
 from handrail.tools.edit import describe_match, note_changes, plan_replacement, render_snippet, tell_apart
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool, Writes
@@ -76,31 +77,32 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     edited = Edited(loaded.document.text if loaded else "")
     loose: list[str] = []
     applied = 0
-    for number, edit in enumerate(edits, start=1):
-        try:
-            if creating and number == 1:
-                edited.apply([Splice(0, 0, edit.new_string)])
-                continue
-            planned = plan_replacement(
-                edited.text,
-                edit.old_string,
-                edit.new_string,
-                edit.replace_all,
-                ctx.limits.matching,
-                args.file_path,
-            )
-            edited.apply(planned.splices)
-            if how := describe_match(planned):
-                loose.append(f"{number}: {how}")
-        except AlreadyApplied:
-            loose.append(f"{number}: applied before")
-            applied += 1
-        except ToolError as error:
-            if isinstance(error, NoMatch) and loaded and loaded.described_changes is not None:
-                error = ChangedSince(path=args.file_path, moved=loaded.described_changes)
-            error.wrap = "multi_edit.failed"
-            error.facts.update(number=number, edits=len(edits))
-            raise error from None
+    with limit_work(ctx.cancel):
+        for number, edit in enumerate(edits, start=1):
+            try:
+                if creating and number == 1:
+                    edited.apply([Splice(0, 0, edit.new_string)])
+                    continue
+                planned = plan_replacement(
+                    edited.text,
+                    edit.old_string,
+                    edit.new_string,
+                    edit.replace_all,
+                    ctx.limits.matching,
+                    args.file_path,
+                )
+                edited.apply(planned.splices)
+                if how := describe_match(planned):
+                    loose.append(f"{number}: {how}")
+            except AlreadyApplied:
+                loose.append(f"{number}: applied before")
+                applied += 1
+            except ToolError as error:
+                if isinstance(error, NoMatch) and loaded and loaded.described_changes is not None:
+                    error = ChangedSince(path=args.file_path, moved=loaded.described_changes)
+                error.wrap = "multi_edit.failed"
+                error.facts.update(number=number, edits=len(edits))
+                raise error from None
     hunks = ctx.stage(args.file_path, loaded, edited.splices()).hunks
     facts = Facts(
         path=args.file_path,

@@ -11,9 +11,12 @@ from collections.abc import Sequence
 from handrail.text import lines
 from handrail.text.matching.fold import squeeze, squeeze_with_offsets
 from handrail.text.matching.places import FileLines, LineMatch
+from handrail.text.matching.work import spend
 
 _SHORTEST = 4
 _MOST_PLACES = 10
+_FAST = 20
+"""Lines that cost one step to compare."""
 
 
 def match_parts(file: FileLines, old: str, new: str) -> list[LineMatch]:
@@ -62,14 +65,18 @@ def match_but_blank_lines(file: FileLines, old: Sequence[str], new: Sequence[str
     targets = [squeeze(old[number]) for number in filled]
     keys = [file.keys[at] for at in file.filled]
     matches: list[LineMatch | None] = []
-    start = -1
+    rarest = min(range(len(targets)), key=lambda number: file.key_counts[targets[number]])
+    start = rarest - 1
     while len(matches) < _MOST_PLACES:
         try:
-            start = keys.index(targets[0], start + 1)
+            start = keys.index(targets[rarest], start + 1)
         except ValueError:
             break
+        spend(1 + len(targets) // _FAST)
+        start -= rarest
         if keys[start : start + len(targets)] == targets:
             matches.append(_restore_blank_lines(file.filled[start : start + len(targets)], old, new, filled))
+        start += rarest
     return matches
 
 

@@ -33,6 +33,7 @@ part of lines. No level ignores a letter, a digit or an operator of code.
 from __future__ import annotations
 
 import re
+import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -59,6 +60,7 @@ from handrail.text.matching.loose import LooseSearch
 from handrail.text.matching.nearest import NearestFacts, find_nearest
 from handrail.text.matching.omission import OMISSION_WORDS, refuse_omissions
 from handrail.text.matching.places import BlankEdges, FileLines, LineMatch, find_level, split_rows
+from handrail.text.matching.work import limit_work
 
 _END = "(?>\r\n|\n|\r)"
 MOST_PLACES = 100_000
@@ -373,9 +375,19 @@ LADDER = "ladder"
 
 
 def plan_edit(
-    text: str, old: str, new: str, replace_all: bool = False, matching: str = FORGIVING, prose: bool = False
+    text: str,
+    old: str,
+    new: str,
+    replace_all: bool = False,
+    matching: str = FORGIVING,
+    prose: bool = False,
+    cancel: threading.Event | None = None,
 ) -> EditPlan:
-    """Compute what replacing ``old`` by ``new`` changes; raises if it applies nowhere or is ambiguous."""
+    """Compute what replacing ``old`` by ``new`` changes; raises if it applies nowhere or is ambiguous.
+
+    Loose matching has a budget of work: what would take longer raises `TooMuchWork`, and `CallCancelled` once
+    ``cancel`` is set.
+    """
     if old == new:
         raise NothingToChange(old=old)
     matching = FORGIVING if matching == LADDER else matching
@@ -391,9 +403,10 @@ def plan_edit(
     if plan is None and matching == TRIMMED:
         plan = _plan_trimmed(text, old, new) or _plan_by_lines(text, old, new)
     elif plan is None and matching == FORGIVING:
-        file = FileLines(text)
         try:
-            plan = LooseSearch(file, replace_all, prose).run(old, new)
+            with limit_work(cancel):
+                file = FileLines(text)
+                plan = LooseSearch(file, replace_all, prose).run(old, new)
         except (ManyLoose, Repetitive, UnsureIndent) as error:
             error.facts.setdefault("old", old)
             raise

@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from handrail.text.matching.work import spend
+
+_SLOW = 8
+"""Steps for a character that is looked at by itself."""
+
 _SAME = {
     "-": "‐‑‒–—―−﹘﹣－",
     "'": "‘’‚‛′＇",
@@ -69,6 +74,7 @@ def remove_blanks(text: str) -> str:
 
 def squeeze_with_offsets(text: str) -> tuple[str, list[int]]:
     """`squeeze` of ``text`` but for its ends, and where each character of it (and its end) begins in ``text``."""
+    spend(_SLOW * len(text))
     plain: list[str] = []
     begins: list[int] = []
     at = 0

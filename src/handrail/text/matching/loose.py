@@ -138,12 +138,22 @@ class LooseSearch:
                 raise self._ambiguous(places)
             if not places:
                 return None
+            if self._has_literal_dots(old, i, gap, places[0]):
+                return None
             parts.append(LineMatch(places[0], anchor, new[j:other]))
             floor, i, j = places[0] + len(anchor), gap + 1, other + 1
         evidence = [pair for part in parts for pair in zip(part.old, self._file.bodies[part.at :], strict=False)]
         parts = [replace(part, evidence=evidence) for part in parts]
         fits = self._fits(edges, parts[0].at, parts[-1].span[1])
         return _VariantMatches((*reading.names, "elided middle"), [parts]) if fits else None
+
+    def _has_literal_dots(self, old: Sequence[str], first: int, gap: int, at: int) -> bool:
+        """Whether the dots below or above an anchor, which stands at ``at``, are a line of the file itself."""
+        below = next((key for key in self._file.keys[at + gap - first :] if key), None)
+        above = next((key for key in reversed(self._file.keys[:at]) if key), None)
+        return (gap < len(old) and below == self._file.key(old[gap])) or (
+            first > 0 and above == self._file.key(old[first - 1])
+        )
 
     def _match_written_out(self, reading: Variant, edges: BlankEdges, gap: int) -> _VariantMatches | None:
         """Two anchors by the letter with "..." between them, and a new text for all of it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,10 @@ from handrail.text.document import Splice, minimize
 from handrail.text.matching.fold import fold, squeeze
 from handrail.text.matching.indentation import indent_of
 from handrail.text.matching.merge import MergedRow, merge
+from handrail.text.matching.work import spend
 
+_FAST = 20
+"""Steps that cost as little as one: a line that is copied or compared, a character that is folded."""
 _AROUND = 1000
 """How many lines around a place tell the unit of its indentation."""
 
@@ -53,11 +57,17 @@ class FileLines:
     """The lines of a file, ready to be searched."""
 
     def __init__(self, text: str, key: Callable[[str], str] = squeeze) -> None:
+        spend(len(text) // _FAST)
         self.text = text
         self.rows = lines.split(text)
         self.bodies = lines.to_feeds(text).split("\n")[: len(self.rows)]
         self.key = key
         self.keys = [key(body) for body in self.bodies]
+
+    @cached_property
+    def key_counts(self) -> Counter[str]:
+        """How many lines have each key."""
+        return Counter(self.keys)
 
     @cached_property
     def joined_keys(self) -> str:
@@ -74,13 +84,20 @@ class FileLines:
         return [at for at, key in enumerate(self.keys) if key]
 
     def find_windows(self, window: Sequence[str]) -> list[int]:
-        """Return the line numbers at which ``window`` matches; searches by its first line that is not blank."""
+        """Return the line numbers at which ``window`` matches; searches by its rarest line."""
+        spend(sum(map(len, window)))
         keys = [self.key(row) for row in window]
-        first = next((number for number, key in enumerate(keys) if key), None)
-        if first is None:
+        filled = [number for number, key in enumerate(keys) if key]
+        if not filled:
             return []
-        starts = (at - first for at in self.find_equal(keys[first]))
-        return [start for start in starts if start >= 0 and self.keys[start : start + len(keys)] == keys]
+        # By the line of which the file has the fewest: a long window of braces would be compared at every brace.
+        first = min(filled, key=lambda number: self.key_counts[keys[number]])
+        found = []
+        for at in self.find_equal(keys[first]):
+            spend(1 + len(keys) // _FAST)
+            if at >= first and self.keys[at - first : at - first + len(keys)] == keys:
+                found.append(at - first)
+        return found
 
     def find_equal(self, key: str) -> Iterator[int]:
         """Yield the numbers of the lines that have this key."""

@@ -24,6 +24,7 @@ from handrail.text.matching.line_marks import (
     remove_wrapper,
     show_blanks,
 )
+from handrail.text.matching.work import spend
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class Variant:
 
 _FENCE = re.compile(r"^\n*((`{3,}|~{3,})[^\n`]*)\n(?:(.*?)(\n))?\2[ \t]*\n*$", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "", '"': '"', "'": "'", "`": "`", "\\": "\\"}
+_FAST = 20
+"""Characters that cost one step to count."""
 _HALF_DONE = re.compile(r"^\s*\\[nt]", re.MULTILINE)
 """A line of code hardly ever begins with an escaped line break or tab."""
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
@@ -55,6 +58,7 @@ def list_variants(old: str, new: str) -> Iterator[list[Variant]]:
         deeper = []
         for variant in last:
             for name, step in _STEPS:
+                spend(len(variant.old) + len(variant.new))
                 for pair in step(variant.old, variant.new):
                     if pair not in seen and pair[0].strip():
                         seen.add(pair)
@@ -167,7 +171,8 @@ def _make_unescape(marks: str) -> Callable[[str, str], Pairs]:
     def undo(text: str) -> str:
         parts, last, row = [], 0, 0
         for match in pattern.finditer(text):
-            row = max(row, text.rfind("\n", 0, match.start()) + 1)
+            row = max(row, text.rfind("\n", last, match.start()) + 1)
+            spend((match.start() - row) // _FAST)
             if not whole and match[1] in "nt" and _count_quotes(text[row : match.start()]) % 2:
                 continue
             parts += [text[last : match.start()], _ESCAPES[match[1]]]
