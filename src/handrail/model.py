@@ -158,9 +158,9 @@ class FileDiff:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> FileDiff:
         """Build an object from the dict of `dataclasses.asdict`; raises `ValueError` for anything else."""
-        before, after = (None if value[name] is None else _text(value[name]) for name in ("before", "after"))
-        hunks = tuple(map(_text, value["hunks"]))
-        return cls(**_plain_fields(cls, value), hunks=hunks, before=before, after=after)
+        before, after = (None if value[name] is None else _read_text(value[name]) for name in ("before", "after"))
+        hunks = tuple(map(_read_text, value["hunks"]))
+        return cls(**_read_plain_fields(cls, value), hunks=hunks, before=before, after=after)
 
 
 @frozen
@@ -212,13 +212,13 @@ class Question:
         try:
             call, command = value["call"], value["command"]
             return cls(
-                Call(_text(call["tool"]), _object(call["arguments"]), _text(call["id"])),
-                tuple(_access(one) for one in value["accesses"]),
-                Verdict(**_plain_fields(Verdict, value["verdict"])),
+                Call(_read_text(call["tool"]), _read_object(call["arguments"]), _read_text(call["id"])),
+                tuple(_read_access(one) for one in value["accesses"]),
+                Verdict(**_read_plain_fields(Verdict, value["verdict"])),
                 tuple(map(FileDiff.from_json, value["files"])),
-                None if command is None else _text(command),
-                shortened=tuple(map(_text, value["shortened"])),
-                **_plain_fields(cls, value),
+                None if command is None else _read_text(command),
+                shortened=tuple(map(_read_text, value["shortened"])),
+                **_read_plain_fields(cls, value),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"this is not a question: {error}") from None
@@ -262,11 +262,11 @@ class Answer:
             hunks, contents, arguments = value["hunks"], value["contents"], value["arguments"]
             return cls(
                 value["yes"],
-                _text(value["reason"]),
+                _read_text(value["reason"]),
                 value["lasting"],
-                None if hunks is None else {_text(path): [_number(one) for one in hunks[path]] for path in hunks},
-                None if contents is None else {_text(path): _text(contents[path]) for path in contents},
-                None if arguments is None else _object(arguments),
+                None if hunks is None else {_read_text(path): [_number(one) for one in hunks[path]] for path in hunks},
+                None if contents is None else {_read_text(path): _read_text(contents[path]) for path in contents},
+                None if arguments is None else _read_object(arguments),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"this is not an answer: {error}") from None
@@ -338,10 +338,10 @@ def as_json(result: Result) -> dict[str, Any]:
     }
 
 
-def _plain_fields(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
+def _read_plain_fields(kind: type, value: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a dataclass that are texts or truth values; raises `TypeError` where one is something else."""
     of_text = ("str", "Action", "Tier", "Decision")
-    read = {"bool": _flag, **dict.fromkeys(of_text, _text)}
+    read = {"bool": _read_flag, **dict.fromkeys(of_text, _read_text)}
     return {one.name: read[str(one.type)](value[one.name]) for one in fields(kind) if str(one.type) in read}
 
 
@@ -349,24 +349,24 @@ def _access_as_json(access: Access) -> dict[str, Any]:
     return {one.name: getattr(access, one.name) for one in fields(Access) if one.name not in ("script", "mentions")}
 
 
-def _access(value: Mapping[str, Any]) -> Access:
+def _read_access(value: Mapping[str, Any]) -> Access:
     sees = value["sees"]
     if value["action"] not in get_args(Action) or sees not in ("contents", "names", "unhidden"):
         raise TypeError("an access of an unknown kind")
-    return Access(**_plain_fields(Access, value), sees=sees)
+    return Access(**_read_plain_fields(Access, value), sees=sees)
 
 
-def _object(value: Any) -> dict[str, Any]:
+def _read_object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TypeError("an object is expected")
     return value
 
 
-def _text(value: Any) -> str:
+def _read_text(value: Any) -> str:
     return _read_enum(str, value)
 
 
-def _flag(value: Any) -> bool:
+def _read_flag(value: Any) -> bool:
     return _read_enum(bool, value)
 
 

@@ -60,14 +60,14 @@ class Compaction:
             most = min(most, history.tokens)
         goal = most // 2 if force else int(most * 0.8)  # well below, or the next turn would do it again
         end = min(window, sum(map(size, history.turns))) if force else window
-        start = _tail(history.turns, int(end * self.keep))
+        start = _find_tail(history.turns, int(end * self.keep))
         pruned = [*map(_prune, history.turns[:start]), *history.turns[start:]]
         how = ""
         if pruned != history.turns:
             history.replace(pruned)
             how = "old results were left out"
         if start > 1 and history.tokens > goal:  # one turn alone is what notes would be
-            notes = _notes(history.turns[:start], int(min(window, most) * 0.8), summarise)
+            notes = _write_notes(history.turns[:start], int(min(window, most) * 0.8), summarise)
             history.replace([Turn("user", notes), *_keep_latest(history.turns[start:])])
             how = "the earlier part was summarised"
         if history.tokens > most or (force and not how):
@@ -79,9 +79,9 @@ class Compaction:
         return how
 
 
-def _notes(turns: Sequence[Turn], room: int, summarise: Summarise) -> str:
+def _write_notes(turns: Sequence[Turn], room: int, summarise: Summarise) -> str:
     """The model's own summary of these turns, as much of them as it takes, and the person's last words."""
-    words = _last_words(turns)
+    words = _find_last_message(turns)
     for _ in range(3):
         try:
             notes = summarise(_add_question(turns, room)).strip()
@@ -91,7 +91,7 @@ def _notes(turns: Sequence[Turn], room: int, summarise: Summarise) -> str:
                 raise
             room //= 2
     else:
-        notes = _plain_notes(turns)
+        notes = _write_plain_notes(turns)
     text = _RESUMED.format(notes=notes)
     return f"{text}{_LAST_WORDS}{words}" if words else text
 
@@ -108,7 +108,7 @@ def _add_question(turns: Sequence[Turn], room: int) -> list[Turn]:
     return [*sent, Turn("user", _SUMMARISE)]
 
 
-def _plain_notes(turns: Sequence[Turn]) -> str:
+def _write_plain_notes(turns: Sequence[Turn]) -> str:
     """Write notes without the model: the user's last message and the latest calls."""
     messages = [turn.text[:_WORDS] for turn in turns if turn.role == "user"]
     calls = [f"- {result.name}: {'made' if result.ok else 'failed'}" for turn in turns for result in turn.results]
@@ -116,7 +116,7 @@ def _plain_notes(turns: Sequence[Turn]) -> str:
     return f"(The model wrote no notes.) The person said:\n\n{words}\n\nThe last calls were:\n" + "\n".join(calls[-30:])
 
 
-def _last_words(turns: Sequence[Turn]) -> str:
+def _find_last_message(turns: Sequence[Turn]) -> str:
     """Return the user's last message, perhaps from earlier notes."""
     message = next((turn.text for turn in reversed(turns) if turn.role == "user"), "")
     if message.startswith(_RESUMED.partition("{")[0]):
@@ -124,7 +124,7 @@ def _last_words(turns: Sequence[Turn]) -> str:
     return message[:_WORDS]
 
 
-def _tail(turns: Sequence[Turn], room: int) -> int:
+def _find_tail(turns: Sequence[Turn], room: int) -> int:
     """Where the latest turns begin that fit into ``room``: at a reply or a person's words, never at results.
 
     The last of them stay in any case: the model has not seen their results yet.
@@ -148,10 +148,10 @@ def _keep_latest(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def _prune(turn: Turn) -> Turn:
-    return replace(turn, results=tuple(map(_line, turn.results))) if turn.results else turn
+    return replace(turn, results=tuple(map(_shorten_result, turn.results))) if turn.results else turn
 
 
-def _line(result: ToolResult) -> ToolResult:
+def _shorten_result(result: ToolResult) -> ToolResult:
     if result.pruned or (len(result.text) <= _SHORT and not result.blocks):
         return result
     chars = len(result.text) + sum(len(str(block.get("base64", ""))) for block in result.blocks)

@@ -83,13 +83,15 @@ def complete_turns(turns: Sequence[Turn]) -> list[Turn]:
         calls = complete[-1].calls if complete else ()
         if turn.role == "tools":
             if calls:
-                complete.append(turn if _fits(turn, calls) else Turn("tools", results=_results(calls, turn.results)))
+                complete.append(
+                    turn if _fits(turn, calls) else Turn("tools", results=_collect_results(calls, turn.results))
+                )
             continue
         if calls:
-            complete.append(Turn("tools", results=_results(calls)))
+            complete.append(Turn("tools", results=_collect_results(calls)))
         complete.append(turn)
     if complete and complete[-1].calls:
-        complete.append(Turn("tools", results=_results(complete[-1].calls)))
+        complete.append(Turn("tools", results=_collect_results(complete[-1].calls)))
     return complete
 
 
@@ -97,7 +99,7 @@ def _fits(turn: Turn, calls: Sequence[ToolCall]) -> bool:
     return [result.id for result in turn.results] == [call.id for call in calls]
 
 
-def _results(calls: Sequence[ToolCall], known_results: Sequence[ToolResult] = ()) -> tuple[ToolResult, ...]:
+def _collect_results(calls: Sequence[ToolCall], known_results: Sequence[ToolResult] = ()) -> tuple[ToolResult, ...]:
     known = {one.id: one for one in known_results}
     return tuple(known.get(call.id) or ToolResult(call.id, call.name, INTERRUPTED, ok=False) for call in calls)
 

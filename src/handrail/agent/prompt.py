@@ -47,12 +47,12 @@ def system_prompt(session: Session, today: dt.date | None = None) -> str:
     if {"read", "grep", "bash"} <= names.keys():
         bare = {tool: name.strip("`") for tool, name in names.items()}
         rules.append(_OFFLOADED.format(**bare))
-    parts = [own or _WHO, "\n".join(f"- {rule}" for rule in rules), _facts(session, today)]
+    parts = [own or _WHO, "\n".join(f"- {rule}" for rule in rules), _describe_facts(session, today)]
     parts += [_quote_file(session, name) for name in _PROJECT]
     return "\n\n".join(part for part in parts if part)
 
 
-def _facts(session: Session, today: dt.date | None) -> str:
+def _describe_facts(session: Session, today: dt.date | None) -> str:
     home = os.path.realpath(session.workspace.home)
     date = (today or dt.datetime.now(dt.UTC).date()).isoformat()
     repository = "a git repository" if os.path.isdir(os.path.join(home, ".git")) else "not a git repository"

@@ -85,7 +85,7 @@ class Store:
 
     def load(self, id: str) -> tuple[StoredConversation, Kept, list[Turn]]:
         """Open a conversation to continue it; raises `NoConversation`."""
-        names = [name for name in self._names() if name.startswith(id)]
+        names = [name for name in self._list_names() if name.startswith(id)]
         if len(names) != 1 or os.sep in id:
             what = "there is no conversation" if not names else f"{len(names)} conversations begin with"
             raise NoConversation(f"{what} {id}")
@@ -111,21 +111,21 @@ class Store:
 
     def all(self) -> Iterator[Kept]:
         """List all conversations, the one that was used last first; unreadable ones are skipped."""
-        paths = [os.path.join(self._folder, f"{name}.jsonl") for name in self._names()]
-        for path in sorted(paths, key=_last_use, reverse=True):
+        paths = [os.path.join(self._folder, f"{name}.jsonl") for name in self._list_names()]
+        for path in sorted(paths, key=_find_last_use, reverse=True):
             try:
                 yield _read(path, most=2)[0]
             except NoConversation:
                 continue
 
-    def _names(self) -> list[str]:
+    def _list_names(self) -> list[str]:
         try:
             return [name.removesuffix(".jsonl") for name in os.listdir(self._folder) if name.endswith(".jsonl")]
         except FileNotFoundError:
             return []
 
 
-def _last_use(path: str) -> int:
+def _find_last_use(path: str) -> int:
     """When a conversation was written to; the second in its id would not tell two that began together apart."""
     try:
         return os.stat(path).st_mtime_ns

@@ -65,7 +65,7 @@ class ToolCallRunner:
         """Make the calls; return their results in order. Ctrl-C stops running calls, and each still gets a result."""
         results: list[ToolResult] = []
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="handrail-call") as pool:
-            for batch in self._batches(calls):
+            for batch in self._group_calls(calls):
                 try:
                     futures = [pool.submit(self._call, call, cancel) for call in batch]
                     results += [
@@ -85,7 +85,7 @@ class ToolCallRunner:
                 if future.done() and future.exception() is not None:
                     return ToolResult(call.id, call.name, _CANCELLED, ok=False)
 
-    def _batches(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
+    def _group_calls(self, calls: Sequence[ToolCall]) -> list[list[ToolCall]]:
         """Group the calls into batches that can run in parallel."""
         batches: list[list[_Plan]] = []
         for call in calls:
@@ -114,14 +114,14 @@ class ToolCallRunner:
         self._notice(CallStarted(call))
         started = time.monotonic()
         result = self._caller(call.name, call.arguments, id=call.id, cancel=cancel)
-        text = result.text + self._hint(call, result)
+        text = result.text + self._suggest_next(call, result)
         diff = result.data.get("diff")
         seconds = time.monotonic() - started
         self._notice(CallFinished(call, result.status, text, seconds, diff if isinstance(diff, str) else ""))
         images = tuple(block for block in result.blocks if block["type"] == "image")
         return ToolResult(call.id, call.name, text, result.ok, images)
 
-    def _hint(self, call: ToolCall, result: Result) -> str:
+    def _suggest_next(self, call: ToolCall, result: Result) -> str:
         key = call.name, call.arguments
         if result.ok:
             self._failed.pop(key, None)

@@ -30,7 +30,7 @@ async def ask(question: Question, client: acp.Client, session_id: str, kind: Too
     )
     try:
         reply = await client.request_permission(
-            session_id=session_id, tool_call=shown, options=_options(question.verdict.allow)
+            session_id=session_id, tool_call=shown, options=_list_options(question.verdict.allow)
         )
     except (acp.RequestError, ConnectionError) as error:
         return Answer(False, f"the editor could not ask the user ({error})")
@@ -40,7 +40,7 @@ async def ask(question: Question, client: acp.Client, session_id: str, kind: Too
     return Answer(False) if lasting is None else Answer(True, lasting=lasting)
 
 
-def _options(rule: str) -> list[PermissionOption]:
+def _list_options(rule: str) -> list[PermissionOption]:
     options = [PermissionOption(option_id="allow_once", name="Allow", kind="allow_once")]
     if rule:
         options += [

@@ -51,23 +51,23 @@ class AnswerTokens:
         for question in forgotten:
             if question.background:
                 question.background.withdraw()
-        signed = f"{number}.{self._mac(number, *shown)}"
-        return f"{signed}.{self._mac(signed)}"
+        signed = f"{number}.{self._compute_mac(number, *shown)}"
+        return f"{signed}.{self._compute_mac(signed)}"
 
     def is_genuine(self, token: Any) -> bool:
         """Whether ``token`` was issued here, and nobody has changed it."""
         signed, _, proof = token.rpartition(".") if isinstance(token, str) else ("", "", "")
-        return hmac.compare_digest(proof.encode("utf-8", "replace"), self._mac(signed).encode("ascii"))
+        return hmac.compare_digest(proof.encode("utf-8", "replace"), self._compute_mac(signed).encode("ascii"))
 
     def redeem(self, token: Any, *shown: Any) -> OpenQuestion | None:
         """The question that ``token`` was issued for; None if it was not this one, or when it comes a second time."""
         if not self.is_genuine(token):
             return None
         number, mark, _ = token.split(".")
-        if not hmac.compare_digest(mark, self._mac(number, *shown)):
+        if not hmac.compare_digest(mark, self._compute_mac(number, *shown)):
             return None
         with self._lock:
             return self._open.pop(number, None)
 
-    def _mac(self, *parts: Any) -> str:
+    def _compute_mac(self, *parts: Any) -> str:
         return hmac.new(self._key, json.dumps(parts, sort_keys=True).encode("ascii"), hashlib.sha256).hexdigest()

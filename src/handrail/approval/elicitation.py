@@ -116,7 +116,7 @@ class Elicitation:
         try:
             reply = self.send(form, elsewhere)
             if self._is_automatic(reply, asked):
-                return background.wait(_declined_by_client(question))
+                return background.wait(_note_declined(question))
             if first := background.withdraw(question.client or "the client"):
                 return first
             if _is_no_without_reason(reply):
@@ -144,7 +144,7 @@ class Elicitation:
             if KEY in replies and (asked := self.tokens.redeem(token, *shown)):
                 assert asked.background
                 if self._is_automatic(replies[KEY], asked):
-                    return asked.background.wait(_declined_by_client(question))
+                    return asked.background.wait(_note_declined(question))
                 if first := asked.background.withdraw(question.client or "the client"):
                     return first
                 if not _is_no_without_reason(replies[KEY]):
@@ -159,7 +159,7 @@ class Elicitation:
         return _is_decline(reply) and asked.answered_within(_AUTOMATIC)
 
 
-def _declined_by_client(question: Question) -> Question:
+def _note_declined(question: Question) -> Question:
     why = f"{question.verdict.why}; the client declined without asking anybody".removeprefix("; ")
     return replace(question, verdict=replace(question.verdict, why=why))
 
@@ -177,8 +177,8 @@ def make_form(question: Question, preview: str, version: str, always: bool = Tru
     if left_out > 0 or len(lines) > _SHORT_LINES + 1 or any(len(line) > _HEADLINE for line in lines):
         elsewhere = "To see all of it and choose parts, run `handrail web` or `handrail approve` before you answer."
     head = "\n".join(line for line in (describe_change(question), because, elsewhere) if line)
-    schema = _schema(verdict.allow if always else "", version)
-    return _in_form_mode({"message": f"{head}\n\n{preview}", "requestedSchema": schema}, version)
+    schema = _build_schema(verdict.allow if always else "", version)
+    return _add_form_mode({"message": f"{head}\n\n{preview}", "requestedSchema": schema}, version)
 
 
 def make_reason_form(version: str) -> dict[str, Any]:
@@ -186,10 +186,10 @@ def make_reason_form(version: str) -> dict[str, Any]:
     reason = {"type": "string", "title": "Why not?", "description": "The model reads it"}
     schema = {"type": "object", "properties": {"reason": reason}, "required": ["reason"]}
     message = "Nothing was changed. Tell the model why, or close this form."
-    return _in_form_mode({"message": message, "requestedSchema": schema}, version)
+    return _add_form_mode({"message": message, "requestedSchema": schema}, version)
 
 
-def _in_form_mode(form: dict[str, Any], version: str) -> dict[str, Any]:
+def _add_form_mode(form: dict[str, Any], version: str) -> dict[str, Any]:
     return form if version < _TITLED_SINCE else {"mode": "form", **form}
 
 
@@ -227,7 +227,7 @@ def _shorten_line(line: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
-def _fields(reply: Any) -> Mapping[str, Any]:
+def _read_fields(reply: Any) -> Mapping[str, Any]:
     content = reply.get("content") if isinstance(reply, Mapping) else None
     return content if isinstance(content, Mapping) else {}
 
@@ -239,12 +239,12 @@ def _is_decline(reply: Any) -> bool:
 def _is_no_without_reason(reply: Any) -> bool:
     """Whether a person chose No, and was not asked for a reason yet."""
     accepted = isinstance(reply, Mapping) and reply.get("action") == "accept"
-    return accepted and _fields(reply).get("decision") == "no" and not read_reason(reply)
+    return accepted and _read_fields(reply).get("decision") == "no" and not read_reason(reply)
 
 
 def read_reason(reply: Any) -> str:
     """The reason that a client's `ElicitResult` gives; empty if the form was closed."""
-    text = _fields(reply).get("reason")
+    text = _read_fields(reply).get("reason")
     return text.strip() if isinstance(text, str) else ""
 
 
@@ -254,7 +254,7 @@ def read_reply(reply: Any) -> Answer:
     reason = read_reason(reply)
     if action != "accept":
         return Answer(False, reason or ("the question was closed" if action == "cancel" else ""))
-    match _fields(reply).get("decision"):
+    match _read_fields(reply).get("decision"):
         case "once" | "session" | "always" as lasting:
             return Answer(True, reason, lasting)
         case "no":
@@ -262,7 +262,7 @@ def read_reply(reply: Any) -> Answer:
     return Answer(False, reason or "the answer has no choice")
 
 
-def _schema(allow: str, version: str) -> dict[str, Any]:
+def _build_schema(allow: str, version: str) -> dict[str, Any]:
     choices = {"once": "Yes", "session": "Yes, for this session"}
     if allow:
         choices["always"] = f"Always: {' and '.join(map(escape, allow.splitlines()))}"
@@ -277,8 +277,8 @@ def _schema(allow: str, version: str) -> dict[str, Any]:
 
 def _preview(question: Question) -> str:
     """The preview in plain text: nothing in it moves a cursor or turns the reading direction."""
-    return "\n".join(map(_plain_line, question.preview().split("\n")))
+    return "\n".join(map(_clean_line, question.preview().split("\n")))
 
 
-def _plain_line(line: str) -> str:
+def _clean_line(line: str) -> str:
     return line if line.replace("\t", "").isprintable() else escape(line.replace("\t", "    "))

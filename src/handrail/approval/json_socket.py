@@ -72,7 +72,7 @@ class JsonSocket:
             while rest:
                 if self._connection.fileno() < 0 or not ready(self, deadline - time.monotonic(), writing=True):
                     raise Disconnected
-                with _broken(), contextlib.suppress(BlockingIOError):
+                with _raise_disconnected(), contextlib.suppress(BlockingIOError):
                     rest = rest[self._connection.send(rest[:_BLOCK]) :]
 
     def wait(self, seconds: float) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class JsonSocket:
         return self._taken.popleft()
 
     def _take(self) -> None:
-        with _broken():
+        with _raise_disconnected():
             try:
                 block = self._connection.recv(_BLOCK)
             except BlockingIOError:
@@ -112,7 +112,7 @@ def _parse_line(line: bytes) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _broken() -> Iterator[None]:
+def _raise_disconnected() -> Iterator[None]:
     try:
         yield
     except BlockingIOError:
@@ -130,7 +130,7 @@ def ready(line: JsonSocket | int, seconds: float, writing: bool = False) -> bool
 
 def peer(connection: socket.socket) -> int:
     """The process on the other side; raises `Disconnected` if it is not one of this user, or cannot be known."""
-    with _broken():
+    with _raise_disconnected():
         if sys.platform == "linux":
             raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
             pid, uid, _ = struct.unpack("3i", raw)
@@ -153,7 +153,7 @@ def require_apart(connection: socket.socket, *, answers: bool) -> int:
     pid, own = peer(connection), os.getpid()
     if sys.platform != "linux":  # who was started by whom is not known here
         return pid
-    with _alive(connection, pid):
+    with _require_alive(connection, pid):
         if answers and (pid == own or own in ancestry.ancestors(pid)):
             raise Disconnected
         if not ancestry.runs_above(pid) <= ancestry.runs_above(own):
@@ -164,12 +164,12 @@ def require_apart(connection: socket.socket, *, answers: bool) -> int:
 
 
 @contextlib.contextmanager
-def _alive(connection: socket.socket, pid: int) -> Iterator[None]:
+def _require_alive(connection: socket.socket, pid: int) -> Iterator[None]:
     """Make sure that facts read about the process are about the connected one; raises `Disconnected` otherwise."""
     try:
         fd = struct.unpack("i", connection.getsockopt(socket.SOL_SOCKET, _PEER_PIDFD, 4))[0]
     except OSError:  # before Linux 6.5: the number has to do
-        with _broken():
+        with _raise_disconnected():
             fd = os.pidfd_open(pid)
     try:
         yield
@@ -205,7 +205,7 @@ def listen(state: str) -> tuple[socket.socket, str]:
     path = os.path.join(place, name + _SUFFIX)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        with _address(place, name + ".new") as address:
+        with _open_address(place, name + ".new") as address:
             listening.bind(address)
         os.chmod(os.path.join(place, name + ".new"), 0o600)
         listening.listen(64)
@@ -228,7 +228,7 @@ def listening(state: str) -> Iterator[socket.socket]:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.setblocking(False)  # one that takes nobody any more must not be waited for
         try:
-            with _address(place, name) as address:
+            with _open_address(place, name) as address:
                 connection.connect(address)
         except ConnectionRefusedError:
             connection.close()
@@ -241,7 +241,7 @@ def listening(state: str) -> Iterator[socket.socket]:
 
 
 @contextlib.contextmanager
-def _address(place: str, name: str) -> Iterator[str]:
+def _open_address(place: str, name: str) -> Iterator[str]:
     """The address of a socket. One that is too long is shortened by way of the open directory, where that is known."""
     path = os.path.join(place, name)
     if len(os.fsencode(path)) <= _MOST_ADDRESS or not os.path.isdir("/proc/self/fd"):

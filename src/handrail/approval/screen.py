@@ -50,7 +50,7 @@ def paint_diff(diff: str) -> list[tuple[str, str]]:
     for number, row in enumerate(rows):
         if row.startswith("@@"):
             style = "cyan"
-        elif _heads(rows, number) or (number and _heads(rows, number - 1)):
+        elif _is_header(rows, number) or (number and _is_header(rows, number - 1)):
             style = "bold"
         else:
             style = {"+": "green", "-": "red", "\\": "dim"}.get(row[:1], "")
@@ -62,7 +62,7 @@ def paint_diff(diff: str) -> list[tuple[str, str]]:
     return pieces
 
 
-def _heads(rows: list[str], number: int) -> bool:
+def _is_header(rows: list[str], number: int) -> bool:
     """Whether a file's two header lines begin here; a removed line may look like one of them, not like both."""
     three = rows[number : number + 3]
     return len(three) == 3 and all(map(str.startswith, three, ("--- ", "+++ ", "@@ ")))

@@ -37,8 +37,8 @@ class _Shortening:
 
     def shorten(self, question: Question) -> Question:
         call = question.call
-        accesses = self._accesses(question.accesses)
-        arguments = self._arguments(call.arguments)
+        accesses = self._shorten_accesses(question.accesses)
+        arguments = self._shorten_arguments(call.arguments)
         command = question.command
         if command is not None:
             command = _cut(command, self._take(len(command), _MOST_TARGET))
@@ -46,12 +46,12 @@ class _Shortening:
             question,
             call=replace(call, tool=self._cut(call.tool, 1000, "the tool's name"), arguments=arguments or {}),
             accesses=accesses,
-            verdict=self._verdict(question.verdict),
+            verdict=self._shorten_verdict(question.verdict),
             command=command,
             command_argument="" if arguments is None or command != question.command else question.command_argument,
             summary=_cut(question.summary, self._take(len(question.summary), _MOST_TARGET)),
         )
-        files = self._files(question.files)
+        files = self._shorten_files(question.files)
         return replace(short, files=files, shortened=tuple(self._shortened))
 
     def _take(self, chars: int, most: int) -> int:
@@ -66,7 +66,7 @@ class _Shortening:
             self._shortened.append(f"{len(text) - taken} characters of {what}")
         return _cut(text, taken)
 
-    def _accesses(self, accesses: Sequence[Access]) -> tuple[Access, ...]:
+    def _shorten_accesses(self, accesses: Sequence[Access]) -> tuple[Access, ...]:
         if len(accesses) > _MOST_ACCESSES:
             self._shortened.append(f"{len(accesses) - _MOST_ACCESSES} of {len(accesses)} effects")
             accesses = sorted(accesses, key=lambda access: access.action == "read")  # reads are left out first
@@ -75,7 +75,7 @@ class _Shortening:
             for access in accesses[:_MOST_ACCESSES]
         )
 
-    def _arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _shorten_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
         """None if they are too long, or not JSON; they are only needed to rewrite a command."""
         try:
             size = len(json.dumps(dict(arguments), allow_nan=False))
@@ -86,17 +86,17 @@ class _Shortening:
         self._left -= size
         return dict(arguments)
 
-    def _verdict(self, verdict: Verdict) -> Verdict:
+    def _shorten_verdict(self, verdict: Verdict) -> Verdict:
         texts = (verdict.rule, verdict.why, verdict.source, verdict.allow)
         return Verdict(verdict.decision, *(self._cut(text, 20_000, "the rule") for text in texts))
 
-    def _files(self, files: Sequence[FileDiff]) -> tuple[FileDiff, ...]:
+    def _shorten_files(self, files: Sequence[FileDiff]) -> tuple[FileDiff, ...]:
         if len(files) > _MOST_FILES:
             self._shortened.append(f"{len(files) - _MOST_FILES} of {len(files)} files")
-        short = [self._hunks(file) for file in files[:_MOST_FILES]]
-        return tuple(self._texts(file) for file in short)  # after all diffs, which matter more
+        short = [self._shorten_hunks(file) for file in files[:_MOST_FILES]]
+        return tuple(self._shorten_texts(file) for file in short)  # after all diffs, which matter more
 
-    def _hunks(self, file: FileDiff) -> FileDiff:
+    def _shorten_hunks(self, file: FileDiff) -> FileDiff:
         path = self._cut(file.path, 10_000, "a name")
         sent: list[str] = []
         for hunk in file.hunks:
@@ -122,11 +122,11 @@ class _Shortening:
             editable=file.editable and whole,
         )
 
-    def _texts(self, file: FileDiff) -> FileDiff:
-        after, before = self._text(file.after), self._text(file.before)
+    def _shorten_texts(self, file: FileDiff) -> FileDiff:
+        after, before = self._shorten_text(file.after), self._shorten_text(file.before)
         return replace(file, before=before, after=after, editable=file.editable and after is not None)
 
-    def _text(self, text: str | None) -> str | None:
+    def _shorten_text(self, text: str | None) -> str | None:
         if text is None or len(text) > min(_MOST_TEXT, self._left):
             return None
         self._left -= len(text)

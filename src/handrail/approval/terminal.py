@@ -49,7 +49,7 @@ class Display:
         verdict = question.verdict
         self.print(f"\n{escape(question.call.tool)} asks", "bold yellow")
         self.print(f"{verdict.why}{f' ({verdict.source})' if verdict.source else ''}", "dim")
-        for number, access in enumerate(_commands(question)):
+        for number, access in enumerate(_list_commands(question)):
             self._print_command(access, first=number == 0)
         for access in question.accesses:
             if access.by_command and access.action != "read":
@@ -127,19 +127,19 @@ class TerminalAsker:
     def _edit(self, question: Question) -> Answer | None:
         if question.command is not None:
             name, command = question.command_argument, question.command
-            new = self._in_editor(command, ".sh").removesuffix("\n")
+            new = self._edit_text(command, ".sh").removesuffix("\n")
             if not new.strip() or new == command:
                 return None
             return Answer(True, arguments={**question.call.arguments, name: new})
         contents = {}
         for file in question.files:
             if file.editable and file.after:
-                new = self._in_editor(file.after, os.path.splitext(file.path)[1])
+                new = self._edit_text(file.after, os.path.splitext(file.path)[1])
                 if new != file.after:
                     contents[file.path] = new
         return Answer(True, contents=contents) if contents else None
 
-    def _in_editor(self, text: str, suffix: str) -> str:
+    def _edit_text(self, text: str, suffix: str) -> str:
         """The text as the person leaves it in the editor of their choice."""
         editor = self._environ.get("VISUAL") or self._environ.get("EDITOR") or "vi"
         with tempfile.TemporaryDirectory(prefix="handrail-") as folder:
@@ -174,6 +174,6 @@ def key_prompt(keys: str) -> str:
     return " ".join(f"[{key}]{_KEYS[key]}" for key in keys) + " [?] "
 
 
-def _commands(question: Question) -> list[Access]:
+def _list_commands(question: Question) -> list[Access]:
     """The whole command first, then its parts."""
     return [access for access in question.accesses if access.action == "run"]

@@ -41,7 +41,7 @@ class Tty:
 
     def key(self, prompt: str) -> str:
         """Read one key without Enter; Ctrl-C is a `KeyboardInterrupt`. Keys typed before do not count."""
-        with self._single():
+        with self._read_single_keys():
             self.write(prompt)
             pressed = self.read(1)
             if pressed == b"\x1b":  # the rest of an arrow key is not an answer of its own
@@ -62,7 +62,7 @@ class Tty:
         return taken.decode("utf-8", "replace").strip()
 
     @contextlib.contextmanager
-    def _single(self) -> Iterator[None]:
+    def _read_single_keys(self) -> Iterator[None]:
         import termios
         import tty
 

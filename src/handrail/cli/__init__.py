@@ -97,13 +97,13 @@ def _run_command(words: list[str]) -> int:
     if not words:
         from handrail.cli.output import warn
 
-        warn(_help().rstrip())
+        warn(_format_help().rstrip())
         return 2
     first, rest = words[0], words[1:]
     if first in ("-h", "--help", "help"):
         if rest and rest[0] in COMMANDS:
             return _run_command([rest[0], "--help"])
-        write(_help())
+        write(_format_help())
         return 0
     if first == "--version":
         from handrail.version import __version__
@@ -126,7 +126,7 @@ def _run_command(words: list[str]) -> int:
     return code
 
 
-def _help() -> str:
+def _format_help() -> str:
     return _HELP.format(commands="\n".join(f"  {name:<13}  {about}" for name, (_, about) in COMMANDS.items()))
 
 

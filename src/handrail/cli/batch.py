@@ -79,15 +79,15 @@ def run(options: argparse.Namespace) -> int:
     asker = person() if options.ask else None
     if options.ask and asker is None:
         raise UsageError("--ask needs a terminal; without --ask, calls that need approval are refused")
-    with _input(options.file) as stream, open_session(options, asker) as session:
-        for line in _lines(stream, options.file):
-            if not write(_too_long() if line is None else _answer(session, line)):
+    with _open_input(options.file) as stream, open_session(options, asker) as session:
+        for line in _read_lines(stream, options.file):
+            if not write(_describe_limit() if line is None else _answer(session, line)):
                 break
     return 0
 
 
 @contextlib.contextmanager
-def _input(name: str) -> Iterator[IO[bytes]]:
+def _open_input(name: str) -> Iterator[IO[bytes]]:
     if name == "-":
         if sys.stdin is None:
             raise UsageError("stdin is closed; give a file")
@@ -103,7 +103,7 @@ def _input(name: str) -> Iterator[IO[bytes]]:
         yield stream
 
 
-def _lines(stream: IO[bytes], name: str) -> Iterator[bytes | None]:
+def _read_lines(stream: IO[bytes], name: str) -> Iterator[bytes | None]:
     """Every line that is not blank; None for one that is too long. Never reads past the line that it gives."""
     try:
         while line := stream.readline(MOST_INPUT + 1):
@@ -119,13 +119,13 @@ def _lines(stream: IO[bytes], name: str) -> Iterator[bytes | None]:
 
 def _answer(session: Session, line: bytes) -> str:
     try:
-        name, tool, arguments = _understood(line)
+        name, tool, arguments = _parse_line(line)
     except Malformed as error:
         return _render_error(error)
     return _render_result(name, session.call(tool, arguments, id=_call_id(name)))
 
 
-def _understood(line: bytes) -> tuple[str, str, dict[str, Any]]:
+def _parse_line(line: bytes) -> tuple[str, str, dict[str, Any]]:
     """The id, as JSON again, the tool and the arguments."""
     try:
         value = parse_json(line)
@@ -153,7 +153,7 @@ def _call_id(written: str) -> str:
     return "" if value is None else replace_surrogates(value) if isinstance(value, str) else written
 
 
-def _too_long() -> str:
+def _describe_limit() -> str:
     return _render_error(
         Malformed("bad_json", f"The line is longer than {MOST_INPUT >> 20} MB and was skipped. Send less.")
     )

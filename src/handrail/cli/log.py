@@ -157,12 +157,12 @@ def _show_row(row: CallRow, reader: JournalReader, screen: Screen, as_json: bool
             (f"{when(row.time)}  {row.session[:8]:8}  ", "dim"),
             (f"{row.status + code:24} ", STYLES.get(row.status, "")),
             (f"{row.tool:10} ", "cyan"),
-            (_brief(row), ""),
+            (_describe_target(row), ""),
         )
     )
 
 
-def _brief(row: CallRow) -> str:
+def _describe_target(row: CallRow) -> str:
     """Describe the target of a call in one line."""
     targets = [f"{action} {escape(target)}" for action, target, *_ in row.accesses]
     if not targets and isinstance(row.arguments, dict):

@@ -78,7 +78,7 @@ def parser() -> argparse.ArgumentParser:
 
 def http_options(options: argparse.Namespace) -> HttpOptions:
     """Build the server options; raises `HttpError`."""
-    host, port = _address(options.http)
+    host, port = _parse_address(options.http)
     messages = []
     if not _is_loopback(host):
         if not options.allow_remote:
@@ -91,7 +91,9 @@ def http_options(options: argparse.Namespace) -> HttpOptions:
     if options.principals and any([options.workspace, options.dialect, options.mode, options.tools, roots]):
         raise HttpError("with --principals, the file sets root, dialect, mode and tools; leave them out here")
     try:
-        known = principals.load(options.principals) if options.principals else _single_principal(options, messages)
+        known = (
+            principals.load(options.principals) if options.principals else _build_single_principal(options, messages)
+        )
     except BadPrincipals as error:
         raise HttpError(str(error)) from None
     return HttpOptions(
@@ -107,13 +109,13 @@ def http_options(options: argparse.Namespace) -> HttpOptions:
     )
 
 
-def _single_principal(options: argparse.Namespace, messages: list[str]) -> Principals:
+def _build_single_principal(options: argparse.Namespace, messages: list[str]) -> Principals:
     """Build the single principal of the command line. Its token file is denied to its tools and commands."""
-    owner = _owner(options, messages)
+    owner = _build_owner(options, messages)
     return Principals([owner], [os.path.realpath(options.token_file)] if options.token_file is not None else [])
 
 
-def _owner(options: argparse.Namespace, messages: list[str]) -> Principal:
+def _build_owner(options: argparse.Namespace, messages: list[str]) -> Principal:
     for place in (options.workspace or ".", *options.root, *options.read_root):
         if not os.path.isdir(place):
             raise HttpError(f"{escape(place) or repr(place)} is not a directory")
@@ -144,7 +146,7 @@ def run(options: argparse.Namespace) -> int:
     return serve(server_options, open_socket(server_options))
 
 
-def _address(text: str) -> tuple[str, int]:
+def _parse_address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:

@@ -125,17 +125,17 @@ def _describe_entry(options: argparse.Namespace, client: ClientKind, environ: Ma
         client,
         scope,
         choose_place(places),
-        _command(options, project if client.needs_root else client.root),
+        _build_command(options, project if client.needs_root else client.root),
         client.settings_place(scope, project, environ),
         options.only,
         options.allow,
         [spec["name"] for spec in tool_list.specs(options.dialect or "native")],
         options.http,
-        _token(options),
+        _read_token(options),
     )
 
 
-def _token(options: argparse.Namespace) -> str:
+def _read_token(options: argparse.Namespace) -> str:
     """The token of the HTTP server, from its file."""
     if not options.http or options.undo:
         return ""
@@ -151,9 +151,9 @@ def _token(options: argparse.Namespace) -> str:
     return token
 
 
-def _command(options: argparse.Namespace, root: str) -> list[str]:
+def _build_command(options: argparse.Namespace, root: str) -> list[str]:
     """The command line that the client has to run; ``root`` if none is given."""
-    words = [*_executable(), "mcp"]
+    words = [*_find_executable(), "mcp"]
     if options.root is not None:
         words.append(os.path.abspath(options.root))
     elif root:
@@ -168,7 +168,7 @@ def _command(options: argparse.Namespace, root: str) -> list[str]:
     return words
 
 
-def _executable() -> list[str]:
+def _find_executable() -> list[str]:
     """This program, in a form that works from any directory and with any PATH."""
     if os.path.basename(sys.argv[0]) in (NAME, f"{NAME}.exe") and (program := shutil.which(sys.argv[0])):
         return [os.path.abspath(program)]

@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     return actions[options.what](options)
 
 
-def _files(options: argparse.Namespace) -> tuple[PolicyFile, ...]:
+def _load_files(options: argparse.Namespace) -> tuple[PolicyFile, ...]:
     from handrail.policy.files import PolicyError, load
 
     try:
@@ -83,14 +83,17 @@ def _state() -> str:
 def _explain(options: argparse.Namespace) -> int:
     from handrail.errors import ToolError
 
-    files = _files(options)
+    files = _load_files(options)
     tool, text = options.words
     try:
         arguments = parse_json(os.fsencode(text))
     except ValueError as error:
         raise UsageError(f'the arguments are not valid JSON: {error}; such as {{"file_path": "a.py"}}') from None
     with open_session(options) as session:
-        policy, bare = _policy(session, options.mode, files), _policy(session, options.mode, files, hides=False)
+        policy, bare = (
+            _build_policy(session, options.mode, files),
+            _build_policy(session, options.mode, files, hides=False),
+        )
         try:
             accesses = session.prepare(tool, arguments).accesses
         except ToolError as error:  # the boundary or the arguments: policy is not even asked
@@ -111,7 +114,7 @@ def _explain_sandbox(verdict: Verdict, bare: Verdict) -> Verdict:
     return replace(verdict, why=f"the sandbox keeps it from the command: {bare.why}") if hidden else verdict
 
 
-def _policy(session: Session, mode: Any, files: Sequence[PolicyFile], *, hides: bool = True) -> RulePolicy:
+def _build_policy(session: Session, mode: Any, files: Sequence[PolicyFile], *, hides: bool = True) -> RulePolicy:
     from handrail.policy.judge import RulePolicy
 
     confined, masked = lambda: session.command_host().confined, lambda: hides and session.command_host().hides
@@ -136,12 +139,12 @@ def _render_verdict(tool: str, verdict: Verdict, each: Sequence[tuple[Access, Ve
         why = f" ({one.why})" if one.why and one.why != verdict.why else ""
         rows.append(f"  {'access':<7} {access.action} {escape(access.target)}{facts}: {one.decision}{why}")
     if verdict.decision != "allow":
-        lines = verdict.allow.split("\n") if verdict.allow else ["no rule: " + _no_rule(verdict)]
+        lines = verdict.allow.split("\n") if verdict.allow else ["no rule: " + _describe_default(verdict)]
         rows += [f"  {'allow' if not at else '':<7} {line}" for at, line in enumerate(lines)]
     return "\n".join(rows) + "\n"
 
 
-def _no_rule(verdict: Verdict) -> str:
+def _describe_default(verdict: Verdict) -> str:
     if verdict.source:
         return f"change {verdict.source}"
     return "the mode or a built-in rule always decides"
@@ -173,7 +176,7 @@ def _as_json(verdict: Verdict, each: Sequence[tuple[Access, Verdict]]) -> dict[s
 def _test(options: argparse.Namespace) -> int:
     from handrail.policy.check import find_ineffective_rules
 
-    files = _files(options)
+    files = _load_files(options)
     if not files:
         write("No rule files; the built-in rules apply.\n")
         return 0
@@ -191,7 +194,7 @@ def _test(options: argparse.Namespace) -> int:
 def _trust(options: argparse.Namespace) -> int:
     from handrail.policy.files import PROJECT, PolicyError, trust
 
-    file = next((file for file in _files(options) if file.origin == "project"), None)
+    file = next((file for file in _load_files(options) if file.origin == "project"), None)
     if file is None:
         raise UsageError(f"there is no {PROJECT} in {escape(os.path.realpath(options.workspace))}")
     loosening = [rule for rule in file.rules if rule.tier == "allow"]

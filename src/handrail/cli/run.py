@@ -40,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    task = _stdin() if options.task == "-" else options.task
+    task = _read_stdin() if options.task == "-" else options.task
     if not task.strip():
         raise UsageError("the task is empty; describe what to do")
     return _run(make_plan(options), task, options.json)
@@ -79,7 +79,7 @@ def _run(plan: ChatPlan, task: str, as_json: bool) -> int:
     return code
 
 
-def _stdin() -> str:
+def _read_stdin() -> str:
     raw = sys.stdin.buffer.read(MOST_INPUT + 1)
     if len(raw) > MOST_INPUT:
         raise UsageError(f"the task is longer than {MOST_INPUT >> 20} MB")

@@ -57,27 +57,27 @@ def _render_call(row: CallRow, reader: JournalReader) -> str:
         screen.render((f"{row.seq}  {row.tool}  ", "bold"), (row.status + code, STYLES.get(row.status, ""))),
         screen.render((f"at {when(row.time)}, session {row.session or '-'}, {row.dialect or '-'}{took}{ended}", "dim")),
         screen.render((f"in {escape(row.workspace) or '-'}", "dim")),
-        _section(screen, "arguments", json.dumps(row.arguments, indent=2, ensure_ascii=False)),
+        _format_section(screen, "arguments", json.dumps(row.arguments, indent=2, ensure_ascii=False)),
     ]
     accesses = "\n".join(f"{action} {escape(target)}" for action, target, *_ in row.accesses)
-    parts.append(_section(screen, "touches", accesses))
+    parts.append(_format_section(screen, "touches", accesses))
     if row.decision:
         where = f" ({row.source})" if row.source else ""
-        parts.append(_section(screen, "verdict", f"{row.decision} by {row.rule}{where}: {row.why}"))
+        parts.append(_format_section(screen, "verdict", f"{row.decision} by {row.rule}{where}: {row.why}"))
     files = reader.read_files(row.seq)
-    parts.append(_section(screen, "files", "\n".join(map(_file, files))))
+    parts.append(_format_section(screen, "files", "\n".join(map(_format_file, files))))
     if row.diff:
         parts.append(screen.render(("\ndiff\n", "bold")) + screen.render(*paint_diff(row.diff)))
-    parts.append(_section(screen, "answer", row.output or ""))
-    parts.append(_section(screen, "traceback", row.traceback or ""))
+    parts.append(_format_section(screen, "answer", row.output or ""))
+    parts.append(_format_section(screen, "traceback", row.traceback or ""))
     return "".join(parts)
 
 
-def _section(screen: Screen, title: str, text: str) -> str:
+def _format_section(screen: Screen, title: str, text: str) -> str:
     return screen.render((f"\n{title}\n", "bold")) + screen.render((text, "")) if text else ""
 
 
-def _file(row: FileRow) -> str:
+def _format_file(row: FileRow) -> str:
     def state(digest: str | None, mode: int | None) -> str:
         if not digest:
             return "not known" if digest is None else "no file"

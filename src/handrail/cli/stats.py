@@ -50,11 +50,11 @@ def run(options: argparse.Namespace) -> int:
         listed = [{**asdict(one), "tokens_in": one.chars_in // 4, "tokens_out": one.chars_out // 4} for one in tools]
         write(as_document({"tools": listed, "failures": codes, "images": asdict(use), "journal_bytes": size}))
     else:
-        write(_table(tools, codes, use, size))
+        write(_format_table(tools, codes, use, size))
     return 0
 
 
-def _table(tools: list[ToolStats], codes: dict[str, int], use: StorageUse, size: int) -> str:
+def _format_table(tools: list[ToolStats], codes: dict[str, int], use: StorageUse, size: int) -> str:
     screen = Screen(sys.stdout)
     head = ("tool", "calls", "failed", "refused", "bytes out", "tokens in", "tokens out", "mean ms")
     parts = [screen.render((f"{head[0]:16}" + "".join(f"{name:>12}" for name in head[1:]), "bold"))]

@@ -34,11 +34,11 @@ examples:
   handrail tools --dialect claude --format anthropic > tools.json"""
 
 
-def _json(spec: Spec) -> dict[str, Any]:
+def _to_json(spec: Spec) -> dict[str, Any]:
     return {"name": spec.name, "description": spec.description, "schema": spec.schema}
 
 
-def _mcp(spec: Spec) -> dict[str, Any]:
+def _to_mcp(spec: Spec) -> dict[str, Any]:
     from handrail.wire.mcp import convert_hints
 
     hints = convert_hints(asdict(spec.hints))
@@ -46,10 +46,10 @@ def _mcp(spec: Spec) -> dict[str, Any]:
 
 
 _FORMATS: dict[str, Callable[[Spec], dict[str, Any]]] = {
-    "json": _json,
+    "json": _to_json,
     "openai": openai.chat_tool,
     "anthropic": anthropic.tool,
-    "mcp": _mcp,
+    "mcp": _to_mcp,
 }
 
 
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     if options.tokens and options.format:
         raise UsageError("--tokens prints a list; leave out --format")
     if options.tokens:
-        return _tokens(options.dialect)
+        return _print_tokens(options.dialect)
     dialect = open_dialect(options.dialect or "native")
     specs = [dialect.spec(name) for name in dialect.entries]
     if options.format:
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _tokens(name: str | None) -> int:
+def _print_tokens(name: str | None) -> int:
     """Print the size of the definitions in tokens: by tool for one dialect, else by dialect."""
     from handrail import dialects
 

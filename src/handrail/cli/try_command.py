@@ -96,7 +96,7 @@ def _try(session: Session, options: argparse.Namespace) -> int:
                 _show(changes)
             kept = options.keep or (not options.drop and _ask())
             if kept:
-                _keep(session, changes, _command(options.words), code)
+                _keep(session, changes, _join_command(options.words), code)
         if options.json:
             write(as_document(_report(changes, code, kept)))
         else:
@@ -113,7 +113,7 @@ class _Failed(Stop):
     code = 125
 
 
-def _command(words: list[str]) -> str:
+def _join_command(words: list[str]) -> str:
     return words[0] if len(words) == 1 else shlex.join(words)
 
 

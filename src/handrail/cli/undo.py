@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     for option, places in (("-w", [options.workspace]), ("--root", options.root), ("--read-root", options.read_root)):
         for place in places:
             require_directory(option, place)
-    report = _undone(options)
+    report = _undo_calls(options)
     if options.json:
         write(as_document({**asdict(report), "dry_run": options.dry_run}))
     else:
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if report.conflicts or report.missing else 0
 
 
-def _undone(options: argparse.Namespace) -> UndoReport:
+def _undo_calls(options: argparse.Namespace) -> UndoReport:
     from handrail.errors import ToolError
     from handrail.journal import JournalFailed
     from handrail.journal.undo import CannotUndo, UnknownCall, open_undo, undo

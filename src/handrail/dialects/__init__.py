@@ -326,7 +326,7 @@ class Dialect:
             for limit in fields(limits):
                 value = getattr(limits, limit.name)
                 words = words.replace("{" + limit.name + "}", f"{value:g}" if isinstance(value, float) else str(value))
-        schema = self._schema(entry, tool)
+        schema = self._build_schema(entry, tool)
         for theirs in (*entry.filled, *entry.differ, *entry.whole):
             if theirs not in schema["properties"] and theirs not in entry.also:
                 raise DialectError(f"dialect {self.name}: {name} has no argument {theirs!r} to be checked")
@@ -346,7 +346,7 @@ class Dialect:
             for name, entry in self.entries.items()
         ]
 
-    def _schema(self, entry: ToolEntry, tool: AnyTool) -> Mapping[str, Any]:
+    def _build_schema(self, entry: ToolEntry, tool: AnyTool) -> Mapping[str, Any]:
         own = self._folder.file(entry.name, ".json")
         if own:
             schema: Mapping[str, Any] = json.loads(own.read_text(encoding="utf-8"))

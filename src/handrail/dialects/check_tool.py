@@ -71,8 +71,8 @@ class ToolCheck:
         for key, value in entry.items():
             if key not in known:
                 self._add((key,), f"unknown key {key}: {suggest(key, known)}")
-            elif not isinstance(value, _toml_type(str(known[key].type))):
-                self._add((key,), f"{key} is {_TYPE_NAMES[_toml_type(str(known[key].type))]}, not {value!r}")
+            elif not isinstance(value, _find_toml_type(str(known[key].type))):
+                self._add((key,), f"{key} is {_TYPE_NAMES[_find_toml_type(str(known[key].type))]}, not {value!r}")
                 return
         if entry.get("id") not in tools.ids() and not tools.outside(str(entry.get("id"))):
             self._add(("id",), f"unknown tool id {entry.get('id')!r}: {suggest(str(entry.get('id')), tools.ids())}")
@@ -147,7 +147,7 @@ class ToolCheck:
 _TYPE_NAMES: dict[Any, str] = {dict: "a table", list: "a list", str: "a text", bool: "true or false"}
 
 
-def _toml_type(annotation: str) -> type[Any]:
+def _find_toml_type(annotation: str) -> type[Any]:
     """The type of TOML value that a field of an entry takes."""
     starts = {"Mapping": dict, "Sequence": list, "bool": bool}
     return next((kind for start, kind in starts.items() if annotation.startswith(start)), str)

@@ -51,11 +51,11 @@ class DialectFolder:
 
     def file(self, tool: str, suffix: str) -> Path | None:
         """The description or schema of a tool: the nearest one on the chain."""
-        return _first_file(self.sources.get(tool, ()), tool + suffix)
+        return _find_file(self.sources.get(tool, ()), tool + suffix)
 
     def prompt(self) -> Path | None:
         """The file with the words for an agent, if there is one on the chain."""
-        return _first_file(self.chain, "prompt.md")
+        return _find_file(self.chain, "prompt.md")
 
 
 def names() -> list[str]:
@@ -103,24 +103,24 @@ def read_folder(place: FolderPlace, above: tuple[Path, ...] = ()) -> DialectFold
     else:
         words = base.messages if base else {}
     table = merge_tables(base.table, own) if base else own
-    inherited = _tools(base.table) if base else {}
-    sources: dict[str, tuple[Path, ...]] = dict.fromkeys(_tools(table), (path,))
+    inherited = _read_tools(base.table) if base else {}
+    sources: dict[str, tuple[Path, ...]] = dict.fromkeys(_read_tools(table), (path,))
     adapters: dict[str, Path] = {}
     for tool, folders in base.sources.items() if base else ():
-        if tool not in _tools(own) or _extends_tool(inherited[tool], _tools(own)[tool]):
+        if tool not in _read_tools(own) or _extends_tool(inherited[tool], _read_tools(own)[tool]):
             sources[tool] = (path, *folders)
             if base and tool in base.adapters:
                 adapters[tool] = base.adapters[tool]
-    for tool, entry in _tools(own).items():
+    for tool, entry in _read_tools(own).items():
         if isinstance(entry, Mapping) and "adapter" in entry:
             adapters.pop(tool, None)
             if entry["adapter"]:
-                adapters[tool] = _adapter_file(place, tool, entry["adapter"])
+                adapters[tool] = _find_adapter(place, tool, entry["adapter"])
     chain = (path, *(base.chain if base else ()))
     return DialectFolder(path, table, {**words, **sentences}, chain, sources, adapters)
 
 
-def _adapter_file(place: FolderPlace, tool: str, name: object) -> Path:
+def _find_adapter(place: FolderPlace, tool: str, name: object) -> Path:
     """The adapter that a folder names for one of its tools; raises `DialectError` unless it may be used."""
     problem = find_adapter_problem(place, name)
     if problem:
@@ -145,12 +145,12 @@ def merge_tables(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, A
     merged = _merge(base, {key: value for key, value in own.items() if key != "tools"})
     if "tools" in own and not isinstance(own["tools"], Mapping):
         return {**merged, "tools": own["tools"]}
-    tools = dict(_tools(base))
-    for name, entry in _tools(own).items():
+    tools = dict(_read_tools(base))
+    for name, entry in _read_tools(own).items():
         inherited = tools.get(name)
         tools[name] = _merge(inherited, entry) if inherited and _extends_tool(inherited, entry) else entry
     if "core" in base and "core" not in own:
-        merged["core"] = [*base["core"], *(name for name in tools if name not in _tools(base))]
+        merged["core"] = [*base["core"], *(name for name in tools if name not in _read_tools(base))]
     return {**merged, "tools": tools}
 
 
@@ -161,7 +161,7 @@ def _extends_tool(inherited: object, entry: object) -> bool:
     return bool(entry.get("id", inherited.get("id")) == inherited.get("id"))
 
 
-def _tools(table: Mapping[str, Any]) -> Mapping[str, Any]:
+def _read_tools(table: Mapping[str, Any]) -> Mapping[str, Any]:
     tools = table.get("tools", {})
     return tools if isinstance(tools, Mapping) else {}
 
@@ -194,5 +194,5 @@ def flatten(table: Mapping[str, Any], above: str = "") -> dict[str, str]:
     return flat
 
 
-def _first_file(folders: tuple[Path, ...], name: str) -> Path | None:
+def _find_file(folders: tuple[Path, ...], name: str) -> Path | None:
     return next((folder / name for folder in folders if (folder / name).exists()), None)

@@ -35,7 +35,7 @@ def of_data(tool: AnyTool) -> frozenset[str] | None:
     """The data that a tool declares, with that of the pipeline; None if it declares none."""
     if tool.data is None:
         return None
-    return PIPELINE_DATA.union(*(vars(kind).get("__annotations__", ()) for kind in _bases(tool.data)))
+    return PIPELINE_DATA.union(*(vars(kind).get("__annotations__", ()) for kind in _list_bases(tool.data)))
 
 
 def of_template(tool: AnyTool, name: str) -> frozenset[str] | None:
@@ -49,6 +49,6 @@ def of_template(tool: AnyTool, name: str) -> frozenset[str] | None:
     return facts | (of_data(tool) or PIPELINE_DATA) if name == "summary" else facts
 
 
-def _bases(kind: type) -> tuple[type, ...]:
+def _list_bases(kind: type) -> tuple[type, ...]:
     """A `TypedDict` and those that it extends."""
-    return (kind, *(base for above in getattr(kind, "__orig_bases__", ()) for base in _bases(above)))
+    return (kind, *(base for above in getattr(kind, "__orig_bases__", ()) for base in _list_bases(above)))

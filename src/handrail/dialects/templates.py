@@ -55,7 +55,7 @@ class DialectTemplates:
     def fill(self, key: str, facts: object = None, /, **values: object) -> str:
         """Fill a template with the fields of ``facts`` and with ``values``, which come first."""
         parsed = _parse(self.messages[key])
-        known = self._values(parsed.names, facts, values)
+        known = self._collect_values(parsed.names, facts, values)
         text: list[str] = []
         for part in parsed.parts:
             if any(known.get(name) in _ABSENT for name in part.needs) or known.get(part.unless) not in _ABSENT:
@@ -69,7 +69,7 @@ class DialectTemplates:
                     text.append(_formatter.format_field(known[name], form))
         return "".join(text)
 
-    def _values(self, names: Iterable[str], facts: object, values: Mapping[str, object]) -> dict[str, Any]:
+    def _collect_values(self, names: Iterable[str], facts: object, values: Mapping[str, object]) -> dict[str, Any]:
         """The values that a template names, as they are printed; those that nobody gives are missing."""
         fields = fact_names(type(facts)) if facts is not None else ()
         known: dict[str, Any] = {}
@@ -82,7 +82,7 @@ class DialectTemplates:
                 value = self.notes
             else:
                 continue
-            value = _printable(name, value)
+            value = _make_printable(name, value)
             if name in self._add and isinstance(value, int) and value > 0:
                 value += self._add[name]
             known[name] = value
@@ -96,11 +96,11 @@ class DialectTemplates:
 
 def fact_names(kind: type) -> frozenset[str]:
     """The facts that a class declares: the fields of a dataclass, of a named tuple or of a note."""
-    return _fields(cast("Hashable", kind))
+    return _list_fields(cast("Hashable", kind))
 
 
 @cache
-def _fields(kind: type) -> frozenset[str]:
+def _list_fields(kind: type) -> frozenset[str]:
     if issubclass(kind, NoteFacts):
         return kind.names()
     if dataclasses.is_dataclass(kind):
@@ -108,7 +108,7 @@ def _fields(kind: type) -> frozenset[str]:
     return frozenset(getattr(kind, "_fields", ()))
 
 
-def _printable(name: str, value: Any) -> Any:
+def _make_printable(name: str, value: Any) -> Any:
     several = isinstance(value, list | tuple)
     if name in _NAMES:
         return ", ".join(escape(item) for item in value) if several else escape(str(value))
@@ -155,10 +155,10 @@ def _split(template: str) -> list[_Part]:
         parts += [_Part(template[last : match.start()]), part]
         last = match.end()
     every = [*parts, _Part(template[last:])]
-    return [part._replace(pieces=_pieces(part.template)) for part in every if any(part)]
+    return [part._replace(pieces=_split_template(part.template)) for part in every if any(part)]
 
 
-def _pieces(template: str) -> tuple[tuple[str, str | None, str], ...] | None:
+def _split_template(template: str) -> tuple[tuple[str, str | None, str], ...] | None:
     pieces: list[tuple[str, str | None, str]] = []
     for literal, name, form, conversion in _formatter.parse(template):
         if conversion or "{" in (form or "") or not (name is None or name.isidentifier()):

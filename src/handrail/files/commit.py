@@ -262,7 +262,7 @@ class _Slot:
                 if self.pair:
                     self.kept = self.pair.exchange_back()
                 else:
-                    self._uncreate()
+                    self._remove_created()
             except OSError:
                 continue
             self.swapped = False
@@ -280,7 +280,7 @@ class _Slot:
         finally:
             os.close(fd)
 
-    def _uncreate(self) -> None:
+    def _remove_created(self) -> None:
         """Take a new file away again, unless somebody has made it his own."""
         new = Exchange(self.directory, self.temp, self.name, self.fd, -1, self.new)
         if new.is_untouched(self.name):
@@ -297,7 +297,7 @@ class _Slot:
         if self.in_place or self.stuck:
             return self.in_place
         if self.pair and self.pair.exchanged:
-            _watch_replaced(self.temp, self.name, self.directory, self._removed())
+            _watch_replaced(self.temp, self.name, self.directory, self._identify_removed())
         for _ in range(2):
             try:
                 os.unlink(self.temp, dir_fd=self.directory)
@@ -308,7 +308,7 @@ class _Slot:
             return True
         return False
 
-    def _removed(self) -> Version:
+    def _identify_removed(self) -> Version:
         """The contents of the file that has the temporary name in the end: the old one, or ours if that was undone."""
         before = self.change.before
         if self.swapped and before:

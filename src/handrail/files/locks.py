@@ -38,7 +38,7 @@ Kind = Literal["exchange", "new", "delete", "through", "tree"]
 
 def state_directory(configured: str | None = None) -> str:
     """Return the state directory: the given one, `$HANDRAIL_STATE`, or one below the XDG state directory."""
-    base = configured or os.environ.get("HANDRAIL_STATE") or _user_state()
+    base = configured or os.environ.get("HANDRAIL_STATE") or _find_user_state()
     if base:
         with contextlib.suppress(OSError):
             os.makedirs(base, mode=0o700, exist_ok=True)
@@ -53,7 +53,7 @@ def state_directory(configured: str | None = None) -> str:
     return base
 
 
-def _user_state() -> str:
+def _find_user_state() -> str:
     """Empty where no home directory is known; a relative path would mean a folder in the project."""
     for home in (os.environ.get("XDG_STATE_HOME", ""), os.path.join(os.path.expanduser("~"), ".local", "state")):
         if os.path.isabs(home):
@@ -123,7 +123,7 @@ class Locks:
         """Clean up after all dead processes."""
         sweep_stripes(self._stripes, self._recover)
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            for key in self._records():
+            for key in self._list_records():
                 with contextlib.closing(open_keys(self._directory)) as taken:
                     if taken.take(key):
                         self._clean(taken, key, [key])
@@ -143,7 +143,7 @@ class Locks:
 
     def _clean_up(self, taken: Keys, keys: Sequence[int]) -> bool:
         """Recover changes of dead writers to these files; False, and no lock is held, if a process is busy."""
-        for key in self._records():
+        for key in self._list_records():
             if key in keys or not set(keys).isdisjoint(self._read(key)[1]):
                 if key not in keys and not taken.take(key):
                     taken.drop()
@@ -172,7 +172,7 @@ class Locks:
                 taken.drop(one)
         return True
 
-    def _records(self) -> list[int]:
+    def _list_records(self) -> list[int]:
         with os.scandir(self._directory) as entries:
             return [int(entry.name, 16) for entry in entries if _RECORD.fullmatch(entry.name)]
 

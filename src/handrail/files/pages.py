@@ -153,7 +153,7 @@ class TextFile:
         """Whether the last line has a line ending."""
         unit = self.codec.unit
         last = self.raw[-unit:] if self.raw is not None else os.pread(self._fd, unit, self.size - unit)
-        return self._unit(last) in (10, 13)
+        return self._read_unit(last) in (10, 13)
 
     def page(self, first: int, most: int, width: int, budget: int, column: int = 1, patient: bool = False) -> TextPage:
         """Lines from ``first`` on (negative: counted from the end), at most ``most``, each cut at ``width`` characters.
@@ -163,12 +163,12 @@ class TextFile:
         """
         if self.raw is not None:
             self._count_lines()
-        offset, number = self._tail(-first) if first < 0 else (self._seek(first), first)
+        offset, number = self._find_tail(-first) if first < 0 else (self._seek(first), first)
         codec = self._page_codec(offset)
         rows: list[PageLine] = []
         spent = 0
         more = False
-        lines_of_page = self._rows(offset, number, most, width, column, UTF8 if codec.unit > 1 else codec, patient)
+        lines_of_page = self._read_rows(offset, number, most, width, column, UTF8 if codec.unit > 1 else codec, patient)
         for row, behind in lines_of_page:
             spent += len(row.text) + 1
             if rows and spent > budget:
@@ -212,7 +212,7 @@ class TextFile:
             offset, before = offset + raw, before + here
         return offset
 
-    def _tail(self, count: int) -> tuple[int, int]:
+    def _find_tail(self, count: int) -> tuple[int, int]:
         """Where the last ``count`` lines begin, and the number of the first of them (negative if not known)."""
         if self.size <= _COUNTED or self._index.total is not None or self.codec.unit > 1:
             first = max(1, self._count_lines() - count + 1)
@@ -264,11 +264,11 @@ class TextFile:
             return len(block), block
         unit = self.codec.unit
         following = os.pread(self._fd, unit, offset + len(block))
-        if _belong_together(self._unit(block[-unit:]), self._unit(following)):
+        if _belong_together(self._read_unit(block[-unit:]), self._read_unit(following)):
             block += following
         return len(block), self._as_utf8(block)
 
-    def _unit(self, raw: bytes) -> int:
+    def _read_unit(self, raw: bytes) -> int:
         return int.from_bytes(raw, "big" if self.codec.name.endswith("be") else "little")
 
     def _as_utf8(self, block: bytes) -> bytes:
@@ -279,7 +279,7 @@ class TextFile:
         """How many bytes of the file the beginning of a block stands for."""
         return len(block) if self.codec.unit == 1 else len(block.decode("utf-8").encode(self.codec.name))
 
-    def _rows(
+    def _read_rows(
         self, offset: int, number: int, most: int, width: int, column: int, codec: Codec, patient: bool
     ) -> Iterator[tuple[PageLine, bool]]:
         """The lines from a byte offset on, each with whether more follows; only what is shown of a line is kept."""
@@ -294,7 +294,7 @@ class TextFile:
             if not raw:
                 break
             offset += raw
-            pieces = _pieces(block, last - number)
+            pieces = _split_block(block, last - number)
             rest = pieces.pop()
             final = len(pieces) - 1 if not rest and offset >= self.size else -1
             for at, piece in enumerate(pieces):
@@ -335,7 +335,7 @@ def _belong_together(unit: int, following: int) -> bool:
     return 0xD800 <= unit < 0xDC00 <= following < 0xE000
 
 
-def _pieces(block: bytes, most: int) -> list[bytes]:
+def _split_block(block: bytes, most: int) -> list[bytes]:
     """The first lines of a block without their endings, and as the last piece what lies behind them."""
     most = min(most, len(block))  # a model may ask for more lines than the machine can count to
     if b"\r" not in block:

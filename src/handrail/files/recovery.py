@@ -70,7 +70,7 @@ def _finish(directory: int, one: IntentPart) -> None:
 
         shutil.rmtree(one.temp, dir_fd=directory)
     elif one.kind.strip() == "delete":
-        if _digest_at(directory, one.temp) == one.old:
+        if _hash_file(directory, one.temp) == one.old:
             os.unlink(one.temp, dir_fd=directory)
         else:
             _put_back(directory, one)
@@ -85,10 +85,10 @@ def _undo(directory: int, one: IntentPart, begun: bool) -> None:
         _put_back(directory, one)
     if kind == "new" and begun and _is_ours(directory, one):
         os.unlink(one.name, dir_fd=directory)
-    if kind == "exchange" and begun and _ino(directory, one.temp) not in (new_ino, None):
+    if kind == "exchange" and begun and _read_inode(directory, one.temp) not in (new_ino, None):
         if _is_ours(directory, one):
             system_calls.exchange(one.temp, one.name, directory)
-        elif _digest_at(directory, one.temp) != one.old:
+        elif _hash_file(directory, one.temp) != one.old:
             keep_version(one.temp, one.name, directory)
     if kind in ("new", "exchange"):
         with contextlib.suppress(FileNotFoundError):
@@ -97,27 +97,27 @@ def _undo(directory: int, one: IntentPart, begun: bool) -> None:
 
 def _put_back(directory: int, one: IntentPart) -> None:
     """A file that was to be deleted gets its name again; if that is taken, one that people see."""
-    left = _ino(directory, one.temp)
+    left = _read_inode(directory, one.temp)
     if left is None:
         return
     try:
         system_calls.rename_new(one.temp, one.name, directory)
     except FileExistsError:
-        if _ino(directory, one.name) != left:
+        if _read_inode(directory, one.name) != left:
             keep_version(one.temp, one.name, directory)
-    if _ino(directory, one.temp) == left:  # a second name of the same file
+    if _read_inode(directory, one.temp) == left:  # a second name of the same file
         os.unlink(one.temp, dir_fd=directory)
 
 
 def _settle(directory: int, temp: str, name: str, new_ino: int, old: str | None) -> None:
     """One file that is new or old already: its temporary file goes."""
-    left = _ino(directory, temp)
+    left = _read_inode(directory, temp)
     if left is None:
         return
-    if new_ino and left != new_ino and old is not None and _digest_at(directory, temp) != old:
+    if new_ino and left != new_ino and old is not None and _hash_file(directory, temp) != old:
         # Killed right after the exchange: what lies under the temporary name is a stranger's write. Put it back,
         # or, if the stranger has replaced our file by now, keep both.
-        if _ino(directory, name) != new_ino:
+        if _read_inode(directory, name) != new_ino:
             keep_version(temp, name, directory)
             return
         system_calls.exchange(temp, name, directory)
@@ -126,17 +126,17 @@ def _settle(directory: int, temp: str, name: str, new_ino: int, old: str | None)
 
 def _is_ours(directory: int, one: IntentPart) -> bool:
     """Whether the name has the new file, as we wrote it."""
-    return _ino(directory, one.name) == int(one.new_ino, 16) and _digest_at(directory, one.name) == one.new
+    return _read_inode(directory, one.name) == int(one.new_ino, 16) and _hash_file(directory, one.name) == one.new
 
 
-def _ino(directory: int, name: str) -> int | None:
+def _read_inode(directory: int, name: str) -> int | None:
     try:
         return os.stat(name, dir_fd=directory, follow_symlinks=False).st_ino
     except FileNotFoundError:
         return None
 
 
-def _digest_at(directory: int, name: str) -> str | None:
+def _hash_file(directory: int, name: str) -> str | None:
     try:
         fd = os.open(name, READ, dir_fd=directory)
     except FileNotFoundError:

@@ -47,29 +47,29 @@ def predefined_tools(session: AnySession) -> list[ToolUnionParam]:
 
 def reply(session: AnySession, content: Iterable[ContentBlock]) -> list[ToolResultBlockParam]:
     """Make the calls in `message.content`; returns the content of the next user message."""
-    return answer_calls(session, _calls(content), _tool_calls, _result)
+    return answer_calls(session, _list_calls(content), _parse_calls, _build_result)
 
 
 async def async_reply(session: AnySession, content: Iterable[ContentBlock]) -> list[ToolResultBlockParam]:
-    return await async_answer_calls(session, _calls(content), _tool_calls, _result)
+    return await async_answer_calls(session, _list_calls(content), _parse_calls, _build_result)
 
 
-def _calls(content: Iterable[ContentBlock]) -> list[ToolUseBlock]:
+def _list_calls(content: Iterable[ContentBlock]) -> list[ToolUseBlock]:
     return [block for block in content if block.type == "tool_use"]
 
 
-def _tool_calls(call: ToolUseBlock) -> Sequence[RequestedCall]:
+def _parse_calls(call: ToolUseBlock) -> Sequence[RequestedCall]:
     return [RequestedCall(call.name, call.input, call.id)]
 
 
-def _result(call: ToolUseBlock, results: Sequence[Result]) -> ToolResultBlockParam:
-    block: ToolResultBlockParam = {"type": "tool_result", "tool_use_id": call.id, "content": _content(results[0])}
+def _build_result(call: ToolUseBlock, results: Sequence[Result]) -> ToolResultBlockParam:
+    block: ToolResultBlockParam = {"type": "tool_result", "tool_use_id": call.id, "content": _build_content(results[0])}
     if not results[0].ok:
         block["is_error"] = True
     return block
 
 
-def _content(result: Result) -> list[Any]:
+def _build_content(result: Result) -> list[Any]:
     return wire.result_content(result.text, images_of(result))
 
 
@@ -90,7 +90,7 @@ def runnable_tools(
             return self._tool
 
         def call(self, input: object) -> BetaFunctionToolResultType:
-            return _content_or_raise(ours.call(self.name, _arguments(input)), ToolError)
+            return _build_content_or_raise(ours.call(self.name, _read_arguments(input)), ToolError)
 
     return [Runnable(tool) for tool in definitions or tools(session)]
 
@@ -113,17 +113,17 @@ def async_runnable_tools(
 
         async def call(self, input: object) -> BetaFunctionToolResultType:
             async with order.turn(self.name):
-                return _content_or_raise(await ours.call(self.name, _arguments(input)), ToolError)
+                return _build_content_or_raise(await ours.call(self.name, _read_arguments(input)), ToolError)
 
     return [AsyncRunnable(tool) for tool in definitions or tools(session)]
 
 
-def _arguments(input: object) -> Mapping[str, Any] | str | None:
+def _read_arguments(input: object) -> Mapping[str, Any] | str | None:
     return input if isinstance(input, Mapping | str) else None
 
 
-def _content_or_raise(result: Result, error: type[Exception]) -> list[Any]:
+def _build_content_or_raise(result: Result, error: type[Exception]) -> list[Any]:
     """Return the content of a result; raise ``error`` for a failure, as a tool runner expects."""
     if not result.ok:
-        raise error(_content(result))
-    return _content(result)
+        raise error(_build_content(result))
+    return _build_content(result)

@@ -25,14 +25,14 @@ def server(session: AnySession, name: str = "handrail") -> McpSdkServerConfig:
     """For `ClaudeAgentOptions(mcp_servers={name: ...})`; Claude sees `mcp__NAME__TOOL`."""
     ours, order = async_session(session), CallOrder(session)
     most = sync_session(session).settings.answer_chars
-    listed = ListToolsResult(tools=[_tool(spec, most) for spec in sync_session(session).specs()])
+    listed = ListToolsResult(tools=[_build_tool(spec, most) for spec in sync_session(session).specs()])
 
     async def list_tools(*_: Any) -> ListToolsResult:
         return listed
 
     async def call_tool(_: Any, request: CallToolRequestParams) -> CallToolResult:
         async with order.turn(request.name):
-            return _result(await ours.call(request.name, request.arguments))
+            return _build_result(await ours.call(request.name, request.arguments))
 
     instance = Server(name, on_list_tools=list_tools, on_call_tool=call_tool)
     return McpSdkServerConfig(type="sdk", name=name, instance=instance)
@@ -43,7 +43,7 @@ def allowed_tools(session: AnySession, name: str = "handrail") -> list[str]:
     return [f"mcp__{name}__{spec.name}" for spec in sync_session(session).specs()]
 
 
-def _tool(spec: Spec, most_chars: int) -> Tool:
+def _build_tool(spec: Spec, most_chars: int) -> Tool:
     hints = mcp.convert_hints(asdict(spec.hints))
     # Offered from the start, and answers come whole: what is too long the session has cut already.
     meta = {**mcp.ALWAYS_LOAD, "anthropic/maxResultSizeChars": most_chars}
@@ -51,6 +51,6 @@ def _tool(spec: Spec, most_chars: int) -> Tool:
     return Tool.model_validate({**shape, "annotations": hints, "_meta": meta})
 
 
-def _result(result: Result) -> CallToolResult:
+def _build_result(result: Result) -> CallToolResult:
     content = mcp.content(result.blocks, result.text)
     return CallToolResult.model_validate({"content": content, "isError": not result.ok})

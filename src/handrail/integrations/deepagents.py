@@ -96,16 +96,18 @@ class HandrailBackend(BackendProtocol):
         result = self._call("ls", path=self._to_session_path(path))
         if not result.ok:
             return LsResult(error=_strip_prefix(result))
-        return LsResult(entries=[self._info(one["path"], one["type"] == "dir") for one in result.data["entries"]])
+        return LsResult(
+            entries=[self._describe_file(one["path"], one["type"] == "dir") for one in result.data["entries"]]
+        )
 
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         if PurePosixPath(file_path).suffix.lower() in _MEDIA:
-            return self._media(file_path)
+            return self._read_media(file_path)
         if limit <= 0:
             return ReadResult(file_data=FileData(content="", encoding="utf-8"), no_lines_requested=True)
         result = self._call("read_file", file_path=self._to_session_path(file_path), offset=max(offset, 0), limit=limit)
         if result.error and result.error.code == "binary_file":
-            return self._media(file_path)
+            return self._read_media(file_path)
         if not result.ok:
             return ReadResult(error=_strip_prefix(result))
         data, text = result.data, FileData(content=result.text, encoding="utf-8")
@@ -120,7 +122,7 @@ class HandrailBackend(BackendProtocol):
             next_offset=following,
         )
 
-    def _media(self, file_path: str) -> ReadResult:
+    def _read_media(self, file_path: str) -> ReadResult:
         """A file that is not text: a picture brought to size if it keeps its kind, else the bytes as they are."""
         kind = mimetypes.guess_type(file_path)[0] or ""
         result = (
@@ -129,7 +131,7 @@ class HandrailBackend(BackendProtocol):
         drawn = images_of(result) if result else []
         if len(drawn) == 1 and drawn[0]["mime_type"] == kind:
             return ReadResult(file_data=FileData(content=drawn[0]["base64"], encoding="base64"))
-        raw = self._bytes(file_path)
+        raw = self._read_bytes(file_path)
         if isinstance(raw, Result):
             return ReadResult(error=_strip_prefix(raw))
         if len(raw) > _MOST_PREVIEW:
@@ -156,9 +158,9 @@ class HandrailBackend(BackendProtocol):
         result = self._call("glob", pattern=below, path=self._to_session_path(path or "/"))
         if not result.ok:
             return GlobResult(error=_strip_prefix(result))
-        matches = [self._info(one) for one in result.data["paths"]]
+        matches = [self._describe_file(one) for one in result.data["paths"]]
         if self._relative_globs:
-            start = self._info(os.path.join(self._home, self._to_session_path(path or "/")))["path"]
+            start = self._describe_file(os.path.join(self._home, self._to_session_path(path or "/")))["path"]
             matches = [FileInfo(path=os.path.relpath(one["path"], start), is_dir=False) for one in matches]
         if result.data["truncated"]:
             return GlobResult(matches=matches, truncated=True, truncation_reason="budget")
@@ -203,14 +205,14 @@ class HandrailBackend(BackendProtocol):
     def _download(self, path: str) -> FileDownloadResponse:
         if not path.startswith("/"):
             return FileDownloadResponse(path, error="invalid_path")
-        raw = self._bytes(path)
+        raw = self._read_bytes(path)
         return (
             FileDownloadResponse(path, raw)
             if isinstance(raw, bytes)
             else FileDownloadResponse(path, error=_name_error(raw))
         )
 
-    def _bytes(self, path: str) -> bytes | Result:
+    def _read_bytes(self, path: str) -> bytes | Result:
         """The whole file, once a read of it was judged and recorded; or why not."""
         named = self._to_session_path(path)
         result = self._call("read_file", file_path=named, limit=1)
@@ -241,7 +243,7 @@ class HandrailBackend(BackendProtocol):
             return path[len(self._home) :] or "/"
         return _KEPT + path[len(ALIAS) :] if path.startswith(ALIAS + "/") else path
 
-    def _info(self, path: str, directory: bool = False) -> FileInfo:
+    def _describe_file(self, path: str, directory: bool = False) -> FileInfo:
         shown = self._to_framework_path(path)
         return FileInfo(path=shown.rstrip("/") or "/", is_dir=directory)
 
@@ -256,19 +258,19 @@ class HandrailSandbox(HandrailBackend, SandboxBackendProtocol):
         return f"handrail-{self._session.origin.session}"
 
     def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
-        return self._response(self._session.call("execute", {"command": command, "timeout": timeout or None}))
+        return self._build_response(self._session.call("execute", {"command": command, "timeout": timeout or None}))
 
     async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """The same; a command whose task is cancelled is ended."""
         arguments = {"command": command, "timeout": timeout or None}
-        return self._response(await AsyncCalls(self._session).call("execute", arguments))
+        return self._build_response(await AsyncCalls(self._session).call("execute", arguments))
 
-    def _response(self, result: Result) -> ExecuteResponse:
+    def _build_response(self, result: Result) -> ExecuteResponse:
         if not result.ok:
             return ExecuteResponse(result.text, _NOT_RUN)
         data, output = result.data, result.text
         if data["truncated"] and data["log"]:  # the framework keeps long output out of the conversation itself
-            whole = self._bytes(self._to_framework_path(data["log"]))
+            whole = self._read_bytes(self._to_framework_path(data["log"]))
             if isinstance(whole, bytes) and len(whole) <= _MOST_OUTPUT:
                 return ExecuteResponse(whole.decode("utf-8", "replace"), data["exit_code"], False)
         if data["truncated"] and data["log"]:

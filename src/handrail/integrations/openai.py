@@ -31,23 +31,25 @@ def chat_tools(session: AnySession) -> list[ChatCompletionToolParam]:
 
 def chat_reply(session: AnySession, calls: Iterable[ChatCall] | None) -> list[ChatCompletionMessageParam]:
     """The messages that answer `message.tool_calls`."""
-    return _messages(answer_calls(session, calls or (), _chat_tool_calls, lambda call, results: (call.id, results[0])))
+    return _build_messages(
+        answer_calls(session, calls or (), _parse_chat_calls, lambda call, results: (call.id, results[0]))
+    )
 
 
 async def async_chat_reply(session: AnySession, calls: Iterable[ChatCall] | None) -> list[ChatCompletionMessageParam]:
     replies = await async_answer_calls(
-        session, calls or (), _chat_tool_calls, lambda call, results: (call.id, results[0])
+        session, calls or (), _parse_chat_calls, lambda call, results: (call.id, results[0])
     )
-    return _messages(replies)
+    return _build_messages(replies)
 
 
-def _chat_tool_calls(call: ChatCall) -> Sequence[RequestedCall]:
+def _parse_chat_calls(call: ChatCall) -> Sequence[RequestedCall]:
     if call.type == "function":
         return [RequestedCall(call.function.name, call.function.arguments, call.id)]
     return [RequestedCall(call.custom.name, call.custom.input, call.id)]
 
 
-def _messages(replies: Sequence[tuple[str, Result]]) -> list[ChatCompletionMessageParam]:
+def _build_messages(replies: Sequence[tuple[str, Result]]) -> list[ChatCompletionMessageParam]:
     messages: list[ChatCompletionMessageParam] = [
         {"role": "tool", "tool_call_id": call, "content": result.text} for call, result in replies
     ]
@@ -65,26 +67,26 @@ def response_tools(session: AnySession) -> list[FunctionToolParam]:
 
 def response_reply(session: AnySession, output: Iterable[ResponseOutputItem]) -> list[ResponseInputItemParam]:
     """Answer the calls in `response.output` as input items; other items are ignored."""
-    return answer_calls(session, filter(_is_call, output), _tool_calls, _output)
+    return answer_calls(session, filter(_is_call, output), _parse_calls, _build_output)
 
 
 async def async_response_reply(
     session: AnySession, output: Iterable[ResponseOutputItem]
 ) -> list[ResponseInputItemParam]:
-    return await async_answer_calls(session, filter(_is_call, output), _tool_calls, _output)
+    return await async_answer_calls(session, filter(_is_call, output), _parse_calls, _build_output)
 
 
 def _is_call(item: ResponseOutputItem) -> bool:
     return item.type == "function_call" or item.type in openai_hosted.CALLS
 
 
-def _tool_calls(call: ResponseOutputItem) -> Sequence[RequestedCall]:
+def _parse_calls(call: ResponseOutputItem) -> Sequence[RequestedCall]:
     if call.type == "function_call":
         return [RequestedCall(call.name, call.arguments, call.call_id)]
     return openai_hosted.tool_calls(call)
 
 
-def _output(call: ResponseOutputItem, results: Sequence[Result]) -> ResponseInputItemParam:
+def _build_output(call: ResponseOutputItem, results: Sequence[Result]) -> ResponseInputItemParam:
     if call.type != "function_call":
         return openai_hosted.output(call, results)
     item: Any = wire.function_output(call.call_id, results[0].text, images_of(results[0]))

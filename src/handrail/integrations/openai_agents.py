@@ -22,7 +22,7 @@ def tools(session: AnySession) -> list[Tool]:
     def tool(spec: Spec) -> FunctionTool:
         async def invoke(context: ToolContext[Any], arguments: str) -> Any:
             async with order.turn(spec.name):
-                return _output(await ours.call(spec.name, arguments or None, id=context.tool_call_id))
+                return _build_output(await ours.call(spec.name, arguments or None, id=context.tool_call_id))
 
         return FunctionTool(spec.name, spec.description, dict(spec.schema), invoke, strict_json_schema=False)
 
@@ -41,6 +41,6 @@ def run_config(session: AnySession, **options: Any) -> RunConfig:
     return RunConfig(tool_not_found_behavior="return_error_to_model", tool_error_formatter=format_error, **options)
 
 
-def _output(result: Result) -> str | list[ToolOutputText | ToolOutputImage]:
+def _build_output(result: Result) -> str | list[ToolOutputText | ToolOutputImage]:
     images = [ToolOutputImage(image_url=data_url(one)) for one in images_of(result)]
     return [ToolOutputText(text=result.text), *images] if images else result.text

@@ -30,7 +30,7 @@ def tools(session: AnySession) -> list[ToolParam]:
 def tool_calls(call: ResponseOutputItem) -> Sequence[RequestedCall]:
     """Translate a hosted call into tool calls; into none if it asks for something impossible."""
     if call.type == "apply_patch_call":
-        patch = _patch(call.operation)
+        patch = _to_patch(call.operation)
         return [RequestedCall("apply_patch", {"input": patch}, call.call_id)] if patch else []
     if call.type == "shell_call":
         commands = [["bash", "-lc", command] for command in call.action.commands]
@@ -45,7 +45,7 @@ def tool_calls(call: ResponseOutputItem) -> Sequence[RequestedCall]:
     return [RequestedCall("shell", {**arguments, "workdir": action.working_directory}, call.call_id)]
 
 
-def _patch(operation: Operation) -> str:
+def _to_patch(operation: Operation) -> str:
     """The operation as a patch of one file; empty if there is more in it than its path says."""
     diff = "" if operation.type == "delete_file" else operation.diff
     lines = diff.removesuffix("\n").split("\n") if diff else []

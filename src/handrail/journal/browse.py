@@ -148,11 +148,11 @@ def read_page(reader: JournalReader, wanted: CallFilter, *, before: int | None =
     """The newest calls below number ``before``. Stops after a bounded number of rows that are not wanted."""
     where, values = wanted.conditions()
     with reader.errors():
-        newest = before if before is not None else _last(reader) + 1
+        newest = before if before is not None else _find_last(reader) + 1
         oldest = 0 if wanted.session and not (wanted.tool or wanted.status) else max(0, newest - _LOOKED_AT)
         clauses = " AND ".join(["seq < ?", "seq >= ?", *where])
         query = f"SELECT {_BRIEF} FROM calls WHERE {clauses} ORDER BY seq DESC LIMIT ?"
-        rows = [_brief(row) for row in reader.db.execute(query, (newest, oldest, *values, limit))]
+        rows = [_summarize(row) for row in reader.db.execute(query, (newest, oldest, *values, limit))]
         first = reader.db.execute("SELECT min(seq) FROM calls").fetchone()[0]
     reached = rows[-1].seq if len(rows) == limit else oldest
     return CallPage(rows, reached if first is not None and first < reached else None)
@@ -164,14 +164,14 @@ def read_brief_ended(reader: JournalReader, since: int, limit: int = 200) -> tup
     with reader.errors():
         entries = reader.db.execute(query, (since, limit)).fetchall()
         rows = [reader.db.execute(f"SELECT {_BRIEF} FROM calls WHERE seq = ?", (seq,)).fetchone() for _, seq in entries]
-    return [_brief(row) for row in rows if row], entries[-1][0] if entries else since
+    return [_summarize(row) for row in rows if row], entries[-1][0] if entries else since
 
 
 def list_sources(reader: JournalReader) -> CallSources:
     """The sessions, workspaces and tools of the newest calls."""
     query = "SELECT session, workspace, tool FROM calls WHERE seq > ? ORDER BY seq DESC"
     with reader.errors():
-        rows = reader.db.execute(query, (_last(reader) - _RECENT,)).fetchall()
+        rows = reader.db.execute(query, (_find_last(reader) - _RECENT,)).fetchall()
     sessions, workspaces, tools = (list(dict.fromkeys(row[column] for row in rows)) for column in range(3))
     return CallSources(sessions[:50], [os.fsdecode(one) for one in workspaces[:50]], sorted(tools)[:50])
 
@@ -211,7 +211,7 @@ def list_edited_files(reader: JournalReader, limit: int = 15) -> list[tuple[str,
         "GROUP BY path ORDER BY 2 DESC, 1 LIMIT ?"
     )
     with reader.errors():
-        rows = reader.db.execute(query, (_last(reader) - _LOOKED_AT, limit)).fetchall()
+        rows = reader.db.execute(query, (_find_last(reader) - _LOOKED_AT, limit)).fetchall()
     return [(os.fsdecode(path), count) for path, count in rows]
 
 
@@ -224,24 +224,24 @@ def count_by_period(reader: JournalReader, seconds: int) -> list[Bucket]:
         "FROM calls WHERE seq > ?2 GROUP BY 1, 2 ORDER BY 1, 2"
     )
     with reader.errors():
-        return [Bucket(*row) for row in reader.db.execute(query, (seconds, _last(reader) - _LOOKED_AT))]
+        return [Bucket(*row) for row in reader.db.execute(query, (seconds, _find_last(reader) - _LOOKED_AT))]
 
 
 def read_time_span(reader: JournalReader) -> tuple[int, int]:
     """The times of the oldest and the newest call that `count_by_period` looks at, in seconds since 1970."""
     with reader.errors():
-        last = _last(reader)
+        last = _find_last(reader)
         query = "SELECT min(time), max(time) FROM calls WHERE seq > ?"
         first, newest = reader.db.execute(query, (last - _LOOKED_AT,)).fetchone()
     return (first or 0) // 10**9, (newest or 0) // 10**9
 
 
-def _last(reader: JournalReader) -> int:
+def _find_last(reader: JournalReader) -> int:
     """The number of the newest call."""
     return int(reader.db.execute("SELECT seq FROM head").fetchone()[0])
 
 
-def _brief(row: Sequence[object]) -> BriefCall:
+def _summarize(row: Sequence[object]) -> BriefCall:
     values = list(row)
     assert isinstance(values[3], bytes)
     values[3] = os.fsdecode(values[3])

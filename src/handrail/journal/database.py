@@ -80,8 +80,8 @@ class Database:
         self.connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
         try:
             self._prepare()
-            self.mask = Mask(self._salt())
-            self._head()
+            self.mask = Mask(self._read_salt())
+            self._read_head()
             self._note_loss(known)
             if has_spooled(path):
                 self.move_spooled()
@@ -114,7 +114,7 @@ class Database:
         run("PRAGMA synchronous = NORMAL")
         run(f"PRAGMA journal_size_limit = {_WAL_KEPT}")
 
-    def _salt(self) -> bytes:
+    def _read_salt(self) -> bytes:
         row = self.connection.execute("SELECT value FROM meta WHERE key = 'salt'").fetchone()
         if not row or not isinstance(row[0], bytes):
             raise sqlite3.DatabaseError("it is damaged: its salt is missing")
@@ -158,10 +158,10 @@ class Database:
         The rows of the ``spool`` come first, because they are older.
         """
         run = self.connection.execute
-        with self._alone() as spool_bytes:
+        with self._lock_out_others() as spool_bytes:
             run("BEGIN IMMEDIATE")
             try:
-                head = self._head()
+                head = self._read_head()
                 waiting = spool and (spool_bytes or not self.spool.checked)
                 spooled = self.spool.read(self.connection) if waiting else None
                 if spooled:
@@ -182,7 +182,7 @@ class Database:
             run("PRAGMA incremental_vacuum(256)").fetchall()
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[int]:
+    def _lock_out_others(self) -> Iterator[int]:
         """Keep out all other processes that write, by the lock of the spool; the size of that."""
         spool = self.spool
         while True:
@@ -203,7 +203,7 @@ class Database:
 
     def append(self, row: Sequence[Any]) -> None:
         """Put the row of a call that changed nothing on record; it gets its number when it is moved."""
-        with self._alone():
+        with self._lock_out_others():
             self.spool.append(row)
         if self.spool.rows >= self._move_at or self.spool.size >= MOST_BYTES * (self._move_at // MOST_ROWS):
             try:
@@ -227,14 +227,14 @@ class Database:
             head.chain(seq, "whole 0", [row, []])
         self.spool.note_moved(self.connection, spooled)
 
-    def _head(self) -> Head:
+    def _read_head(self) -> Head:
         row = self.connection.execute("SELECT n, seq, hash, kept FROM head").fetchone()
         if not row or [type(value) for value in row] != [int, int, str, int]:
             raise sqlite3.DatabaseError("it is damaged: the end of its chain is missing")
         return Head(self, *row)
 
     def insert(self, table: str, columns: str, values: Sequence[Any]) -> None:
-        self.connection.execute(_insertion(table, columns), values)
+        self.connection.execute(_build_insert(table, columns), values)
 
     def add_files(
         self, seq: int, attempt: int, rows: Sequence[Sequence[Any]], afters: Sequence[Sequence[Any]] = ()
@@ -389,7 +389,7 @@ class Head:
 
 
 @cache
-def _insertion(table: str, columns: str) -> str:
+def _build_insert(table: str, columns: str) -> str:
     marks = ", ".join("?" * len(columns.split(", ")))
     return f"INSERT INTO {table} ({columns}) VALUES ({marks})"
 

@@ -248,7 +248,7 @@ class JournalReader:
         where.append("(touches LIKE '%[\"run\",%' OR EXISTS (SELECT 1 FROM files WHERE files.seq = calls.seq))")
         query = f"SELECT {_BRIEF} FROM calls WHERE {' AND '.join(where)} ORDER BY seq DESC"
         with self.errors():
-            yield from map(_brief, self.db.execute(query, values))
+            yield from map(_summarize, self.db.execute(query, values))
 
     def iterate_file_changes(self, *, session: str = "", workspace: str = "") -> Generator[CallSummary, None, None]:
         """The calls that have changed files, or tried to, and all undos; the newest first.
@@ -265,7 +265,7 @@ class JournalReader:
             for row in self.db.execute(query, (value, UNDO)):
                 if row[0] != before:  # a call comes once for each of its files
                     before = row[0]
-                    yield _brief(row)
+                    yield _summarize(row)
 
     def summarize_call(self, call: str | int) -> tuple[CallSummary, str] | None:
         """The call of that number or id, as an undo sees it, and its workspace."""
@@ -311,7 +311,7 @@ class JournalReader:
         )
         with self.errors():
             unended = self.db.execute("SELECT status FROM calls WHERE seq = ?", (seq,)).fetchone() == (None,)
-            return [_file(row, unended) for row in self.db.execute(query, (seq,))]
+            return [_parse_file_row(row, unended) for row in self.db.execute(query, (seq,))]
 
     def find_last_change(self, path: str, digest: str, after: int) -> int | None:
         """The call after ``after`` that left ``path`` with these contents."""
@@ -443,7 +443,7 @@ def _call(row: Sequence[Any]) -> CallRow:
     return CallRow(**named)
 
 
-def _brief(row: Sequence[Any]) -> CallSummary:
+def _summarize(row: Sequence[Any]) -> CallSummary:
     seq, tool, status, rule, arguments, accesses = row
     return CallSummary.of(seq, tool, status, rule, _parse_json(arguments), _parse_json(accesses))
 
@@ -455,7 +455,7 @@ def _parse_json(text: str | None) -> Any:
         return []
 
 
-def _file(row: Sequence[Any], unended: bool) -> FileRow:
+def _parse_file_row(row: Sequence[Any], unended: bool) -> FileRow:
     named = dict(zip(FILE_COLUMNS, row, strict=True))
     source = named["moved_from"]
     return FileRow(

@@ -152,9 +152,9 @@ def begin_row(record: PendingRecord, now: int, mask: Mask) -> tuple[Any, ...]:
         escape_surrogates(call.tool)[:200],
         escape_surrogates(call.id)[:200],
         os.getpid(),
-        _json(mask.value(call.arguments)),
-        _length(call.arguments),
-        _json([_touch(t, mask, hide) for t in record.accesses]),
+        _to_json(mask.value(call.arguments)),
+        _count_characters(call.arguments),
+        _to_json([_touch(t, mask, hide) for t in record.accesses]),
         verdict.decision if verdict else None,
         escape_surrogates(verdict.rule) if verdict else None,
         escape_surrogates(origin.hide(verdict.why)) if verdict else None,
@@ -185,7 +185,7 @@ def end_row(record: Record, now: int, mask: Mask) -> tuple[Any, ...]:
         mask.text(escape_surrogates(text[:_HEAD])),
         len(text),
         len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")),
-        _json([[note.code, note.text[:_HEAD]] for note in result.notes]) if result.notes else "[]",
+        _to_json([[note.code, note.text[:_HEAD]] for note in result.notes]) if result.notes else "[]",
         mask.text(escape_surrogates(record.origin.hide(trace))) if trace else "",
     )
 
@@ -221,12 +221,21 @@ def file_row(place: int, change: Change | BeforeImage | MovedEntry) -> tuple[Any
     if isinstance(change, MovedEntry):
         what, mode = state(change.entry), change.entry.mode
         source = os.fsencode(change.moved_from) if change.moved_from else None
-        new_directories = _json(_list_missing(change.path) if change.top else [])
+        new_directories = _to_json(_list_missing(change.path) if change.top else [])
         states = (what, mode, ABSENT) if change.goes else (ABSENT, None, what)
         return (place, os.fsencode(change.path), 0, *states, source, new_directories)
     if isinstance(change, BeforeImage):
         before = ABSENT if change.before is None else hash_bytes(change.before)
-        return (place, os.fsencode(change.path), 1, before, change.mode, None, None, _json(_list_missing(change.path)))
+        return (
+            place,
+            os.fsencode(change.path),
+            1,
+            before,
+            change.mode,
+            None,
+            None,
+            _to_json(_list_missing(change.path)),
+        )
     real = change.path.real
     standing = change.before
     source = os.fsencode(change.moved_from.path.real) if change.moved_from else None
@@ -238,7 +247,7 @@ def file_row(place: int, change: Change | BeforeImage | MovedEntry) -> tuple[Any
         mode_of(real) if standing else None,
         ABSENT if change.after is None else change.digest,
         source,
-        _json([] if standing else _list_missing(real)),
+        _to_json([] if standing else _list_missing(real)),
     )
 
 
@@ -349,21 +358,21 @@ def _hash_of(path: str) -> str | None:
         return None
 
 
-def _json(value: Any) -> str:
+def _to_json(value: Any) -> str:
     try:
         return _encoder.encode(value)
     except (ValueError, RecursionError):
         return '"[cannot be written as JSON]"'
 
 
-def _length(arguments: Any, depth: int = 0) -> int:
+def _count_characters(arguments: Any, depth: int = 0) -> int:
     """How much a model wrote, roughly: the characters of all its strings."""
     if isinstance(arguments, str):
         return len(arguments)
     if depth > 40:
         return 1
     if isinstance(arguments, Mapping):
-        return sum(len(str(key)) + _length(item, depth + 1) for key, item in arguments.items())
+        return sum(len(str(key)) + _count_characters(item, depth + 1) for key, item in arguments.items())
     if isinstance(arguments, list | tuple):
-        return sum(_length(item, depth + 1) for item in arguments)
+        return sum(_count_characters(item, depth + 1) for item in arguments)
     return 1

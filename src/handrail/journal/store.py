@@ -116,7 +116,7 @@ class SqliteJournal:
         changes = split_changes(pending.changes)
         contents = replaced_contents(changes)
         ready = self._pack_missing(contents)
-        big = {digest for digest, one in ready.items() if len(one.data) > self._most()}
+        big = {digest for digest, one in ready.items() if len(one.data) > self._limit_image()}
         must = any(isinstance(one, Change) and one.keep for one in pending.changes)
         if must and (big or sum(len(one.data) for one in ready.values()) > self.budget):
             raise JournalFailed(journal=self.path, why="it is larger than the journal may store")
@@ -130,7 +130,7 @@ class SqliteJournal:
             db.add_files(seq, attempt, [file_row(n, change) for n, change in enumerate(changes)])
             self._keep(db, head, seq, contents, ready)
             head.chain(seq, f"begin {attempt}")
-        unkept = [_path(change) for change in changes if big and big & replaced_contents([change]).keys()]
+        unkept = [_display_path(change) for change in changes if big and big & replaced_contents([change]).keys()]
         return Token(seq, attempt, tuple(changes), unkept=tuple(unkept))
 
     def _record(self, record: Record) -> None:
@@ -210,20 +210,20 @@ class SqliteJournal:
             missing = find_missing_images(db.connection, contents)
         return {digest: pack_image(digest, contents[digest]) for digest in missing}
 
-    def _most(self) -> int:
+    def _limit_image(self) -> int:
         """No single image may take more."""
         return self.budget // 2
 
     def _keep(self, db: Database, head: Head, seq: int, contents: dict[str, bytes], ready: dict[str, Packed]) -> None:
         if not contents:
             return
-        head.kept += store_images(db.connection, seq, contents, ready, self._most())
+        head.kept += store_images(db.connection, seq, contents, ready, self._limit_image())
         if head.kept > self.budget:
             head.trimmed = True
             head.kept -= trim_images(db.connection, head.kept - self.budget, seq)
 
 
-def _path(change: Change | BeforeImage | MovedEntry) -> str:
+def _display_path(change: Change | BeforeImage | MovedEntry) -> str:
     return change.path.named if isinstance(change, Change) else change.path
 
 
@@ -350,7 +350,7 @@ class _SharedJournal(SqliteJournal):
     """One session's view of a shared journal: its own limits, and the common connection."""
 
     def __init__(self, path: str, *, required: bool, budget: int) -> None:
-        super().__init__(_real(path), required=required, budget=budget)
+        super().__init__(_resolve_path(path), required=required, budget=budget)
         self._closing = threading.Lock()
         self._closed = False
         self._writer = _writers.acquire(self.path)
@@ -376,7 +376,7 @@ class _SharedJournal(SqliteJournal):
         _writers.release(self._writer)
 
 
-def _real(path: str) -> str:
+def _resolve_path(path: str) -> str:
     try:
         return os.path.realpath(path)
     except (OSError, ValueError):  # no such path can be: opening it says why

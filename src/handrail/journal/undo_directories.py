@@ -26,13 +26,15 @@ class StateChanges:
 
     def others(self) -> list[str]:
         """The paths where a directory or a link goes or comes."""
-        return [path for path in self.wanted if not (self._file(self.now[path]) and self._file(self.wanted[path]))]
+        return [
+            path for path in self.wanted if not (self._is_file(self.now[path]) and self._is_file(self.wanted[path]))
+        ]
 
     def stays(self, path: str) -> bool:
         """Whether a directory only gets another mode."""
         return self.now[path].digest == self.wanted[path].digest == DIRECTORY
 
-    def _file(self, state: State) -> bool:
+    def _is_file(self, state: State) -> bool:
         return state.is_file or state.digest == ABSENT
 
 
@@ -69,13 +71,13 @@ class DirectoryChanges:
         for path in batch.others():
             now, target = batch.now[path], batch.wanted[path]
             if now.digest == DIRECTORY or now.is_link:
-                entries.append(MovedEntry(path, self._entry(now, self.targets.get(path, b"")), True, sure=False))
+                entries.append(MovedEntry(path, self._build_entry(now, self.targets.get(path, b"")), True, sure=False))
             if not batch.stays(path) and (target.digest == DIRECTORY or target.is_link):
                 raw = images.get(target.digest.removeprefix(LINK), b"")
-                entries.append(MovedEntry(path, self._entry(target, raw), False, sure=False))
+                entries.append(MovedEntry(path, self._build_entry(target, raw), False, sure=False))
         return entries
 
-    def _entry(self, state: State, raw: bytes) -> SubtreeEntry:
+    def _build_entry(self, state: State, raw: bytes) -> SubtreeEntry:
         is_link = state.is_link
         return SubtreeEntry("", "link" if is_link else "directory", state.mode or 0o755, raw if is_link else b"")
 

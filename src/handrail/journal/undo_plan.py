@@ -54,8 +54,8 @@ def plan_undo(calls: Sequence[tuple[int, Sequence[FileRow]]], now: Mapping[str, 
         blocked = False
         if any(row.after == row.before and plan.target[row.path].digest != row.after for row in files):
             plan.drifted.add(seq)
-        for group in _groups(files):
-            if all(_undone(row, plan.target[row.path]) for row in group):
+        for group in _group_files(files):
+            if all(_is_undone(row, plan.target[row.path]) for row in group):
                 continue
             if any(row.path in plan.blocked or not _can_undo(row, plan) for row in group):
                 blocked = True
@@ -69,7 +69,7 @@ def plan_undo(calls: Sequence[tuple[int, Sequence[FileRow]]], now: Mapping[str, 
     return plan
 
 
-def _groups(files: Sequence[FileRow]) -> list[list[FileRow]]:
+def _group_files(files: Sequence[FileRow]) -> list[list[FileRow]]:
     """Files that must be undone together, without those that the call did not change."""
     changed = [row for row in files if has_changed(row)]
     by_path = {row.path: row for row in changed}
@@ -89,15 +89,15 @@ def _groups(files: Sequence[FileRow]) -> list[list[FileRow]]:
 
 def has_changed(row: FileRow) -> bool:
     """Whether a call has changed the contents or the mode of a file."""
-    return row.after != row.before or _other_mode(row)
+    return row.after != row.before or _has_other_mode(row)
 
 
-def _other_mode(row: FileRow) -> bool:
+def _has_other_mode(row: FileRow) -> bool:
     return None not in (row.before_mode, row.after_mode) and row.before_mode != row.after_mode
 
 
-def _undone(row: FileRow, state: State) -> bool:
-    return state.digest == row.before and not (_other_mode(row) and state.mode == row.after_mode)
+def _is_undone(row: FileRow, state: State) -> bool:
+    return state.digest == row.before and not (_has_other_mode(row) and state.mode == row.after_mode)
 
 
 def _can_undo(row: FileRow, plan: UndoPlan) -> bool:
@@ -120,7 +120,7 @@ def _take_back(row: FileRow, plan: UndoPlan) -> None:
         for path in created & plan.target.keys():  # before this call there was none
             if plan.target[path].digest == DIRECTORY:
                 plan.target[path] = State(ABSENT)
-    elif state.digest in (ABSENT, DIRECTORY) or (_other_mode(row) and mode == row.after_mode):
+    elif state.digest in (ABSENT, DIRECTORY) or (_has_other_mode(row) and mode == row.after_mode):
         mode = row.before_mode
     if row.before == DIRECTORY:
         plan.created.discard(row.path)

@@ -98,7 +98,7 @@ class ClientInfo:
 def parse(line: bytes) -> Message:
     """One frame; raises `ProtocolError`, with the id of the request where it can be known."""
     try:
-        value = json.loads(line.decode("utf-8"), parse_constant=_no_constant)
+        value = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:
         raise ProtocolError(PARSE_ERROR, f"the frame is not UTF-8 (byte {error.start + 1})") from None
     except RecursionError:
@@ -190,5 +190,5 @@ def replace_half_characters(message: Mapping[str, Any]) -> dict[str, Any]:
     return clean
 
 
-def _no_constant(name: str) -> float:
+def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not a JSON number")

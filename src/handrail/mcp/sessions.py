@@ -58,15 +58,15 @@ class Sessions:
             self._held[thread] = held  # the last one is the one used last
             held.users += 1
         try:
-            yield self._session(held)
+            yield self._open_session(held)
         finally:
             with self._lock:
                 held.users -= 1
-                left = self._too_many()
+                left = self._drop_unused()
             for session in left:
                 session.close()
 
-    def _session(self, held: _Held) -> Session:
+    def _open_session(self, held: _Held) -> Session:
         with held.opening:  # its own lock: whoever is slow to open holds up nobody else
             if held.session is None and not self._closed:
                 held.session = self._opened()
@@ -89,7 +89,7 @@ class Sessions:
         for session in sessions:
             session.close()
 
-    def _too_many(self) -> list[Session]:
+    def _drop_unused(self) -> list[Session]:
         unused = [thread for thread, held in self._held.items() if not held.users]
         left = [self._held.pop(thread).session for thread in unused[: max(0, len(self._held) - self._most)]]
         return [session for session in left if session]

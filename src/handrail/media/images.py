@@ -166,11 +166,11 @@ def _open_image(raw: bytes) -> ImageFile:
 
 def _count_gif_frames(raw: bytes) -> int:
     """How many images the blocks of a GIF announce, also if it breaks off; none of them is decoded."""
-    frames, at = 0, 13 + _palette_bytes(raw[10:11])
+    frames, at = 0, 13 + _count_palette_bytes(raw[10:11])
     while at < len(raw) and raw[at] in b"\x21\x2c":
         if raw[at] == 0x2C:
             frames += 1
-            at += 11 + _palette_bytes(raw[at + 9 : at + 10])
+            at += 11 + _count_palette_bytes(raw[at + 9 : at + 10])
         else:
             at += 2
         while at < len(raw) and raw[at]:
@@ -179,7 +179,7 @@ def _count_gif_frames(raw: bytes) -> int:
     return max(1, frames)
 
 
-def _palette_bytes(flags: bytes) -> int:
+def _count_palette_bytes(flags: bytes) -> int:
     return 3 << ((flags[0] & 7) + 1) if flags and flags[0] & 0x80 else 0
 
 

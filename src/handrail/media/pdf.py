@@ -146,7 +146,7 @@ def answers(
     document = _open_document(fd, size)
     total = len(document)
     if not only_count and max(first, last or 0) > total:
-        raise BadPages(pages=_name_pages(first, last), total=total, part=_part(first, total, limits.pages))
+        raise BadPages(pages=_name_pages(first, last), total=total, part=_suggest_range(first, total, limits.pages))
     yield {"total": total}, b""
     if only_count:
         return
@@ -158,7 +158,7 @@ def _name_pages(first: int, last: int | None) -> str:
     return f"{first}-" if last is None else str(first) if first == last else f"{first}-{last}"
 
 
-def _part(first: int, total: int, most: int) -> str:
+def _suggest_range(first: int, total: int, most: int) -> str:
     """A valid request instead."""
     start = first if first <= total else max(1, total - most + 1)
     return _name_pages(start, min(total, start + most - 1))
@@ -190,7 +190,7 @@ def _draw(document: PdfDocument, number: int, limits: MediaLimits) -> tuple[dict
         page = document[number - 1]
         whole = _clean(page.get_textpage().get_text_bounded())
         text, left = whole[: limits.page_chars], max(0, len(whole) - limits.page_chars)
-        facts, raw = to_frame(_shot(page, limits))
+        facts, raw = to_frame(_render_page(page, limits))
         page.close()
     except (pypdfium2.PdfiumError, ValueError, OverflowError) as error:
         problem = escape(str(error)[:200]) or type(error).__name__
@@ -202,7 +202,7 @@ def _clean(text: str) -> str:
     return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n").replace("\x02", "-"))
 
 
-def _shot(page: Any, limits: MediaLimits) -> Picture:
+def _render_page(page: Any, limits: MediaLimits) -> Picture:
     width, height = page.get_size()
     if not (math.isfinite(width) and math.isfinite(height) and width > 0 and height > 0):
         raise ValueError(f"a page of {width:g} x {height:g} points")

@@ -71,7 +71,7 @@ def ask(task: str, source: int | bytes, size: int, limits: MediaLimits, **more: 
             output, late = _listen(child, source if isinstance(source, bytes) else None, patience)
         finally:
             child.kill()  # does nothing to one that has ended; without it an interrupt would wait for the child
-    frames = list(_frames(output))
+    frames = list(_read_frames(output))
     if frames and "error" in frames[-1].head:
         raise _ERRORS[frames[-1].head["error"]](**frames[-1].head["facts"])
     late = late or child.returncode == -signal.SIGXCPU  # its time may also be up by the kernel's clock
@@ -92,7 +92,7 @@ def _search_path() -> list[str]:
     return [ours, *(place for place in sys.path if os.path.isabs(place) and place != ours)]
 
 
-def _frames(output: bytes) -> Iterator[WorkerFrame]:
+def _read_frames(output: bytes) -> Iterator[WorkerFrame]:
     """The whole frames of an answer; the last one may have been cut off."""
     at = 0
     while at + _SIZES.size <= len(output):

@@ -20,14 +20,14 @@ def main(task: dict[str, Any]) -> None:
     with os.fdopen(os.dup(_OUTPUT), "wb") as out:
         os.dup2(_ERRORS, _OUTPUT)  # a library that prints must not get between the frames
         try:
-            for head, raw in _answers(task, limits):
+            for head, raw in _answer_task(task, limits):
                 say(out, head, raw)
         except ToolError as error:
             say(out, {"error": error.code, "facts": error.facts})
     os._exit(0)  # the answer is out: what a library does while it is taken down must not spoil it
 
 
-def _answers(task: dict[str, Any], limits: MediaLimits) -> Iterable[tuple[dict[str, Any], bytes]]:
+def _answer_task(task: dict[str, Any], limits: MediaLimits) -> Iterable[tuple[dict[str, Any], bytes]]:
     if task["name"] == "image":
         from handrail.media import images
 

@@ -50,15 +50,15 @@ class Approvals:
 
         Raises `Denied` or `NeedsApproval`, or the reason why the call cannot be made.
         """
-        consent = self._consent(judged)
+        consent = self._obtain_consent(judged)
         return Approved(judged, judged.accesses, consent, self._grant_network(judged.accesses, consent))
 
     def verdict(self, accesses: Sequence[Access]) -> Verdict:
         """Judge by the policy, and apply answers for this session. A deny is never overridden."""
-        verdict, own = self._by_policy(accesses), self._own(accesses)
+        verdict, own = self._judge_by_policy(accesses), self._own(accesses)
         return own if own and _STRICT[own.decision] > _STRICT[verdict.decision] else verdict
 
-    def _by_policy(self, accesses: Sequence[Access]) -> Verdict:
+    def _judge_by_policy(self, accesses: Sequence[Access]) -> Verdict:
         verdict = self._policy.judge(accesses)
         if not isinstance(verdict, Verdict):
             kind = type(self._policy).__name__
@@ -66,7 +66,7 @@ class Approvals:
         if verdict.decision != "ask" or not self._granted:
             return verdict
         with self._lock:
-            rest = [access for access in accesses if _resource(access, accesses) not in self._granted]
+            rest = [access for access in accesses if _name_resource(access, accesses) not in self._granted]
         if len(rest) == len(accesses):
             return verdict
         left = self._policy.judge(rest) if rest else Verdict("allow")
@@ -74,12 +74,12 @@ class Approvals:
             return left
         return Verdict("allow", FOR_SESSION, "the user allowed this for the session")
 
-    def _consent(self, judged: Judged) -> Consent | None:
+    def _obtain_consent(self, judged: Judged) -> Consent | None:
         """None if nobody needs to be asked. A person who rewrote the call with an earlier answer is not asked again."""
         rewritten = judged.received.rewritten
         verdict = judged.verdict
         if verdict.decision == "deny":
-            raise Denied(**_facts(verdict))
+            raise Denied(**_describe_verdict(verdict))
         if verdict.decision == "allow":
             return None
         if self._approve is None:
@@ -151,7 +151,7 @@ class Approvals:
         from handrail.pipeline.local_ports import find_ports, is_local  # only needed for these
 
         with self._lock:
-            granted = all(_resource(access, accesses) in self._granted for access in out)
+            granted = all(_name_resource(access, accesses) in self._granted for access in out)
         local = [access for access in out if is_local(access)]
         by_person = consent is not None or granted
         ports = find_ports(local) if by_person else ()
@@ -187,7 +187,7 @@ class Approvals:
             return ()
         to_ask = [access for access in accesses if self._policy.judge([access]).decision == "ask"]
         with self._lock:
-            self._granted.update(_resource(access, accesses) for access in to_ask)
+            self._granted.update(_name_resource(access, accesses) for access in to_ask)
         remember = getattr(self._policy, "remember", None)
         if consent.answer.lasting != "always" or not remember or not verdict.allow:
             return ()
@@ -240,14 +240,14 @@ def resolve_answer(answer: bool | Answer | Awaitable[bool | Answer]) -> Answer:
 
 def refuse_unasked(verdict: Verdict, attach: str = "") -> NeedsApproval:
     """Build the error for a call that needs approval; ``attach``: the command that attaches a terminal."""
-    return NeedsApproval(**_facts(verdict), attach=attach)
+    return NeedsApproval(**_describe_verdict(verdict), attach=attach)
 
 
-def _facts(verdict: Verdict) -> dict[str, str]:
+def _describe_verdict(verdict: Verdict) -> dict[str, str]:
     return {name: getattr(verdict, name) for name in ("rule", "why", "source", "allow")}
 
 
-def _resource(access: Access, accesses: Sequence[Access]) -> tuple[str, str, str]:
+def _name_resource(access: Access, accesses: Sequence[Access]) -> tuple[str, str, str]:
     """Return the resource of an answer for the session. For the network it is the whole command."""
     if access.action == "network":
         whole = next((one for one in accesses if one.action == "run"), access)

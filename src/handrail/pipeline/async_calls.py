@@ -49,7 +49,9 @@ class AsyncCalls:
     async def call(self, tool: str, arguments: Mapping[str, Any] | str | None = None, *, id: str = "") -> Result:
         """Make one tool call. Never raises for anything that a model did."""
         running = LoopCall(asyncio.get_running_loop())
-        return await self._in_thread(running, lambda: self.session.call(tool, arguments, id=id, cancel=running.cancel))
+        return await self._run_in_thread(
+            running, lambda: self.session.call(tool, arguments, id=id, cancel=running.cancel)
+        )
 
     async def stream(
         self, tool: str, arguments: Mapping[str, Any] | str | None = None, *, id: str = ""
@@ -61,7 +63,7 @@ class AsyncCalls:
         running = LoopCall(asyncio.get_running_loop())
         queue = _EventQueue(running.loop)
         call = partial(self.session.call, tool, arguments, id=id, cancel=running.cancel, on_event=queue.put)
-        task = asyncio.create_task(self._in_thread(running, call))
+        task = asyncio.create_task(self._run_in_thread(running, call))
         task.add_done_callback(lambda _: queue.close())
         try:
             while (event := await queue.get()) is not None:
@@ -80,9 +82,9 @@ class AsyncCalls:
 
     async def run_in_thread(self, work: Callable[[], Value]) -> Value:
         """Run ``work``, which uses the session, in a thread of its own."""
-        return await self._in_thread(LoopCall(asyncio.get_running_loop()), work)
+        return await self._run_in_thread(LoopCall(asyncio.get_running_loop()), work)
 
-    async def _in_thread(self, running: LoopCall, work: Callable[[], Value]) -> Value:
+    async def _run_in_thread(self, running: LoopCall, work: Callable[[], Value]) -> Value:
         """Run ``work`` in a thread and wait for its end, even if the task is cancelled."""
         done: Future[Value] = Future()
         done.set_running_or_notify_cancel()

@@ -35,7 +35,7 @@ def save_before_images(approved: Approved, recorder: Recorder, workspace: Worksp
         return approved
     # Nobody can tell all that a command changes: where changes must be recorded, each that may change anything must be.
     required = getattr(journal, "required", False)
-    if not required and not any(map(_changes, approved.accesses)):
+    if not required and not any(map(_changes_file, approved.accesses)):
         return approved
     roots = [os.path.realpath(root.path) for root in workspace.roots if root.writable]
     images = BeforeImages(roots, os.path.realpath(workspace.home))
@@ -48,7 +48,7 @@ def save_before_images(approved: Approved, recorder: Recorder, workspace: Worksp
     return approved
 
 
-def _changes(access: Access) -> bool:
+def _changes_file(access: Access) -> bool:
     return access.by_command and access.action in ("write", "delete")
 
 
@@ -68,7 +68,7 @@ class BeforeImages:
         doubts = dict[int, str]()
         # Single files first: the contents of a whole directory must not use up their room.
         for at in sorted(range(len(accesses)), key=lambda at: accesses[at].below):
-            if _changes(accesses[at]):
+            if _changes_file(accesses[at]):
                 doubts[at] = self._save(accesses[at], accesses)
         return tuple(
             replace(access, doubt=doubts[at]) if at in doubts else access for at, access in enumerate(accesses)
@@ -76,7 +76,7 @@ class BeforeImages:
 
     def _save(self, access: Access, accesses: Sequence[Access]) -> str:
         """Save the files of one access; returns a doubt if it cannot be undone in full."""
-        names, doubt = self._names(access, accesses)
+        names, doubt = self._list_names(access, accesses)
         known = len(self.missed)
         for name in names:
             place = os.path.realpath(name) if access.action == "write" else itself(name)
@@ -92,7 +92,7 @@ class BeforeImages:
             doubt = doubt or self._save_destination(access, names, accesses)
         return doubt or (_NOT_KEPT if len(self.missed) > known else "")
 
-    def _names(self, access: Access, accesses: Sequence[Access]) -> tuple[list[str], str]:
+    def _list_names(self, access: Access, accesses: Sequence[Access]) -> tuple[list[str], str]:
         """The paths that the access names, and a doubt if there may be more."""
         if not access.glob:
             return [os.path.join(self.home, os.path.expanduser(access.target))], ""
@@ -117,7 +117,7 @@ class BeforeImages:
         places = [os.path.realpath(name) for name in names]
         if all(os.path.lexists(place) and not os.path.isdir(place) for place in places):
             return ""  # a file that is overwritten
-        if access.glob or not (sources := list(self._sources(access, accesses))):
+        if access.glob or not (sources := list(self._list_sources(access, accesses))):
             return _NOT_KNOWN
         for source in sources:
             named = access.into or not os.path.isdir(places[0])
@@ -128,7 +128,7 @@ class BeforeImages:
                 return _NOT_KNOWN
         return ""
 
-    def _sources(self, access: Access, accesses: Sequence[Access]) -> Iterator[str]:
+    def _list_sources(self, access: Access, accesses: Sequence[Access]) -> Iterator[str]:
         for other in accesses:
             if not other.by_command or other.action == "write":
                 continue

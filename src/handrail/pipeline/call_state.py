@@ -360,7 +360,7 @@ class Consent:
 
     def require_same(self, proposed: Sequence[Proposed]) -> None:
         """Raise `NotAsShown` if the run proposes other bytes than the preview did."""
-        if self.shown is not None and _bytes(self.shown) != _bytes(proposed):
+        if self.shown is not None and _list_bytes(self.shown) != _list_bytes(proposed):
             raise NotAsShown
 
     def notes(self) -> list[NoteFacts]:
@@ -379,5 +379,5 @@ class Consent:
         return notes
 
 
-def _bytes(proposed: Sequence[Proposed]) -> list[tuple[str, bytes | None, bytes | None]]:
+def _list_bytes(proposed: Sequence[Proposed]) -> list[tuple[str, bytes | None, bytes | None]]:
     return [(one.path, one.before, one.after) for one in proposed]

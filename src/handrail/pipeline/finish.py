@@ -37,7 +37,7 @@ class ResultRenderer:
         ran = done.previous
         outcome, judged = ran.outcome, ran.previous.previous
         tool = judged.tool
-        notes = [self._note(note) for note in (*outcome.notes, *_pipeline_notes(done))]
+        notes = [self._note(note) for note in (*outcome.notes, *_list_pipeline_notes(done))]
         loud = [note.text for note in notes if note.code not in self._dialect.quiet and note.text]
         templates = self._dialect.templates.with_notes("".join("\n" + text for text in loud))
         data = {**outcome.data, **{name: value for name, value in done.data.items() if name not in outcome.data}}
@@ -52,7 +52,7 @@ class ResultRenderer:
             text += "\n" + notes[-1].text
         data |= {new: data[old] for new, old in self._dialect.data_names.items() if old in data}
         if outcome.failed:
-            return _result(
+            return _build_result(
                 judged.received,
                 ran.previous.accesses,
                 "error",
@@ -62,7 +62,7 @@ class ResultRenderer:
                 error=Failure("command_failed", text),
             )
         status: Status = "partial" if notes else "ok"
-        return _result(
+        return _build_result(
             judged.received, ran.previous.accesses, status, text, outcome.blocks, data=data, notes=tuple(notes)
         )
 
@@ -83,10 +83,10 @@ class ResultRenderer:
             error = Bug(what=f"the template for {error.code} cannot be filled: {fault!r}")
             text = str(error)
         status: Status = "denied" if isinstance(error, Refusal) else "error"
-        return _result(progress.received, progress.accesses, status, text, error=Failure(error.code, text))
+        return _build_result(progress.received, progress.accesses, status, text, error=Failure(error.code, text))
 
 
-def _result(
+def _build_result(
     received: Received, accesses: tuple[Access, ...], status: Status, text: str, more: Blocks = (), **rest: Any
 ) -> Result:
     blocks = ({"type": "text", "text": text}, *more)
@@ -100,7 +100,7 @@ def _drop_facts(data: Mapping[str, object], facts: object) -> dict[str, object]:
     return {name: value for name, value in data.items() if not hasattr(facts, name)}
 
 
-def _pipeline_notes(done: Done) -> list[NoteFacts]:
+def _list_pipeline_notes(done: Done) -> list[NoteFacts]:
     """The notes about approval and journal."""
     approved = done.previous.previous
     received, token = approved.previous.received, done.token

@@ -38,34 +38,34 @@ def check_options(
     if policy is not None and (mode is not None or rules):
         raise ValueError("give either a policy, or a mode and rules")
     if policy is not None and (isinstance(policy, type) or not callable(getattr(policy, "judge", None))):
-        raise _wrong_value(
+        raise _reject_value(
             "policy", "an object with a method judge(accesses) that returns a Verdict, such as AllowAll()", policy
         )
     if approve is not None and not callable(approve):
-        raise _wrong_value("approve", "a function that takes a Question and returns True, False or an Answer", approve)
+        raise _reject_value("approve", "a function that takes a Question and returns True, False or an Answer", approve)
     if settings is not None and not isinstance(settings, Settings):
-        raise _wrong_value("settings", "a Settings object", settings)
+        raise _reject_value("settings", "a Settings object", settings)
     if not (journal is None or journal in ("auto", "require") or callable(getattr(journal, "record", None))):
-        raise _wrong_value("journal", '"auto", "require", None or a Journal', journal)
+        raise _reject_value("journal", '"auto", "require", None or a Journal', journal)
     if not isinstance(dialect, str | Dialect):
-        raise _wrong_value("dialect", f"a Dialect, the path of a folder, or one of {', '.join(names())}", dialect)
+        raise _reject_value("dialect", f"a Dialect, the path of a folder, or one of {', '.join(names())}", dialect)
     if not isinstance(root, str | os.PathLike) or not os.path.isdir(root):
-        raise _wrong_value("root", "the path of an existing directory", root)
+        raise _reject_value("root", "the path of an existing directory", root)
     for one in _check_items("roots", roots, "Root objects, such as Root('path', writable=False)"):
         if not isinstance(one, Root):
-            raise _wrong_value("roots", "Root objects, such as Root('path', writable=False)", one)
+            raise _reject_value("roots", "Root objects, such as Root('path', writable=False)", one)
     for one in _check_items("rules", rules, "PolicyFile objects, as parse_rules(text) returns them"):
         from handrail.policy.files import PolicyFile
 
         if not isinstance(one, PolicyFile):
-            raise _wrong_value("rules", "PolicyFile objects, as parse_rules(text) returns them", one)
+            raise _reject_value("rules", "PolicyFile objects, as parse_rules(text) returns them", one)
 
 
 def check_callbacks(**callbacks: object) -> None:
     """Check that each callback is a function, if it is given; raises `ValueError`."""
     for name, callback in callbacks.items():
         if callback is not None and not callable(callback):
-            raise _wrong_value(name, "a function", callback)
+            raise _reject_value(name, "a function", callback)
 
 
 def load_tools(tools: object) -> list[AnyTool]:
@@ -78,11 +78,11 @@ def load_tools(tools: object) -> list[AnyTool]:
 
 def _check_items(name: str, value: object, what: str) -> Iterable[object]:
     if isinstance(value, str | bytes) or not isinstance(value, Sequence):
-        raise _wrong_value(name, f"a list of {what}", value)
+        raise _reject_value(name, f"a list of {what}", value)
     return value
 
 
-def _wrong_value(name: str, valid: str, value: object) -> ValueError:
+def _reject_value(name: str, valid: str, value: object) -> ValueError:
     shown = repr(value)
     return ValueError(f"{name} must be {valid}, not {shown if len(shown) <= 300 else shown[:300] + '...'}")
 

@@ -89,7 +89,7 @@ def _parse_arguments(
         theirs = {inner: outer for outer, inner in entry.rename.items()}
         for one in error.errors(include_url=False):
             place = [theirs.get(str(part), str(part)) for part in one["loc"]]
-            problems.append(f"{_place(place)}: {_problem(one, spec.schema, place)}")
+            problems.append(f"{_place(place)}: {_describe_problem(one, spec.schema, place)}")
     if problems:
         raise BadArguments(problems="\n".join(f"- {problem}" for problem in problems))
     return parsed
@@ -122,7 +122,7 @@ def _report_missing(schema: Mapping[str, Any], place: list[str]) -> str:
     return f"missing; give {argument.get('description', 'a value')} ({argument.get('type', 'any')})"
 
 
-def _problem(error: Any, schema: Mapping[str, Any], place: list[str]) -> str:
+def _describe_problem(error: Any, schema: Mapping[str, Any], place: list[str]) -> str:
     if error["type"] == "missing":
         return _report_missing(schema, place)
     if error["type"] == "extra_forbidden":

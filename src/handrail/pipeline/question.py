@@ -27,7 +27,7 @@ def ask_about(
         judged.verdict,
         files,
         command,
-        "" if command is None else _command_argument(judged, command),
+        "" if command is None else _find_command_argument(judged, command),
         _list_accesses(judged) if command is None else f"$ {escape_lines(command)}\n",
         workspace,
         session,
@@ -87,7 +87,7 @@ def _decode(raw: bytes | None) -> str | None:
         return None
 
 
-def _command_argument(judged: Judged, command: str) -> str:
+def _find_command_argument(judged: Judged, command: str) -> str:
     """The name of the argument that holds the command; a list of words holds it as its last."""
     if getattr(judged.args, "command", None) != command:
         return ""

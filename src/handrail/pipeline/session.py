@@ -118,7 +118,7 @@ class Session:
         self.tracker = Tracker()
         self._has_own_policy = policy is not None
         self._rules = () if policy is not None else (*load_rules(root, state), *rules)
-        self.policy = self._rule_policy(DEFAULT_MODE if mode is None else mode) if policy is None else policy
+        self.policy = self._build_policy(DEFAULT_MODE if mode is None else mode) if policy is None else policy
         redaction = load_redaction(settings)
         home = os.path.realpath(self.workspace.home)
         self.origin = Origin(os.urandom(4).hex(), self.dialect.name, home, redaction.hide if redaction else str)
@@ -252,7 +252,7 @@ class Session:
         """Change the mode; rules and answers for the session stay."""
         if self._has_own_policy:
             raise TypeError("this session has its own policy, which has no modes")
-        self.policy = self._rule_policy(mode)
+        self.policy = self._build_policy(mode)
         self._services.approvals.follow(self.policy)
         self._services.search.follow(self.policy)
 
@@ -367,7 +367,7 @@ class Session:
     def _judge_own_files(self, accesses: Sequence[Access]) -> Verdict | None:
         return self._own_files.judge(accesses, lambda: self.command_host().hides_own)
 
-    def _rule_policy(self, mode: Mode) -> Policy:
+    def _build_policy(self, mode: Mode) -> Policy:
         """The rules of files and the built-in ones, in a mode."""
         from handrail.policy.judge import RulePolicy
 
@@ -438,15 +438,15 @@ def _attempt(approved: Approved, services: Services, progress: Progress, lock_fi
             # Perhaps it saw half of the changes of another call.
             if held or (stamp_names(writes) == before and locks.free(writes)):
                 raise
-            raise _changed_meanwhile(approved) from None
+            raise _report_overtaken(approved) from None
         if not held and ran.staged.changes:
             held = stack.enter_context(locks.hold(writes))
         if not lock_first and (stamp_names(writes) != before or not (held or locks.free(writes))):
-            raise _changed_meanwhile(approved)
+            raise _report_overtaken(approved)
         return commit(ran, held, services, progress)
 
 
-def _changed_meanwhile(approved: Approved) -> ChangedSince:
+def _report_overtaken(approved: Approved) -> ChangedSince:
     return ChangedSince(path=approved.accesses[0].target, moment="commit")
 
 

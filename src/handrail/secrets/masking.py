@@ -82,10 +82,10 @@ class Mask:
     def whole(self, value: Any) -> Any:
         """Mask a whole value whose name says that it is secret."""
         if isinstance(value, str):
-            return self._placeholder(value) if value else value
+            return self._make_placeholder(value) if value else value
         if value is None or isinstance(value, bool | int | float):
             return value  # max_tokens and the like
-        return self._placeholder(repr(value))
+        return self._make_placeholder(repr(value))
 
     def text(self, text: str) -> str:
         """Mask strings in a text that look like secrets."""
@@ -98,10 +98,10 @@ class Mask:
         for mark, shape in _SHAPES:
             if mark in text:
                 text = shape.sub(self._hide, text)
-        text = self._after_words(text)
+        text = self._mask_after_words(text)
         return f"{text}[{left_out} more characters; sha256 of all: {digest}]" if left_out > 0 else text
 
-    def _after_words(self, text: str) -> str:
+    def _mask_after_words(self, text: str) -> str:
         """A secret name and its value: `API_KEY=...`, `"password": "..."`, `--token ...`."""
         lower = text.lower()
         if len(lower) != len(text):  # a letter whose small form is two
@@ -120,13 +120,13 @@ class Mask:
                     spans.append(match.span(group))
                 at = lower.find(word, end)
         unmasked = (span for span in spans if not text.startswith("[masked:", span[0]))
-        return replace_spans(text, unmasked, self._placeholder)
+        return replace_spans(text, unmasked, self._make_placeholder)
 
     def _hide(self, match: re.Match[str]) -> str:
         start, end = (place - match.start() for place in match.span(1))
-        return match[0][:start] + self._placeholder(match[1]) + match[0][end:]
+        return match[0][:start] + self._make_placeholder(match[1]) + match[0][end:]
 
-    def _placeholder(self, secret: str) -> str:
+    def _make_placeholder(self, secret: str) -> str:
         digest = hashlib.sha256(self._salt + secret.encode("utf-8", "surrogatepass")).hexdigest()
         return f"[masked:{digest[:6]}]"
 

@@ -52,9 +52,9 @@ class Redaction:
         """The text with placeholders in the place of secrets."""
         if not self._patterns:
             return text
-        return replace_spans(text, self._spans(text), self._placeholder)
+        return replace_spans(text, self._find_spans(text), self._make_placeholder)
 
-    def _spans(self, text: str) -> Iterator[tuple[int, int]]:
+    def _find_spans(self, text: str) -> Iterator[tuple[int, int]]:
         for pattern in self._patterns:
             for match in pattern.finditer(text):
                 span = match.span(1) if pattern.groups and match[1] is not None else match.span()
@@ -63,7 +63,7 @@ class Redaction:
         if "⟦secret:" in text:
             yield from (match.span() for match in _PLACEHOLDER.finditer(text))
 
-    def _placeholder(self, value: str) -> str:
+    def _make_placeholder(self, value: str) -> str:
         import hashlib  # slow to import, and only needed where something is hidden
         import hmac
 
@@ -81,10 +81,10 @@ class Redaction:
         if isinstance(value, str):
             return _PLACEHOLDER.sub(self._restore_match, value) if "⟦secret:" in value else value
         if isinstance(value, Mapping):
-            return {self._key_of(key, self.restore): self.restore(item, depth + 1) for key, item in value.items()}
+            return {self._change_key(key, self.restore): self.restore(item, depth + 1) for key, item in value.items()}
         return [self.restore(item, depth + 1) for item in value] if isinstance(value, list | tuple) else value
 
-    def _key_of(self, key: Any, change: Callable[[Any], Any]) -> Any:
+    def _change_key(self, key: Any, change: Callable[[Any], Any]) -> Any:
         return change(key) if isinstance(key, str) else key
 
     def _restore_match(self, match: re.Match[str]) -> str:
@@ -100,7 +100,7 @@ class Redaction:
         if depth > DEEPEST:
             return "[too deep]"
         if isinstance(value, Mapping):
-            return {self._key_of(key, self.hidden): self.hidden(item, depth + 1) for key, item in value.items()}
+            return {self._change_key(key, self.hidden): self.hidden(item, depth + 1) for key, item in value.items()}
         return [self.hidden(item, depth + 1) for item in value] if isinstance(value, list | tuple) else value
 
     def hide_arguments(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -158,11 +158,11 @@ def load(settings: RedactionSettings, environ: Mapping[str, str]) -> Redaction:
             raise ValueError(f"redact_values_from_env: {name} has {len(value)} characters, too few to be hidden")
         values.append(value)
     for path in settings.redact_files:
-        values += _in_file(os.path.expanduser(path))
+        values += _read_values(os.path.expanduser(path))
     return Redaction(values, settings.redact_patterns)
 
 
-def _in_file(path: str) -> list[str]:
+def _read_values(path: str) -> list[str]:
     """The values of a file with `NAME=value` lines; of any other file, the whole of it."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:

@@ -111,15 +111,15 @@ def check_fields(settings: Settings | AgentSettings) -> None:
         name, value = field.name, getattr(settings, field.name)
         if value is field.default:  # annotations are evaluated only for what somebody set: that takes time
             continue
-        hint = _hints(kind)[name]
+        hint = _read_hints(kind)[name]
         if not _fits(value, hint):
-            *most, last = _valid_values(hint)
+            *most, last = _list_valid_values(hint)
             valid = f"{', '.join(most)} or {last}" if most else last
             raise ValueError(f"{name} must be {valid}, not {repr(value)[:80]}")
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
+def _read_hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
@@ -137,10 +137,10 @@ def _fits(value: object, hint: Any) -> bool:
     return isinstance(value, hint)
 
 
-def _valid_values(hint: Any) -> list[str]:
+def _list_valid_values(hint: Any) -> list[str]:
     origin = get_origin(hint)
     if origin in (Union, UnionType):
-        return [text for one in get_args(hint) for text in _valid_values(one)]
+        return [text for one in get_args(hint) for text in _list_valid_values(one)]
     if origin is Literal:
         return [repr(choice) for choice in get_args(hint)]
     if origin is tuple:

@@ -109,8 +109,11 @@ class _Checked:
         roots = table.get("roots", [])
         if not isinstance(roots, list) or not all(isinstance(root, dict) for root in roots):
             raise self.wrong("roots", "must be tables, [[roots]] with path and writable")
-        checked = tuple(self._root(f"roots[{n}]", root) for n, root in enumerate(roots))
-        settings, agent = self._fields("settings", table, Settings), self._fields("agent", table, AgentSettings)
+        checked = tuple(self._read_root(f"roots[{n}]", root) for n, root in enumerate(roots))
+        settings, agent = (
+            self._read_fields("settings", table, Settings),
+            self._read_fields("agent", table, AgentSettings),
+        )
         return Settings(**settings), checked, AgentSettings(**agent)
 
     def _check_keys(self, above: str, table: Mapping[str, Any], known: list[str]) -> None:
@@ -122,71 +125,73 @@ class _Checked:
                 hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(known)}"
                 raise self.wrong(above + key, f"unknown key; {hint}")
 
-    def _fields(self, name: str, above: Mapping[str, Any], kind: type[Settings | AgentSettings]) -> dict[str, Any]:
+    def _read_fields(self, name: str, above: Mapping[str, Any], kind: type[Settings | AgentSettings]) -> dict[str, Any]:
         """A table whose keys are the fields of a class."""
         table = above.get(name, {})
         if not isinstance(table, dict):
-            raise self.wrong(name, f"must be a table, [{name}], not {_kind(table)}")
+            raise self.wrong(name, f"must be a table, [{name}], not {_name_kind(table)}")
         self._check_keys(f"{name}.", table, [known.name for known in fields(kind)])
         hints = get_type_hints(kind)
-        return {key: self._value(f"{name}.{key}", value, strip_none(hints[key])) for key, value in table.items()}
+        return {key: self._read_value(f"{name}.{key}", value, strip_none(hints[key])) for key, value in table.items()}
 
-    def _value(self, key: str, value: Any, hint: Any) -> Any:
+    def _read_value(self, key: str, value: Any, hint: Any) -> Any:
         if hint is bool:
             if not isinstance(value, bool):
-                raise self.wrong(key, f"must be true or false, not {_kind(value)}")
+                raise self.wrong(key, f"must be true or false, not {_name_kind(value)}")
         elif hint in (int, float):
             return self._number(key, value, hint)
         elif get_origin(hint) is tuple:
             if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-                raise self.wrong(key, f"must be a list of non-empty strings, not {_kind(value)}")
+                raise self.wrong(key, f"must be a list of non-empty strings, not {_name_kind(value)}")
             return tuple(self._read_choice(key, item) for item in value)
         elif hint is str:
             if not isinstance(value, str) or not value:
-                raise self.wrong(key, f"must be a non-empty string, not {_kind(value)}")
+                raise self.wrong(key, f"must be a non-empty string, not {_name_kind(value)}")
             if key == "settings.legacy_encoding":
-                return self._encoding(key, value)
-            return self._path_of(key, value) if key == "settings.state" else value
+                return self._read_encoding(key, value)
+            return self._read_path(key, value) if key == "settings.state" else value
         elif value not in get_args(hint):
             choices = ", ".join(f'"{choice}"' for choice in get_args(hint))
-            raise self.wrong(key, f"must be one of {choices}, not {_kind(value)}")
+            raise self.wrong(key, f"must be one of {choices}, not {_name_kind(value)}")
         return value
 
     def _number(self, key: str, value: Any, kind: type[int] | type[float]) -> int | float:
         fits = isinstance(value, int) or (kind is float and isinstance(value, float))
         if isinstance(value, bool) or not fits or not 0 <= value <= _MOST_NUMBER:
             sort = "a whole number" if kind is int else "a number"
-            raise self.wrong(key, f"must be {sort} from 0 to {_MOST_NUMBER}, not {_kind(value)}")
+            raise self.wrong(key, f"must be {sort} from 0 to {_MOST_NUMBER}, not {_name_kind(value)}")
         return kind(value)
 
-    def _encoding(self, key: str, value: str) -> str:
+    def _read_encoding(self, key: str, value: str) -> str:
         try:
             "".encode(value)
         except (LookupError, ValueError):
-            raise self.wrong(key, f"Python has no encoding {_kind(value)}; such as cp1252, gbk or shift_jis") from None
+            raise self.wrong(
+                key, f"Python has no encoding {_name_kind(value)}; such as cp1252, gbk or shift_jis"
+            ) from None
         return value
 
     def _read_choice(self, key: str, value: str) -> str:
         if key == "settings.redact_files":
-            return self._path_of(key, value)
+            return self._read_path(key, value)
         if key == "settings.redact_patterns":
             try:
                 re.compile(value)
             except re.error as error:
-                raise self.wrong(key, f"{_kind(value)} is not a regular expression: {error}") from None
+                raise self.wrong(key, f"{_name_kind(value)} is not a regular expression: {error}") from None
         return value
 
-    def _root(self, key: str, table: Mapping[str, Any]) -> Root:
+    def _read_root(self, key: str, table: Mapping[str, Any]) -> Root:
         self._check_keys(f"{key}.", table, ["path", "writable"])
         path, writable = table.get("path"), table.get("writable", False)
         if not isinstance(path, str) or not path:
             raise self.wrong(f"{key}.path", "must be the path of a directory")
-        return Root(self._path_of(f"{key}.path", path), self._value(f"{key}.writable", writable, bool))
+        return Root(self._read_path(f"{key}.path", path), self._read_value(f"{key}.writable", writable, bool))
 
-    def _path_of(self, key: str, value: str) -> str:
+    def _read_path(self, key: str, value: str) -> str:
         path = os.path.expanduser(value)
         if not os.path.isabs(path) or "\0" in path:
-            raise self.wrong(key, f"must be an absolute path, or start with ~/, not {_kind(value)}")
+            raise self.wrong(key, f"must be an absolute path, or start with ~/, not {_name_kind(value)}")
         return path
 
 
@@ -196,7 +201,7 @@ def strip_none(hint: Any) -> Any:
     return rest[0] if NoneType in get_args(hint) and len(rest) == 1 else hint
 
 
-def _kind(value: Any) -> str:
+def _name_kind(value: Any) -> str:
     if isinstance(value, str):
         return f'"{escape(value[:60])}"' if len(value) <= 60 else f'"{escape(value[:60])}..."'
     if isinstance(value, bool):

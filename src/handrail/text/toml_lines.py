@@ -49,37 +49,37 @@ class _TomlReader:
             line += match[0].count("\n")
         self._at = 0
         self._counts: dict[Key, int] = {}
-        self._document()
+        self._read_document()
 
     def _peek(self) -> tuple[str, str, int]:
         return self._tokens[self._at] if self._at < len(self._tokens) else ("", "", 0)
 
-    def _next(self) -> tuple[str, str, int]:
+    def _read_next(self) -> tuple[str, str, int]:
         token = self._peek()
         self._at += 1
         return token
 
-    def _document(self) -> None:
+    def _read_document(self) -> None:
         table: Key = ()
         while self._peek()[0]:
             kind, word, line = self._peek()
             if kind == "end":
                 self._at += 1
             elif word == "[":
-                table = self._header(line)
+                table = self._read_header(line)
             else:
                 self._pair(table)
 
-    def _header(self, line: int) -> Key:
+    def _read_header(self, line: int) -> Key:
         self._at += 1
         many = self._peek()[1] == "["
         self._at += many
-        table = self._table_key(self._name(), many)
+        table = self._number_table(self._name(), many)
         self._at += 1 + many
         self.lines.setdefault(table, line)
         return table
 
-    def _table_key(self, name: Key, many: bool) -> Key:
+    def _number_table(self, name: Key, many: bool) -> Key:
         """The way to a table, with the number of the last one wherever there is a list of tables."""
         way: Key = ()
         for part in name[:-1]:
@@ -95,7 +95,7 @@ class _TomlReader:
     def _name(self) -> Key:
         parts: list[str] = []
         while self._peek()[0] in ("bare", "text") or self._peek()[1] == ".":
-            kind, word, _ = self._next()
+            kind, word, _ = self._read_next()
             if word != ".":
                 parts.append(_read_key(word) if kind == "text" else word)
         return tuple(parts)
@@ -106,13 +106,13 @@ class _TomlReader:
         self.lines.setdefault(key, line)
         if self._peek()[1] == "=":
             self._at += 1
-            self._value(key)
+            self._read_value(key)
         self._at += self._at == before  # never stand still
 
-    def _value(self, key: Key) -> None:
+    def _read_value(self, key: Key) -> None:
         _, word, _ = self._peek()
         if word == "[":
-            self._elements(key)
+            self._read_elements(key)
         elif word == "{":
             self._at += 1
             while self._peek()[0] and self._peek()[1] != "}":
@@ -125,7 +125,7 @@ class _TomlReader:
             while self._peek()[0] in ("text", "bare") or self._peek()[1] == ".":  # 1.5, or a date
                 self._at += 1
 
-    def _elements(self, key: Key) -> None:
+    def _read_elements(self, key: Key) -> None:
         self._at += 1
         number = 0
         while self._peek()[0] and self._peek()[1] != "]":
@@ -135,7 +135,7 @@ class _TomlReader:
                 continue
             self.lines[(*key, number)] = line
             before = self._at
-            self._value((*key, number))
+            self._read_value((*key, number))
             self._at += self._at == before
             number += 1
         self._at += 1

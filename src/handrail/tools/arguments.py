@@ -109,9 +109,9 @@ class Arguments:
         raise AttributeError(f"{name} cannot be changed")
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._values().items())})"
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._list_values().items())})"
 
-    def _values(self) -> dict[str, Any]:
+    def _list_values(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.declared()}
 
     def check(self) -> None:
@@ -146,13 +146,13 @@ class Arguments:
         shown = {name: one for name, one in cls.declared().items() if not one.field.hidden}
         schema: dict[str, Any] = {
             "additionalProperties": False,
-            "properties": {name: _json_property(one) for name, one in shown.items()},
+            "properties": {name: _describe_property(one) for name, one in shown.items()},
         }
         required = [name for name, one in shown.items() if one.is_required]
         return schema | ({"required": required} if required else {}) | {"type": "object"}
 
 
-def _keys(kind: Any) -> dict[str, tuple[Any, bool]]:
+def _list_keys(kind: Any) -> dict[str, tuple[Any, bool]]:
     """The keys of a `TypedDict`: the type of each, and whether it is required."""
     keys = {}
     for key, hint in get_type_hints(kind, include_extras=True).items():
@@ -223,7 +223,7 @@ def _take(kind: Any, value: Any) -> Any:
             raise _NotExact
         return kind.parse(value)
     if get_origin(kind) in (Union, types.UnionType):
-        return None if value is None else _take(_without_none(kind), value)
+        return None if value is None else _take(_strip_none(kind), value)
     raise _NotExact
 
 
@@ -249,13 +249,13 @@ def _validator(args: type[Arguments]) -> SchemaValidator:
     if "_validator" not in args.__dict__:
         from pydantic_core import SchemaValidator  # slow to import, and only needed for what is not exact
 
-        args._validator = SchemaValidator(_model(args))
+        args._validator = SchemaValidator(_build_model(args))
     return args._validator
 
 
-def _model(args: type[Arguments]) -> Any:
+def _build_model(args: type[Arguments]) -> Any:
     """The pydantic-core schema of a class of arguments."""
-    fields = {name: {"type": "model-field", "schema": _field(name, one)} for name, one in args.declared().items()}
+    fields = {name: {"type": "model-field", "schema": _build_field(name, one)} for name, one in args.declared().items()}
     inner = {"type": "model-fields", "model_name": args.__name__, "fields": fields, "extra_behavior": "forbid"}
     model = {"type": "model", "cls": args, "schema": inner}
     if args.check is Arguments.check:
@@ -268,7 +268,7 @@ def _model(args: type[Arguments]) -> Any:
     return {"type": "function-after", "function": {"type": "no-info", "function": check}, "schema": model}
 
 
-def _field(name: str, one: Argument) -> Any:
+def _build_field(name: str, one: Argument) -> Any:
     schema = _add_constraints(one.type, one.marks, name)
     if one.is_required:
         return schema
@@ -303,7 +303,7 @@ def _type(kind: Any, name: str) -> Any:
     if kind in _SIMPLE:
         return {"type": _SIMPLE[kind][0]}
     if isinstance(kind, type) and issubclass(kind, Arguments):
-        return _model(kind)
+        return _build_model(kind)
     if kind is Any:
         return {"type": "any"}
     if get_origin(kind) is Literal:
@@ -313,15 +313,15 @@ def _type(kind: Any, name: str) -> Any:
     if is_typeddict(kind):
         fields = {
             key: {"type": "typed-dict-field", "schema": _type(one, name), "required": required}
-            for key, (one, required) in _keys(kind).items()
+            for key, (one, required) in _list_keys(kind).items()
         }
         return {"type": "typed-dict", "fields": fields, "extra_behavior": "forbid"}
     if get_origin(kind) in (list, Sequence):
         return {"type": "list", "items_schema": _type(get_args(kind)[0], name)}
-    return {"type": "nullable", "schema": _type(_without_none(kind), name)}
+    return {"type": "nullable", "schema": _type(_strip_none(kind), name)}
 
 
-def _without_none(kind: Any) -> Any:
+def _strip_none(kind: Any) -> Any:
     """The type of a value that may be null."""
     if get_origin(kind) in (Union, types.UnionType):
         others = [one for one in get_args(kind) if one is not types.NoneType]
@@ -338,8 +338,8 @@ def _constrain(schema: dict[str, Any], field: Field) -> None:
     schema |= {name: getattr(field, name) for name in bounds if getattr(field, name) is not None}
 
 
-def _json_property(one: Argument) -> dict[str, Any]:
-    schema = _json_type(one.type, one.field)
+def _describe_property(one: Argument) -> dict[str, Any]:
+    schema = _describe_type(one.type, one.field)
     if one.field.description:
         schema["description"] = one.field.description
     if not one.is_required and one.default:
@@ -347,10 +347,10 @@ def _json_property(one: Argument) -> dict[str, Any]:
     return dict(sorted(schema.items()))
 
 
-def _json_type(kind: Any, field: Field) -> dict[str, Any]:
+def _describe_type(kind: Any, field: Field) -> dict[str, Any]:
     inner, marks = _split(kind)
     if marks:
-        return _json_type(inner, next((mark for mark in marks if isinstance(mark, Field)), field))
+        return _describe_type(inner, next((mark for mark in marks if isinstance(mark, Field)), field))
     if kind in _SIMPLE:
         return {"type": _SIMPLE[kind][1]} | ({"maximum": field.le} if field.le is not None else {})
     if isinstance(kind, type) and issubclass(kind, Arguments):
@@ -360,14 +360,14 @@ def _json_type(kind: Any, field: Field) -> dict[str, Any]:
     if get_origin(kind) is Literal:
         return {"enum": list(get_args(kind)), "type": "string"}
     if get_origin(kind) in (dict, Mapping):
-        return {"additionalProperties": _json_type(get_args(kind)[1], Field()), "type": "object"}
+        return {"additionalProperties": _describe_type(get_args(kind)[1], Field()), "type": "object"}
     if is_typeddict(kind):
-        keys = _keys(kind)
-        properties = {key: _json_property(Argument(*_split(one))) for key, (one, _) in keys.items()}
+        keys = _list_keys(kind)
+        properties = {key: _describe_property(Argument(*_split(one))) for key, (one, _) in keys.items()}
         needed = [key for key, (_, required) in keys.items() if required]
         return {"additionalProperties": False, "properties": properties, "required": needed, "type": "object"}
     if get_origin(kind) in (list, Sequence):
         most = {"minItems": field.min_length, "maxItems": field.max_length}
-        items = {"items": _json_type(get_args(kind)[0], Field()), "type": "array"}
+        items = {"items": _describe_type(get_args(kind)[0], Field()), "type": "array"}
         return items | {name: value for name, value in most.items() if value is not None}
-    return _json_type(_without_none(kind), field)
+    return _describe_type(_strip_none(kind), field)

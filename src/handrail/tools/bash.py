@@ -68,7 +68,7 @@ def _join_words(command: object) -> object:
     return shlex.join(command)
 
 
-def _not_empty(command: str) -> str:
+def _require_command(command: str) -> str:
     if not command:
         from pydantic_core import PydanticKnownError  # slow to import
 
@@ -78,7 +78,7 @@ def _not_empty(command: str) -> str:
 
 class Args(Arguments):
     command: Annotated[
-        str, BeforeValidator(_join_words), AfterValidator(_not_empty), Field(description="The command to run")
+        str, BeforeValidator(_join_words), AfterValidator(_require_command), Field(description="The command to run")
     ]
     workdir: Annotated[str, Field(min_length=1, description="Working directory")] = "."
     timeout: Annotated[float | None, Field(gt=0, description="Seconds")] = None
@@ -204,7 +204,7 @@ def accesses(args: Args) -> list[Access]:
         unproven=" ".join(sorted(effects.unproven)),
         place=place,
         mentions=tuple(
-            name if name.kind == "name" else name._replace(path=_relative_path(args.workdir, name.path))
+            name if name.kind == "name" else name._replace(path=_make_relative(args.workdir, name.path))
             for one in effects.commands
             for name in one.mentions
         ),
@@ -226,7 +226,7 @@ def accesses(args: Args) -> list[Access]:
     files = [
         Access(
             file.action,
-            _relative_path(args.workdir, file.path),
+            _make_relative(args.workdir, file.path),
             by_command=True,
             glob=file.glob,
             below=file.below,
@@ -276,7 +276,7 @@ def _place(args: Args) -> str:
     return "" if posixpath.normpath(args.workdir) == "." else args.workdir
 
 
-def _relative_path(workdir: str, path: str) -> str:
+def _make_relative(workdir: str, path: str) -> str:
     """A path of the command, seen from the workspace; one below a home stays as it is."""
     if path.startswith("~"):
         return path

@@ -89,7 +89,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     limits, command_host = ctx.limits, ctx.command_host
     if args.job is None:
         jobs = [_state(job, command_host.called(job.run.order.log)) for job in command_host.jobs.list()]
-        return Outcome("jobs" if jobs else "none", JobsFacts(jobs), {"jobs": [_data(job) for job in jobs]})
+        return Outcome("jobs" if jobs else "none", JobsFacts(jobs), {"jobs": [_build_data(job) for job in jobs]})
     job = command_host.jobs.get(args.job)
     until = time.monotonic() + args.wait
     while job.running and time.monotonic() < until and not (ctx.cancel and ctx.cancel.is_set()):
@@ -97,7 +97,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     reading = command_host.jobs.read(args.job, limits.head_chars, limits.tail_chars, args.filter, args.all)
     state, view = _state(job, command_host.called(job.run.order.log)), reading.view
     facts = OutputFacts(
-        **_data(state),
+        **_build_data(state),
         ended=state.ended,
         head=view.head.rstrip("\n") or None,
         tail=view.tail.rstrip("\n") or None,
@@ -105,7 +105,12 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         left_bytes=view.omitted_bytes or None,
         matched=reading.matched,
     )
-    data: OutputData = {**_data(state), "truncated": view.truncated, "matched": reading.matched, "output": view.text()}
+    data: OutputData = {
+        **_build_data(state),
+        "truncated": view.truncated,
+        "matched": reading.matched,
+        "output": view.text(),
+    }
     return Outcome("output", facts, data, (JobMore(job=job.id),) if reading.more else ())
 
 
@@ -123,7 +128,7 @@ def _state(job: Job, log: str) -> JobState:
     )
 
 
-def _data(state: JobState) -> JobData:
+def _build_data(state: JobState) -> JobData:
     return {
         "job": state.job,
         "command": state.command,

@@ -230,7 +230,7 @@ class _Parameters:
 
     def accesses(self, args: Arguments) -> list[Access]:
         named = [(action, name) for name, action in self._files.items()]
-        paths = [(action, path) for action, name in named for path in _paths(args.__dict__[name])]
+        paths = [(action, path) for action, name in named for path in _list_paths(args.__dict__[name])]
         return list(dict.fromkeys(Access(action, path) for action, path in paths))
 
     def bind(self, args: Arguments, ctx: Context[NoLimits]) -> dict[str, object]:
@@ -239,7 +239,7 @@ class _Parameters:
         opened: dict[str, _DeclaredFile] = {}
         for name in self._files:
             value = args.__dict__[name]
-            for path in _paths(value):
+            for path in _list_paths(value):
                 opened.setdefault(path, _DeclaredFile(path, ctx))
             values[name] = [opened[path] for path in value] if isinstance(value, list) else opened.get(value)
         if self._context:
@@ -344,7 +344,7 @@ def _as_path(kind: Any) -> Any:
     return kind
 
 
-def _paths(value: Any) -> list[str]:
+def _list_paths(value: Any) -> list[str]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 

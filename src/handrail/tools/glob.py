@@ -101,7 +101,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     newest: list[tuple[int, str]] = []
     total = 0
     for here in walk.directories(look, glob):
-        files = _files(here, tree)
+        files = _list_files(here, tree)
         total += len(files)
         newest += zip([-mtime for mtime in here.mtimes(files)], [here.prefix + name for name in files], strict=True)
         if len(newest) > _KEPT + needed:  # only those that may be shown are kept
@@ -141,7 +141,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     return Outcome("page" if page else "past" if total else "empty", facts, data, tuple(notes))
 
 
-def _files(here: VisitedDirectory, tree: SearchTree) -> Sequence[str]:
+def _list_files(here: VisitedDirectory, tree: SearchTree) -> Sequence[str]:
     """The files that match, and the links to a file."""
     if not here.links:
         return here.files

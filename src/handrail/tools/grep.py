@@ -125,7 +125,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     limits = ctx.limits
     tree = ctx.tree(args.path)
     page = search(_query(args, limits), tree, Budget(limits.seconds))
-    rows, complete = _rows(page, args, tree, limits)
+    rows, complete = _fit_rows(page, args, tree, limits)
     more = page.more or not complete
     results = sum(row.is_result for row in rows)
     following = args.offset + results if more else None
@@ -143,7 +143,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         glob=args.glob,
         type=args.type,
     )
-    data = _results(args.output_mode, rows) | Data(
+    data = _build_data(args.output_mode, rows) | Data(
         truncated=more,
         next_offset=following,
         receipt=receipt.data(),
@@ -151,7 +151,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         fallback_reason=receipt.fallback or None,
         aborted_reason=receipt.stopped or ("count_limit" if more else None),
     )
-    notes = _notes(receipt, limits)
+    notes = _list_notes(receipt, limits)
     if stopped:
         notes.append(MoreResults(next=following, count=results))
     return Outcome("found" if rows else "nothing", facts, data, tuple(notes))
@@ -178,11 +178,11 @@ def _query(args: Args, limits: Limits) -> Query:
     )
 
 
-def _rows(page: ResultPage, args: Args, tree: SearchTree, limits: Limits) -> tuple[list[Row], bool]:
+def _fit_rows(page: ResultPage, args: Args, tree: SearchTree, limits: Limits) -> tuple[list[Row], bool]:
     """The rows of the answer as far as there is room, and whether these are all."""
     rows: list[Row] = []
     room = limits.page_chars
-    for row in _all_rows(page, args, tree, limits):
+    for row in _list_rows(page, args, tree, limits):
         room -= len(row.file) + len(row.text) + 10
         if room < 0 and rows and row.is_result:
             while rows and not rows[-1].is_result and rows[-1].kind != "context":
@@ -192,7 +192,7 @@ def _rows(page: ResultPage, args: Args, tree: SearchTree, limits: Limits) -> tup
     return rows, True
 
 
-def _all_rows(page: ResultPage, args: Args, tree: SearchTree, limits: Limits) -> Iterator[Row]:
+def _list_rows(page: ResultPage, args: Args, tree: SearchTree, limits: Limits) -> Iterator[Row]:
     excerpts = Excerpts(tree, limits.line_chars)
     grouped = bool(args.context or args.before or args.after)
     for number, one in enumerate(page.files):
@@ -209,7 +209,7 @@ def _all_rows(page: ResultPage, args: Args, tree: SearchTree, limits: Limits) ->
             yield Row("match" if hit.matched else "context", path, hit.line, text, cut=shortened, inner=one.path)
 
 
-def _results(mode: str, rows: list[Row]) -> Data:
+def _build_data(mode: str, rows: list[Row]) -> Data:
     if mode == "content":
         matches = [Match(file=row.file, line=row.line or 0, text=row.text) for row in rows if row.is_result]
         return Data(matches=matches)
@@ -218,7 +218,7 @@ def _results(mode: str, rows: list[Row]) -> Data:
     return Data(files=[row.file for row in rows])
 
 
-def _notes(receipt: Receipt, limits: Limits) -> list[NoteFacts]:
+def _list_notes(receipt: Receipt, limits: Limits) -> list[NoteFacts]:
     notes: list[NoteFacts] = []
     if receipt.stopped == "time_limit":
         notes.append(TimeLimit(seconds=limits.seconds))

@@ -154,7 +154,7 @@ def _list_entries(
         if here is None:
             continue
         level = here.prefix.count("/")
-        listed = [(name, kind) for kind, names in _kinds(here) for name in names]
+        listed = [(name, kind) for kind, names in _group_entries(here) for name in names]
         listed = [(name, tree.behind(here.prefix + name) if kind == "link" else kind) for name, kind in listed]
         listed.sort(key=lambda one: (one[1] != "dir", one[0].casefold(), one[0]), reverse=True)
         below = [ListedEntry(here.prefix + name, kind, level) for name, kind in listed]
@@ -162,7 +162,7 @@ def _list_entries(
     return entries
 
 
-def _kinds(here: VisitedDirectory) -> list[tuple[Kind, Iterable[str]]]:
+def _group_entries(here: VisitedDirectory) -> list[tuple[Kind, Iterable[str]]]:
     return [("dir", here.dirs), ("file", here.files), ("link", here.links), ("other", here.others)]
 
 

@@ -164,7 +164,7 @@ def _replace(book: Notebook, index: int, args: Args, escaped: bool) -> _Change:
         return _Change(facts, [])
     new: dict[str, Any] = {
         "cell_type": now,
-        "source": _source(args.new_source or "", isinstance(cell.get("source"), str)),
+        "source": _build_source(args.new_source or "", isinstance(cell.get("source"), str)),
     }
     drop: frozenset[str] = frozenset()
     if now == "code":
@@ -184,16 +184,16 @@ def _replace(book: Notebook, index: int, args: Args, escaped: bool) -> _Change:
 def _insert(book: Notebook, index: int, args: Args, escaped: bool) -> _Change:
     others = [cell.value.get("source") for cell in book.cells if isinstance(cell.value, dict)]
     cell: dict[str, Any] = {"cell_type": args.cell_type, "metadata": {}}
-    cell["source"] = _source(args.new_source or "", bool(others) and all(isinstance(one, str) for one in others))
+    cell["source"] = _build_source(args.new_source or "", bool(others) and all(isinstance(one, str) for one in others))
     if args.cell_type == "code":
         cell |= {"execution_count": None, "outputs": []}
     if book.has_ids:
-        cell["id"] = _new_id(book, index, args.new_source or "")
+        cell["id"] = _create_id(book, index, args.new_source or "")
     facts = Facts(args.notebook_path, cell.get("id", f"cell-{index}"), args.cell_type or "", index)
     return _Change(facts, notebook.insert_cell(book, index, {key: cell[key] for key in sorted(cell)}, escaped))
 
 
-def _source(text: str, as_string: bool) -> str | list[str]:
+def _build_source(text: str, as_string: bool) -> str | list[str]:
     return text if as_string else lines.split(text)
 
 
@@ -203,9 +203,9 @@ def _join_source(source: object) -> str | None:
     return source if isinstance(source, str) else None
 
 
-def _new_id(book: Notebook, index: int, source: str) -> str:
+def _create_id(book: Notebook, index: int, source: str) -> str:
     """An id that no cell has. The same call gives the same one, so that a preview shows what will be written."""
-    taken = _ids(book)
+    taken = _list_ids(book)
     for number in range(len(taken) + 1):
         seed = "\n".join([str(number), str(index), source, *(one or "" for one in taken)])
         candidate = "c" + hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:7]
@@ -214,7 +214,7 @@ def _new_id(book: Notebook, index: int, source: str) -> str:
     raise AssertionError("one of n + 1 different ids is free")
 
 
-def _ids(book: Notebook) -> list[str | None]:
+def _list_ids(book: Notebook) -> list[str | None]:
     ids = (cell.value.get("id") if isinstance(cell.value, dict) else None for cell in book.cells)
     return [one if isinstance(one, str) else None for one in ids]
 
@@ -228,12 +228,12 @@ def _type(book: Notebook, index: int) -> str:
 
 def _name(book: Notebook, index: int) -> str:
     """The name of a cell."""
-    return _ids(book)[index] or f"cell-{index}"
+    return _list_ids(book)[index] or f"cell-{index}"
 
 
 def _find_cell(book: Notebook, named: str, most: int) -> tuple[int, bool]:
     """The index of the named cell, and whether its own id named it."""
-    ids = _ids(book)
+    ids = _list_ids(book)
     indexes = [index for index, one in enumerate(ids) if one == named]
     if len(indexes) == 1:
         return indexes[0], True
@@ -284,7 +284,7 @@ def _faults(book: Notebook) -> list[str]:
             best = best_match([error])
             faults.append(escape(f"{best.json_path.removeprefix('$.')[:100]}: {best.message[-200:]}"))
     if book.has_ids:
-        times = Counter(one for one in _ids(book) if one)
+        times = Counter(one for one in _list_ids(book) if one)
         faults += [f"{number} cells have the id {escape(one[:80])}" for one, number in times.items() if number > 1]
     return faults
 

@@ -273,7 +273,7 @@ def _search_files(args: Args, ctx: Context[Limits]) -> _Hunt:
     limits: Limits = ctx.limits
     hunt, tree = _Hunt(args, limits), ctx.tree(args.path)
     home = os.path.realpath(tree.workspace.home).rstrip("/") + "/"
-    for inner in _files(args, tree, hunt):
+    for inner in _list_files(args, tree, hunt):
         receipt, real = hunt.receipt, tree.real(inner)
         named = real.removeprefix(home)
         below = inner if tree.path.inner == "." else f"{tree.path.inner}/{inner}".rstrip("/")
@@ -293,7 +293,7 @@ def _search_files(args: Args, ctx: Context[Limits]) -> _Hunt:
     return hunt
 
 
-def _files(args: Args, tree: SearchTree, hunt: _Hunt) -> Iterator[str]:
+def _list_files(args: Args, tree: SearchTree, hunt: _Hunt) -> Iterator[str]:
     """The files to look into, below the path that was given."""
     try:
         glob, out = compile_filter(args.glob) if args.glob else (None, False)
@@ -320,7 +320,7 @@ def _files(args: Args, tree: SearchTree, hunt: _Hunt) -> Iterator[str]:
 def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     if args.dry_run:
         hunt = _search_files(args, ctx)
-        return _outcome("found", args, hunt, hunt.choose(), ctx.limits)
+        return _build_outcome("found", args, hunt, hunt.choose(), ctx.limits)
     assert args._sought is not None, "seek comes first"
     paths, receipt = args._sought
     hunt = _Hunt(args, ctx.limits)
@@ -338,7 +338,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
         path: _stage_file(ctx, path, loaded[path], [place.occurrence for place in places])
         for path, places in groupby(chosen, key=lambda place: place.path)
     }
-    outcome = _outcome("done" if any(rows.values()) else "same", args, hunt, chosen, ctx.limits)
+    outcome = _build_outcome("done" if any(rows.values()) else "same", args, hunt, chosen, ctx.limits)
     if sum(map(len, rows.values())) > ctx.limits.snippet_lines:
         return outcome
     return outcome.with_facts(replace(outcome.facts, rows=rows))
@@ -363,7 +363,7 @@ def _stage_file(ctx: Context[Limits], path: str, loaded: Loaded, places: Sequenc
     return rows
 
 
-def _outcome(kind: str, args: Args, hunt: _Hunt, chosen: Sequence[Place], limits: Limits) -> Outcome[Facts]:
+def _build_outcome(kind: str, args: Args, hunt: _Hunt, chosen: Sequence[Place], limits: Limits) -> Outcome[Facts]:
     page = _page(chosen[args.offset :], limits.page_chars)
     following = args.offset + len(page)
     more = following < len(chosen)

@@ -102,7 +102,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
 def _insert(args: Args, ctx: Context[Limits]) -> Outcome[InsertFacts]:
     loaded = ctx.load(args.path)
     after = args.insert_line or 0
-    change = _insertion(loaded, args.path, after, args.insert_text or "")
+    change = _insert_lines(loaded, args.path, after, args.insert_text or "")
     hunks = ctx.stage(args.path, loaded, [change]).hunks
     count = lines.count(args.insert_text or "\n")
     facts = InsertFacts(args.path, after, count, number_new_lines(hunks), ctx.limits.snippet_lines)
@@ -110,7 +110,7 @@ def _insert(args: Args, ctx: Context[Limits]) -> Outcome[InsertFacts]:
     return Outcome("inserted", facts, data, edit.note_changes(args.path, loaded))
 
 
-def _insertion(loaded: Loaded, path: str, after: int, new: str) -> Splice:
+def _insert_lines(loaded: Loaded, path: str, after: int, new: str) -> Splice:
     """Whole lines after a line. The file keeps its line endings, also if its last line has none."""
     text = loaded.document.text
     present = lines.split(text)

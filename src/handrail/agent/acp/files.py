@@ -94,7 +94,7 @@ class EditorWorkspace(Workspace):
         if unsaved is None:
             return fd
         os.close(fd)
-        return _memory(unsaved[1])
+        return _open_memory_file(unsaved[1])
 
     @contextlib.contextmanager
     def parent(self, path: WorkPath, create: bool = False, durable: bool = True) -> Iterator[tuple[int, str]]:
@@ -114,7 +114,7 @@ class EditorWorkspace(Workspace):
         """The text of a buffer that differs from the file, and the bytes that the file would have with it."""
         readable = self._editor.reads and not path.root.alias  # what is kept for the model is nothing that editors open
         raw = read_all(fd, _MOST_BYTES) if readable else None
-        text = self._editor.text(_editor_path(path)) if raw is not None else None
+        text = self._editor.text(_to_editor_path(path)) if raw is not None else None
         if raw is None or text is None:
             return None
         try:
@@ -137,12 +137,12 @@ class EditorWorkspace(Workspace):
         with open(super().open_file(path), "rb", buffering=0) as file:
             unsaved = self._find_unsaved(path, file.fileno())
         if unsaved is None:
-            return self._editor.text(_editor_path(path))
+            return self._editor.text(_to_editor_path(path))
         why = "it has unsaved changes in the editor, which Handrail cannot save"
         if not self._editor.writes:
             raise Busy(path=path.named, why=why)
         try:
-            self._editor.write(_editor_path(path), unsaved[0])
+            self._editor.write(_to_editor_path(path), unsaved[0])
         except (RequestError, ConnectionError) as error:
             raise Busy(path=path.named, why=f"{why} ({error})") from None
         return unsaved[0]
@@ -160,10 +160,10 @@ class EditorWorkspace(Workspace):
             if raw is None or raw.startswith(b"\xef\xbb\xbf") or b"\r" in raw or b"\0" in raw:
                 return
             text = raw.decode("utf-8")
-            now = self._editor.text(_editor_path(path))
+            now = self._editor.text(_to_editor_path(path))
             if now not in expected and (now is None or _lines(now) != text):
                 return
-            self._editor.write(_editor_path(path), text)
+            self._editor.write(_to_editor_path(path), text)
             if _read_whole(directory, name)[0] == raw:  # saved once more, but not changed: its time stays
                 times = (changed.st_atime_ns, changed.st_mtime_ns)
                 os.utime(name, ns=times, dir_fd=directory, follow_symlinks=False)
@@ -186,7 +186,7 @@ class EditorSession(Session):
         return EditorWorkspace(roots, self._editor, self.settings.legacy_encoding)
 
 
-def _editor_path(path: WorkPath) -> str:
+def _to_editor_path(path: WorkPath) -> str:
     """The absolute path as the editor knows it: below the root that it named, which may be a link."""
     return os.path.normpath(os.path.join(path.root.path, path.inner))
 
@@ -199,7 +199,7 @@ def _read_whole(directory: int, name: str) -> tuple[bytes | None, os.stat_result
         os.close(fd)
 
 
-def _memory(raw: bytes) -> int:
+def _open_memory_file(raw: bytes) -> int:
     """A file that has no name, open for reading."""
     with tempfile.TemporaryFile() if not hasattr(os, "memfd_create") else open(os.memfd_create("buffer"), "wb") as file:
         file.write(raw)

@@ -61,7 +61,7 @@ class Conversation:
             acp.start_tool_call(
                 call,
                 title(tool, accesses),
-                kind=self._kind(tool),
+                kind=self._choose_kind(tool),
                 status="pending" if asks else "in_progress",
                 locations=locations(accesses),
                 raw_input=arguments,
@@ -73,7 +73,7 @@ class Conversation:
         try:
             result = await self.session.call(tool, arguments, id=call)
             status = "completed" if result.ok else "failed"
-            content = changes if changes and result.ok else _blocks(result)
+            content = changes if changes and result.ok else _build_blocks(result)
             places = locations(result.accesses, result.data.get("first"))
             return result
         finally:
@@ -82,7 +82,7 @@ class Conversation:
 
     async def approve(self, question: Question) -> Answer:
         """The `approve` of the session: asks in the editor."""
-        answer = await ask(question, self._client, self.id, self._kind(question.call.tool))
+        answer = await ask(question, self._client, self.id, self._choose_kind(question.call.tool))
         if answer.yes:
             await self._update(acp.update_tool_call(question.call.id, status="in_progress"))
         return answer
@@ -101,7 +101,7 @@ class Conversation:
         except (ToolError, OSError):
             return prepared, []
 
-    def _kind(self, tool: str) -> ToolKind:
+    def _choose_kind(self, tool: str) -> ToolKind:
         entry = self.session.session.dialect.entries.get(tool)
         return next((kind for kind, tools in _KINDS.items() if entry and entry.id in tools), "other")
 
@@ -109,7 +109,7 @@ class Conversation:
         await self._client.session_update(session_id=self.id, update=update)
 
 
-def _blocks(result: Result) -> Content:
+def _build_blocks(result: Result) -> Content:
     blocks: list[ContentBlock] = [acp.text_block(result.text)]
     blocks += [acp.image_block(one["base64"], one["mime_type"]) for one in images_of(result)]
     return [acp.tool_content(block) for block in blocks]

@@ -47,7 +47,7 @@ class MessagesModel:
             "model": self.name,
             "max_tokens": _MOST_OUTPUT,
             "system": [{"type": "text", "text": request.system, "cache_control": _CACHED}],
-            "messages": _messages(request.turns),
+            "messages": _build_messages(request.turns),
             # Also where none may be called: the results of earlier calls refer to them.
             "tools": [tool(spec) for spec in request.session.specs()],
         }
@@ -109,11 +109,11 @@ def _turn(blocks: list[dict[str, Any]], written: Sequence[str], turns: Sequence[
     return Turn("assistant", text, calls, raw={"api": _API, "content": blocks})
 
 
-def _messages(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+def _build_messages(turns: Sequence[Turn]) -> list[dict[str, Any]]:
     """Turns as messages that take turns; the last one is marked, so that all before it is cached."""
     messages: list[dict[str, Any]] = []
     for turn in turns:
-        role, content = ("assistant" if turn.role == "assistant" else "user"), _content(turn)
+        role, content = ("assistant" if turn.role == "assistant" else "user"), _build_content(turn)
         if messages and messages[-1]["role"] == role:
             messages[-1]["content"] += content
         elif content:
@@ -123,9 +123,9 @@ def _messages(turns: Sequence[Turn]) -> list[dict[str, Any]]:
     return messages
 
 
-def _content(turn: Turn) -> list[dict[str, Any]]:
+def _build_content(turn: Turn) -> list[dict[str, Any]]:
     if turn.role == "tools":
-        return [_result(result) for result in turn.results]
+        return [_build_result(result) for result in turn.results]
     if turn.raw and turn.raw["api"] == _API:
         return [dict(block) for block in turn.raw["content"] if block["type"] != "text" or block["text"].strip()]
     text_blocks = [{"type": "text", "text": turn.text}] if turn.text.strip() else []
@@ -135,6 +135,6 @@ def _content(turn: Turn) -> list[dict[str, Any]]:
     return [*text_blocks, *calls]
 
 
-def _result(result: ToolResult) -> dict[str, Any]:
+def _build_result(result: ToolResult) -> dict[str, Any]:
     content = result_content(result.text, result.blocks)
     return {"type": "tool_result", "tool_use_id": result.id, "content": content, "is_error": not result.ok}

@@ -29,7 +29,7 @@ class ChatModel:
 
     def reply(self, request: Request) -> Reply:
         messages: list[Any] = [{"role": "system", "content": request.system}]
-        messages += [message for turn in request.turns for message in _messages(turn)]
+        messages += [message for turn in request.turns for message in _build_messages(turn)]
         request_body: dict[str, Any] = {"model": self.name, "messages": messages, "stream": True}
         request_body["stream_options"] = {"include_usage": True}
         if request.tools:
@@ -47,7 +47,7 @@ def _collect_reply(stream: Any, request: Request, name: str) -> Reply:
     for chunk in request.pieces(stream):
         choices = getattr(chunk, "choices", None) or ()
         if counted := getattr(chunk, "usage", None):
-            usage = _usage(counted)
+            usage = _read_usage(counted)
             ended = ended or ("" if choices else "stop")  # figures alone are the last thing that is sent
         for choice in choices[:1]:
             ended = choice.finish_reason or ended
@@ -68,7 +68,7 @@ def _collect_reply(stream: Any, request: Request, name: str) -> Reply:
     return Reply(Turn("assistant", "".join(text), calls), usage, cut=ended == "length")
 
 
-def _usage(counted: Any) -> Usage:
+def _read_usage(counted: Any) -> Usage:
     details = counted.prompt_tokens_details
     cached = count(details.cached_tokens) if details else 0
     return Usage(count(counted.prompt_tokens), count(counted.completion_tokens), cached)
@@ -92,7 +92,7 @@ def _place(call: Any, parts: Mapping[int, Sequence[str]]) -> int:
     return call.index
 
 
-def _messages(turn: Turn) -> list[dict[str, Any]]:
+def _build_messages(turn: Turn) -> list[dict[str, Any]]:
     if turn.role == "tools":
         messages: list[dict[str, Any]] = [
             {"role": "tool", "tool_call_id": result.id, "content": result.text or "(nothing)"}

@@ -33,7 +33,7 @@ class ResponsesModel:
         request_body: dict[str, Any] = {
             "model": self.name,
             "instructions": request.system,
-            "input": [item for turn in request.turns for item in _items(turn)],
+            "input": [item for turn in request.turns for item in _build_items(turn)],
             "store": False,
             "stream": True,
         }
@@ -84,7 +84,7 @@ def _reply(response: Any, items: Sequence[Any], turns: Sequence[Turn]) -> Reply:
     return Reply(turn, usage, cut=response.status == "incomplete")
 
 
-def _items(turn: Turn) -> list[dict[str, Any]]:
+def _build_items(turn: Turn) -> list[dict[str, Any]]:
     if turn.role == "tools":
         return [function_output(result.id, result.text, result.blocks) for result in turn.results]
     if turn.raw and turn.raw["api"] == _API:

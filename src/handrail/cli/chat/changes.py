@@ -21,7 +21,7 @@ class NoChange(LookupError):
 
 
 @contextmanager
-def _reader(session: Session) -> Iterator[JournalReader]:
+def _open_reader(session: Session) -> Iterator[JournalReader]:
     from handrail.journal import JournalFailed
     from handrail.journal.queries import JournalReader
     from handrail.journal.store import SqliteJournal
@@ -39,7 +39,7 @@ def _reader(session: Session) -> Iterator[JournalReader]:
 
 def calls(session: Session, most: int) -> list[CallRow]:
     """The last calls of this session, the newest last."""
-    with _reader(session) as reader:
+    with _open_reader(session) as reader:
         return reader.read_calls(limit=most, session=session.origin.session)
 
 
@@ -50,7 +50,7 @@ def undo_last(session: Session) -> UndoReport:
     from handrail.journal.undo import CannotUndo
     from handrail.journal.undo_selection import last_change
 
-    with _reader(session) as reader:
+    with _open_reader(session) as reader:
         last = last_change(reader, session=session.origin.session)
     if last is None:
         raise NoChange("nothing to undo in this conversation; `handrail undo` can undo older changes")
@@ -69,7 +69,7 @@ def net_diff(session: Session) -> str:
     from handrail.journal.records import ABSENT, DIRECTORY, LINK
 
     first: dict[str, str] = {}
-    with _reader(session) as reader:
+    with _open_reader(session) as reader:
         for row in reader.iterate_changing_calls(
             session=session.origin.session
         ):  # the newest first: what is oldest stays
@@ -90,7 +90,7 @@ def _diff_file(path: str, digest: str, images: dict[str, bytes], session: Sessio
     if digest and digest not in images:
         return "" if digest == DIRECTORY else f"{name}: the old contents are not stored as text\n"
     try:
-        now = _contents(path)
+        now = _read_contents(path)
     except OSError as error:
         return f"{name}: cannot be read: {error.strerror}\n"
     before = images[digest] if digest else None
@@ -103,7 +103,7 @@ def _diff_file(path: str, digest: str, images: dict[str, bytes], session: Sessio
     return format_unified(name, changed, created=before is None, deleted=now is None)
 
 
-def _contents(path: str) -> bytes | None:
+def _read_contents(path: str) -> bytes | None:
     """Read the current contents; links are not followed, and pipes are not read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -35,12 +35,12 @@ class Words(Completer):
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:  # noqa: ARG002
         text = document.text_before_cursor
         if text.startswith("/") and "\n" not in text:
-            yield from self._slash(text)
+            yield from self._complete_slash(text)
         elif match := _NAMED.search(text):
             for path in best(match[1], self._files()):
                 yield Completion(path, start_position=-len(match[1]))
 
-    def _slash(self, text: str) -> Iterator[Completion]:
+    def _complete_slash(self, text: str) -> Iterator[Completion]:
         name, space, rest = text[1:].partition(" ")
         if space:
             for word in self._choices(name):

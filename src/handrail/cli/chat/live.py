@@ -60,19 +60,19 @@ class LiveScreen:
         self._print(Text.assemble(*paint_diff(replace_surrogates(text))))
 
     def _print(self, what: RenderableType, *, fitted: bool = False) -> None:
-        console, written = self._console()
+        console, written = self._make_console()
         console.print(what, soft_wrap=not fitted)
         text = written.getvalue()
         with self._lock:
             self._write(self._erase_lines() + text + ("" if text.endswith("\n") else "\n"))
 
-    def _markdown(self, block: str) -> None:
+    def _print_markdown(self, block: str) -> None:
         from rich.markdown import Markdown
 
         # No links that only the terminal shows: the address is part of the text.
         self._print(Markdown(safe(replace_surrogates(block)), hyperlinks=False, code_theme="ansi_dark"), fitted=True)
 
-    def _console(self) -> tuple[Console, io.StringIO]:
+    def _make_console(self) -> tuple[Console, io.StringIO]:
         from rich.console import Console
 
         written = io.StringIO()
@@ -96,7 +96,7 @@ class LiveScreen:
         with self._lock:
             if isinstance(event, TextDelta):
                 for block in self._blocks.feed(event.text):
-                    self._markdown(block)
+                    self._print_markdown(block)
             elif isinstance(event, ModelReplied):
                 self._flush()
             elif isinstance(event, CallStarted):
@@ -125,7 +125,7 @@ class LiveScreen:
     def _flush(self) -> None:
         left = self._blocks.finish()
         if left.strip():
-            self._markdown(left)
+            self._print_markdown(left)
 
     # What changes.
 
@@ -185,16 +185,16 @@ class LiveScreen:
         lines += [f"{_FRAMES[self._frame]} {one}" for one in doing[-3:]]
         lines.append(f"  {self._status()} · Ctrl-C stops")
         fitted = [set_cell_size(line, wide - 1).rstrip() for line in lines]
-        self._write(self._home() + "\x1b[K\n".join(fitted) + "\x1b[J")
+        self._write(self._move_home() + "\x1b[K\n".join(fitted) + "\x1b[J")
         self._rows = len(fitted)
 
-    def _home(self) -> str:
+    def _move_home(self) -> str:
         """To the beginning of the lines that change."""
         up = f"\x1b[{self._rows - 1}A" if self._rows > 1 else ""
         return f"\r{up}" if self._rows else ""
 
     def _erase_lines(self) -> str:
-        text = self._home() + "\x1b[J" if self._rows else ""
+        text = self._move_home() + "\x1b[J" if self._rows else ""
         self._rows = 0
         return text
 

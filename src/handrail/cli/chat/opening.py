@@ -139,7 +139,7 @@ class Work:
         from handrail.agent.store import Store
 
         if self._agent is None:
-            session, model = self.session, self._model(self.plan.model, self.plan.api, self.plan.window)
+            session, model = self.session, self._open_model(self.plan.model, self.plan.api, self.plan.window)
             if self.conversation is None:
                 store = Store(self.plan.state)
                 self.conversation = store.new(self.plan.workspace, self.plan.model, self.plan.dialect)
@@ -152,7 +152,7 @@ class Work:
 
     def change_model(self, name: str, api: Api, window: int) -> None:
         """Go on with another model; raises `ModelError`, and nothing is changed then."""
-        model = self._model(name, api, window)
+        model = self._open_model(name, api, window)
         same = name == self.plan.model
         prices = (self.plan.price_in, self.plan.price_out) if same else (None, None)
         self.plan = replace(self.plan, model=name, api=api, window=window, price_in=prices[0], price_out=prices[1])
@@ -169,7 +169,7 @@ class Work:
         self._agent, self._turns, self.conversation = None, (), None
         self.meter.used = 0
 
-    def _model(self, name: str, api: Api, window: int) -> Model:
+    def _open_model(self, name: str, api: Api, window: int) -> Model:
         from handrail.agent.providers import open_model
 
         return Watched(open_model(name, os.environ, api, window), self.screen.waiting)

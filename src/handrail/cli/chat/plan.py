@@ -60,7 +60,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(dialect=None)
     parser.add_argument("--api", metavar="A", help="chat, responses or anthropic (default: by the model's name)")
     parser.add_argument(
-        "--mode", metavar="MODE", type=_mode, help="the approval mode: what is allowed without asking (default: ask)"
+        "--mode",
+        metavar="MODE",
+        type=_parse_mode,
+        help="the approval mode: what is allowed without asking (default: ask)",
     )
     parser.add_argument("--window", metavar="N", type=_count, help="the context window of the model, in tokens")
     parser.add_argument(
@@ -74,7 +77,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--resume", metavar="ID", help="continue this conversation; `handrail chat --list` lists them")
 
 
-def _mode(word: str) -> str:
+def _parse_mode(word: str) -> str:
     from handrail.policy.modes import MODES  # only where the option is used
 
     if word not in MODES:

@@ -43,7 +43,7 @@ def chat(plan: ChatPlan) -> int:
 
 def _chat(work: Work) -> int:
     slash = Slash(work)
-    ask = _asker(work, slash)
+    ask = _choose_asker(work, slash)
     while True:
         try:
             text = ask()
@@ -87,10 +87,10 @@ def named(text: str, workspace: str) -> list[str]:
     return [f"[@{path} is the name of a file or directory of the project: {path}]" for path in there]
 
 
-def _asker(work: Work, slash: Slash) -> Ask:
+def _choose_asker(work: Work, slash: Slash) -> Ask:
     """Where messages come from: the line editor on a terminal, else the lines of stdin."""
     if not is_interactive() or not on_terminal(sys.stdin):
-        return _line
+        return _read_line
     plan = work.plan
     mode = f"{escape(plan.model)} · {escape(plan.workspace)} · {plan.mode} · /help"
     print(f"\x1b[2m{mode}\x1b[0m" if "NO_COLOR" not in os.environ else mode, flush=True)
@@ -109,7 +109,7 @@ def _asker(work: Work, slash: Slash) -> Ask:
     return lambda: editor.ask(lambda: work.start(editor.end))
 
 
-def _line() -> str:
+def _read_line() -> str:
     """Read a message from a pipe: a line, or several if they end with a backslash."""
     lines: list[str] = []
     while True:

@@ -55,9 +55,9 @@ class AccessCheck:
             principal = self._principals.find(headers.get("authorization", ""))
             if principal is None:
                 challenge = {"WWW-Authenticate": 'Bearer realm="handrail", error="invalid_token"'}
-                refused = _response(401, "a bearer token is needed: Authorization: Bearer TOKEN", challenge)
+                refused = _build_response(401, "a bearer token is needed: Authorization: Bearer TOKEN", challenge)
             elif scope["path"].rstrip("/") != PATH:
-                refused = _response(404, f"the MCP endpoint is {PATH}")
+                refused = _build_response(404, f"the MCP endpoint is {PATH}")
             else:
                 # The SDK ties a session to the user who opened it; ours is the principal.
                 token = AccessToken(token="", client_id=principal.name, scopes=[])
@@ -67,11 +67,11 @@ class AccessCheck:
     def _refuse(self, headers: Headers) -> Response | None:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            return _response(421, "this Host is not allowed")
+            return _build_response(421, "this Host is not allowed")
         if origins and (len(origins) > 1 or origins[0].lower() not in self._origins):
-            return _response(403, "this Origin is not allowed")
+            return _build_response(403, "this Origin is not allowed")
         if len(headers.getlist("authorization")) > 1:
-            return _response(400, "send one Authorization header")
+            return _build_response(400, "send one Authorization header")
         return None
 
     async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -86,12 +86,12 @@ class AccessCheck:
 
         # Whoever hides the word from this look is refused at the desk, with an error of the protocol.
         if _CALL in first.get("body", b"") and self._busy(scope[PRINCIPAL].name):
-            await _response(429, "too many calls at once", {"Retry-After": "1"})(scope, receive, send)
+            await _build_response(429, "too many calls at once", {"Retry-After": "1"})(scope, receive, send)
         else:
             await self._apps[scope[PRINCIPAL].name](scope, replayed, send)
 
 
-def _response(status: int, why: str, headers: dict[str, str] | None = None) -> Response:
+def _build_response(status: int, why: str, headers: dict[str, str] | None = None) -> Response:
     """A refusal that people and JSON-RPC clients can read."""
     body = json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": why}})
     return Response(body, status, headers, "application/json")

@@ -91,7 +91,7 @@ def checked_token(token: str, source: str) -> bytes:
 
 def from_file(path: str) -> bytes:
     """The digest of the token in a file."""
-    return checked_token(_private(path).strip(), escape(path))
+    return checked_token(_read_private(path).strip(), escape(path))
 
 
 def own_token() -> tuple[bytes, str, str]:
@@ -117,9 +117,9 @@ def load(path: str) -> Principals:
         raise BadPrincipals(f"{escape(path)}: it may hold only [[principal]] tables")
     if not isinstance(rows, list) or not rows:
         raise BadPrincipals(f"{escape(path)}: it needs at least one [[principal]] table")
-    known = [_principal(row, f"{escape(path)}: principal {number}") for number, row in enumerate(rows, 1)]
+    known = [_parse_principal(row, f"{escape(path)}: principal {number}") for number, row in enumerate(rows, 1)]
     if any("token" in row for row in rows):
-        _private(path)
+        _read_private(path)
     for what, values in (("name", [one.name for one in known]), ("token", [one.digest for one in known])):
         if len(set(values)) < len(values):
             raise BadPrincipals(f"{escape(path)}: two principals have the same {what}")
@@ -149,7 +149,7 @@ why = "it belongs to another principal"
     return (parse(table, "(principals)", "system"),)
 
 
-def _principal(row: dict[str, Any], where: str) -> Principal:
+def _parse_principal(row: dict[str, Any], where: str) -> Principal:
     values = dict(row)
     token, hashed = values.pop("token", None), values.pop("token_sha256", None)
     allowed = {one.name: str for one in fields(Principal)} | {"tools": list}
@@ -192,7 +192,7 @@ def _read(path: str) -> str:
         raise BadPrincipals(f"{escape(path)}: it is not UTF-8") from None
 
 
-def _private(path: str) -> str:
+def _read_private(path: str) -> str:
     """A file with a secret in it, if nobody else can read it."""
     text = _read(path)
     if stat.S_IMODE(os.stat(path).st_mode) & 0o077:

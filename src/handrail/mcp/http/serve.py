@@ -99,14 +99,14 @@ async def _serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[A
     from handrail.mcp.http.connections import TimedConnection
     from handrail.wire.http_server import configure_server
 
-    services = _services(options)
-    server = _server(services)
+    services = _build_services(options)
+    server = _build_server(services)
     managers = {
         name: StreamableHTTPSessionManager(server, max_request_body_size=MOST_BYTES, max_sessions=_MOST_SESSIONS)
         for name in services
     }
     port = sock.getsockname()[1]
-    hosts = _hosts(options, port)
+    hosts = _list_hosts(options, port)
     origins = [f"http://{host}" for host in hosts] + list(options.origins)
     apps: dict[str, ASGIApp] = {name: manager.handle_request for name, manager in managers.items()}
     app: ASGIApp = AccessCheck(apps, options.principals, hosts, origins, lambda name: services[name].busy)
@@ -153,14 +153,16 @@ async def _serve(options: HttpOptions, sock: socket.socket, wrapped: Callable[[A
         await HttpServer(config).serve(sockets=[sock])
 
 
-def _services(options: HttpOptions) -> dict[str, PrincipalService]:
+def _build_services(options: HttpOptions) -> dict[str, PrincipalService]:
     from handrail.approval.answer_tokens import AnswerTokens
     from handrail.mcp.http.calls import PrincipalService
     from handrail.mcp.sessions import CannotOpen, Sessions
 
     tokens = AnswerTokens()
     services = {
-        one.name: PrincipalService(one, Sessions(_opener(one, options)), tokens, options.structured, options.most_calls)
+        one.name: PrincipalService(
+            one, Sessions(_make_opener(one, options)), tokens, options.structured, options.most_calls
+        )
         for one in options.principals.known
     }
     try:
@@ -183,7 +185,7 @@ def _needs_hiding(principal: Principal, known: Principals) -> bool:
     return len(known.known) > 1 and any(tool["hints"]["open_world"] for tool in tools)
 
 
-def _opener(principal: Principal, options: HttpOptions) -> Callable[[], Session]:
+def _make_opener(principal: Principal, options: HttpOptions) -> Callable[[], Session]:
     """Open a session for one principal, as the command line does. Mistakes in files are reported at start-up."""
     from handrail import dialects
     from handrail.errors import ToolError
@@ -229,7 +231,7 @@ def _opener(principal: Principal, options: HttpOptions) -> Callable[[], Session]
     return opened
 
 
-def _server(services: dict[str, PrincipalService]) -> Any:
+def _build_server(services: dict[str, PrincipalService]) -> Any:
     from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel import Server
     from mcp_types import (
@@ -262,7 +264,7 @@ def _server(services: dict[str, PrincipalService]) -> Any:
     return Server("handrail", version=__version__, instructions=about, on_list_tools=listed, on_call_tool=called)
 
 
-def _hosts(options: HttpOptions, port: int) -> list[str]:
+def _list_hosts(options: HttpOptions, port: int) -> list[str]:
     """List the allowed Host headers. A name without a port matches any port."""
     bound = f"[{options.host}]" if ":" in options.host else options.host
     names = dict.fromkeys([bound, "localhost", "127.0.0.1", "[::1]"])

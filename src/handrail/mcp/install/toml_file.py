@@ -35,11 +35,11 @@ def put(text: str, keys: Sequence[str], value: Any) -> list[Splice]:
     table = (
         newline.join([f"[{'.'.join(keys)}]", *(f"{key} = {write_value(one)}" for key, one in value.items())]) + newline
     )
-    there = _lookup(parse(text), keys)
+    there = _look_up(parse(text), keys)
     if there == value:
         return []
     if there is not None:
-        start, end = _span(text, keys)
+        start, end = _find_span(text, keys)
         return [Splice(start, end, table if text[start:end].endswith("\n") else table.removesuffix(newline))]
     gap = "" if not text.strip("\ufeff") else newline if text.endswith("\n") else newline * 2
     if text.endswith(newline * 2):
@@ -50,14 +50,14 @@ def put(text: str, keys: Sequence[str], value: Any) -> list[Splice]:
 def _put_key(text: str, keys: Sequence[str], value: Any) -> list[Splice]:
     """Set one key of a table, on a line of its own."""
     newline = "\r\n" if "\r\n" in text else "\n"
-    there, table = _lookup(parse(text), keys), _lookup(parse(text), keys[:-1])
+    there, table = _look_up(parse(text), keys), _look_up(parse(text), keys[:-1])
     if there is not None and there == value:
         return []
     if table is None:
         return put(text, keys[:-1], {keys[-1]: value})
     row = f"{keys[-1]} = {write_value(value)}"
     if there is not None:
-        line = _line_of(text, keys)
+        line = _find_line(text, keys)
         return [Splice(line.start(), line.end(), row)]
     header = _own_header(text, keys[:-1])
     return [Splice(header.end(), header.end(), newline + row)]
@@ -71,7 +71,7 @@ def _own_header(text: str, keys: Sequence[str]) -> re.Match[str]:
     return header
 
 
-def _line_of(text: str, keys: Sequence[str]) -> re.Match[str]:
+def _find_line(text: str, keys: Sequence[str]) -> re.Match[str]:
     """The line that sets this key in its table."""
     header = _own_header(text, keys[:-1])
     after = _HEADER.search(text, header.end())
@@ -85,23 +85,23 @@ def _line_of(text: str, keys: Sequence[str]) -> re.Match[str]:
 
 def take(text: str, keys: Sequence[str], empty_too: int = 0) -> list[Splice]:
     """Return splices that remove the table or key at ``keys``, and the table around a key if it is empty then."""
-    there = _lookup(parse(text), keys)
+    there = _look_up(parse(text), keys)
     if there is None:
         return []
     if not isinstance(there, dict):
-        if empty_too and list(_lookup(parse(text), keys[:-1])) == [keys[-1]]:
+        if empty_too and list(_look_up(parse(text), keys[:-1])) == [keys[-1]]:
             return take(text, keys[:-1], empty_too - 1)
-        line = _line_of(text, keys)
+        line = _find_line(text, keys)
         line_feed = re.compile(r"\r?\n").match(text, line.end())
         return [Splice(line.start(), line_feed.end() if line_feed else line.end(), "")]
-    start, end = _span(text, keys)
+    start, end = _find_span(text, keys)
     before = text[:start]
     if not text[end:].strip() or text[end:].startswith(("\n", "\r\n")):  # with the empty line that parted it
         start -= 2 if before.endswith("\r\n\r\n") else 1 if before.endswith("\n\n") else 0
     return [Splice(start, end, "")]
 
 
-def _lookup(data: Any, keys: Sequence[str]) -> Any:
+def _look_up(data: Any, keys: Sequence[str]) -> Any:
     for key in keys:
         if not isinstance(data, dict):
             raise Broken(f"{'.'.join(keys)} cannot be added, because its parent is not a table")
@@ -111,7 +111,7 @@ def _lookup(data: Any, keys: Sequence[str]) -> Any:
     return data
 
 
-def _span(text: str, keys: Sequence[str]) -> tuple[int, int]:
+def _find_span(text: str, keys: Sequence[str]) -> tuple[int, int]:
     """From the header to the last line of the table and of the tables below it."""
     parts = r"\s*\.\s*".join(rf"(?:{re.escape(key)}|\"{re.escape(key)}\"|'{re.escape(key)}')" for key in keys)
     own = re.compile(rf"^[ \t]*\[\s*{parts}\s*(?:\]|\.)", re.MULTILINE)

@@ -100,7 +100,7 @@ class StdioServer:
         method, params = message.method, message.params
         if method == "initialize":
             self._client = protocol.client_from_handshake(params)
-            return {"protocolVersion": self._client.version, **self._introduction(), "serverInfo": _SERVER}
+            return {"protocolVersion": self._client.version, **self._introduce(), "serverInfo": _SERVER}
         client = protocol.client_of(params) if protocol.has_envelope(params) else self._client
         if method == "ping" and not (client and client.enveloped):
             return {}
@@ -114,7 +114,7 @@ class StdioServer:
             return None
         if method == "server/discover":
             spoken = [*protocol.ENVELOPE, *reversed(protocol.HANDSHAKE)]
-            return _complete({"supportedVersions": spoken, **self._introduction(), **FRESHNESS})
+            return _complete({"supportedVersions": spoken, **self._introduce(), **FRESHNESS})
         if params.get("cursor") is not None:
             raise ProtocolError(protocol.INVALID_PARAMS, "the list has only one page: leave out cursor")
         listed = {"tools": self._tools}
@@ -136,7 +136,7 @@ class StdioServer:
 
         self._work.start(RunningCall(id, params, client))
 
-    def _introduction(self) -> dict[str, Any]:
+    def _introduce(self) -> dict[str, Any]:
         return {"capabilities": {"tools": {}}, "instructions": self._about}
 
     def _create_service(self) -> CallService:

@@ -123,13 +123,13 @@ class CallService:
         try:
             if not self._calls.begin(call):
                 raise ProtocolError(BUSY, "the call was cancelled before it began")
-            answer = result_frame(call.id, self._finished(call, self._result(call)))
+            answer = result_frame(call.id, self._finished(call, self._compute_result(call)))
         except ProtocolError as fault:
             answer = fault_frame(call.id, fault)
         finally:
             self._calls.finish(call, answer)
 
-    def _result(self, call: RunningCall) -> dict[str, Any]:
+    def _compute_result(self, call: RunningCall) -> dict[str, Any]:
         try:
             with self._sessions.use(call.thread) as session:
                 return self._run_call(session, call)

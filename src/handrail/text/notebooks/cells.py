@@ -103,17 +103,17 @@ def layout_of(text: str, item: JsonItem, inside: Sequence[JsonItem], escaped: bo
     colon = text[inside[0].key_end : inside[0].at]
     eol = ANY_END.search(lead)
     if not eol:
-        return Layout("", None, "", "", gap or _one_line_comma(colon), colon, escaped)
-    inner, outer = _indentation(lead), _indentation(text[inside[-1].end : item.end - 1])
+        return Layout("", None, "", "", gap or _choose_comma(colon), colon, escaped)
+    inner, outer = _find_indentation(lead), _find_indentation(text[inside[-1].end : item.end - 1])
     comma = ANY_END.split(gap)[0]
     return Layout(eol[0], inner.removeprefix(outer), inner, outer, comma if "," in comma else ",", colon, escaped)
 
 
-def _one_line_comma(colon: str) -> str:
+def _choose_comma(colon: str) -> str:
     return ", " if colon.endswith(" ") else ","
 
 
-def _indentation(space: str) -> str:
+def _find_indentation(space: str) -> str:
     return ANY_END.split(space)[-1]
 
 
@@ -174,7 +174,7 @@ def _respell(text: str, member: JsonItem, value: Any, layout: Layout) -> str:
         old = read_items(text, member.at)
         spelled = {item.value: text[item.at : item.end] for item in old if isinstance(item.value, str)}
         if not ANY_END.search(text[member.at : old[0].start]):
-            usual = layout.comma if layout.unit is None else _one_line_comma(layout.colon)
+            usual = layout.comma if layout.unit is None else _choose_comma(layout.colon)
             comma = text[old[0].end : old[1].start] if len(old) > 1 else usual
             layout = Layout("", None, "", "", comma, layout.colon, layout.escaped)
     return render(value, layout, layout.inner, spelled)
@@ -197,13 +197,13 @@ def insert_cell(book: Notebook, index: int, cell: Mapping[str, Any], escaped: bo
     if keys != sorted(keys):
         cell = {key: cell[key] for key in [*keys, *cell] if key in cell}
     body = render(dict(cell), layout, layout.outer)
-    gap = _separator_text(text, array, near, layout)
+    gap = _build_separator(text, array, near, layout)
     if index == 0:
         return [Splice(cells[0].start, cells[0].start, body + gap)]
     return [Splice(cells[near].end, cells[near].end, gap + body)]
 
 
-def _separator_text(text: str, array: JsonItem, near: int, layout: Layout) -> str:
+def _build_separator(text: str, array: JsonItem, near: int, layout: Layout) -> str:
     """Text between two cells."""
     cells = array.inside
     if len(cells) > 1:

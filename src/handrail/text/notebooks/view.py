@@ -121,10 +121,10 @@ class _CellReader:
         if kind == "stream":
             name = value.get("name", value.get("stream"))
             return self._cut(
-                "stderr" if name == "stderr" else "stdout", _last_drawn(_join_lines(value.get("text")) or "")
+                "stderr" if name == "stderr" else "stdout", _drop_overdrawn(_join_lines(value.get("text")) or "")
             )
         if kind in ("error", "pyerr"):
-            return self._cut("error", _failure(value))
+            return self._cut("error", _describe_failure(value))
         if kind in ("execute_result", "pyout", "display_data", "update_display_data"):
             data = value.get("data")
             if not isinstance(data, dict):
@@ -143,14 +143,14 @@ class _CellReader:
         for mime, value in data.items():
             text = _join_lines(value)
             if mime in _PICTURES:
-                parts.append(self._picture(mime, text or "", pictures))
+                parts.append(self._describe_picture(mime, text or "", pictures))
             elif mime not in _TEXTS:
                 size = len((text or json.dumps(value)).encode("utf-8", "surrogatepass"))
                 parts.append(f"[{escape(mime[:80])}, {size} bytes]")
         output = self._cut(kind, "\n".join(part.removesuffix("\n") for part in parts))
         return Output(kind, output.text, output.left, tuple(pictures))
 
-    def _picture(self, mime: str, text: str, pictures: list[Image]) -> str:
+    def _describe_picture(self, mime: str, text: str, pictures: list[Image]) -> str:
         """A word on a picture, which is put to the others if it may be handed on."""
         packed = "".join(text.split())
         size = len(packed) * 3 // 4 - packed[-2:].count("=")
@@ -194,12 +194,12 @@ def view(text: str, limits: NotebookLimits | None = None) -> NotebookView | None
     else:
         return None
     reader = _CellReader(limits or NotebookLimits())
-    names = _names(cells)
+    names = _name_cells(cells)
     try:
         shown_cells = tuple(reader.cell(index, cell, names[index]) for index, cell in enumerate(cells))
     except RecursionError:  # nested so deeply that it could be read, but not written
         return None
-    return NotebookView(book["nbformat"], _language(book, cells), shown_cells)
+    return NotebookView(book["nbformat"], _find_language(book, cells), shown_cells)
 
 
 def rows(book: NotebookView) -> Iterator[tuple[str, str]]:
@@ -207,20 +207,20 @@ def rows(book: NotebookView) -> Iterator[tuple[str, str]]:
     for cell in book.cells:
         run = "" if cell.run is None else f", run {cell.run}"
         yield f"[{cell.index}]", f"{escape(cell.id)} ({escape(cell.kind[:40])}{run})"
-        for number, line in enumerate(_rows_of(cell.source), 1):
+        for number, line in enumerate(_split_rows(cell.source), 1):
             yield str(number), line
         for output in cell.outputs:
-            for line in _rows_of(output.text) or [""]:
+            for line in _split_rows(output.text) or [""]:
                 yield output.kind, line
         if cell.more:
             yield "...", f"[{cell.more} more outputs left out]"
 
 
-def _rows_of(text: str) -> list[str]:
+def _split_rows(text: str) -> list[str]:
     return [lines.body(line) for line in lines.split(text)]
 
 
-def _names(cells: list[Any]) -> list[str]:
+def _name_cells(cells: list[Any]) -> list[str]:
     """The name of each cell: its id if no other cell has the same, else its index."""
     ids = [cell.get("id") if isinstance(cell, dict) else None for cell in cells]
     times = Counter(one for one in ids if isinstance(one, str))
@@ -229,7 +229,7 @@ def _names(cells: list[Any]) -> list[str]:
     ]
 
 
-def _language(book: Mapping[str, Any], cells: list[Any]) -> str:
+def _find_language(book: Mapping[str, Any], cells: list[Any]) -> str:
     metadata = book.get("metadata")
     for key, name in (("language_info", "name"), ("kernelspec", "language")):
         part = metadata.get(key) if isinstance(metadata, dict) else None
@@ -267,14 +267,14 @@ def _merge_streams(outputs: list[Any]) -> Iterator[Any]:
         yield {"output_type": "stream", "name": stream, "text": "".join(pieces)}
 
 
-def _last_drawn(text: str) -> str:
+def _drop_overdrawn(text: str) -> str:
     """Reduce lines that were drawn over, such as progress bars, to the text that a terminal would show."""
     if "\r" not in text:
         return text
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
 
 
-def _failure(value: Mapping[str, Any]) -> str:
+def _describe_failure(value: Mapping[str, Any]) -> str:
     trace = value.get("traceback")
     if isinstance(trace, list) and trace and all(isinstance(line, str) for line in trace):
         return "\n".join(trace)

@@ -131,11 +131,11 @@ class _Headings(_SymbolCollector):
             if fenced and not ("`" in fenced[1] and "`" in fenced[2]):
                 fence, above = fenced[1], 0
             elif heading := _ATX.match(row):
-                self._heading(number, len(heading[1]), f"{heading[1]} {_CLOSING.sub('', heading[2] or '')}")
+                self._add_heading(number, len(heading[1]), f"{heading[1]} {_CLOSING.sub('', heading[2] or '')}")
                 above = 0
             elif above and (line := _UNDERLINE.match(row)):
                 depth = 1 if line[1][0] == "=" else 2
-                self._heading(above, depth, f"{'#' * depth} {rows[above - 1].strip()}")
+                self._add_heading(above, depth, f"{'#' * depth} {rows[above - 1].strip()}")
                 above = 0
             elif not row.strip() or (not above and _NO_PARAGRAPH.match(row)):
                 above = 0
@@ -144,7 +144,7 @@ class _Headings(_SymbolCollector):
         self._end(0, max(1, len(rows) - (not rows[-1])))
         return iter(self._symbols)
 
-    def _heading(self, line: int, depth: int, label: str) -> None:
+    def _add_heading(self, line: int, depth: int, label: str) -> None:
         self._end(depth, line - 1)
         self._begin(Symbol(line, line, label, depth - 1), depth)
 
@@ -194,7 +194,7 @@ class _Definitions(_SymbolCollector):
                 definition = code[0] in "adc" and _DEFINITION.match(row)
                 if definition or not (depth or joined):
                     depth = 0  # no expression has such a line in it: a bracket before it was never closed
-                    decorator = self._line(number, row, code, definition or None, last, decorator)
+                    decorator = self._read_line(number, row, code, definition or None, last, decorator)
                 last = number
             depth, quote = _scan_brackets(row, at, depth, trusting)
             opened = number if quote else opened
@@ -204,7 +204,7 @@ class _Definitions(_SymbolCollector):
         self._end(0, last)
         return len(rows), True
 
-    def _line(
+    def _read_line(
         self, number: int, row: str, code: str, definition: re.Match[str] | None, last: int, decorator: int
     ) -> int:
         """A line that begins a statement; the line of the first decorator that waits for its definition."""

@@ -65,7 +65,7 @@ def seek(effects: Effects, where: str, place: str = "") -> list[Access]:
     out: list[Access] = []
     writes = any(file.action != "read" for file in effects.files)
     for run in effects.git:
-        doubt = _unproven(run, effects, where, writes) if run.looks else ""
+        doubt = _find_unproven(run, effects, where, writes) if run.looks else ""
         if doubt:
             out.append(Access("run", run.text, tier="ordinary", why=doubt, doubt=doubt, place=place))
         out.extend(
@@ -85,7 +85,7 @@ def settings(effects: Effects, where: str) -> dict[str, str] | None:
         return None
     overrides: dict[str, str] = {}
     for run in effects.git:
-        overrides |= inspect(_places(run, where), (run.verb,)).overrides
+        overrides |= inspect(_list_places(run, where), (run.verb,)).overrides
     return overrides
 
 
@@ -99,15 +99,15 @@ def writes_settings(effects: Effects) -> bool:
     return all_git and bool(verbs & _WRITES_SETTINGS) and verbs <= _WRITES_SETTINGS | _WRITES_OTHERS
 
 
-def _places(run: GitRun, where: str) -> list[str]:
+def _list_places(run: GitRun, where: str) -> list[str]:
     return [os.path.join(where, os.path.expanduser(place)) for place in sorted(run.places or ())]
 
 
-def _unproven(run: GitRun, effects: Effects, where: str, writes: bool) -> str:
+def _find_unproven(run: GitRun, effects: Effects, where: str, writes: bool) -> str:
     """Why a command that looks may run a program of the repository."""
     if writes and run.places != frozenset((".",)):
         return "the command changes a directory whose git settings may run programs"
-    known = inspect(_places(run, where), (run.verb,))
+    known = inspect(_list_places(run, where), (run.verb,))
     if known.unproven or effects.only_looks_with_git or run.verb in _TELLS_SETTINGS:
         return known.unproven
     return f"the repository makes git run a program: {known.fires}" if known.fires else ""
@@ -122,7 +122,7 @@ def _list_lost_work(run: GitRun, where: str) -> Iterator[Access]:
     elif run.places is None or run.loss.elsewhere:
         yield Access("delete", where, "", True, below=True)
         return
-    for place in _places(run, where):
+    for place in _list_places(run, where):
         if not os.path.isdir(place):
             continue
         known = inspect((place,))
@@ -148,4 +148,4 @@ def _declare_deleted(paths: Sequence[str], place: str) -> Iterator[Access]:
 
 
 def _is_alias(run: GitRun, where: str) -> bool:
-    return run.verb in inspect(_places(run, where)).aliases
+    return run.verb in inspect(_list_places(run, where)).aliases

@@ -41,8 +41,10 @@ class PortRules(Protocol):
 def declare(effects: Effects) -> list[Access]:
     """The uses of the network that the words of a command line tell."""
     by_words = [text for text in effects.network if not _needs_files(_goes(effects, text))]
-    out = [_access(effects, text, _goes(effects, text)) for text in by_words]
-    return out + [_access(effects, text, _goes(effects, text), possible=True) for text in effects.possible_network]
+    out = [_build_access(effects, text, _goes(effects, text)) for text in by_words]
+    return out + [
+        _build_access(effects, text, _goes(effects, text), possible=True) for text in effects.possible_network
+    ]
 
 
 def seek(effects: Effects, where: str | None, session: FetchRules) -> list[Access]:
@@ -51,17 +53,17 @@ def seek(effects: Effects, where: str | None, session: FetchRules) -> list[Acces
     ``where``: the directory that the line starts in; None if there is none.
     """
     out = [
-        _access(effects, use.text, UNKNOWN, possible=where is not None and _is_installed(use, where))
+        _build_access(effects, use.text, UNKNOWN, possible=where is not None and _is_installed(use, where))
         for use in effects.tools
     ]
     texts = [text for text in effects.network if _needs_files(_goes(effects, text))]
     if where is None:
-        return out + [_access(effects, text, UNKNOWN) for text in texts]
+        return out + [_build_access(effects, text, UNKNOWN) for text in texts]
     located = {text: _locate(effects, text, where) for text in texts}
     fetching = {text for text, goes in located.items() if goes.reads and _is_trusted(goes, session)}
     alone = _is_alone(effects, fetching, where)
     return out + [
-        _access(effects, text, goes, possible=goes is _LOCAL, fetches=alone and text in fetching)
+        _build_access(effects, text, goes, possible=goes is _LOCAL, fetches=alone and text in fetching)
         for text, goes in located.items()
     ]
 
@@ -105,7 +107,9 @@ def _needs_files(goes: Destination) -> bool:
     return goes.remote is not None or goes.reads
 
 
-def _access(effects: Effects, text: str, goes: Destination, *, possible: bool = False, fetches: bool = False) -> Access:
+def _build_access(
+    effects: Effects, text: str, goes: Destination, *, possible: bool = False, fetches: bool = False
+) -> Access:
     script = next((one.script for one in effects.commands if one.text == text), None)
     hosts = " ".join(map(str, goes.hosts))
     return Access(
@@ -131,7 +135,7 @@ def _locate(effects: Effects, text: str, where: str) -> Destination:
     benign = by_http = True
     for run in runs:
         use = find_hosts(
-            _places(run, where), goes.remote, push=run.verb == "push", hooks=run.verb not in ("fetch", "ls-remote")
+            _list_places(run, where), goes.remote, push=run.verb == "push", hooks=run.verb not in ("fetch", "ls-remote")
         )
         if use.local and len(runs) == 1:
             return _LOCAL
@@ -144,7 +148,7 @@ def _locate(effects: Effects, text: str, where: str) -> Destination:
     return Destination(tuple(dict.fromkeys(hosts)), benign, reads=reads, service=goes.service, by_http=by_http)
 
 
-def _places(run: GitRun, where: str) -> list[str]:
+def _list_places(run: GitRun, where: str) -> list[str]:
     places = [os.path.join(where, os.path.expanduser(place)) for place in sorted(run.places or ())]
     return places if all(map(os.path.isdir, places)) else []
 
@@ -168,7 +172,7 @@ def _runs_nothing(one: CommandEffect, effects: Effects, where: str) -> bool:
     if _HARMLESS_EXPORT.fullmatch(one.text):
         return True
     runs = [run for run in effects.git if run.text == one.text]
-    return bool(runs) and all(run.verb in _PLAIN_GIT and is_benign(_places(run, where)) for run in runs)
+    return bool(runs) and all(run.verb in _PLAIN_GIT and is_benign(_list_places(run, where)) for run in runs)
 
 
 def _is_installed(use: ToolUse, where: str) -> bool:

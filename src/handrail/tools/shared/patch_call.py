@@ -131,10 +131,10 @@ class _ContextBelow:
         self._ctx.follow_output(log)
 
     def real(self, named: str) -> str:
-        return self._ctx.real(self._full_path(named))
+        return self._ctx.real(self._join_path(named))
 
     def resolve_directory(self, named: str) -> str:
-        return self._ctx.resolve_directory(self._full_path(named))
+        return self._ctx.resolve_directory(self._join_path(named))
 
     def watch(self) -> Callable[[], list[str]]:
         return self._ctx.watch()
@@ -151,14 +151,14 @@ class _ContextBelow:
     def keep_tags(self, loaded: Loaded, tags: ShownTags) -> None:
         self._ctx.keep_tags(loaded, tags)
 
-    def _full_path(self, named: str) -> str:
+    def _join_path(self, named: str) -> str:
         return _join_below(self._base, named)
 
     def open(self, named: str) -> TextFile:
-        return self._ctx.open(self._full_path(named))
+        return self._ctx.open(self._join_path(named))
 
     def tree(self, named: str) -> SearchTree:
-        return self._ctx.tree(self._full_path(named))
+        return self._ctx.tree(self._join_path(named))
 
     def mark_seen(self, file: TextFile, first: int = 0, last: int = 0) -> None:
         self._ctx.mark_seen(file, first, last)
@@ -167,27 +167,27 @@ class _ContextBelow:
         return self._ctx.changed_since_read(file)
 
     def exists(self, named: str) -> bool:
-        return self._ctx.exists(self._full_path(named))
+        return self._ctx.exists(self._join_path(named))
 
     def load(self, named: str, *, whole: bool = False, unseen: bool = False, quoted: Sequence[str] = ()) -> Loaded:
-        return self._ctx.load(self._full_path(named), whole=whole, unseen=unseen, quoted=quoted)
+        return self._ctx.load(self._join_path(named), whole=whole, unseen=unseen, quoted=quoted)
 
     def stage(self, named: str, loaded: Loaded | None, splices: Sequence[Splice]) -> Staged:
-        return self._ctx.stage(self._full_path(named), loaded, splices)
+        return self._ctx.stage(self._join_path(named), loaded, splices)
 
     def stage_bytes(self, named: str, loaded: Loaded | None, raw: bytes) -> Staged:
-        return self._ctx.stage_bytes(self._full_path(named), loaded, raw)
+        return self._ctx.stage_bytes(self._join_path(named), loaded, raw)
 
     def remove(self, named: str, loaded: Loaded) -> Staged:
-        return self._ctx.remove(self._full_path(named), loaded)
+        return self._ctx.remove(self._join_path(named), loaded)
 
     def read_subtree(self, named: str) -> Subtree:
-        return self._ctx.read_subtree(self._full_path(named))
+        return self._ctx.read_subtree(self._join_path(named))
 
     def stage_subtree(self, named: str, subtree: Subtree, to: str | None = None) -> None:
-        self._ctx.stage_subtree(self._full_path(named), subtree, None if to is None else self._full_path(to))
+        self._ctx.stage_subtree(self._join_path(named), subtree, None if to is None else self._join_path(to))
 
     def move(
         self, named: str, target: str, loaded: Loaded, splices: Sequence[Splice], over: Loaded | None = None
     ) -> Staged:
-        return self._ctx.move(self._full_path(named), self._full_path(target), loaded, splices, over)
+        return self._ctx.move(self._join_path(named), self._join_path(target), loaded, splices, over)

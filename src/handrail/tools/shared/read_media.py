@@ -183,10 +183,10 @@ def _read_notebook(
         next=start + len(page) + 1 if left else None,
     )
     data = Data(cells=[CellData(id=cell.id, type=cell.kind) for cell in book.cells], truncated=left > 0)
-    return Outcome("notebook", facts, data, blocks=_pictures(book.pictures[:_PICTURES]))
+    return Outcome("notebook", facts, data, blocks=_list_pictures(book.pictures[:_PICTURES]))
 
 
-def _pictures(stored: Sequence[Image]) -> tuple[dict[str, str], ...]:
+def _list_pictures(stored: Sequence[Image]) -> tuple[dict[str, str], ...]:
     from handrail.media import images
 
     blocks = []
