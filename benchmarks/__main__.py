@@ -23,6 +23,7 @@ from benchmarks import (
     reading,
     shares,
     startup,
+    trees,
 )
 from benchmarks.measure import FULL, SMALL, Line, Scale, table
 
@@ -31,6 +32,7 @@ PARTS = {
     "huge": huge.lines,
     "glob": globbing.lines,
     "grep": grep.lines,
+    "trees": trees.lines,
     "bash": bash.lines,
     "drafts": drafts.lines,
     "editing": editing.lines,

@@ -8,11 +8,15 @@ from itertools import count
 from pathlib import Path
 
 from benchmarks.editing import contents
-from benchmarks.measure import Line, Scale, Times, contest, seconds
+from benchmarks.measure import Line, Scale, Times, contest, cpu_time, seconds
 from handrail import Session, Settings
 from handrail.journal import Origin, PendingRecord, Record
+from handrail.journal.browse import CallFilter, read_page
+from handrail.journal.database import WHOLE, Database
 from handrail.journal.queries import JournalReader
+from handrail.journal.records import begin_row, end_row
 from handrail.journal.store import SqliteJournal
+from handrail.journal.undo_selection import last_change
 from handrail.model import Call, Result
 
 MOST = 0.002
@@ -45,6 +49,47 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
         assert reader.verify() is None
         yield Line(f"Journal: verify {calls} calls", seconds(time.perf_counter() - started))
     journal.close()
+    yield from large_lines(folder, scale.lines // 10 if scale.lines >= 10_000_000 else scale.lines // 100)
+
+
+def large_lines(folder: Path, rows: int) -> Iterator[Line]:
+    """What readers take in a journal with many calls, a tenth of which changed a file."""
+    path = str(folder / "large" / "journal.db")
+    fill(path, rows)
+    with JournalReader(path) as reader:
+        for what, run, most in (
+            ("a page of `log`", lambda: reader.read_calls(limit=50), 0.02),
+            ("a page of the browser", lambda: read_page(reader, CallFilter()), 0.02),
+            ("find the change to undo", lambda: last_change(reader, workspace="/bench"), 0.02),
+            ("`stats`", reader.compute_stats, 2.0),
+            ("`verify`", reader.verify, None),
+        ):
+            started, begun = time.perf_counter(), cpu_time()
+            run()
+            taken = time.perf_counter() - started
+            text = f"{seconds(taken)} (CPU {seconds(cpu_time() - begun)})"
+            target = f"at most {seconds(most)}" if most else ""
+            yield Line(f"Journal of {rows:,} calls: {what}", text, "", "", target, taken <= most if most else None)
+
+
+def fill(path: str, rows: int) -> None:
+    """Write so many calls: reads, and a change at every tenth."""
+    origin = Origin("bench", "native", "/bench")
+    result = Result("Read", "ok", "     1\tline\n" * 60)
+    database = Database(path)
+    for start in range(0, rows, 10_000):
+        with database.writing() as head:
+            for number in range(start, min(rows, start + 10_000)):
+                record = Record(Call("Read", {"file_path": f"f{number}"}), (), None, result=result, origin=origin)
+                row = (*begin_row(record, number, database.mask), *end_row(record, number, database.mask))
+                seq = head.next_call()
+                database.insert("calls", WHOLE, (seq, *row))
+                files: list[tuple[object, ...]] = []
+                if number % 10 == 9:
+                    files = [(0, b"/bench/f", 0, "a", 0o644, "b", None, "[]")]
+                    database.add_files(seq, 0, files, [("b", 0o644)])
+                head.chain(seq, "whole 0", None if files else [row, []])
+    database.close()
 
 
 def reads(session: Session) -> Callable[[], None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -37,9 +38,12 @@ class Times:
 
     median: float
     least: float
+    cpu: float = 0.0
+    """Processor time of this process and its children, where it was measured."""
 
     def __str__(self) -> str:
-        return f"{seconds(self.median)} (min {seconds(self.least)})"
+        cpu = f", CPU {seconds(self.cpu)}" if self.cpu else ""
+        return f"{seconds(self.median)} (min {seconds(self.least)}{cpu})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +65,40 @@ class Line:
 def contest(rounds: int, contestants: Mapping[str, Callable[[], object]], each: int = 1) -> dict[str, Times]:
     """Every contestant in every round, after one round that does not count; the order turns from round to round."""
     taken: dict[str, list[float]] = {name: [] for name in contestants}
+    used: dict[str, list[float]] = {name: [] for name in contestants}
     names = list(contestants)
     for number in range(rounds + 1):
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
             run = contestants[name]
-            started = time.perf_counter()
+            started, begun = time.perf_counter(), cpu_time()
             for _ in range(each):
                 run()
             if number:
                 taken[name].append((time.perf_counter() - started) / each)
-    return {name: Times(statistics.median(found), min(found)) for name, found in taken.items()}
+                used[name].append((cpu_time() - begun) / each)
+    return {
+        name: Times(statistics.median(found), min(found), statistics.median(used[name]))
+        for name, found in taken.items()
+    }
 
 
-def slower(what: str, ours: Times, baseline: Times, most: float | None = None) -> Line:
-    """How many times the baseline we take."""
+def cpu_time() -> float:
+    """Seconds of processor time of this process and of the children that it has waited for."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def slower(what: str, ours: Times, baseline: Times, most: float | None = None, *, by_cpu: bool = False) -> Line:
+    """How many times the baseline we take; ``by_cpu``: processor time decides, which counts all threads."""
     ratio = ours.median / baseline.median
-    target = f"at most {most:g}x" if most else ""
-    return Line(what, str(ours), str(baseline), f"{ratio:.2f}x", target, ratio <= most if most else None)
+    shown = f"{ratio:.2f}x"
+    if ours.cpu and baseline.cpu:
+        of_cpu = ours.cpu / baseline.cpu
+        shown += f", CPU {of_cpu:.2f}x"
+        ratio = of_cpu if by_cpu else ratio
+    target = f"at most {most:g}x{' in CPU' if by_cpu else ''}" if most else ""
+    return Line(what, str(ours), str(baseline), shown, target, ratio <= most if most else None)
 
 
 def faster(what: str, ours: Times, baseline: Times, least: float) -> Line:
