@@ -12,7 +12,7 @@ import pytest
 
 from handrail.errors import CallCancelled, NoMatch, Repetitive, ToolError, TooMuchWork
 from handrail.text.matching.find import plan_edit
-from handrail.text.matching.work import Work, limit_work
+from handrail.text.matching.work import WorkBudget, limit_work
 from handrail.text.patches.locate import locate_hunks
 from handrail.text.patches.operations import PatchHunk
 
@@ -108,14 +108,14 @@ def test_a_text_of_any_length_is_given_up_within_the_budget(
     make: Callable[[int], Callable[[], object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = 0
-    real = Work.spend
+    real = WorkBudget.spend
 
-    def count(self: Work, more: int) -> None:
+    def count(self: WorkBudget, more: int) -> None:
         nonlocal steps
         real(self, more)
         steps += more
 
-    monkeypatch.setattr(Work, "spend", count)
+    monkeypatch.setattr(WorkBudget, "spend", count)
     with pytest.raises(ToolError), limit_work(steps=200_000):
         make(30_000)()
     assert steps <= 200_000

@@ -17,7 +17,7 @@ MOST_STEPS = 6_000_000
 """About two seconds on a slow machine."""
 
 
-class Work:
+class WorkBudget:
     """The steps that are left for one call."""
 
     def __init__(self, steps: int, cancel: threading.Event | None) -> None:
@@ -33,7 +33,7 @@ class Work:
             raise TooMuchWork
 
 
-_current: ContextVar[Work | None] = ContextVar("work", default=None)
+_current: ContextVar[WorkBudget | None] = ContextVar("work", default=None)
 
 
 @contextlib.contextmanager
@@ -42,7 +42,7 @@ def limit_work(cancel: threading.Event | None = None, steps: int = MOST_STEPS) -
     if _current.get() is not None:
         yield
         return
-    token = _current.set(Work(steps, cancel))
+    token = _current.set(WorkBudget(steps, cancel))
     try:
         yield
     finally:
