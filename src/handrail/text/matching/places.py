@@ -92,12 +92,12 @@ class FileLines:
             return []
         # By the line of which the file has the fewest: a long window of braces would be compared at every brace.
         first = min(filled, key=lambda number: self.key_counts[keys[number]])
-        found = []
+        places = []
         for at in self.find_equal(keys[first]):
             spend(1 + len(keys) // _FAST)
             if at >= first and self.keys[at - first : at - first + len(keys)] == keys:
-                found.append(at - first)
-        return found
+                places.append(at - first)
+        return places
 
     def find_equal(self, key: str) -> Iterator[int]:
         """Yield the numbers of the lines that have this key."""
