@@ -192,9 +192,8 @@ def test_json_is_the_whole_result_on_one_line_in_a_pipe(project: Path) -> None:
     assert found.stdout.count(b"\n") == 1
 
 
-def test_a_lone_edit_is_refused_with_the_way_out_and_read_first_is_that_way(project: Path) -> None:
-    edit = ["call", "Edit", "file_path=a.txt", "old_string=two", "new_string=2"]
-    refused = handrail(*edit, cwd=project)
+def test_a_lone_write_is_refused_with_the_way_out_and_read_first_is_that_way(project: Path) -> None:
+    refused = handrail("call", "Write", "file_path=a.txt", "content=2", cwd=project)
     assert refused.returncode == 1 and b"--read-first" in refused.stderr
     assert (project / "a.txt").read_bytes() == b"one\ntwo\nthree\n"
     for dialect, old, new in (("native", "two", "2"), ("claude", "2", "II")):

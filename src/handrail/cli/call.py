@@ -35,7 +35,8 @@ _ABOUT = """\
 Make one tool call and print the result that a model would read.
 
 Each call is a new session that has read nothing yet. An existing file can be changed only after it was read in the
-same session, so a single Edit is refused. With --read-first the file is read just before the call, in the same session.
+same session, unless an Edit quotes whole lines of it exactly. With --read-first the file is read just before the call,
+in the same session.
 For several calls in one session use `handrail batch`.
 
 Calls that need approval are asked at the terminal: the diff or the command is shown, and one key answers. Without a
