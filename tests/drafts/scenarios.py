@@ -134,13 +134,14 @@ def foreign_writer(folder: str, seed: int) -> None:
     workspace = draft.info.workspace
     run_random_programs(draft, folder, seed)
     writer = ForeignWriter(workspace, seed)
+    begin = threading.Timer(0 if seed % 2 else 0.001, writer.start)
+    begin.start()
     if seed % 2:
-        writer.start()
+        begin.join()
         time.sleep(0.005)
-    else:
-        threading.Timer(0.001, writer.start).start()
     with contextlib.suppress(DraftConflict):
         keep(draft)
+    begin.join()
     time.sleep(0.01)
     writer.stopped.set()
     writer.join()

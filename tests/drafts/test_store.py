@@ -30,6 +30,30 @@ def test_there_is_no_draft_with_files_of_other_users(tmp_path: Path, monkeypatch
         store._require_own_files(str(tmp_path))
 
 
+def test_the_directory_of_drafts_is_out_of_sight_for_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workspace may be a part of a larger repository, and the state directory on another mount."""
+    (tmp_path / "workspace").mkdir()
+    place = store._mount_of
+    monkeypatch.setattr(store, "_mount_of", lambda path: "other" if "state" in path else place(path))
+    try:
+        drafts = DraftStore.open(str(tmp_path / "state"), str(tmp_path / "workspace"))
+    except NoDraft as error:
+        pytest.skip(f"there can be no draft here: {error}")
+    assert Path(drafts.path) == tmp_path / f".handrail-drafts-{os.geteuid()}"
+    assert (Path(drafts.path) / ".gitignore").read_text(encoding="ascii") == "*\n"
+    drafts.create().drop()
+
+
+def test_only_the_last_drafts_that_could_not_be_kept_stay(drafts: DraftStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "_MOST_LEFT", 2)
+    drafts.create("mine").close()
+    names = [drafts.create().leave() for _ in range(3)]
+    DraftStore(drafts.path, drafts.workspace).create().drop()
+    assert [draft.info.name for draft in drafts.list_named()] == ["mine", *names[1:]]
+    for name in ("mine", *names[1:]):
+        drafts.open_named(name).drop()
+
+
 def test_named_drafts_outlive_a_sweep_and_others_do_not(drafts: DraftStore) -> None:
     drafts.create("kept").close()
     drafts.create().close()

@@ -6,10 +6,12 @@ import errno
 import os
 import random
 import shutil
+import signal
 import stat
 import sys
 from pathlib import Path
 
+SECONDS = 60
 NAMES = ("a", "b", "c", "dir", "sub", "x.txt", "link", "\udcff odd")
 
 
@@ -168,5 +170,13 @@ class Program:
             Path(path, "inside").write_bytes(self.bytes())
 
 
+def interrupt(*_: object) -> None:
+    """End an operation that waits: the other program may put a pipe in the place of a file that is just opened."""
+    signal.alarm(SECONDS)
+    raise InterruptedError(errno.EINTR, "an operation of a random program waited")
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGALRM, interrupt)
+    signal.alarm(SECONDS)
     Program(sys.argv[1], int(sys.argv[2])).run(int(sys.argv[3]))

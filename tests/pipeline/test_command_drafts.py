@@ -1,4 +1,4 @@
-"""Commands in drafts, with the setting `drafts`: the answer lists their changes, and undo takes back any of them."""
+"""Commands run in drafts by default: the answer lists their changes, and undo takes back any of them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def session(workspace: Path) -> Iterator[Session]:
-    with Session(workspace, settings=Settings(drafts=True, durable=False)) as session:
+    with Session(workspace, settings=Settings(durable=False)) as session:
         yield session
 
 
@@ -84,7 +84,7 @@ def test_a_command_that_changes_nothing_lists_nothing(session: Session, workspac
     assert describe(str(workspace), times=True) == before
 
 
-def test_changes_that_meet_foreign_ones_are_dropped_and_the_answer_says_so(
+def test_changes_that_meet_foreign_ones_stay_in_a_draft_and_the_answer_names_it(
     session: Session, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     observe = DraftChanges.observe
@@ -95,11 +95,17 @@ def test_changes_that_meet_foreign_ones_are_dropped_and_the_answer_says_so(
 
     monkeypatch.setattr(DraftChanges, "observe", write_first)
     result = session.call("Bash", {"command": opaque("open('a.txt', 'w'); open('new', 'w')")})
-    assert [note.code for note in result.notes] == ["changes_dropped"]
+    assert [note.code for note in result.notes] == ["changes_left"]
     assert "a.txt" in result.text
     assert result.data["kept"] is False
     assert (workspace / "a.txt").read_text(encoding="utf-8") == "foreign\n"
     assert not (workspace / "new").exists()
+    assert result.data["draft"] in result.text
+    draft = DraftStore.open(os.environ["HANDRAIL_STATE"], str(workspace)).open_named(result.data["draft"])
+    try:
+        assert [one.path for one in observe(draft).changes] == ["a.txt", "new"]
+    finally:
+        draft.drop()
 
 
 def test_an_edit_after_a_command_is_undone_before_it(session: Session, workspace: Path) -> None:
@@ -137,8 +143,27 @@ def test_a_command_in_the_background_works_on_the_workspace(session: Session, wo
     assert (workspace / "job").exists()
 
 
+def test_a_command_and_a_job_in_the_background_see_the_files_of_each_other(session: Session, workspace: Path) -> None:
+    wait = "import os, time; [time.sleep(0.05) for _ in iter(lambda: os.path.exists('{}'), True)]; open('{}', 'w')"
+    job = session.call("Bash", {"command": opaque(wait.format("asked", "answered")), "background": True})
+    ask = "open('asked', 'w'); " + wait.format("answered", "done")
+    result = session.call("Bash", {"command": opaque(ask), "timeout": 300})
+    assert result.ok, result.text
+    assert "changes" not in result.data, "it ran in a draft"
+    session.command_host().jobs.get(job.data["job"]).run.wait(60)
+    assert session.call("Bash", {"command": opaque("open('later', 'w')")}).data["kept"] is True
+
+
+def test_drafts_can_be_switched_off(workspace: Path) -> None:
+    with Session(workspace, settings=Settings(drafts=False)) as session:
+        result = session.call("Bash", {"command": opaque("open('new', 'w')")})
+        assert session.command_host().drafts_of == ""
+    assert "changes" not in result.data
+    assert (workspace / "new").exists()
+
+
 def test_without_a_journal_changes_are_kept_and_no_draft_is_left(workspace: Path) -> None:
-    with Session(workspace, settings=Settings(drafts=True), journal=None) as session:
+    with Session(workspace, journal=None) as session:
         assert session.call("Bash", {"command": opaque("open('new', 'w')")}).ok
         store = Path(session.command_host().create_draft().directory.path).parent  # type: ignore[union-attr]
     assert (workspace / "new").exists()
@@ -153,7 +178,7 @@ def judged_session(workspace: Path, mode: Mode, asked: list[Question], answer: A
         assert answer is not None
         return answer
 
-    settings = Settings(drafts=True, durable=False)
+    settings = Settings(durable=False)
     return Session(workspace, settings=settings, mode=mode, approve=approve if answer else None, **more)
 
 

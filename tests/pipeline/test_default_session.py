@@ -39,9 +39,15 @@ def test_a_secret_is_not_read(project: Path) -> None:
     assert result.status == "denied" and "hunter2" not in result.text
 
 
-def test_a_directory_is_not_deleted_unasked(project: Path) -> None:
-    with Session(project) as session:
-        assert session.call("Bash", {"command": "rm -rf sub"}).status == "denied"
+@pytest.mark.parametrize("drafts", [True, False])
+def test_a_directory_is_deleted_unasked_only_where_undo_brings_it_back(project: Path, drafts: bool) -> None:
+    with Session(project, settings=Settings(drafts=drafts)) as session:
+        result = session.call("Bash", {"command": "rm -rf sub"})
+        if session.command_host().drafts_of:
+            assert result.ok and not (project / "sub").exists()
+            session.undo()
+        else:
+            assert result.status == "denied"
     assert (project / "sub" / "a.txt").exists()
 
 
@@ -77,11 +83,12 @@ def test_rules_of_user_and_project_hold_in_every_mode(project: Path, mode: str |
 def test_the_project_loosens_only_what_a_person_trusts(project: Path) -> None:
     rules = project / "handrail.toml"
     rules.write_text('rules = ["allow Delete(sub/**)"]\n', encoding="utf-8")
-    with Session(project) as session:
+    settings = Settings(drafts=False)  # in a draft a deletion needs no permission: it can be undone
+    with Session(project, settings=settings) as session:
         assert session.call("Bash", {"command": "rm sub/a.txt"}).status == "denied"
         file = next(file for file in session.policy.files if file.origin == "project")  # type: ignore[attr-defined]
     trust(str(project), os.environ["HANDRAIL_STATE"], file.sha256)
-    with Session(project) as session:
+    with Session(project, settings=settings) as session:
         assert session.call("Bash", {"command": "rm sub/a.txt"}).status == "ok"
 
 

@@ -127,6 +127,7 @@ def _create(options: argparse.Namespace) -> int:
         raise UsageError(f"there is a draft {sorted(taken)[0]} already")
     for name in names:
         try:
+            store.require_own_files()
             store.create(name).close()
         except OSError as error:
             raise Stop(f"the draft {name} cannot be created: {error.strerror}") from None

@@ -48,6 +48,8 @@ class DraftInfo:
     start: int
     """The file system's time at which the draft was created. Later changes in the workspace are not ours."""
     name: str = ""
+    left: bool = False
+    """Whether a command worked in it whose changes could not be kept. The last few of these stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,12 @@ class DraftDirectory:
         self.write("draft.json", asdict(info))
         with contextlib.suppress(FileNotFoundError):
             shutil.copyfile(os.path.join(other.path, INDEX), os.path.join(self.path, INDEX))
+        return DraftDirectory(self.path, info)
+
+    def give_name(self, name: str) -> DraftDirectory:
+        """This draft, with a name and for the user."""
+        info = replace(self.info, name=name, left=True)
+        self.write("draft.json", asdict(info))
         return DraftDirectory(self.path, info)
 
     @property

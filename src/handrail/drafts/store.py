@@ -57,6 +57,13 @@ class OpenDraft:
         self.directory.write(_SIZE, size)
         self.close()
 
+    def leave(self) -> str:
+        """Leave a draft that could not be kept where it is, with a name for the user; returns that name."""
+        name = f"unkept-{self.name[:6]}"
+        self.directory = self.directory.give_name(name)
+        self.close()
+        return name
+
     def close(self) -> None:
         """Leave the draft as it is."""
         if self.lock >= 0:
@@ -79,8 +86,6 @@ class DraftStore:
         """The store for a workspace; raises `NoDraft` if there can be none."""
         workspace = os.path.realpath(workspace)
         _require_suitable(workspace)
-        if os.geteuid() != 0:
-            _require_own_files(workspace)
         wanted = _mount_of(workspace)
         places = [os.path.join(os.path.realpath(state), "drafts")]
         above = workspace
@@ -92,12 +97,18 @@ class DraftStore:
             with contextlib.suppress(OSError):
                 _make_private(place)
                 if _mount_of(place) == wanted:
+                    if place != places[0]:
+                        _hide_from_git(place)
                     return cls(place, workspace, budget)
-                if not os.listdir(place):
-                    os.rmdir(place)
+                os.rmdir(place)
         raise NoDraft(
             errno.EXDEV, "no directory beside the workspace can be written that is on the same mount", workspace
         )
+
+    def require_own_files(self) -> None:
+        """Raise `NoDraft` if commands of this user could not change all files of the workspace in a draft."""
+        if os.geteuid() != 0:
+            _require_own_files(self.workspace)
 
     def create(self, name: str = "") -> OpenDraft:
         """A new draft of the workspace; raises `OSError`, and `FileExistsError` if there is one of that name."""
@@ -133,6 +144,7 @@ class DraftStore:
     def _sweep(self) -> None:
         """Finish the drafts that a killed process has left, and delete those that nobody can use any more."""
         kept: list[tuple[int, str]] = []
+        left: list[tuple[int, str]] = []
         for name in os.listdir(self.path):
             path = os.path.join(self.path, name)
             if name == _LOCK or not os.path.isdir(path):
@@ -141,6 +153,8 @@ class DraftStore:
                 draft = _recover(path)
                 if draft and draft.state == "kept":
                     kept.append((draft.info.start, path))
+                elif draft and draft.info.left:
+                    left.append((draft.info.start, path))
                 elif not is_interrupted(path) and not (draft and draft.info.name and draft.state == "open"):
                     remove_tree(path)
         room = self.budget
@@ -149,6 +163,9 @@ class DraftStore:
             if room < 0 or number >= _MOST_KEPT:
                 with contextlib.suppress(BlockingIOError), lock_draft(path):
                     remove_tree(path)
+        for _, path in sorted(left, reverse=True)[_MOST_LEFT:]:
+            with contextlib.suppress(BlockingIOError), lock_draft(path):
+                remove_tree(path)
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -164,6 +181,7 @@ _LOCK = "lock"
 _SIZE = "size.json"
 _SWEPT_EVERY = 50
 _MOST_KEPT = 500
+_MOST_LEFT = 20
 
 
 @contextlib.contextmanager
@@ -212,6 +230,12 @@ def _make_private(path: str) -> None:
         raise PermissionError(errno.EACCES, "it belongs to another user", path)
     if stat.S_IMODE(status.st_mode) != 0o700:
         os.chmod(path, 0o700)
+
+
+def _hide_from_git(path: str) -> None:
+    """Have git ignore the directory, which may lie in the repository of a larger project."""
+    with contextlib.suppress(FileExistsError), open(os.path.join(path, ".gitignore"), "x", encoding="ascii") as file:
+        file.write("*\n")
 
 
 def _mount_of(path: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from handrail.drafts.changes import (
@@ -225,6 +225,8 @@ class DraftChanges:
 
     def keep_times(self) -> None:
         """Keep a draft in which no contents have changed. To an undo this is no change either."""
+        if not (self.comparison.steps or self.comparison.conflicts):
+            return
         directory = self.draft.directory
         start = read_clock(directory.path)
         self.keep()
@@ -247,7 +249,7 @@ class CallDraft:
     def __init__(self, draft: OpenDraft, approved: Approved, services: Services, progress: Progress) -> None:
         self.open_draft = draft
         self.files: tuple[FileSummary, ...] = ()
-        self.not_kept = ""
+        self.not_kept = self.left_in = ""
         self.notes: tuple[NoteFacts, ...] = ()
         self.diff = ""
         path = draft.directory.path
@@ -263,14 +265,15 @@ class CallDraft:
         drafted = judged.tool.drafted
         if not services.settings.drafts or drafted is None or not drafted(judged.args):
             return None
-        draft = services.command_host().create_draft()
+        host = services.command_host()
+        draft = host.create_draft() if host.drafts_of else None
         return cls(draft, approved, services, progress) if draft else None
 
     def settle(self) -> bool:
         """Look at the changes, judge them, and keep or drop them; returns whether a person has approved all of them.
 
-        Changes that are not kept are dropped with the draft, and `not_kept` says why. Raises `JournalFailed` if changes
-        must be recorded and cannot be.
+        Changes that nobody wants are dropped with the draft; those that could not be kept stay in it, under the name
+        `left_in`. `not_kept` says why. Raises `JournalFailed` if changes must be recorded and cannot be.
         """
         try:
             changes = DraftChanges.observe(self.open_draft)
@@ -291,11 +294,18 @@ class CallDraft:
             )
         except DraftConflict as conflict:
             self.not_kept = "the workspace has changed meanwhile: " + "; ".join(describe_conflicts(conflict))
+            self._leave()
         except OSError as error:
             self.not_kept = error.strerror or str(error)
+            self._leave()
         else:
             return consent is not None
         return False
+
+    def _leave(self) -> None:
+        """Leave the draft to the user, who can look at it and keep a part of it."""
+        with suppress(OSError):
+            self.left_in = self.open_draft.leave()
 
     def _approve(self, changes: DraftChanges) -> Consent | None:
         """The consent of a person, if one is needed. Raises `Denied` or `NeedsApproval`."""

@@ -151,8 +151,10 @@ class CommandHost:
         """Paths that the last command could have read although they are to be hidden: there were too many."""
         self.jobs = Jobs(self._runs)
         self._store: DraftStore | None = None
+        self._tried_drafts = False
+        self._trying = threading.Lock()
         self.no_drafts = "" if options.drafts else "drafts are switched off"
-        """Why commands run in no draft; known once there is a boundary."""
+        """Why commands run in no draft; known once one was wanted."""
         self._remotes = KnownRemotes(roots)
         self.unreached: dict[str, str] = {}
         """Commands that failed without the network, each with the host that it could not reach, if that is known."""
@@ -197,7 +199,7 @@ class CommandHost:
                 )
                 self._boundary = choose(options.sandbox, options.required, confinement)
                 if isinstance(self._boundary, NamespaceBoundary):
-                    self._store = self._try_draft(store, self._boundary) if store else None
+                    self._store = store
                 elif store:
                     self.no_drafts = "drafts need the sandbox that is called namespaces"
             return self._boundary
@@ -207,19 +209,32 @@ class CommandHost:
         """The files that commands change only with approval; None if there are no such files."""
         return self._guard if self.boundary else None
 
-    def _try_draft(self, store: DraftStore, boundary: NamespaceBoundary) -> DraftStore | None:
-        """The store, if a command can run in a draft of this very workspace; else None, and `no_drafts` says why."""
-        try:
-            try_draft(store, boundary)
-        except OSError as error:
-            self.no_drafts = error.strerror or str(error)
-            return None
-        return store
+    def _tried_store(self) -> DraftStore | None:
+        """The store, if a command can run in a draft of this very workspace; else None, and `no_drafts` says why.
+
+        That is tried when the first command may change files: a look at all files of a workspace takes its time.
+        """
+        boundary = self.boundary
+        with self._trying:
+            if self._store and not self._tried_drafts:
+                assert isinstance(boundary, NamespaceBoundary)
+                try:
+                    self._store.require_own_files()
+                    try_draft(self._store, boundary)
+                except OSError as error:
+                    self._store, self.no_drafts = None, error.strerror or str(error)
+                self._tried_drafts = True
+            return self._store
 
     @property
     def drafts_of(self) -> str:
-        """The real path of the directory of which commands run in drafts; empty if they do not."""
-        return self._store.workspace if self.boundary and self._store else ""
+        """The real path of the directory of which commands run in drafts; empty if they do not.
+
+        While a job runs in the background they do not: the job and a command in a draft would not see each other's
+        files, and a command that waits for one of the job's would wait forever.
+        """
+        store = None if any(job.running for job in self.jobs.list()) else self._tried_store()
+        return store.workspace if store else ""
 
     def _open_store(self) -> DraftStore | None:
         """The place for drafts; None if there can be none."""
@@ -235,7 +250,7 @@ class CommandHost:
 
     def create_draft(self) -> OpenDraft | None:
         """A new draft of the workspace; None if there can be none, and `no_drafts` says why."""
-        store = self._store if self.boundary else None
+        store = self._tried_store()
         if store is None:
             return None
         try:

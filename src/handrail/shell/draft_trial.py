@@ -36,6 +36,7 @@ def check_drafts(state: str, workspace: str) -> str:
     Returns a remark on what does not work in drafts; raises `OSError` with the reason why there can be none.
     """
     store = DraftStore.open(state, workspace)
+    store.require_own_files()
     boundary = NamespaceBoundary(Confinement((store.workspace,), drafts=store.path))
     name = f".handrail-{secrets.token_hex(8)}"
     with contextlib.closing(boundary):

@@ -30,6 +30,7 @@ from handrail.tools import apply_patch
 from handrail.tools.arguments import AfterValidator, BeforeValidator, Field
 from handrail.tools.notes import (
     ChangesDropped,
+    ChangesLeft,
     CommandCancelled,
     CommandTimedOut,
     KeptRunning,
@@ -186,6 +187,7 @@ class Data(apply_patch.Data, total=False):
     put_back: list[ProtectedFile]
     changes: list[CommandFileData]
     kept: bool
+    draft: str
 
 
 def accesses(args: Args) -> list[Access]:
@@ -464,8 +466,12 @@ def _describe_end(
     if ctx.draft:
         data["changes"] = [{name: getattr(one, name) for name in one.__slots__} for one in ctx.draft.files]
         data["kept"] = not ctx.draft.not_kept
+        data |= {"draft": ctx.draft.left_in} if ctx.draft.left_in else {}
         if ctx.draft.not_kept:
-            notes.append(ChangesDropped(why=ctx.draft.not_kept, files=_join_paths(list(map(str, ctx.draft.files)))))
+            why, files, left = ctx.draft.not_kept, _join_paths(list(map(str, ctx.draft.files))), ctx.draft.left_in
+            notes.append(
+                ChangesLeft(why=why, files=files, draft=left) if left else ChangesDropped(why=why, files=files)
+            )
         notes += ctx.draft.notes
     if ended.timed_out:
         notes.append(CommandTimedOut(seconds=seconds))

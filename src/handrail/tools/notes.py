@@ -236,6 +236,15 @@ class ChangesDropped(NoteFacts):
     files: str
 
 
+class ChangesLeft(NoteFacts):
+    """The changes that a command made in a draft could not be kept, and the draft is still there."""
+
+    code = "changes_left"
+    why: str
+    files: str
+    draft: str
+
+
 class Swept(NoteFacts):
     """Processes that were ended together with their command."""
 

@@ -138,6 +138,10 @@ class CommandDraft(Protocol):
         """Why the changes were not kept; empty if they were, or there are none."""
 
     @property
+    def left_in(self) -> str:
+        """The named draft in which changes are that could not be kept; empty if there are none."""
+
+    @property
     def notes(self) -> Sequence[NoteFacts]:
         """Notes on how its changes were kept."""
 
