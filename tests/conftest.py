@@ -73,6 +73,14 @@ def _private_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest
 
 
 @pytest.fixture
+def without_drafts(_private_state: None) -> None:
+    """Commands work on the workspace itself: for tests that look at files of a command while it runs."""
+    path = Path(os.environ["XDG_CONFIG_HOME"], "handrail", "config.toml")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("[settings]\ndrafts = false\n", encoding="utf-8")
+
+
+@pytest.fixture
 def make_session(tmp_path: Path) -> Iterator[Callable[..., Session]]:
     """`make_session(root=..., dialect=..., durable=False, ...)`: a session on a fresh folder that raises on bugs.
 

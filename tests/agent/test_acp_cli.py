@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import acp
+import pytest
 from acp.schema import ClientCapabilities
 
 from handrail_demo.scripted_server import Line, ScriptedServer, in_order
@@ -61,6 +62,7 @@ def test_a_prompt_is_worked_on_and_the_editor_is_asked(tmp_path: Path) -> None:
     assert (tmp_path / "project/a.txt").read_text(encoding="utf-8") == "two\n"
 
 
+@pytest.mark.usefixtures("without_drafts")
 def test_a_cancelled_turn_ends_its_command_and_the_next_prompt_is_answered(tmp_path: Path) -> None:
     lines = [Line("", [("Bash", {"command": "touch begun; sleep 600"})]), Line("Here I am.")]
 

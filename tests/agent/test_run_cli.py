@@ -155,9 +155,11 @@ def test_a_limit_is_exit_status_3(place: Place, limit: list[str]) -> None:
 
 @pytest.mark.parametrize("json_too", [[], ["--json"]])
 def test_ctrl_c_cancels_the_command_and_is_exit_status_130(place: Place, json_too: list[str]) -> None:
+    config = place.folder / "config.toml"
+    config.write_text("[settings]\ndrafts = false\n", encoding="utf-8")
     server = place.serve([Line("", [("Bash", {"command": "touch begun; sleep 60"})])])
     words = ["run", "wait", "--model", "m", "--mode", "full", *json_too]
-    with place.start(server, *words) as process:
+    with place.start(server, *words, HANDRAIL_CONFIG=str(config)) as process:
         _until(lambda: (place.project / "begun").exists() or process.poll() is not None)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=TIMEOUT)

@@ -74,6 +74,7 @@ def test_the_loop_is_free_while_calls_run(tmp_path: Path) -> None:
     assert asyncio.run(main()) == ["went"]
 
 
+@pytest.mark.usefixtures("without_drafts")
 @pytest.mark.parametrize("times", [1, 3])
 def test_a_cancelled_task_ends_its_command_before_it_is_done(tmp_path: Path, times: int) -> None:
     async def main() -> None:
@@ -93,6 +94,7 @@ def test_a_cancelled_task_ends_its_command_before_it_is_done(tmp_path: Path, tim
     assert not (tmp_path / "ended").exists()
 
 
+@pytest.mark.usefixtures("without_drafts")
 def test_an_anyio_scope_that_is_cancelled_ends_the_call_too(tmp_path: Path) -> None:
     async def main() -> None:
         journal = Ended()
@@ -108,6 +110,7 @@ def test_an_anyio_scope_that_is_cancelled_ends_the_call_too(tmp_path: Path) -> N
     assert not (tmp_path / "ended").exists()
 
 
+@pytest.mark.usefixtures("without_drafts")
 def test_closing_ends_what_still_runs(tmp_path: Path) -> None:
     async def main() -> None:
         session = AsyncSession(Session(tmp_path))
@@ -306,6 +309,7 @@ def test_closing_a_stream_cancels_its_call(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.usefixtures("without_drafts")
 def test_a_task_that_is_cancelled_in_a_stream_ends_the_command(tmp_path: Path) -> None:
     async def main() -> None:
         journal = Ended()

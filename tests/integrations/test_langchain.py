@@ -133,7 +133,7 @@ class Recorded(NoJournal):
 
 def test_a_cancelled_task_ends_the_command_before_it_is_over(make_session: Make, tmp_path: Path) -> None:
     journal = Recorded()
-    session = make_session(journal=journal)
+    session = make_session(journal=journal, drafts=False)
 
     async def stopped() -> None:
         task = asyncio.create_task(tool(session, "Bash").ainvoke({"command": "touch begun; sleep 600"}))

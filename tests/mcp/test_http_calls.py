@@ -123,19 +123,14 @@ def eventually(what: Callable[[], Any]) -> Any:
     raise AssertionError("it never happened")
 
 
-def pid_in(path: Path) -> Callable[[], int]:
-    """The number in a file, once it is there."""
-    return lambda: int(path.read_text(encoding="utf-8") or 0) if path.exists() else 0
-
-
-SLEEP = "echo $$ > pid; exec sleep 600"
+SLEEP = "touch begun; exec sleep 600"
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks for the process in /proc")
 
 
 @linux_only
 @pytest.mark.parametrize(("era", "how"), list(zip(ERAS, (signal.SIGTERM, signal.SIGINT), strict=True)))
 def test_the_end_of_the_server_ends_a_running_command(project: Path, era: str, how: signal.Signals) -> None:
-    async def use(door: Served) -> int:
+    async def use(door: Served) -> None:
         code = None
         async with anyio.create_task_group() as group:
 
@@ -145,11 +140,10 @@ def test_the_end_of_the_server_ends_a_running_command(project: Path, era: str, h
                         await client.call_tool("Bash", {"command": SLEEP, "timeout": 300})
 
             group.start_soon(run)
-            pid = await anyio.to_thread.run_sync(lambda: eventually(pid_in(project / "pid")))
+            await anyio.to_thread.run_sync(lambda: eventually(lambda: namespaced_sleep(project)))
             code = await anyio.to_thread.run_sync(lambda: door.end(how))
             group.cancel_scope.cancel()
         assert code == 0
-        return int(pid)
 
     with serving(str(project), "--token", TOKEN, "--mode", "full", cwd=project) as door:
         try:
@@ -177,14 +171,11 @@ def namespaced_sleep(project: Path) -> list[str]:
 @linux_only
 @pytest.mark.parametrize("era", ERAS)
 def test_a_call_that_is_cancelled_ends_its_command_and_the_server_lives(free: Served, shared: Path, era: str) -> None:
-    (shared / "pid").unlink(missing_ok=True)
-
     async def use() -> Any:
         async with free.client(era) as client:
             async with anyio.create_task_group() as group:
                 group.start_soon(client.call_tool, "Bash", {"command": SLEEP, "timeout": 300})
-                await anyio.to_thread.run_sync(lambda: eventually(pid_in(shared / "pid")))
-                assert namespaced_sleep(shared)
+                await anyio.to_thread.run_sync(lambda: eventually(lambda: namespaced_sleep(shared)))
                 group.cancel_scope.cancel()
             await anyio.to_thread.run_sync(lambda: eventually(lambda: not namespaced_sleep(shared)))
             return await client.call_tool("LS", {"path": "."})
@@ -199,7 +190,7 @@ def test_too_many_calls_at_once_are_told_so_and_can_still_be_cancelled(project: 
     async def use(door: Served) -> None:
         async with door.client("2026-07-28") as client, anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "Bash", {"command": SLEEP, "timeout": 300})
-            await anyio.to_thread.run_sync(lambda: eventually(pid_in(project / "pid")))
+            await anyio.to_thread.run_sync(lambda: eventually(lambda: namespaced_sleep(project)))
             busy = await anyio.to_thread.run_sync(lambda: door.post(call("LS"), **envelope("LS")))
             assert busy.status_code == 429 and busy.headers["retry-after"]
             assert (await client.list_tools()).tools

@@ -40,6 +40,7 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.mark.usefixtures("without_drafts")
 def test_a_call_that_hides_its_name_is_counted_like_any_other(project: Path) -> None:
     """The gate looks for the word before the body is parsed; JSON can write it in more than one way."""
     body = json.dumps(call("LS")).replace("tools/call", "tools\\/call").encode()

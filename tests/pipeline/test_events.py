@@ -148,6 +148,7 @@ def test_a_listener_that_never_returns_does_not_keep_the_result(
     never.set()
 
 
+@pytest.mark.usefixtures("without_drafts")
 def test_a_listener_that_is_too_slow_misses_the_middle(tmp_path: Path) -> None:
     events: list[SessionEvent] = []
     full = threading.Event()

@@ -54,7 +54,9 @@ class Settings:
         Mode, "The sandbox of commands: the strongest that works on this machine, a certain one, or `off`."
     ] = "auto"
     sandbox_required: Annotated[bool, "Refuse commands if no sandbox works."] = False
-    drafts: Annotated[bool, "Run commands in drafts of the workspace where that is possible: see docs/drafts.md."] = True
+    drafts: Annotated[bool, "Run commands in drafts of the workspace where that is possible: see docs/drafts.md."] = (
+        True
+    )
     network: Annotated[
         Network, "The network of commands without approval: none, loopback (if the sandbox supports it), or all."
     ] = "loopback"
