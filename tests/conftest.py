@@ -75,9 +75,10 @@ def _private_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest
 @pytest.fixture
 def without_drafts(_private_state: None) -> None:
     """Commands work on the workspace itself: for tests that look at files of a command while it runs."""
-    path = Path(os.environ["XDG_CONFIG_HOME"], "handrail", "config.toml")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("[settings]\ndrafts = false\n", encoding="utf-8")
+    for variable in ("XDG_CONFIG_HOME", "HANDRAIL_STATE"):  # the second one for `tests.command.surroundings`
+        path = Path(os.environ[variable], "handrail", "config.toml")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("[settings]\ndrafts = false\n", encoding="utf-8")
 
 
 @pytest.fixture

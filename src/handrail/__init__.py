@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from handrail.aio import AsyncSession
     from handrail.approval.ask_attached import Approvers
     from handrail.dialects import Dialect, DialectError, Spec
+    from handrail.drafts.changes import FileSummary
+    from handrail.drafts.keep import DraftConflict
+    from handrail.drafts.store import NoDraft
     from handrail.errors import ToolError
     from handrail.journal import Journal, JournalFailed, PendingRecord, Record, Token
     from handrail.journal.store import SqliteJournal
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from handrail.pipeline.call_state import Judged as Prepared
     from handrail.pipeline.events import SessionEvent, ToolFinished, ToolOutput, ToolProgress, ToolStarted
     from handrail.pipeline.session import Session
+    from handrail.pipeline.session_draft import SessionDraft
     from handrail.policy import AllowAll, Policy
     from handrail.policy.files import PolicyError, PolicyFile, parse_rules
     from handrail.policy.modes import Mode
@@ -56,16 +60,19 @@ _HOMES = {
     "ConfigError": "settings.config_file",
     "Dialect": "dialects",
     "DialectError": "dialects",
+    "DraftConflict": "drafts.keep",
     "Ending": "agent.loop",
     "Event": "agent.messages",
     "Failure": "model",
     "FileDiff": "model",
+    "FileSummary": "drafts.changes",
     "History": "agent.history",
     "Journal": "journal",
     "JournalFailed": "journal",
     "Mode": "policy.modes",
     "Model": "agent.providers",
     "ModelError": "agent.providers",
+    "NoDraft": "drafts.store",
     "Note": "model",
     "PendingRecord": "journal",
     "Policy": "policy",
@@ -77,6 +84,7 @@ _HOMES = {
     "Result": "model",
     "Root": "workspace",
     "Session": "pipeline.session",
+    "SessionDraft": "pipeline.session_draft",
     "Settings": "settings",
     "Spec": "dialects",
     "SqliteJournal": "journal.store",
@@ -118,16 +126,19 @@ __all__ = [
     "ConfigError",
     "Dialect",
     "DialectError",
+    "DraftConflict",
     "Ending",
     "Event",
     "Failure",
     "FileDiff",
+    "FileSummary",
     "History",
     "Journal",
     "JournalFailed",
     "Mode",
     "Model",
     "ModelError",
+    "NoDraft",
     "Note",
     "PendingRecord",
     "Policy",
@@ -141,6 +152,7 @@ __all__ = [
     "Root",
     "RunContext",
     "Session",
+    "SessionDraft",
     "SessionEvent",
     "Settings",
     "Spec",

@@ -75,7 +75,7 @@ class Story:
                 mode="ask",
                 approve=self._approve,
                 journal=self._journal,
-                settings=Settings(state=state),
+                settings=Settings(state=state, drafts=False),  # a command runs only if somebody said yes to it
             )
         )
         history = History(system_prompt(self._session))

@@ -19,7 +19,9 @@ Start = Callable[..., pexpect.spawn]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Start:
-    """`handrail` in a terminal of its own, with a home of its own."""
+    """`handrail` in a terminal of its own, with a home of its own; commands are asked about before they run."""
+    (tmp_path / "config" / "handrail").mkdir(parents=True)
+    (tmp_path / "config" / "handrail" / "config.toml").write_text("[settings]\ndrafts = false\n", encoding="utf-8")
     project = tmp_path / "project"
     project.mkdir()
     (project / "a.txt").write_text("".join(f"line {number}\n" for number in range(1, 41)), encoding="utf-8")

@@ -34,7 +34,8 @@ ATTACHED = "Ctrl-C detaches"
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, without_drafts: None) -> Path:
+    """Commands are asked about before they run, and not about what they have changed."""
     root = tmp_path / "project"
     root.mkdir()
     (root / "a.txt").write_text("".join(f"line {number}\n" for number in range(1, 41)), encoding="utf-8")

@@ -26,7 +26,7 @@ from handrail import Result, Settings
 from handrail.agent.acp import Conversation, Driver, HandrailAgent, serve
 from handrail.journal import NoJournal, Record
 
-SETTINGS = Settings(raise_bugs=True)
+SETTINGS = Settings(raise_bugs=True, drafts=False)  # tests look at files of a command while it runs
 
 
 class ScriptedEditor:

@@ -142,7 +142,6 @@ def test_an_answer_that_is_none_of_the_options_is_a_no(tmp_path: Path) -> None:
     assert not (tmp_path / "n.txt").exists()
 
 
-@pytest.mark.usefixtures("without_drafts")
 def test_a_cancelled_turn_ends_its_command_and_says_so_before_it_answers(tmp_path: Path) -> None:
     journal = Recorded()
 
@@ -208,7 +207,6 @@ def test_bad_requests_get_the_proper_error_and_the_agent_lives_on(tmp_path: Path
     run(test)
 
 
-@pytest.mark.usefixtures("without_drafts")
 def test_an_editor_that_hangs_up_ends_what_runs(tmp_path: Path) -> None:
     journal = Recorded()
 

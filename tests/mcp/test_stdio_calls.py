@@ -23,6 +23,7 @@ from handrail.approval.ask_attached import Approvers
 from handrail.errors import NeedsApproval
 from handrail.model import Call, Verdict
 from tests.command import TIMEOUT, surroundings
+from tests.drafts.machine import require_drafts
 from tests.mcp.stdio_client import HANDRAIL, RawClient, envelope, said
 
 COMMAND = "touch made"
@@ -65,7 +66,7 @@ def free(tmp_path: Path) -> Iterator[RawClient]:
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Iterator[RawClient]:
+def asked(tmp_path: Path, without_drafts: None) -> Iterator[RawClient]:
     """A client that can ask a person, of the handshake's era."""
     with RawClient("--mode", "ask", cwd=tmp_path) as client:
         client.shake("2025-11-25", elicitation={})
@@ -157,6 +158,7 @@ def test_a_command_that_hangs_when_the_input_has_ended_meets_its_own_limit(tmp_p
     sleeper.wait_until(running=False)
 
 
+@pytest.mark.usefixtures("without_drafts")
 def test_a_question_that_can_no_longer_be_answered_is_a_refusal(tmp_path: Path) -> None:
     for result in piped(tmp_path, *[("Bash", {"command": COMMAND})] * 3, mode="ask"):
         assert result["_meta"]["handrail/result"]["status"] == "denied"
@@ -377,6 +379,7 @@ def test_an_older_client_gets_the_form_that_it_knows(tmp_path: Path) -> None:
     assert len(decision["enum"]) == len(decision["enumNames"]) == 4
 
 
+@pytest.mark.usefixtures("without_drafts")
 @pytest.mark.parametrize("capabilities", [{}, {"elicitation": {"url": {}}}])
 def test_who_cannot_ask_is_told_the_rule_that_would_allow_it(tmp_path: Path, capabilities: dict[str, Any]) -> None:
     with RawClient("--mode", "ask", cwd=tmp_path) as client:
@@ -431,7 +434,7 @@ YES = {"action": "accept", "content": {"decision": "once"}}
 
 
 @pytest.fixture
-def modern(tmp_path: Path) -> Iterator[RawClient]:
+def modern(tmp_path: Path, without_drafts: None) -> Iterator[RawClient]:
     """A client that can ask a person, of the era without a handshake."""
     with RawClient("--mode", "ask", cwd=tmp_path) as client:
         yield client
@@ -446,6 +449,19 @@ def test_in_the_new_era_a_call_comes_again_with_the_answer(modern: RawClient, tm
     done = second_round(modern, found["requestState"], YES, command=COMMAND)
     assert done["resultType"] == "complete" and done["isError"] is False
     assert (tmp_path / "made").exists()
+
+
+def test_in_the_new_era_the_changes_of_a_command_are_shown_and_kept_with_the_answer(tmp_path: Path) -> None:
+    require_drafts()
+    with RawClient("--mode", "ask", cwd=tmp_path) as client:
+        command = "echo one > made"
+        found = first_round(client, command=command)
+        message = found["inputRequests"]["approval"]["params"]["message"]
+        assert "+one" in message and f"`{command}` has ended; keep its changes?" in message
+        assert not (tmp_path / "made").exists()
+        done = second_round(client, found["requestState"], YES, command=command)
+        assert done["resultType"] == "complete" and done["isError"] is False, said(done)
+    assert (tmp_path / "made").read_text(encoding="utf-8") == "one\n"
 
 
 def test_in_the_new_era_a_no_is_a_no(modern: RawClient, tmp_path: Path) -> None:

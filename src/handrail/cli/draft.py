@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -51,7 +50,6 @@ examples:
 exit codes: 0 done, 1 it failed, 2 wrong usage; of `run` those of the program"""
 
 _MOST_COUNT = 100
-_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}")
 
 
 class _DraftParser(CommandParser):
@@ -115,8 +113,12 @@ def _open_draft(store: DraftStore, name: str) -> OpenDraft:
 
 
 def _create(options: argparse.Namespace) -> int:
-    if not _NAME.fullmatch(options.name):
-        raise UsageError("a name has letters, digits, dots, dashes and underscores, and starts with a letter or digit")
+    from handrail.drafts.store import check_name
+
+    try:
+        check_name(options.name)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     count = options.count
     if count is not None and not 1 <= count <= _MOST_COUNT:
         raise UsageError(f"--count is from 1 to {_MOST_COUNT}")
@@ -242,10 +244,10 @@ def _keep(options: argparse.Namespace) -> int:
 
 def _keep_part(options: argparse.Namespace, store: DraftStore, changes: DraftChanges) -> int:
     """Keep the changes of some paths; the others stay in the draft."""
-    from handrail.drafts.split import choose
+    from handrail.drafts.split import choose, is_below
 
     tops = [os.path.relpath(os.path.realpath(path), store.workspace) for path in options.paths]
-    chosen = choose(changes.changes, partial(_is_below, tops))
+    chosen = choose(changes.changes, partial(is_below, tops))
     if not chosen:
         raise UsageError(
             f"the draft {escape(options.name)} has no changes of these paths alone; "
@@ -254,10 +256,6 @@ def _keep_part(options: argparse.Namespace, store: DraftStore, changes: DraftCha
     with changes.split_off(chosen, store) as picked:
         _keep_and_record(options, picked)
     return 0
-
-
-def _is_below(tops: Sequence[str], path: str) -> bool:
-    return any(top == "." or path == top or path.startswith(f"{top}/") for top in tops)
 
 
 def _keep_and_record(options: argparse.Namespace, changes: DraftChanges) -> None:

@@ -39,6 +39,11 @@ def choose(changes: Sequence[DraftChange], is_wanted: Callable[[str], bool]) -> 
     return [change for change in changes if find_unit(change.path) in wanted]
 
 
+def is_below(tops: Sequence[str], path: str) -> bool:
+    """Whether a path is one of ``tops`` or lies below one; `.` is the workspace."""
+    return any(top == "." or path == top or path.startswith(f"{top}/") for top in tops)
+
+
 def move_changes(
     source: DraftDirectory, target: DraftDirectory, changes: Sequence[DraftChange], chosen: Sequence[DraftChange]
 ) -> Callable[[], None]:

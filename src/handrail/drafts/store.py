@@ -25,6 +25,15 @@ _MOST_MOUNTS = 4 << 20
 _MOST_LOOKED_AT = 50_000
 
 
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}")
+
+
+def check_name(name: str) -> None:
+    """Raise `ValueError` if a draft cannot have this name."""
+    if not _NAME.fullmatch(name):
+        raise ValueError("a name has letters, digits, dots, dashes and underscores, and starts with a letter or digit")
+
+
 class NoDraft(OSError):
     """A workspace of which there can be no draft; the text says why."""
 

@@ -19,13 +19,14 @@ _DIE_WITH_PARENT = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def enter_view(draft: DraftDirectory) -> None:
+def enter_view(draft: DraftDirectory, die_with_parent: bool = True) -> None:
     """Mount the draft over its workspace for this process; raises `OSError` with the step that failed.
 
     The directory of all drafts is covered, so that nothing changes the layers below the mount.
     """
     workspace = draft.info.workspace
-    _libc.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
+    if die_with_parent:
+        _libc.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
     user, group = os.geteuid(), os.getegid()
     if user != 0 or _libc.unshare(_NEW_MOUNTS) != 0:  # real root needs no user namespace
         _check(_libc.unshare(_NEW_MOUNTS | _NEW_USERS), "new namespaces")

@@ -289,9 +289,10 @@ class CallDraft:
                 self.notes += tuple(consent.notes())
             self._keep(changes)
         except (Denied, NeedsApproval) as refused:
-            self.not_kept = (
-                refused.why if isinstance(refused, Denied) else f"nobody can be asked about it: {refused.why}"
-            )
+            self.not_kept = refused.why
+            if isinstance(refused, NeedsApproval):
+                rule = f"; a rule that would allow it: {refused.allow}" if refused.allow else ""
+                self.not_kept = f"nobody can be asked about it: {refused.why}{rule}"
         except DraftConflict as conflict:
             self.not_kept = "the workspace has changed meanwhile: " + "; ".join(describe_conflicts(conflict))
             self._leave()

@@ -68,6 +68,20 @@ def check_callbacks(**callbacks: object) -> None:
             raise _reject_value(name, "a function", callback)
 
 
+def check_draft_options(draft: object, **others: object) -> None:
+    """Check the options of a session that works in a draft; raises `ValueError` for what cannot go together."""
+    if draft is None:
+        return
+    from handrail.drafts.store import check_name
+
+    if not isinstance(draft, str):
+        raise _wrong_value("draft", "the name of a draft", draft)
+    check_name(draft)
+    for name, value in others.items():
+        if value and value not in ("auto", "require"):
+            raise ValueError(f"a session in a draft takes no {name}: its calls are made in another process")
+
+
 def load_tools(tools: object) -> list[AnyTool]:
     """The tools of a host; raises `ValueError` for what cannot be one."""
     from handrail.tools.functions import as_tool
@@ -101,6 +115,7 @@ class SessionOptions(TypedDict, total=False):
     after_call: AfterCall | None
     on_event: OnEvent | None
     tools: Sequence[AnyTool | Callable[..., object]]
+    draft: str | None
 
 
 class UndoOptions(TypedDict, total=False):

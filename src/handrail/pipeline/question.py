@@ -13,6 +13,7 @@ from handrail.text.diff import format_header, format_hunk
 from handrail.text.display import escape, escape_lines, replace_surrogates
 
 _MOST_ASKED = 50
+_MOST_WORDS = 200
 
 
 def ask_about(
@@ -42,10 +43,12 @@ def ask_about_changes(
     """The question whether the changes that a command has made in a draft are kept."""
     commands = [access for access in judged.accesses if access.action == "run"]
     left = changes.not_shown
+    words = escape(" ".join((judged.command or "").split()))
+    name = f"`{words if len(words) <= _MOST_WORDS else words[:_MOST_WORDS] + '...'}`" if words else "the command"
     return Question(
         judged.call,
         (*commands, *changes.asked[:_MOST_ASKED]),
-        replace(verdict, why=f"the command has ended; keep its changes? {verdict.why}"),
+        replace(verdict, why=f"{name} has ended; keep its changes? {verdict.why}"),
         tuple(map(file_diff, changes.proposed)),
         summary=_list_accesses(judged),
         workspace=workspace,

@@ -42,7 +42,14 @@ from handrail.pipeline.approve import Approvals
 from handrail.pipeline.call_state import Approved, Declared, Done, Judged, NotAsShown, Progress, Ran, Received, Rendered
 from handrail.pipeline.context import ToolContext
 from handrail.pipeline.finish import Recorder, ResultRenderer, SessionJournal
-from handrail.pipeline.options import check_callbacks, check_options, load_redaction, load_rules, load_tools
+from handrail.pipeline.options import (
+    check_callbacks,
+    check_draft_options,
+    check_options,
+    load_redaction,
+    load_rules,
+    load_tools,
+)
 from handrail.pipeline.prepare import FILE_ACTIONS, declare, judge, parse, read_arguments, resolve, seek
 from handrail.pipeline.search_view import SearchView
 from handrail.pipeline.services import Services, open_command_host
@@ -54,7 +61,9 @@ from handrail.workspace import Root, Workspace
 
 if TYPE_CHECKING:
     from handrail.journal.undo import UndoReport
+    from handrail.pipeline.draft_process import DraftProcess
     from handrail.pipeline.events import AfterCall, BeforeCall, Events, OnEvent
+    from handrail.pipeline.session_draft import SessionDraft
     from handrail.policy.files import PolicyFile
     from handrail.policy.guards import OwnFiles
     from handrail.shell.command_host import CommandHost
@@ -81,8 +90,9 @@ class Session:
     ``rules`` are added to those of the files. ``approve`` answers what the rules leave to a person; without it such
     calls are refused. ``before_call`` gets each call before its first step, ``after_call`` the call and its result; the
     logger `handrail` reports both. ``on_event`` gets these, progress and the live output of commands as objects.
-    ``tools`` are functions of your own that the model may call. Raises `ConfigError` or `PolicyError` for a mistake in
-    a file, `ValueError` for a bad option.
+    ``tools`` are functions of your own that the model may call. ``draft``: the name of a draft that all tools see in
+    the place of the workspace; it is created if there is none. Raises `ConfigError` or `PolicyError` for a mistake in a
+    file, `ValueError` for a bad option, and `OSError` if there can be no draft.
     """
 
     def __init__(
@@ -101,9 +111,20 @@ class Session:
         after_call: AfterCall | None = None,
         on_event: OnEvent | None = None,
         tools: Sequence[AnyTool | Callable[..., object]] = (),
+        draft: str | None = None,
     ) -> None:
         check_options(root, dialect, roots, policy, mode, rules, approve, journal, settings)
         check_callbacks(before_call=before_call, after_call=after_call, on_event=on_event)
+        check_draft_options(draft, journal=journal, before_call=before_call, after_call=after_call, tools=tools)
+        self._options = {
+            "dialect": dialect if isinstance(dialect, str) else dialect.name,
+            "roots": tuple(roots),
+            "policy": policy,
+            "mode": mode,
+            "rules": tuple(rules),
+            "journal": journal if journal in ("auto", "require", None) else "auto",
+            "settings": settings,
+        }
         if settings is None:
             user = config_file.load(os.environ)
             settings, roots = user.settings, (*user.roots, *roots)
@@ -139,11 +160,13 @@ class Session:
             command_host=self.command_host,
         )
         self._callbacks = (before_call, after_call, on_event)
+        self._approve = approve
         self._renderer = ResultRenderer(self.dialect, settings)
         self._command_host: CommandHost | None = None
         self._opening = threading.Lock()
         self._closed = False
         self._swept = threading.Event()
+        self._draft_process = None if draft is None else self._start_in_draft(draft, approve)
 
     def _open_workspace(self, roots: Sequence[Root]) -> Workspace:
         """The files of this session; a session on files that are not only on the disk has another kind."""
@@ -164,6 +187,8 @@ class Session:
         with self._opening:
             self._closed = True
             command_host = self._command_host
+        if self._draft_process:
+            self._draft_process.close()
         if command_host:
             command_host.close()
         self._journal.close()
@@ -201,6 +226,9 @@ class Session:
         tool = str(tool)  # a host may pass on anything; a tool that does not exist is answered, not raised
         progress = Progress(Received(Call(tool, {}, id), time.perf_counter(), cancel, on_event))
         try:
+            if self._draft_process:
+                arguments = dict(arguments) if isinstance(arguments, Mapping) else arguments
+                return self._draft_process.call((tool, arguments, id), cancel, self._events, on_event)
             result = self._renderer.render_outcome(self._perform(self._receive(arguments, progress), progress))
         except (CallbackFailed, ToolFailed) as error:
             if self.settings.raise_bugs and isinstance(error, CallbackFailed) and error.__cause__:
@@ -233,6 +261,10 @@ class Session:
         would be done. Raises `UnknownCall` if there is no such call, `CannotUndo` if there is no journal or it cannot
         be opened, and the errors of a commit; then nothing is changed.
         """
+        if self._draft_process:
+            which = {"call": call, "since": since, "session": session, "any_session": any_session, "dry_run": dry_run}
+            report: UndoReport = self._draft_process.request("undo", which)
+            return report
         from handrail.journal.store import SqliteJournal
         from handrail.journal.undo import CannotUndo, UndoContext, undo
 
@@ -248,10 +280,41 @@ class Session:
         received = Received(Call(tool, read_arguments(arguments)), time.perf_counter())
         return self._prepare(received, Progress(received))
 
+    def draft(self, name: str = "") -> SessionDraft:
+        """A draft of the workspace with a session of its own: a new one, or the one of this name.
+
+        Raises `OSError` if there can be no draft, and `ValueError` for a bad name.
+        """
+        from handrail.drafts.store import DraftStore
+        from handrail.pipeline.session_draft import SessionDraft
+
+        def open_session(draft: str) -> Session:
+            options: dict[str, Any] = {**self._options, "mode": getattr(self.policy, "mode", None)}
+            if self._has_own_policy:
+                options["mode"] = None
+            return type(self)(self.workspace.home, approve=self._approve, draft=draft, **options)
+
+        store = DraftStore.open(self._state, self.workspace.home)
+        return SessionDraft(store, name, open_session, lambda: self.journal, self.origin)
+
+    def _start_in_draft(self, name: str, approve: Approve | None) -> DraftProcess:
+        """Start the process that makes the calls of this session in a draft."""
+        from handrail.drafts.store import DraftStore
+        from handrail.pipeline.draft_process import DraftProcess, open_draft
+
+        draft = open_draft(DraftStore.open(self._state, self.workspace.home), name)
+        try:
+            return DraftProcess(draft, {"root": self.workspace.home, **self._options}, approve)
+        except BaseException:
+            draft.close()
+            raise
+
     def set_mode(self, mode: Mode) -> None:
         """Change the mode; rules and answers for the session stay."""
         if self._has_own_policy:
             raise TypeError("this session has its own policy, which has no modes")
+        if self._draft_process:
+            self._draft_process.request("set_mode", mode)
         self.policy = self._build_policy(mode)
         self._services.approvals.follow(self.policy)
         self._services.search.follow(self.policy)

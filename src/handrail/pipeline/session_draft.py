@@ -1,0 +1,127 @@
+"""A draft of a session's workspace for programs: work in it, look at its changes, keep or drop them."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from handrail.drafts.split import choose, is_below
+from handrail.model import Call
+from handrail.pipeline.draft_changes import DRAFT, DraftChanges, keep_and_record
+from handrail.pipeline.draft_process import open_draft
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from handrail.drafts.changes import FileSummary
+    from handrail.drafts.store import DraftStore
+    from handrail.journal import Journal, Origin
+    from handrail.pipeline.session import Session
+
+
+class SessionDraft:
+    """A draft with a session that works in it; `Session.draft` creates it.
+
+    All tools of ``session`` see the draft in the place of the workspace. To look at the changes, or to keep or drop
+    them, that session is closed, and opened anew when it is used again. As a context manager it drops a draft without
+    a name of its own at the end; one that you named stays.
+    """
+
+    def __init__(
+        self,
+        store: DraftStore,
+        name: str,
+        open_session: Callable[[str], Session],
+        journal: Callable[[], Journal],
+        origin: Origin,
+    ) -> None:
+        self._store = store
+        self._is_named = bool(name)
+        self.name = name or f"session-{secrets.token_hex(4)}"
+        open_draft(store, self.name).close()
+        self._open_session = open_session
+        self._journal = journal
+        self._origin = origin
+        self._session: Session | None = None
+        self._is_over = False
+
+    @property
+    def session(self) -> Session:
+        """The session in the draft; raises `ValueError` once the draft was kept or dropped."""
+        self._require_open()
+        if self._session is None:
+            self._session = self._open_session(self.name)
+        return self._session
+
+    def changes(self) -> list[FileSummary]:
+        """Each file that was created, changed or deleted in the draft, with the lines that were added and removed."""
+        with self._observed() as changes:
+            return list(changes.summaries())
+
+    def diff(self) -> str:
+        """The changes as a unified diff."""
+        with self._observed() as changes:
+            return changes.unified()
+
+    def keep(self, *paths: str) -> list[FileSummary]:
+        """Carry the changes over into the workspace, all or those of some paths; returns them.
+
+        They are one call in the journal of the session that the draft was created from, whose `undo` takes them back.
+        Raises `DraftConflict` if the workspace has changed at these places, and `OSError`; then nothing is kept. The
+        draft is over if all changes were kept.
+        """
+        with self._observed() as changes, ExitStack() as stack:
+            if paths:
+                tops = [path.strip("/") or "." for path in paths]
+                chosen = choose(changes.changes, partial(is_below, tops))
+                if not chosen:
+                    return []
+                changes = stack.enter_context(changes.split_off(chosen, self._store))
+            kept = list(changes.summaries())
+            if kept:
+                call = Call(DRAFT, {"keep": self.name})
+                keep_and_record(self._journal(), self._origin, changes, call)
+            if not paths:
+                self._is_over = True
+                if changes.draft.is_open:
+                    changes.draft.drop()
+            return kept
+
+    def drop(self) -> None:
+        """Delete the draft. May be called again."""
+        if not self._is_over:
+            self.close()
+            self._is_over = True
+            self._store.open_named(self.name).drop()
+
+    def close(self) -> None:
+        """End the session in the draft, and everything that runs there. The draft stays."""
+        session, self._session = self._session, None
+        if session:
+            session.close()
+
+    def __enter__(self) -> SessionDraft:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_named:
+            self.close()
+        else:
+            self.drop()
+
+    @contextmanager
+    def _observed(self) -> Iterator[DraftChanges]:
+        """The changes of the draft. Nothing runs in it meanwhile."""
+        self._require_open()
+        self.close()
+        draft = self._store.open_named(self.name)
+        try:
+            yield DraftChanges.observe(draft)
+        finally:
+            draft.close()
+
+    def _require_open(self) -> None:
+        if self._is_over:
+            raise ValueError("this draft was kept or dropped")

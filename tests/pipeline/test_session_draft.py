@@ -1,0 +1,140 @@
+"""Sessions in named drafts, for programs: `Session(root, draft=...)` and `session.draft()`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from handrail import (
+    AllowAll,
+    Answer,
+    DraftConflict,
+    Question,
+    Session,
+    SessionEvent,
+    Settings,
+    ToolFinished,
+    ToolOutput,
+)
+from tests.drafts.machine import require_drafts
+from tests.drafts.trees import describe
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    require_drafts()
+    project = tmp_path / "project"
+    (project / "src").mkdir(parents=True)
+    (project / "a.txt").write_text("one\n", encoding="utf-8")
+    (project / "src" / "b.txt").write_text("two\n", encoding="utf-8")
+    return project
+
+
+@pytest.fixture
+def session(project: Path) -> Iterator[Session]:
+    with Session(project, mode="full", settings=Settings(durable=False)) as session:
+        yield session
+
+
+def test_all_tools_of_the_session_see_the_draft_and_undo_takes_back_what_was_kept(
+    session: Session, project: Path
+) -> None:
+    before = describe(str(project), times=False)
+    with session.draft() as draft:
+        inner = draft.session
+        assert inner.call("Read", {"file_path": "a.txt"}).ok
+        edit = {"file_path": "a.txt", "old_string": "one", "new_string": "1"}
+        assert inner.call("Edit", edit).status == "ok"
+        assert inner.call("Bash", {"command": "cat a.txt; mv src lib; echo new > new.txt"}).text.startswith("1")
+        assert "new.txt" in inner.call("LS", {"path": "."}).text
+        assert "lib/b.txt" in inner.call("Grep", {"pattern": "two"}).text
+        assert describe(str(project), times=False) == before
+        assert inner.undo(dry_run=True).restored
+        assert {one.path for one in draft.changes()} >= {"a.txt", "new.txt", "lib/b.txt", "src/b.txt"}
+        assert "-one\n+1\n" in draft.diff()
+        assert {one.path for one in draft.keep("a.txt", "new.txt")} == {"a.txt", "new.txt"}
+        assert (project / "a.txt").read_text(encoding="utf-8") == "1\n"
+        assert (project / "src" / "b.txt").exists()
+        draft.keep()
+        assert (project / "lib" / "b.txt").exists() and not (project / "src").exists()
+        with pytest.raises(ValueError, match="kept or dropped"):
+            draft.diff()
+    for _ in range(2):
+        report = session.undo()
+        assert not (report.conflicts or report.missing)
+    assert describe(str(project), times=False) == before
+
+
+def test_a_named_draft_stays_and_one_without_a_name_is_dropped(session: Session, project: Path) -> None:
+    for name in ("mine", ""):
+        with session.draft(name) as draft:
+            assert draft.session.call("Write", {"file_path": "n.txt", "content": "x\n"}).ok
+        assert not (project / "n.txt").exists()
+        with session.draft(draft.name) as again:
+            assert bool(again.changes()) is bool(name)
+            again.drop()
+
+
+def test_the_callbacks_of_the_program_are_called_from_the_draft(project: Path) -> None:
+    asked: list[Question] = []
+    events: list[SessionEvent] = []
+
+    def approve(question: Question) -> Answer:
+        asked.append(question)
+        return Answer(len(asked) > 1, "not yet")
+
+    with Session(project, mode="ask", approve=approve, on_event=events.append, draft="mine") as session:
+        write = {"file_path": "n.txt", "content": "x\n"}
+        refused = session.call("Write", write, id="1")
+        assert refused.status == "denied" and "not yet" in refused.text
+        assert session.call("Write", write, id="2").ok
+        assert "+x" in asked[0].preview()
+        assert [event.result.id for event in events if isinstance(event, ToolFinished)] == ["1", "2"]
+        with pytest.raises(BlockingIOError):
+            Session(project, draft="mine")
+        session.set_mode("read-only")
+        assert session.call("Write", {"file_path": "m.txt", "content": "x\n"}).status == "denied"
+        assert len(asked) == 2
+    assert not (project / "n.txt").exists()
+    assert session.call("LS", {"path": "."}).error is not None
+    with Session(project) as other:
+        other.draft("mine").drop()
+
+
+def test_a_call_in_a_draft_can_be_cancelled(project: Path) -> None:
+    cancel = threading.Event()
+    with Session(project, policy=AllowAll(), draft="mine") as session:
+
+        def stop(event: SessionEvent) -> None:
+            if isinstance(event, ToolOutput):
+                cancel.set()
+
+        result = session.call("Bash", {"command": "echo begun; sleep 600"}, cancel=cancel, on_event=stop)
+        assert result.data["cancelled"] is True
+
+
+def test_a_conflict_is_raised_and_nothing_is_kept(session: Session, project: Path) -> None:
+    with session.draft() as draft:
+        draft.session.call("Bash", {"command": "echo draft > a.txt"})
+        draft.close()
+        (project / "a.txt").write_text("foreign\n", encoding="utf-8")
+        with pytest.raises(DraftConflict, match=r"a\.txt"):
+            draft.keep()
+        assert (project / "a.txt").read_text(encoding="utf-8") == "foreign\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"draft": "a/b"}, "a name has letters"),
+        ({"draft": 1}, "draft must be"),
+        ({"draft": "a", "tools": [print]}, "takes no tools"),
+        ({"draft": "a", "before_call": print}, "takes no before_call"),
+    ],
+)
+def test_options_that_cannot_go_together_are_refused(project: Path, options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Session(project, **options)  # type: ignore[arg-type]
