@@ -104,6 +104,19 @@ def test_the_callbacks_of_the_program_are_called_from_the_draft(project: Path) -
         other.draft("mine").drop()
 
 
+def test_directories_are_moved_and_deleted_in_a_draft(session: Session, project: Path) -> None:
+    """The kernel refuses the rename of a directory of the lower layer."""
+    with session.draft() as draft:
+        inner = draft.session
+        moved = inner.call("Move", {"source_path": "src", "target_path": "lib"})
+        assert moved.ok, moved.text
+        assert inner.call("Read", {"file_path": "lib/b.txt"}).ok
+        assert not inner.undo().conflicts
+        assert inner.call("Read", {"file_path": "src/b.txt"}).ok
+        assert inner.call("Trash", {"path": "src"}).ok
+        assert {str(one) for one in draft.changes()} == {"deleted src (directory deleted)", "deleted src/b.txt (-1)"}
+
+
 def test_a_call_in_a_draft_can_be_cancelled(project: Path) -> None:
     cancel = threading.Event()
     with Session(project, policy=AllowAll(), draft="mine") as session:

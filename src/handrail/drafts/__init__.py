@@ -7,7 +7,6 @@ changes.py            the changes of a draft, file by file, with the lines that 
 split.py              move a part of the changes into another draft, to keep that part
 view.py               show a draft to a process in the place of the workspace
 keep.py               carry the steps out, finish them after a kill, take them back
-directory_renames.py  make directories renamable, which overlayfs refuses to users
 git_index.py          compare git index files without the file times in them
 """
 

@@ -12,6 +12,7 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from handrail import system_calls
 from handrail.errors import (
@@ -29,6 +30,7 @@ from handrail.errors import (
     WouldOverwrite,
     from_os,
 )
+from handrail.files.directory_renames import rename_directory
 from handrail.files.locks import Held, intents, part
 from handrail.files.versions import (
     READ,
@@ -201,7 +203,8 @@ def _move(workspace: Workspace, change: Change, saving: Saving) -> Version:
         if standing and os.path.samestat(standing, status) and old.casefold() == new.casefold() and old != new:
             os.rename(old, new, src_dir_fd=here, dst_dir_fd=there)  # one name in two spellings, where case is ignored
         else:
-            _rename(here, old, there, new, change.subtree.is_directory)
+            is_directory = change.subtree.is_directory
+            rename_directory(lambda: _rename(here, old, there, new, is_directory), here, old)
         left = _stat(here, old) if old != new or not os.path.samestat(os.fstat(here), os.fstat(there)) else None
         if (
             left
@@ -234,7 +237,8 @@ def _remove(workspace: Workspace, change: Change, held: Held, saving: Saving) ->
         doing = part(directory, change.path.real, "tree", temp, name, 0, None, None)
         held.intend(intents("swaps", [doing]))
         try:
-            os.rename(name, temp, src_dir_fd=directory, dst_dir_fd=directory)
+            rename = partial(os.rename, name, temp, src_dir_fd=directory, dst_dir_fd=directory)
+            rename_directory(rename, directory, name)
             try:
                 most = subtree.size
                 same = _SubtreeScan(change.path.named, most, split=True).all(directory, temp) == subtree.entries

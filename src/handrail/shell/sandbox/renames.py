@@ -13,7 +13,7 @@ import stat
 import struct
 from collections.abc import Callable, Sequence
 
-from handrail.drafts.directory_renames import make_renamable
+from handrail.files.directory_renames import make_renamable
 from handrail.shell.sandbox.mount_plan import DRAFTS
 from handrail.shell.sandbox.system_call_numbers import ARCHITECTURES, system_call
 from handrail.system_calls import O_PATH, READABLE_DIRECTORY, stat_at

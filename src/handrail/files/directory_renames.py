@@ -1,4 +1,4 @@
-"""Make directories of a draft renamable.
+"""Make directories of an overlay renamable, as in a draft or in a container.
 
 Overlayfs refuses to rename a directory that the lower layer has (`EXDEV`) unless it may store where the directory came
 from, which it may not for users. A directory that lies in the upper layer alone can be renamed. So the directory is
@@ -12,8 +12,22 @@ import errno
 import os
 import secrets
 import stat
+from collections.abc import Callable
 
 from handrail.system_calls import READABLE_DIRECTORY
+
+
+def rename_directory(rename: Callable[[], None], parent: int, name: str) -> None:
+    """Carry out the rename of an entry of ``parent``; once more if it is a directory that an overlay refuses to rename.
+
+    Raises `OSError` as ``rename`` does.
+    """
+    try:
+        rename()
+    except OSError as error:
+        if error.errno != errno.EXDEV or not make_renamable(parent, name):
+            raise
+        rename()
 
 
 def make_renamable(parent: int, name: str) -> bool:
