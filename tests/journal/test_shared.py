@@ -301,7 +301,7 @@ def test_a_journal_that_cannot_be_opened_stops_every_change_where_it_is_required
             ("Bash", {"command": "echo two > f"}),
             ("Bash", {"command": 'python3 -c \'open("f", "w")\''}),
             ("Bash", {"command": "touch g"}),
-            ("Bash", {"command": "make all"}),
+            ("Bash", {"command": "make all; touch h"}),
         ):
             result = session.call(tool, arguments)
             assert result.error and result.error.code == "journal_failed", result.text

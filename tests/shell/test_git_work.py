@@ -200,7 +200,7 @@ def test_what_is_computed_is_judged_as_deleting_work(command: str, work: Path) -
 def test_more_than_can_be_kept_is_asked_about(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shell(DIRTY, work, work.parent)
     monkeypatch.setattr("handrail.tools.shared.git_call.MOST_SAVED_BYTES", 5)
-    with Session(work, mode="accept-edits") as session:
+    with Session(work, mode="accept-edits", settings=Settings(drafts=False)) as session:
         assert session.prepare("Bash", {"command": "git checkout ."}).verdict.decision == "ask"
 
 

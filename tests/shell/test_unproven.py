@@ -95,9 +95,21 @@ def test_nothing_runs_unasked_where_no_boundary_holds_it(place: World, scripts: 
 
 @pytest.mark.parametrize("mode", ["read-only", "ask"])
 @KINDS
+def test_what_runs_unasked_in_a_draft_leaves_nothing_anywhere(place: World, scripts: list[str], mode: Mode) -> None:
+    _require_boundary(place)
+    with Session(place.work, mode=mode) as session:
+        if not session.command_host().drafts_of:
+            pytest.skip(f"no command can run in a draft here: {session.command_host().no_drafts}")
+        for script in scripts[:: len(scripts) // sizes.pick(12, 100)]:
+            _run_unasked(script, session)
+    assert not _left_a_trace(place)
+
+
+@pytest.mark.parametrize("mode", ["read-only", "ask"])
+@KINDS
 def test_nothing_runs_unasked_inside_a_boundary_either(place: World, scripts: list[str], mode: Mode) -> None:
     _require_boundary(place)
-    with Session(place.work, mode=mode, settings=Settings(sandbox="auto")) as session:
+    with Session(place.work, mode=mode, settings=Settings(sandbox="auto", drafts=False)) as session:
         unasked = [script for script in scripts[:: sizes.pick(23, 7)] if _run_unasked(script, session)]
     assert unasked == []
     assert not _left_a_trace(place)

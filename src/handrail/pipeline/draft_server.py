@@ -72,15 +72,15 @@ def _serve_call(session: Any, connection: Connection) -> None:
             caller.send("result", value)
         except (EOFError, OSError):
             return
-        except Exception as error:  # noqa: BLE001 - the other side raises it
+        except BaseException as error:  # noqa: BLE001 - the other side raises it
             caller.send("error", _portable(error))
 
 
-def _portable(error: Exception) -> Exception:
+def _portable(error: BaseException) -> BaseException:
     """An exception that another process can read."""
     try:
         pickle.loads(pickle.dumps(error))  # noqa: S301 - our own object
-    except Exception:  # noqa: BLE001 - whatever an exception of others does when it is read
+    except (pickle.PicklingError, TypeError, AttributeError, ValueError):
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error
 
@@ -94,7 +94,7 @@ def _start(connection: Connection) -> Any:
 
         approve = (lambda question: _CALLER.get().ask(question)) if options.pop("approve") else None
         session = Session(approve=approve, **options)
-    except Exception as error:  # noqa: BLE001 - the other side raises it
+    except BaseException as error:  # noqa: BLE001 - the other side raises it
         connection.send(("error", _portable(error)))
         return None
     connection.send(("result", None))

@@ -280,7 +280,7 @@ class Session:
         received = Received(Call(tool, read_arguments(arguments)), time.perf_counter())
         return self._prepare(received, Progress(received))
 
-    def draft(self, name: str = "") -> SessionDraft:
+    def draft(self, name: str = "") -> SessionDraft[Session]:
         """A draft of the workspace with a session of its own: a new one, or the one of this name.
 
         Raises `OSError` if there can be no draft, and `ValueError` for a bad name.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from handrail.drafts.split import choose, is_below
 from handrail.model import Call
@@ -18,10 +18,16 @@ if TYPE_CHECKING:
     from handrail.drafts.changes import FileSummary
     from handrail.drafts.store import DraftStore
     from handrail.journal import Journal, Origin
-    from handrail.pipeline.session import Session
 
 
-class SessionDraft:
+class _Session(Protocol):
+    def close(self) -> None: ...
+
+
+S = TypeVar("S", bound=_Session)
+
+
+class SessionDraft(Generic[S]):
     """A draft with a session that works in it; `Session.draft` creates it.
 
     All tools of ``session`` see the draft in the place of the workspace. To look at the changes, or to keep or drop
@@ -33,7 +39,7 @@ class SessionDraft:
         self,
         store: DraftStore,
         name: str,
-        open_session: Callable[[str], Session],
+        open_session: Callable[[str], S],
         journal: Callable[[], Journal],
         origin: Origin,
     ) -> None:
@@ -44,11 +50,11 @@ class SessionDraft:
         self._open_session = open_session
         self._journal = journal
         self._origin = origin
-        self._session: Session | None = None
+        self._session: S | None = None
         self._is_over = False
 
     @property
-    def session(self) -> Session:
+    def session(self) -> S:
         """The session in the draft; raises `ValueError` once the draft was kept or dropped."""
         self._require_open()
         if self._session is None:
@@ -102,7 +108,7 @@ class SessionDraft:
         if session:
             session.close()
 
-    def __enter__(self) -> SessionDraft:
+    def __enter__(self) -> SessionDraft[S]:
         return self
 
     def __exit__(self, *_: object) -> None:
