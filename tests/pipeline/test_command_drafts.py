@@ -1,4 +1,4 @@
-"""Commands run in drafts by default: the answer lists their changes, and undo takes back any of them."""
+"""Commands in drafts, with the setting `drafts`: the answer lists their changes, and undo takes back any of them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def session(workspace: Path) -> Iterator[Session]:
-    with Session(workspace, settings=Settings(durable=False)) as session:
+    with Session(workspace, settings=Settings(drafts=True, durable=False)) as session:
         yield session
 
 
@@ -163,7 +163,7 @@ def test_drafts_can_be_switched_off(workspace: Path) -> None:
 
 
 def test_without_a_journal_changes_are_kept_and_no_draft_is_left(workspace: Path) -> None:
-    with Session(workspace, journal=None) as session:
+    with Session(workspace, settings=Settings(drafts=True), journal=None) as session:
         assert session.call("Bash", {"command": opaque("open('new', 'w')")}).ok
         store = Path(session.command_host().create_draft().directory.path).parent  # type: ignore[union-attr]
     assert (workspace / "new").exists()
@@ -178,7 +178,7 @@ def judged_session(workspace: Path, mode: Mode, asked: list[Question], answer: A
         assert answer is not None
         return answer
 
-    settings = Settings(durable=False)
+    settings = Settings(drafts=True, durable=False)
     return Session(workspace, settings=settings, mode=mode, approve=approve if answer else None, **more)
 
 
