@@ -75,7 +75,7 @@ def check_draft_options(draft: object, **others: object) -> None:
     from handrail.drafts.store import check_name
 
     if not isinstance(draft, str):
-        raise _wrong_value("draft", "the name of a draft", draft)
+        raise ValueError(f"draft must be the name of a draft, not {repr(draft)[:80]}")
     check_name(draft)
     for name, value in others.items():
         if value and value not in ("auto", "require"):
