@@ -117,6 +117,26 @@ def undone(tmp_path: Path) -> Callable[[str], UndoReport]:
     return run
 
 
+@pytest.mark.parametrize("before", ["to", "a", "d/to", "d/c"])
+@pytest.mark.parametrize("after", ["mkdir {}", "mkdir -p {}/x", "ln -s b.txt {}", "echo x > {}"])
+@pytest.mark.parametrize("gone", ["rm {}", "mv {} k"])
+def test_a_name_gets_back_what_it_was_whatever_has_it_now(tmp_path: Path, before: str, gone: str, after: str) -> None:
+    """A link or a file goes, and a directory, a link or a file takes its name."""
+    root = tmp_path / "project"
+    root.mkdir()
+    fill(root)
+    was = tree(root)
+    journal = SqliteJournal(str(tmp_path / "journal.db"))
+    with Wired(root, journal, sandbox="off") as session:
+        for command in (gone, after):
+            assert session.call("Bash", {"command": command.format(before)}).ok
+        assert tree(root) != was
+        report = session.undo(session="s")
+        assert (report.conflicts, report.missing, report.unknown) == ((), (), ())
+        assert tree(root) == was
+    journal.close()
+
+
 @pytest.mark.parametrize(
     "command",
     [

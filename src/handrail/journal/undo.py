@@ -308,7 +308,7 @@ class _Undo:
         dry: bool,
         left: Sequence[str],
     ) -> None:
-        """Commit in three steps: remove obstacles; restore files; restore files whose name a removed directory had."""
+        """Commit in three steps: remove obstacles; restore; restore what has the name of a removed directory."""
         clear = {path: State(ABSENT) for path in targets if _in_the_way(path, targets, now)}
         late = [p for p, s in targets.items() if now[p].digest == DIRECTORY and s.digest not in (ABSENT, DIRECTORY)]
         then = {path: State(ABSENT) if path in clear else state for path, state in now.items()}
@@ -329,7 +329,9 @@ class _Undo:
                     changes.append(self._change(path, state, batch.now, plan, images))
                 if batch.stays(path) or (path not in others and _needs_mode(state, batch.now[path])):
                     modes[path] = state.mode or 0
-            pieces = [] if number == 2 else self.folders.pieces(batch, images)
+            pieces = self.folders.pieces(batch, images)
+            if number == 2:  # the directories are gone: only what comes in their place is left to do
+                pieces = [piece for piece in pieces if not piece.goes]
             if not dry and (changes or modes or pieces):
                 self._commit(changes, modes, pieces, held, [] if left or number != last else plan.whole)
 
