@@ -21,6 +21,7 @@ from handrail.integrations.deepagents import HandrailSandbox, open_session
 suite = pytest.importorskip(
     "langchain_tests.integration_tests.sandboxes", reason="langchain-tests is not installed: the suite was not run"
 )
+TheirTests: Any = suite.SandboxIntegrationTests
 OTHERWISE = {
     "test_write_existing_file_fails": "deepagents 0.7 defines that write overwrites; Handrail asks for a read first",
     "test_glob_with_directories": "Glob finds files only, as that of deepagents' own LocalShellBackend",
@@ -44,7 +45,7 @@ async def _wait_for(outcome: Awaitable[None]) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestRemovedIn10Warning")  # of the suite's own fixtures
-class TestSandbox(suite.SandboxIntegrationTests):  # type: ignore[misc]
+class TestSandbox(TheirTests):  # type: ignore[misc]
     root = Path()
 
     @property

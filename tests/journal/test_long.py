@@ -93,7 +93,7 @@ def by_session(session: Wired, journal: SqliteJournal) -> None:
 
 
 def by_log(session: Wired, journal: SqliteJournal) -> None:
-    assert log.run(options(log.parser(), journal)) == 0
+    assert log.run(options(log.parser(), journal, "-w", session.origin.workspace)) == 0
 
 
 def by_log_of_a_session(session: Wired, journal: SqliteJournal) -> None:
@@ -168,7 +168,7 @@ def test_a_log_of_everything_holds_one_page_at_a_time(
             self.db.close()
 
     monkeypatch.setattr(queries, "JournalReader", Paged)
-    assert log.run(options(log.parser(), journal, "--limit", "0", "--json")) == 0
+    assert log.run(options(log.parser(), journal, "--all", "--limit", "0", "--json")) == 0
     assert [json.loads(line)["seq"] for line in capfd.readouterr().out.splitlines()] == list(range(1, 2002))
     assert max(pages) <= 256
     assert log.run(options(log.parser(), journal, "--limit", "700", "--json", "--session", "old")) == 0
