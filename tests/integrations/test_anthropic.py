@@ -18,6 +18,8 @@ from tests.integrations.scripted import Script, draw, message, scripted
 
 Make = Callable[..., Session]
 EDIT = {"file_path": "a.txt", "old_string": "one", "new_string": "two"}
+UNREAD = {**EDIT, "old_string": "on"}
+"""Refused while the file was not read: no whole line of it is quoted."""
 
 
 @contextmanager
@@ -56,7 +58,7 @@ def test_the_model_gets_our_schemas_texts_errors_and_pictures(make_session: Make
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
     session, twin = make_session(), make_session()
     steps: list[tuple[str, dict[str, Any]]] = [
-        ("Edit", EDIT),
+        ("Edit", UNREAD),
         ("Read", {"file_path": "a.txt"}),
         ("Edit", {"file_path": 7, "nonsense": 1}),
         ("Nope", {}),

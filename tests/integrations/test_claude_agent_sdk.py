@@ -16,6 +16,8 @@ from tests.integrations.scripted import draw
 
 Make = Callable[..., Session]
 EDIT = {"file_path": "a.txt", "old_string": "one", "new_string": "two"}
+UNREAD = {**EDIT, "old_string": "on"}
+"""Refused while the file was not read: no whole line of it is quoted."""
 
 
 class Program(Transport):
@@ -88,7 +90,7 @@ def test_the_server_lists_our_tools_and_answers_in_our_words(make_session: Make,
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
     session, twin = make_session(), make_session()
     steps: list[tuple[str, dict[str, Any]]] = [
-        ("Edit", EDIT),
+        ("Edit", UNREAD),
         ("Read", {"file_path": "a.txt", "limit": "1"}),
         ("Read", {"file_path": 7, "nonsense": 1}),
         ("Nope", {}),

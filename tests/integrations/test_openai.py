@@ -17,6 +17,8 @@ from tests.integrations.scripted import Script, chat, draw, function, response, 
 
 Make = Callable[..., Session]
 EDIT = {"file_path": "a.txt", "old_string": "one", "new_string": "two"}
+UNREAD = {**EDIT, "old_string": "on"}
+"""Refused while the file was not read: no whole line of it is quoted."""
 BAD_JSON = '{"file_path": '
 
 
@@ -50,7 +52,7 @@ def test_chat_completions_get_our_schemas_and_our_texts(make_session: Make, tmp_
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
     session, twin = make_session(), make_session()
     seen: list[tuple[str, Any]] = [
-        ("Edit", EDIT),
+        ("Edit", UNREAD),
         ("Read", {"file_path": "a.txt"}),
         ("Edit", EDIT),
         ("Read", BAD_JSON),
@@ -110,7 +112,7 @@ def test_the_responses_api_gets_our_schemas_texts_and_pictures(make_session: Mak
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
     session, twin = make_session(), make_session()
     steps: list[tuple[str, Any]] = [
-        ("Edit", EDIT),
+        ("Edit", UNREAD),
         ("Read", {"file_path": "a.txt"}),
         ("Edit", EDIT),
         ("Read", BAD_JSON),

@@ -16,6 +16,8 @@ from tests.integrations.scripted import Script, draw, function, response, script
 
 Make = Callable[..., Session]
 EDIT = {"file_path": "a.txt", "old_string": "one", "new_string": "two"}
+UNREAD = {**EDIT, "old_string": "on"}
+"""Refused while the file was not read: no whole line of it is quoted."""
 
 
 def run(session: Session, *replies: dict[str, Any]) -> Script:
@@ -38,7 +40,12 @@ def outputs(script: Script) -> list[Any]:
 def test_the_model_gets_our_schemas_and_our_texts(make_session: Make, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
     session, twin = make_session(), make_session()
-    steps: list[tuple[str, Any]] = [("Edit", EDIT), ("Read", {"file_path": "a.txt"}), ("Read", '{"file'), ("Nope", {})]
+    steps: list[tuple[str, Any]] = [
+        ("Edit", UNREAD),
+        ("Read", {"file_path": "a.txt"}),
+        ("Read", '{"file'),
+        ("Nope", {}),
+    ]
     expected = [twin.call(name, arguments).text for name, arguments in steps]
     asked = [response(function(name, arguments, f"c{n}")) for n, (name, arguments) in enumerate(steps)]
     script = run(session, *asked, response(function("Edit", EDIT, "last")))

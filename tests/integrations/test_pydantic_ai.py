@@ -20,6 +20,8 @@ from tests.integrations.scripted import chat, draw, scripted
 
 Make = Callable[..., Session]
 EDIT = {"file_path": "a.txt", "old_string": "one", "new_string": "two"}
+UNREAD = {**EDIT, "old_string": "on"}
+"""Refused while the file was not read: no whole line of it is quoted."""
 
 
 class Talk:
@@ -47,7 +49,7 @@ def test_the_model_gets_our_schemas_and_our_texts(make_session: Make, tmp_path: 
     (tmp_path / "a.txt").write_text("one\n", encoding="utf-8")
     session, twin = make_session(), make_session()
     steps: list[tuple[str, Any]] = [
-        ("Edit", EDIT),
+        ("Edit", UNREAD),
         ("Read", {"file_path": "a.txt"}),
         ("Read", '{"file'),
         ("Read", "[1]"),

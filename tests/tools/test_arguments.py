@@ -17,7 +17,7 @@ VALUES: list[Any] = [
     *("content", "newest", '["a"]', '[{"old_string": "a", "new_string": "b"}]', "x" * 5000, b"x"),
     *(0, 1, -1, 2, 11, 10**30, 1.5, 2.0, float("nan"), float("inf"), True, False, None),
     *([], ["a"], [1, 2], [2, 1], ["1", "-1"], ("a", "b"), {}, {"a": 1}, [{"old_string": "a", "new_string": "b"}]),
-    *([{"old_string": 1}], [{"x": 1}], ["bash", "-c", "ls"]),
+    *([{"old_string": 1}], [{"x": 1}], ["bash", "-c", "ls"], [{"from": "1#ab", "to": "2#cd", "text": "x"}]),
 ]
 
 

@@ -137,6 +137,8 @@ def _as_json(check: Check) -> dict[str, object]:
 
 def _judge_purposes(checks: list[Check], workspace: str) -> list[Purpose]:
     """What the checks mean for each thing that somebody may want to do."""
+    from handrail.errors.extras import install_command
+
     by_name = {check.name: check for check in checks}
     purposes = [_judge_editing(checks, by_name), _judge_search(by_name), _judge_commands(by_name, workspace)]
     drafts = by_name["drafts"]
@@ -154,9 +156,7 @@ def _judge_purposes(checks: list[Check], workspace: str) -> list[Purpose]:
     lacking = [name for name in _FILE_EXTRAS if not by_name[f"extra {name}"].ok]
     with_files = "notebooks, images, PDF files and outlines"
     purposes.append(
-        Purpose(
-            "other files", "limited", f"without {', '.join(lacking)}", f"pip install 'handrail[{','.join(lacking)}]'"
-        )
+        Purpose("other files", "limited", f"without {', '.join(lacking)}", install_command(*lacking))
         if lacking
         else Purpose("other files", "ready", with_files)
     )

@@ -37,10 +37,10 @@ _MODULES = {
 """Packages that are imported under another name."""
 
 
-def install_command(extra: str) -> str:
-    """The command that installs an extra."""
-    assert extra in USES, extra
-    return f"pip install 'handrail[{extra}]'"
+def install_command(*extras: str) -> str:
+    """The command that installs one extra or several."""
+    assert set(extras) <= set(USES), extras
+    return f"pip install 'handrail[{','.join(extras)}]'"
 
 
 @contextmanager
