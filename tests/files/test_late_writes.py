@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from handrail import Session
-from handrail.files import commit
+from handrail.files import commit, versions
 from tests.command import TIMEOUT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="O_PATH and /proc are Linux's")
@@ -76,6 +76,28 @@ def test_the_next_edit_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     edit(session, "three", "3")
     assert path.read_bytes() == b"1\ntwo\n3\n"
     session.close()
+
+
+@pytest.mark.parametrize("late", [b"", b"four\n"])
+def test_a_file_that_grew_while_it_was_read_is_no_other_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: bytes
+) -> None:
+    session, path = opened(tmp_path)
+    read_all, grown = versions.read_all, list[int]()
+
+    def grow(fd: int, most: int, size: int | None = None) -> bytes | None:
+        with path.open("ab") as file:  # the size was taken, and the file is not read yet
+            grown.append(file.write(b"three\n"))
+        return read_all(fd, most, size)
+
+    monkeypatch.setattr(versions, "read_all", grow)
+    found = find(path)
+    edit(session, "one", "1")
+    write_late(found, late)
+    session.close()
+    assert grown
+    assert path.read_bytes() == b"1\ntwo\n" + b"three\n" * len(grown) + late
+    assert os.listdir(tmp_path) == ["f.txt"]
 
 
 def test_a_fork_leaves_the_rescue_to_its_parent(tmp_path: Path) -> None:

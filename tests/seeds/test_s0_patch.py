@@ -67,7 +67,6 @@ def test_s0_29_every_rule_of_the_grammar_in_one_patch(codex: Session, tmp_path: 
         "*** Begin Patch\n*** Update File: b.txt\n@@\n?x\n*** End Patch\n",
         "*** Begin Patch\n*** Delete File: b.txt\n+x\n*** End Patch\n",
         "*** Begin Patch\n*** Add File: a.txt\n+x\n*** End Patch\nmore\n",
-        "*** Begin Patch\n*** Add File: /a.txt\n+x\n*** End Patch\n",
         "*** Begin Patch\n*** Add File: ../a.txt\n+x\n*** End Patch\n",
     ],
 )
@@ -83,6 +82,14 @@ def test_s0_29_what_the_grammar_does_not_know_is_refused_with_its_line(
         assert result.error.code == "bad_patch"
         assert result.text.startswith("Nothing was changed: line ")
     assert tree(tmp_path) == {"b.txt": "x\n"}
+
+
+def test_s0_29_an_absolute_path_is_one_of_the_workspace_or_refused(codex: Session, tmp_path: Path) -> None:
+    refused = _apply(codex, f"*** Add File: {tmp_path.parent}/a.txt", "+x")
+    assert refused.error is not None and refused.error.code == "outside_workspace"
+    assert not (tmp_path.parent / "a.txt").exists()
+    assert _apply(codex, f"*** Add File: {tmp_path}/a.txt", "+x").ok
+    assert tree(tmp_path) == {"a.txt": "x\n"}
 
 
 def test_s0_30_add_delete_update_and_move(codex: Session, tmp_path: Path) -> None:

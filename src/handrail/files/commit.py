@@ -30,6 +30,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from handrail import system_calls
@@ -311,8 +312,8 @@ class _Slot:
     def _identify_removed(self) -> Version:
         """The contents of the file that has the temporary name in the end: the old one, or ours if that was undone."""
         before = self.change.before
-        if self.swapped and before:
-            return before.version
+        if self.swapped and before:  # it may have grown while it was read, after its size was taken
+            return replace(before.version, size=len(before.raw))
         contents = self.pair.contents if self.pair else self.new
         return Version(0, 0, len(contents), 0, 0, hash_bytes(contents))
 
