@@ -96,7 +96,7 @@ def test_descriptors_handed_over_arrive_and_no_others(make_boundary: MakeBoundar
             [
                 "bash",
                 "-c",
-                f"echo sent >&{write}; for f in /proc/$$/fd/*; do readlink $f; done | grep -c pipe >{listed}",
+                f"echo sent >&{write}; ls -l /proc/$$/fd >{listed}",  # a pipeline would have pipes of its own
             ],
             cwd=str(world.work),
             stdin=subprocess.DEVNULL,
@@ -106,7 +106,7 @@ def test_descriptors_handed_over_arrive_and_no_others(make_boundary: MakeBoundar
         )
         assert started.wait(TIMEOUT) == 0
         assert os.read(read, 99) == b"sent\n"
-        assert listed.read_text(encoding="utf-8") == "1\n"
+        assert listed.read_text(encoding="utf-8").count("pipe:") == 1
     finally:
         os.close(read)
         os.close(write)
