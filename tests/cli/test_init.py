@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import stat
@@ -74,6 +75,25 @@ def test_a_yes_writes_rules_that_hold_at_once_and_undo_removes_them(
     for words in (["init", "--undo"], ["mcp", "install", "claude", "--undo"]):
         assert handrail(*words, cwd=project, variables=variables).returncode == 0
     assert (snapshot(project), snapshot(tmp_path / "home")) == before
+
+
+@pytest.mark.parametrize("words", [["init", "--yes"], ["policy", "trust", "--sha256"]])
+def test_rules_are_trusted_in_the_state_directory_of_the_configuration(
+    tmp_path: Path, project: Path, variables: dict[str, str], monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """Sessions look there, and nowhere else."""
+    config = tmp_path / "config.toml"
+    config.write_text(f'[settings]\nstate = "{tmp_path / "another"}"\n', encoding="utf-8")
+    variables = {**variables, "HANDRAIL_CONFIG": str(config)}
+    if words[0] == "policy":
+        rules = b'rules = ["allow Bash(make test)"]\n'
+        (project / "handrail.toml").write_bytes(rules)
+        words = [*words, hashlib.sha256(rules).hexdigest()]
+    assert handrail(*words, cwd=project, variables=variables).returncode == 0
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with Session(project, mode="ask") as session:
+        assert session.prepare("Bash", {"command": "make test"}).verdict.decision == "allow"
 
 
 def test_rules_that_somebody_has_changed_since_are_not_removed(project: Path, variables: dict[str, str]) -> None:

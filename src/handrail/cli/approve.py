@@ -9,7 +9,7 @@ import select
 from typing import TYPE_CHECKING
 
 from handrail.approval.tty import Tty
-from handrail.cli.common import CommandParser, open_config, require_directory
+from handrail.cli.common import CommandParser, find_state, require_directory
 from handrail.cli.output import Screen, Stop, UsageError
 from handrail.model import Answer
 from handrail.text.display import escape
@@ -69,12 +69,11 @@ def run(options: argparse.Namespace) -> int:
     if not isinstance(tty, _Terminal):
         raise UsageError("this command needs a terminal")
     from handrail.approval.attached_terminal import ApprovalServer
-    from handrail.files.locks import state_directory
 
     workspace = None if options.all else os.path.realpath(options.workspace)
     with contextlib.closing(tty):
         try:
-            server = ApprovalServer(state_directory(open_config().settings.state), workspace)
+            server = ApprovalServer(find_state(), workspace)
         except OSError as error:
             raise Stop(f"cannot listen at {escape(error.filename or '')}: {error.strerror}") from None
         with server, contextlib.suppress(KeyboardInterrupt):

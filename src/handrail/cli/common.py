@@ -105,6 +105,13 @@ def open_config() -> Config:
         raise UsageError(str(error)) from None
 
 
+def find_state() -> str:
+    """The state directory of the user's configuration: sessions keep trust, drafts and conversations there."""
+    from handrail.files.locks import state_directory
+
+    return state_directory(open_config().settings.state)
+
+
 def open_session(
     options: argparse.Namespace,
     approve: Approve | None = None,

@@ -257,8 +257,7 @@ def _run_checks(workspace: str) -> Iterator[Check]:
     yield from layers
     yield _check_configured_sandbox(settings, layers)
     drafts = _check_drafts(workspace, state)
-    wanted = settings is not None and settings.drafts and _is_set("drafts")
-    yield replace(drafts, needed=wanted)
+    yield replace(drafts, needed=settings is not None and settings.drafts)
     yield from _check_extras()
 
 
@@ -274,14 +273,6 @@ def _check_configured_sandbox(settings: Settings | None, layers: list[Check]) ->
     )
     detail = f"sandbox = {mode}" + ("" if ok else ", which does not work here")
     return Check("sandbox", ok, detail, fix or "handrail config unset sandbox", required, "run commands")
-
-
-def _is_set(key: str) -> bool:
-    """Whether the configuration file sets this itself: a default that does not work here is no fault."""
-    from handrail.settings import Settings
-
-    config = open_config()
-    return bool(config.path) and getattr(config.settings, key) != getattr(Settings(), key)
 
 
 def _check_package(name: str, module: str, why: str, fix: str, needed: bool = False) -> Check:

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
-from handrail.cli.common import CommandParser, add_workspace, open_config, open_session, require_directory
+from handrail.cli.common import CommandParser, add_workspace, find_state, open_session, require_directory
 from handrail.cli.output import Screen, Stop, UsageError, as_document, on_terminal, paint_diff, warn, write
 from handrail.drafts import IN_DRAFT
 from handrail.text.display import escape
@@ -92,10 +92,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _open_store(workspace: str) -> DraftStore:
     from handrail.drafts.store import DraftStore
-    from handrail.files.locks import state_directory
 
     try:
-        return DraftStore.open(state_directory(open_config().settings.state), workspace)
+        return DraftStore.open(find_state(), workspace)
     except OSError as error:
         raise Stop(f"there can be no draft here: {error.strerror}") from None
 

@@ -9,8 +9,9 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 
-from handrail.cli.common import CommandParser, add_workspace, require_directory
+from handrail.cli.common import CommandParser, add_workspace, find_state, open_config, require_directory
 from handrail.cli.output import Screen, Stop, as_document, on_terminal, warn, write
 from handrail.frozen import frozen
 from handrail.text.display import escape
@@ -98,7 +99,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _describe_sandbox(root: str) -> str:
     """Which boundary commands get in this project; `handrail doctor` says how to get a better one."""
-    from handrail.cli.common import open_config
     from handrail.shell.sandbox.choose import choose
     from handrail.shell.sandbox.confinement import Confinement
 
@@ -139,7 +139,7 @@ def _propose_rules(root: str) -> tuple[Proposal, Callable[[], None]] | None:
             file.write(text)
         digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
         try:
-            trust(root, _state(), digest)
+            trust(root, find_state(), digest)
         except PolicyError as error:
             raise Stop(str(error)) from None
         _remember(root, digest)
@@ -161,7 +161,7 @@ def _propose_clients() -> list[tuple[Proposal, Callable[[], None]]]:
         title = f"Connect {client.name}: add the MCP server to its configuration"
         path = next((path for path in paths if os.path.exists(path)), paths[0])
         undo = f"handrail mcp install {name} --undo"
-        proposals.append((Proposal(f"client {name}", title, (path,), undo), lambda name=name: _install(name)))  # type: ignore[misc]
+        proposals.append((Proposal(f"client {name}", title, (path,), undo), partial(_install, name)))
     return proposals
 
 
@@ -186,15 +186,9 @@ def _install(name: str) -> None:
         warn(report.aside)
 
 
-def _state() -> str:
-    from handrail.files.locks import state_directory
-
-    return state_directory()
-
-
 def _memory(root: str) -> str:
     """Where it is remembered that init has written the rules of this project."""
-    return os.path.join(_state(), "init", hashlib.sha256(os.fsencode(root)).hexdigest()[:32])
+    return os.path.join(find_state(), "init", hashlib.sha256(os.fsencode(root)).hexdigest()[:32])
 
 
 def _remember(root: str, digest: str) -> None:

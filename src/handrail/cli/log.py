@@ -9,7 +9,7 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from handrail.cli.common import CommandParser, open_config
+from handrail.cli.common import CommandParser, find_state
 from handrail.cli.output import Screen, Stop, UsageError, as_line, safe, warn, write
 from handrail.text.display import escape
 
@@ -74,13 +74,11 @@ def add_journal(parser: argparse.ArgumentParser) -> None:
 
 
 def journal_path(options: argparse.Namespace) -> str:
-    from handrail.files.locks import state_directory
     from handrail.journal.store import default_path
 
     if options.journal is not None:
         return os.path.abspath(str(options.journal))
-    state: str | None = open_config().settings.state
-    return default_path(state_directory(state))
+    return default_path(find_state())
 
 
 def open_reader(options: argparse.Namespace) -> JournalReader:

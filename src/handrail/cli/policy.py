@@ -9,7 +9,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from handrail.cli.common import CommandParser, add_dialect, add_workspace, open_session, parse_json, require_directory
+from handrail.cli.common import (
+    CommandParser,
+    add_dialect,
+    add_workspace,
+    find_state,
+    open_session,
+    parse_json,
+    require_directory,
+)
 from handrail.cli.output import Stop, UsageError, as_document, on_terminal, safe, warn, write
 from handrail.policy.modes import MODES
 from handrail.text.display import escape
@@ -69,15 +77,9 @@ def _load_files(options: argparse.Namespace) -> tuple[PolicyFile, ...]:
     from handrail.policy.files import PolicyError, load
 
     try:
-        return load(os.path.realpath(options.workspace), os.environ, _state())
+        return load(os.path.realpath(options.workspace), os.environ, find_state())
     except PolicyError as error:
         raise UsageError(str(error)) from None
-
-
-def _state() -> str:
-    from handrail.files.locks import state_directory
-
-    return state_directory()
 
 
 def _explain(options: argparse.Namespace) -> int:
@@ -210,7 +212,7 @@ def _trust(options: argparse.Namespace) -> int:
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise Stop("not trusted; nothing was changed")
     try:
-        trust(options.workspace, _state(), options.sha256 or file.sha256)
+        trust(options.workspace, find_state(), options.sha256 or file.sha256)
     except PolicyError as error:
         raise UsageError(str(error)) from None
     except OSError as error:

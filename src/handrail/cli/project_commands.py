@@ -10,7 +10,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from handrail.frozen import frozen
@@ -45,25 +45,23 @@ def find_commands(root: str) -> list[ProjectCommand]:
 
 
 def _make(root: str) -> Iterator[ProjectCommand]:
-    for name in ("GNUmakefile", "makefile", "Makefile"):
-        text = _read(root, name)
-        if text is not None:
-            yield from _targets("make", name, re.findall(r"^([\w.-]+)[ \t]*:(?![:=])", text, re.MULTILINE))
-            return
+    return _find_targets(root, "make", ("GNUmakefile", "makefile", "Makefile"), r"^([\w.-]+)[ \t]*:(?![:=])")
 
 
 def _just(root: str) -> Iterator[ProjectCommand]:
-    for name in ("justfile", "Justfile", ".justfile"):
-        text = _read(root, name)
+    names = ("justfile", "Justfile", ".justfile")
+    return _find_targets(root, "just", names, r"^@?([\w-]+)(?:[ \t][^:\n]*)?:(?!=)")
+
+
+def _find_targets(root: str, program: str, files: Sequence[str], pattern: str) -> Iterator[ProjectCommand]:
+    """The ordinary targets in the first of these files that there is."""
+    for file in files:
+        text = _read(root, file)
         if text is not None:
-            yield from _targets("just", name, re.findall(r"^@?([\w-]+)(?:[ \t][^:\n]*)?:(?!=)", text, re.MULTILINE))
+            for name in re.findall(pattern, text, re.MULTILINE):
+                if _is_ordinary(name):
+                    yield ProjectCommand(f"{program} {name}", file)
             return
-
-
-def _targets(program: str, source: str, names: list[str]) -> Iterator[ProjectCommand]:
-    for name in names:
-        if _is_ordinary(name):
-            yield ProjectCommand(f"{program} {name}", source)
 
 
 def _node(root: str) -> Iterator[ProjectCommand]:

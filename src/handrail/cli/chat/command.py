@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from handrail.cli.chat.plan import add_options, make_plan
-from handrail.cli.common import CommandParser, open_config
+from handrail.cli.common import CommandParser, find_state
 from handrail.cli.output import safe, write
 
 _ABOUT = """\
@@ -44,10 +44,9 @@ def _list_conversations() -> int:
     import time
 
     from handrail.agent.store import Store
-    from handrail.files.locks import state_directory
     from handrail.text.display import escape
 
-    for stored in Store(state_directory(open_config().settings.state)).all():
+    for stored in Store(find_state()).all():
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(stored.when))
         first = escape(" ".join(stored.first.split()))[:60]
         row = f"{stored.id}  {when}  {escape(stored.model)}  {escape(stored.workspace)}  {first}"
