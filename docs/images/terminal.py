@@ -5,6 +5,7 @@ The commands run in a pseudo-terminal on a temporary project; their output is dr
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
@@ -37,7 +38,7 @@ def run(command: str, folder: Path, env: dict[str, str]) -> str:
 
 
 def main() -> None:
-    console = Console(record=True, width=COLUMNS, file=open(os.devnull, "w", encoding="utf-8"), force_terminal=True)  # noqa: SIM115
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place, "project")
         folder.mkdir()

@@ -336,10 +336,10 @@ def test_a_link_to_the_file_stays_a_link_and_the_mode_stays(home: Path) -> None:
 def test_print_shows_the_entry_and_changes_nothing(home: Path) -> None:
     before = sorted(home.rglob("*"))
     for client in clients():
-        told = ask(client, "--print", "--dialect", "codex")
+        report = ask(client, "--print", "--dialect", "codex")
         file = {"codex": "a.toml", "goose": "a.yaml"}.get(client, "a.json")
-        data = read_data(file, told.out)
-        assert "handrail" in json.dumps(data) and str(home) in told.aside
+        data = read_data(file, report.out)
+        assert "handrail" in json.dumps(data) and str(home) in report.aside
     assert sorted(home.rglob("*")) == before
 
 
@@ -472,12 +472,12 @@ def test_only_and_allow_are_set_said_and_taken_back_byte_for_byte(
     path = home / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text.encode("utf-8"))
-    told = ask(client, "--only", "--allow").out
+    report = ask(client, "--only", "--allow").out
     for wanted in (OFF, ALLOWED):
         if client in wanted:
             keys, value = wanted[client]
             assert is_set(path, keys, value), path.read_text(encoding="utf-8")
-            assert keys[-1] in told
+            assert keys[-1] in report
     once = path.read_bytes()
     assert "already" in ask(client, "--only", "--allow").out and path.read_bytes() == once
     ask(client)  # without them: the entry alone

@@ -8,6 +8,7 @@ names every mistake. It is imported only then: importing it takes longer than ev
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import (
@@ -59,6 +60,14 @@ class BeforeValidator:
     """Change a value before it is parsed."""
 
     function: Callable[[Any], Any]
+
+
+def decode_json_text(value: object) -> object:
+    """The value of a text of JSON, where a model sends that instead; anything else as it is."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return value
 
 
 @frozen

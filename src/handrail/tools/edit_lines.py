@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, NamedTuple, TypedDict
@@ -23,7 +22,7 @@ from handrail.text.line_tags import (
 )
 from handrail.text.matching.find import refuse_garbled
 from handrail.text.matching.omission import refuse_omissions
-from handrail.tools.arguments import BeforeValidator, Field
+from handrail.tools.arguments import BeforeValidator, Field, decode_json_text
 from handrail.tools.edit import LeftOutLines, render_snippet
 from handrail.tools.notes import ChangedElsewhere
 from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, RecalledTags, Templates, Tool, Writes
@@ -36,10 +35,7 @@ _MOST_CHARS = 500
 
 def _read_edits(value: object) -> object:
     """The edits with the names of our arguments; also a single one, or a list that was written as a string of JSON."""
-    try:
-        value = json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        return value
+    value = decode_json_text(value)
     value = [value] if isinstance(value, Mapping) else value
     return [_read_edit(one) for one in value] if isinstance(value, list) else value
 

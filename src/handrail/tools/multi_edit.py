@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple, TypedDict
 
@@ -11,17 +10,9 @@ from handrail.frozen import frozen
 from handrail.text.diff import number_new_lines
 from handrail.text.document import Edited, Splice
 from handrail.text.matching.work import limit_work
-from handrail.tools.arguments import BeforeValidator, Field
+from handrail.tools.arguments import BeforeValidator, Field, decode_json_text
 from handrail.tools.edit import describe_match, note_changes, plan_replacement, render_snippet, tell_apart
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool, Writes
-
-
-def _list(value: object) -> object:
-    """A list that a model wrote as a string of JSON."""
-    try:
-        return json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        return value
 
 
 class One(Arguments):
@@ -34,7 +25,7 @@ class Args(Arguments):
     file_path: Annotated[Writes, Field(description="The file to change")]
     edits: Annotated[
         list[One],
-        BeforeValidator(_list),
+        BeforeValidator(decode_json_text),
         Field(min_length=1, description="Edits, each applied to the result of the last"),
     ]
 

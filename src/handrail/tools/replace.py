@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,7 +38,7 @@ from handrail.text.globs import BadGlob, compile_filter
 from handrail.text.lines import body
 from handrail.text.matching import occurrences
 from handrail.text.matching.occurrences import Occurrence
-from handrail.tools.arguments import BeforeValidator, Field
+from handrail.tools.arguments import BeforeValidator, Field, decode_json_text
 from handrail.tools.notes import MoreOccurrences, NoteFacts, Unreadable
 from handrail.tools.shared.coverage import describe_skipped
 from handrail.tools.tool import Arguments, Context, Hints, Loaded, Outcome, Reads, Templates, Tool
@@ -51,10 +50,7 @@ _SHORT, _LONG = 8, 16
 
 def _list(value: object) -> object:
     """A list that a model wrote as a string of JSON, or a single id."""
-    try:
-        return json.loads(value) if isinstance(value, str) and value.startswith("[") else value
-    except (ValueError, RecursionError):
-        return value
+    return decode_json_text(value) if isinstance(value, str) and value.startswith("[") else value
 
 
 class _Sought(NamedTuple):

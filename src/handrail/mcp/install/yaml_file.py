@@ -15,7 +15,8 @@ from handrail.frozen import frozen
 from handrail.mcp.install.json_file import Broken
 from handrail.text.document import Splice
 
-_KEY = re.compile(r"""( *)("(?:[^"\\]|\\.)*"|'[^']*'|[^\s#:'"\-][^:#]*?)\s*:(?:[ ]+(.*?))?[ ]*$""")
+_KEY = re.compile(r"""( *)("(?:[^"\\]|\\.)*"\s*|'[^']*'\s*|[^\s#:'"\-][^:#]*):(?:[ ]+(.*))?$""")
+"""A key and its value, in a row without blanks at its end; no part of the pattern takes what the next one may take."""
 _PLAIN = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 
@@ -105,12 +106,12 @@ def _members(rows: Sequence[str], first: int, end: int) -> list[_Member]:
     indent: int | None = None
     for number in range(first, end):
         row = rows[number]
-        match = _KEY.match(row)
+        match = _KEY.match(row.rstrip(" "))
         if not row.strip() or row.lstrip().startswith("#") or row.startswith("---") or not match:
             continue
         indent = len(match[1]) if indent is None else indent
         if len(match[1]) == indent:
-            key = match[2]
+            key = match[2].rstrip()
             key = json.loads(key) if key.startswith('"') else key.strip("'")
             members.append(_Member(key, indent, _uncommented(match[3] or ""), number, end))
         elif len(match[1]) < indent:
