@@ -142,7 +142,7 @@ def principals(tmp_path: Path, **roots: Path) -> Path:
 def test_a_root_inside_the_root_of_another_principal_is_refused(tmp_path: Path) -> None:
     file = principals(tmp_path, ann=tmp_path / "srv", bob=tmp_path / "srv" / "bob")
     with pytest.raises(BadPrincipals, match="bob is inside that of ann"):
-        load(str(file))
+        load(str(file), str(tmp_path / "state"))
 
 
 def test_the_file_of_principals_is_not_to_be_read_by_one_of_them(tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_an_answer_may_take_longer_than_a_request(monkeypatch: pytest.MonkeyPatc
 def test_the_root_of_another_principal_is_hidden_from_commands_by_the_boundary(tmp_path: Path, bob: str) -> None:
     """Not only where a command names it: what a script opens, no rule can see."""
     other = tmp_path / bob
-    known = load(str(principals(tmp_path, ann=tmp_path / "ann", bob=other)))
+    known = load(str(principals(tmp_path, ann=tmp_path / "ann", bob=other)), os.environ["HANDRAIL_STATE"])
     policy = RulePolicy([Root(known.known[0].root)], "full", separating_rules(known.known[0], known))
     (Path(os.environ["HANDRAIL_STATE"]) / "journal").mkdir()
     hidden = [str(other), str(tmp_path / "principals.toml"), f"{os.environ['HANDRAIL_STATE']}/journal"]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from handrail import Session
 from handrail.cli.mcp_http import http_options, parser
 from handrail.mcp.http.principals import separating_rules
+from handrail.workspace import Root
 from tests.command import TIMEOUT
 
 TOKEN = "secret-token-0123456789"
@@ -43,3 +46,19 @@ def test_a_token_file_is_denied_to_its_own_principal(tmp_path: Path) -> None:
     (principal,) = asked.principals.known
     (rules,) = separating_rules(principal, asked.principals)
     assert [path.text for rule in rules.rules for path in rule.paths] == [str(token)]
+
+
+def test_the_own_token_lies_in_the_state_directory_that_sessions_guard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, work = tmp_path / "configured", tmp_path / "work"
+    work.mkdir()
+    config = tmp_path / "config.toml"
+    config.write_text(f"[settings]\nstate = {json.dumps(str(state))}\n", encoding="utf-8")
+    monkeypatch.setenv("HANDRAIL_CONFIG", str(config))
+    http_options(parser().parse_args(["--http", "127.0.0.1:0", str(work)]))
+    (token,) = state.glob("*token*")
+    with Session(work, roots=[Root(str(tmp_path))]) as session:
+        refused = session.call("Read", {"file_path": str(token)})
+    assert not refused.ok
+    assert token.read_text(encoding="ascii").strip() not in refused.text

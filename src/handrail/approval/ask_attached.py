@@ -54,10 +54,11 @@ class Approvers:
 
     @classmethod
     def for_workspace(cls, workspace: str | os.PathLike[str]) -> Approvers:
-        """Ask those who are attached for this directory, in the user's own state directory."""
+        """Ask those who are attached for this directory, in the state directory of the user's configuration."""
         from handrail.files.locks import state_directory
+        from handrail.settings import config_file
 
-        return cls(state_directory(), workspace)
+        return cls(state_directory(config_file.load(os.environ).settings.state), workspace)
 
     @classmethod
     def of(cls, session: Session, *, always: bool = True) -> Approvers:

@@ -8,7 +8,7 @@ import ipaddress
 import os
 from collections.abc import Sequence
 
-from handrail.cli.common import CommandParser
+from handrail.cli.common import CommandParser, find_state
 from handrail.cli.output import UsageError, warn
 from handrail.errors.extras import MissingExtra, needs
 from handrail.mcp.http import principals
@@ -92,7 +92,9 @@ def http_options(options: argparse.Namespace) -> HttpOptions:
         raise HttpError("with --principals, the file sets root, dialect, mode and tools; leave them out here")
     try:
         known = (
-            principals.load(options.principals) if options.principals else _build_single_principal(options, messages)
+            principals.load(options.principals, find_state())
+            if options.principals
+            else _build_single_principal(options, messages)
         )
     except BadPrincipals as error:
         raise HttpError(str(error)) from None
@@ -125,7 +127,7 @@ def _build_owner(options: argparse.Namespace, messages: list[str]) -> Principal:
     elif options.token_file is not None:
         digest = principals.from_file(options.token_file)
     else:
-        digest, path, token = principals.own_token()
+        digest, path, token = principals.own_token(find_state())
         messages.append(f"token: {token} (stored in {escape(path)})" if token else f"the token is in {escape(path)}")
     tools = tuple(name.strip() for name in (options.tools or "").split(",") if name.strip())
     root = os.path.realpath(options.workspace or ".")

@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 
-from handrail.cli.common import CommandParser
+from handrail.cli.common import CommandParser, find_state
 from handrail.cli.output import UsageError, warn, write
 from handrail.errors import ToolError
 from handrail.mcp import tool_list
@@ -141,7 +141,7 @@ def _read_token(options: argparse.Namespace) -> str:
         return ""
     from handrail.mcp.http import principals
 
-    path = options.token_file or principals.own_token()[1]
+    path = options.token_file or principals.own_token(find_state())[1]
     try:
         with open(path, encoding="ascii") as file:
             token = file.read().strip()

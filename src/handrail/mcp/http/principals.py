@@ -27,7 +27,6 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from handrail.files.locks import state_directory
 from handrail.frozen import frozen
 from handrail.policy.files import PolicyFile, parse
 from handrail.policy.modes import MODES, Mode
@@ -94,9 +93,12 @@ def from_file(path: str) -> bytes:
     return checked_token(_read_private(path).strip(), escape(path))
 
 
-def own_token() -> tuple[bytes, str, str]:
-    """The token of this machine's user: its digest, the file, and the token itself if it was made just now."""
-    path = os.path.join(state_directory(), _TOKEN_FILE)
+def own_token(state: str) -> tuple[bytes, str, str]:
+    """The token of this machine's user: its digest, the file, and the token itself if it was made just now.
+
+    ``state``: the state directory of the user's sessions, so that all of them keep their tools out of it.
+    """
+    path = os.path.join(state, _TOKEN_FILE)
     with contextlib.suppress(FileExistsError):
         token = secrets.token_urlsafe(32)
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -106,8 +108,8 @@ def own_token() -> tuple[bytes, str, str]:
     return from_file(path), path, ""
 
 
-def load(path: str) -> Principals:
-    """The principals of a file; every mistake is named."""
+def load(path: str, state: str) -> Principals:
+    """The principals of a file; every mistake is named. ``state``: the state directory, where nobody may look."""
     try:
         table = tomllib.loads(_read(path))
     except tomllib.TOMLDecodeError as error:
@@ -130,7 +132,7 @@ def load(path: str) -> Principals:
                     f"{escape(path)}: the root of {escape(inner.name)} is inside that of {escape(outer.name)}, "
                     "so they could reach each other's files"
                 )
-    stored = (os.path.join(state_directory(), name) for name in ("journal", _TOKEN_FILE))
+    stored = (os.path.join(state, name) for name in ("journal", _TOKEN_FILE))
     return Principals(known, [os.path.realpath(path), *stored])
 
 
