@@ -183,6 +183,39 @@ WRITERS = (
     "git apply --unsafe-paths /dev/null; : >| {}",
 )
 
+OUTPUT_OPTIONS = {
+    "curl file:///etc/hostname": ("-o{}", "-o {}", "-so{}", "-sSo {}", "--output={}", "--outpu={}", "-sD{}", "-c{}"),
+    "curl -s file:///etc/hostname": ("--dump-header={}", "--trace={}", "--stderr {}", "--etag-save={}"),
+    "wget file:///dev/null": ("-O{}", "-qO{}", "-qO {}", "--output-doc={}", "-o{}", "-qa{}", "--save-cookies={}"),
+    "sort other.txt": ("-o{}", "-uo{}", "-uo {}", "--output={}", "--outp={}"),
+    "shuf other.txt": ("-o{}", "-ro{}", "--output={}"),
+    "patch other.txt": ("-o{}", "-so{}", "--output={}", "-r{}", "--reject-file={}"),
+    "awk 1 other.txt": ("--dump-variables={}", "-d{}", "-o{}", "--profile={}"),
+    "gcc other.c": ("-o{}", "-o {}", "-MF{}"),
+    "tar": ("-cf{} other.txt", "cf {} other.txt", "-czf{} other.txt", "--create --file={} other.txt"),
+    "git diff": ("--output={}", "--output {}"),
+    "git archive HEAD": ("-o{}", "--output={}"),
+    "git format-patch -1": ("-o{}", "--output-directory={}"),
+    "find .": ("-fprint {}", "-fprintf {} x", "-fls {}"),
+    "sed -n": ("'w {}' other.txt", "-e 's/x/y/w {}' other.txt", "-s 'w{}' other.txt"),
+    "cp other.txt": ("-t{}", "-ft{}", "--target-directory={}"),
+    "strace true": ("-o{}", "-fo{}"),
+    "pip download x": ("-d{}", "--dest={}", "--log={}"),
+    "pytest": ("--junitxml={}", "--basetemp={}", "--log-file {}"),
+    "ruff check": ("-o{}", "--output-file={}"),
+    "go test": ("-o {}", "-o={}", "-coverprofile={}", "-trace {}"),
+    "rustc other.rs": ("-o{}", "--out-dir={}"),
+    "unknown-program": ("-o{}", "-xo{}", "--output={}", "of={}"),
+}
+OUTPUT_PLACES = (
+    ".git/hooks/pre-commit",
+    "handrail.toml",
+    "../out/new",
+    "{out}/new",
+    ".claude/settings.json",
+    "sub/.envrc",
+)
+
 
 def _wrap(command: str, around: str) -> str:
     return around.replace("{quoted}", shlex.quote(command)).replace("{}", command)
@@ -230,8 +263,16 @@ def _kept_files() -> list[str]:
     ]
 
 
+def _outputs() -> list[str]:
+    return [
+        _wrap(f"{program} {option.replace('{}', place)}", around)
+        for program, options in OUTPUT_OPTIONS.items()
+        for option, place, around in itertools.product(options, OUTPUT_PLACES, AROUND)
+    ]
+
+
 def test_each_class_has_at_least_200_different_attacks() -> None:
-    for attacks in (_secret_words(), _outside_reads(), _flags(), _kept_files()):
+    for attacks in (_secret_words(), _outside_reads(), _flags(), _kept_files(), _outputs()):
         assert len(set(attacks)) >= 200
 
 
@@ -305,6 +346,19 @@ def test_a_file_that_a_rule_keeps_is_not_changed_by_any_program(held: Session, p
             changed.append(command)
         project.fill()
     assert changed == []
+
+
+@pytest.mark.parametrize("mode", ["read-only", "ask", "accept-edits"])
+def test_an_output_file_is_seen_in_every_spelling_of_its_option(mode: Mode, project: _Project, tmp_path: Path) -> None:
+    settings = Settings(state=str(tmp_path / "state"), sandbox="off", raise_bugs=True)
+    with Session(project.work, mode=mode, settings=settings) as session:
+        commands = [text.replace("{out}", str(project.outside)) for text in _outputs()]
+        unasked = [
+            command
+            for command in spread(commands, 250)
+            if session.prepare("Bash", {"command": command}).verdict.decision == "allow"
+        ]
+    assert unasked == []
 
 
 @pytest.mark.parametrize("mode", ["read-only", "ask"])
