@@ -14,8 +14,8 @@ from benchmarks.measure import Line, Scale, contest, slower
 
 SESSION = "from handrail import Session; Session('.')"
 PROMPT = "› ".encode()
-EDITOR = b"\x1b[?2004h"
-"""What the line editor of a chat switches on when it takes over: bracketed paste."""
+COMPOSER = b"0 in, 0 out"
+"""The line of figures below the composer of a chat."""
 
 
 def lines(folder: Path, scale: Scale) -> Iterator[Line]:
@@ -31,15 +31,15 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
         "pydantic": lambda: python("-c", "import pydantic; pydantic.BaseModel"),
         "help": lambda: python("-m", "handrail", "--help"),
         "chat": lambda: chat(folder, variables, PROMPT),
-        "editor": lambda: chat(folder, variables, EDITOR),
+        "composer": lambda: chat(folder, variables, COMPOSER),
     }
     times = contest(scale.rounds, contestants)
     yield slower("`import handrail`, against `python -c pass`", times["import"], times["pass"])
     yield slower("`Session('.')`, against `python -c pass`", times["session"], times["pass"])
     yield slower("`Session('.')`, against `import pydantic`", times["session"], times["pydantic"])
     yield slower("`handrail --help`, against `python -c pass`", times["help"], times["pass"], 3)
-    yield slower("`handrail chat` to its prompt, against `python -c pass`", times["chat"], times["pass"], 12)
-    yield slower("`handrail chat` until its line editor is there too", times["editor"], times["pass"])
+    yield slower("`handrail chat` to its prompt, against `python -c pass`", times["chat"], times["pass"], 7)
+    yield slower("`handrail chat` until its composer is there too", times["composer"], times["pass"])
     heaviest = ", ".join(f"{name} {share:.0%}" for name, share in imports(folder)[:8])
     yield Line("Which packages the imports of `Session('.')` spend their time in", heaviest)
 
@@ -47,7 +47,7 @@ def lines(folder: Path, scale: Scale) -> Iterator[Line]:
 def chat(folder: Path, variables: Mapping[str, str], mark: bytes) -> None:
     """A chat at a terminal, until it has written ``mark``; what is typed counts from the prompt on."""
     ours, theirs = pty.openpty()
-    own = {"TERM": "xterm-256color", "OPENAI_BASE_URL": "http://127.0.0.1:9", "PROMPT_TOOLKIT_NO_CPR": "1"}
+    own = {"TERM": "xterm-256color", "OPENAI_BASE_URL": "http://127.0.0.1:9"}
     words = [sys.executable, "-m", "handrail", "chat", "--model", "none"]
     process = subprocess.Popen(
         words, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, env={**variables, **own}, start_new_session=True

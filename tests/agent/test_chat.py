@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,35 +19,53 @@ from tests.forked import as_fork
 
 
 class Chat:
-    """A chat at a terminal."""
+    """A chat at a terminal. What it writes is searched without colours and cursor movements."""
 
     def __init__(self, child: pexpect.spawn, server: ScriptedServer, place: Place) -> None:
         self.child, self.server, self.place = child, server, place
+        self._raw = ""
+        self._at = 0
 
     def ready(self) -> None:
-        """At the line editor: it switches on bracketed paste when it takes over."""
-        self.child.expect_exact("\x1b[?2004h")
+        """Wait for the composer: the line of figures is below it."""
+        self.sees("% of ")
 
     def type(self, text: str) -> None:
         self.child.send(text)
 
     def say(self, text: str) -> None:
-        self.ready()
+        """Send a message: it waits until the agent is free, and until the composer is there."""
         self.child.send(f"{text}\r")
 
+    @property
+    def plain(self) -> str:
+        """All that was written so far."""
+        return _ESCAPE.sub("", self._raw)
+
+    @property
+    def raw(self) -> str:
+        return self._raw
+
     def sees(self, *texts: str) -> None:
+        """Wait for these texts, one after the other."""
         for text in texts:
-            self.child.expect_exact(text)
+            while (at := self.plain.find(text, self._at)) < 0:
+                try:
+                    self._raw += self.child.read_nonblocking(65536, TIMEOUT)
+                except pexpect.EOF:
+                    raise AssertionError(f"{text!r} is not in {self.plain[self._at :]!r}") from None
+            self._at = at + len(text)
 
     def leave(self) -> str:
-        self.ready()
-        self.child.sendcontrol("d")
+        self.say("/quit")
         return self.over()
 
     def over(self) -> str:
+        """All that is written until the program ends."""
         self.child.expect(pexpect.EOF)
+        self._raw += str(self.child.before)
         self.child.close()
-        return str(self.child.before)
+        return self.plain
 
     def asked(self, number: int) -> list[tuple[str, str]]:
         """Who said what in a request."""
@@ -58,6 +77,7 @@ class Chat:
         return self.place.readme.read_text(encoding="utf-8")
 
 
+_ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[=>])|\r(?!\n)")
 Start = Callable[..., Chat]
 
 
@@ -68,8 +88,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
         def run(script: Script | Sequence[Line] | ScriptedServer, *words: str, **more: str) -> Chat:
             server = script if isinstance(script, ScriptedServer) else place.serve(script)
-            # A pseudo-terminal that nobody watches answers no question about the cursor.
-            environ = place.environ(server, TERM="xterm-256color", PROMPT_TOOLKIT_NO_CPR="1")
+            environ = place.environ(server, TERM="xterm-256color")
             kept = {name: value for name, value in environ.items() if name not in ("NO_COLOR", "COLORTERM")}
             command = [sys.executable, "-m", "handrail", "chat", "--model", "scripted", *words]
             child = pexpect.spawn(
@@ -192,10 +211,11 @@ def test_ctrl_c_at_an_empty_prompt_leaves_and_first_clears_what_is_typed(start: 
     chat.type("half a thought")
     chat.sees("half a thought")
     chat.child.sendcontrol("c")
-    chat.type("hello\r")
+    chat.say("hello")
     chat.sees("One.")
     assert chat.asked(0) == [("user", "hello")]
-    chat.ready()
+    chat.say("/mode")
+    chat.sees("mode ask")
     chat.child.sendcontrol("c")
     chat.over()
     assert chat.child.exitstatus == 0
@@ -205,11 +225,12 @@ def test_a_chat_that_was_killed_goes_on_with_all_that_was_answered(start: Start)
     chat = start([*TODO, Line("Of course.")], "--mode", "accept-edits")
     chat.say("finish the README")
     chat.sees("Both are")
-    chat.ready()
+    chat.say("/mode")
+    chat.sees("mode accept-edits")
     chat.child.kill(9)
     chat.over()
     again = start(chat.server, "--continue")
-    again.sees("6 turns")
+    again.sees("6 turns", "finish the README", "I look first.", "Read README.md", "Both are")
     again.say("do you remember?")
     again.sees("Of course.")
     again.leave()

@@ -13,7 +13,7 @@ from typing import Literal
 
 from handrail.agent.compaction import Compaction
 from handrail.agent.history import History, size
-from handrail.agent.messages import Compacted, Event, Reply, TextDelta, ToolCall, ToolResult, Turn
+from handrail.agent.messages import Compacted, Event, ReasoningDelta, Reply, TextDelta, ToolCall, ToolResult, Turn
 from handrail.agent.model_requests import request_with_retries
 from handrail.agent.providers import Cancelled, Model, ModelError, Request
 from handrail.agent.repeated_reads import shorten_repeated_reads
@@ -123,7 +123,8 @@ class Agent:
 
     def _request(self, turns: Sequence[Turn], *, tools: bool = True) -> Reply:
         say = (lambda text: self._notice(TextDelta(text))) if tools else lambda _: None
-        request = Request(self.history.system, tuple(turns), self.session, say, self._cancel, tools)
+        reason = (lambda text: self._notice(ReasoningDelta(text))) if tools else lambda _: None
+        request = Request(self.history.system, tuple(turns), self.session, say, self._cancel, tools, reason)
         reply = request_with_retries(self.model, request, self.limits.attempts, self.limits.wait, self._notice)
         usage = reply.usage
         self._spent += usage.input + usage.output or self.history.tokens + size(reply.turn)  # some servers do not count

@@ -105,6 +105,13 @@ class TextDelta:
 
 
 @frozen
+class ReasoningDelta:
+    """A piece of the model's reasoning, or of its summary, where the server sends one."""
+
+    text: str
+
+
+@frozen
 class ModelReplied:
     """The model has replied: its whole text, and its tokens."""
 
@@ -129,6 +136,11 @@ class CallFinished:
     text: str
     seconds: float
     diff: str = ""
+    command: bool = False
+    """Whether it ran a command."""
+    exit_code: int | None = None
+    stopped: bool = False
+    """Whether the command was cancelled, or ended by its time limit."""
 
 
 @frozen
@@ -149,11 +161,12 @@ class Compacted:
     how: str
 
 
-Event = TextDelta | ModelReplied | CallStarted | CallFinished | Retrying | Compacted
+Event = TextDelta | ReasoningDelta | ModelReplied | CallStarted | CallFinished | Retrying | Compacted
 
 
 _EVENT_NAMES: dict[type[Event], str] = {
     TextDelta: "said",
+    ReasoningDelta: "reasoned",
     ModelReplied: "asked",
     CallStarted: "began",
     CallFinished: "ended",

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import replace
+from functools import partial
 from itertools import count
 
 from handrail.agent.messages import Event, ModelReplied, Reply, Retrying
@@ -47,16 +48,18 @@ def _request_in_thread(model: Model, request: Request) -> Reply:
     the connection, and its text is dropped."""
     over = threading.Event()
 
-    def forward(text: str) -> None:
+    def forward(receive: Callable[[str], None], text: str) -> None:
         if over.is_set():
             raise Cancelled
-        request.say(text)
+        receive(text)
+
+    say, reason = partial(forward, request.say), partial(forward, request.reason)
 
     future: Future[Reply] = Future()
 
     def run() -> None:
         try:
-            future.set_result(model.reply(replace(request, say=forward)))
+            future.set_result(model.reply(replace(request, say=say, reason=reason)))
         except BaseException as fault:  # noqa: BLE001 - the caller gets it, as without a thread
             future.set_exception(fault)
 

@@ -115,9 +115,7 @@ class ToolCallRunner:
         started = time.monotonic()
         result = self._caller(call.name, call.arguments, id=call.id, cancel=cancel)
         text = result.text + self._suggest_next(call, result)
-        diff = result.data.get("diff")
-        seconds = time.monotonic() - started
-        self._notice(CallFinished(call, result.status, text, seconds, diff if isinstance(diff, str) else ""))
+        self._notice(_report_end(call, result, text, time.monotonic() - started))
         images = tuple(block for block in result.blocks if block["type"] == "image")
         return ToolResult(call.id, call.name, text, result.ok, images)
 
@@ -129,6 +127,21 @@ class ToolCallRunner:
         self._failed[key] += 1
         times = self._failed[key]
         return _AGAIN.format(times=times) if times >= _TIMES else ""
+
+
+def _report_end(call: ToolCall, result: Result, text: str, seconds: float) -> CallFinished:
+    data = result.data
+    diff, code = data.get("diff"), data.get("exit_code")
+    return CallFinished(
+        call,
+        result.status,
+        text,
+        seconds,
+        diff if isinstance(diff, str) else "",
+        command=any(access.action == "run" for access in result.accesses),
+        exit_code=code if isinstance(code, int) else None,
+        stopped=bool(data.get("cancelled") or data.get("timed_out")),
+    )
 
 
 def _overlap(some: Sequence[str], others: Sequence[str]) -> bool:

@@ -51,6 +51,8 @@ class Request:
     cancel: threading.Event
     tools: bool = True
     """Whether the model may call them."""
+    reason: Callable[[str], None] = lambda _: None
+    """Receives the model's reasoning, piece by piece."""
 
     def pieces(self, stream: Iterable[Any]) -> Iterator[Any]:
         """Yield the pieces of a stream until the request is cancelled."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.agent.messages import Reply, ToolCall, ToolResult, Turn, Usage
 from handrail.agent.providers import ModelError, Request, cut_off_error
-from handrail.agent.providers.clean_reply import api_arguments, api_name, count, with_unique_ids
+from handrail.agent.providers.clean_reply import api_arguments, api_name, count, text_of, with_unique_ids
 from handrail.agent.providers.failures import translate_errors
 from handrail.errors.extras import MissingExtra, needs
 from handrail.wire.anthropic import result_content, tool
@@ -80,6 +80,8 @@ def _collect_reply(stream: Any, request: Request, name: str) -> Reply:
             _grow(blocks[event.index], event.delta)
             if event.delta.type == "text_delta":
                 request.say(event.delta.text)
+            elif event.delta.type == "thinking_delta":
+                request.reason(text_of(event.delta.thinking))
         elif event.type == "message_delta":
             reason = event.delta.stop_reason or reason
             tokens_out = count(event.usage.output_tokens)

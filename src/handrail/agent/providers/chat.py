@@ -53,6 +53,8 @@ def _collect_reply(stream: Any, request: Request, name: str) -> Reply:
             ended = choice.finish_reason or ended
             if choice.delta is None:
                 continue
+            if thought := _read_reasoning(choice.delta):
+                request.reason(thought)
             if piece := text_of(choice.delta.content):
                 text.append(piece)
                 request.say(piece)
@@ -66,6 +68,11 @@ def _collect_reply(stream: Any, request: Request, name: str) -> Reply:
         raise cut_off_error(name)
     calls = with_unique_ids([ToolCall(*part) for _, part in sorted(parts.items())], request.turns)
     return Reply(Turn("assistant", "".join(text), calls), usage, cut=ended == "length")
+
+
+def _read_reasoning(delta: Any) -> str:
+    """A piece of reasoning, by either name that servers use for it."""
+    return text_of(getattr(delta, "reasoning_content", None)) or text_of(getattr(delta, "reasoning", None))
 
 
 def _read_usage(counted: Any) -> Usage:

@@ -52,6 +52,8 @@ def _collect_reply(stream: Any, request: Request, name: str) -> Reply:
         kind = getattr(event, "type", "")
         if kind in ("response.output_text.delta", "response.refusal.delta"):
             request.say(text_of(event.delta))
+        elif kind in ("response.reasoning_summary_text.delta", "response.reasoning_text.delta"):
+            request.reason(text_of(event.delta))
         elif kind == "response.output_item.done":
             items.append(event.item)
         elif kind in ("response.completed", "response.incomplete"):

@@ -10,8 +10,11 @@ events.py      the same as JSON lines, for scripts
 blocks.py      a stream of Markdown, cut into blocks that can be rendered
 summary.py     one line a call
 status.py      tokens, money, the window
-early.py       a prompt before the line editor is loaded
-editor.py      the line editor; completion.py its completions
+early.py       a prompt before the composer is loaded
+composer.py    the line editor below the output; completion.py its completions
+message_queue.py  messages that wait for the agent
+diff_view.py   diffs with line numbers and marked words
+resumed.py     the end of a conversation that is resumed
 slash.py       /help, /undo and the others; changes.py their journal queries
 repl.py        message after message
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import threading
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,6 +20,8 @@ class Pausing(Protocol):
     """Something that draws, and can be held still."""
 
     def paused(self) -> AbstractContextManager[None]: ...
+
+    def say(self, text: str, style: str = "") -> None: ...
 
 
 class StoppableTty(Tty):
@@ -79,7 +82,17 @@ class Person:
             with self._screen.paused():
                 self._asker = self._asker or TerminalAsker(self.tty)
                 self.asked.add(question.call.id)
-                return self._asker(question)
+                answer = self._asker(question)
+            if answer.hunks is not None:
+                self._screen.say(describe_choice(question, answer.hunks), "yellow")
+            return answer
+
+
+def describe_choice(question: Question, hunks: Mapping[str, Sequence[int]]) -> str:
+    """How many of the shown hunks the person kept."""
+    total = sum(len(file.hunks) for file in question.files)
+    left_out = sum(len(file.hunks) - len(hunks[file.path]) for file in question.files if file.path in hunks)
+    return f"{total - left_out} of {total} hunks kept"
 
 
 def find_person(screen: Pausing) -> Person | None:

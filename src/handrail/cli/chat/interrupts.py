@@ -7,6 +7,7 @@ returns a result, so that the conversation stays complete.
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -46,7 +47,7 @@ def ended_in_order(stop: Callable[[], None]) -> Iterator[None]:
 
 
 class Interrupts:
-    """Handle Ctrl-C inside this context."""
+    """Handle Ctrl-C inside this context, if it is entered by the main thread: a composer handles the key itself."""
 
     def __init__(self, stop: Callable[[], None]) -> None:
         self._stop = stop
@@ -54,11 +55,13 @@ class Interrupts:
         self._before: Any = None
 
     def __enter__(self) -> Interrupts:
-        self._before = signal.signal(signal.SIGINT, self._handle_interrupt)
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._handle_interrupt)
         return self
 
     def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, self._before)
 
     def _handle_interrupt(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the signature is fixed
         now = time.monotonic()

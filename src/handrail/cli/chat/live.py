@@ -1,7 +1,7 @@
 """Show a run on a terminal: finished text is rendered, and a few lines below it are updated while it runs.
 
 Only those last lines are redrawn, in one write each time, so that nothing flickers. They have the current paragraph,
-the last output of commands, and a spinner.
+the last output of commands, and a spinner. Long output and the model's reasoning are folded; `unfold` shows them.
 """
 
 from __future__ import annotations
@@ -12,13 +12,23 @@ import os
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
-from handrail.agent.messages import CallFinished, CallStarted, Event, ModelReplied, Retrying, TextDelta
+from handrail.agent.messages import (
+    CallFinished,
+    CallStarted,
+    Event,
+    ModelReplied,
+    ReasoningDelta,
+    Retrying,
+    TextDelta,
+)
 from handrail.cli.chat.blocks import Blocks
-from handrail.cli.chat.summary import MARKS, about, event_lines, outcome
-from handrail.cli.output import paint_diff, safe
+from handrail.cli.chat.early import PROMPT
+from handrail.cli.chat.summary import about, event_lines, fold_lines, mark_of, outcome
+from handrail.cli.output import safe
 from handrail.text.display import replace_surrogates
 
 if TYPE_CHECKING:
@@ -28,6 +38,10 @@ _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TICK = 0.12
 _MOST_DIFF = 60
 _MOST_TAIL = 5
+_MOST_REASONING = 3
+_MOST_FOLDED = 20
+_SHOWN_LINES = 12
+_LONGEST_FOLDED = 1 << 20
 
 
 class LiveScreen:
@@ -38,6 +52,9 @@ class LiveScreen:
         self._out = out
         self._lock = threading.RLock()
         self._blocks = Blocks()
+        self._reasoning: list[str] = []
+        self._reasoned_since = 0.0
+        self._folded: deque[tuple[str, str]] = deque(maxlen=_MOST_FOLDED)
         self._calls: dict[str, tuple[str, float]] = {}
         self._asked_at: float | None = None
         self._rows = 0
@@ -46,25 +63,51 @@ class LiveScreen:
         self._modes: list[Any] | None = None
         self._status: Callable[[], str] = str
         self._tail: Callable[[], list[str]] = list
+        self._last_tail: list[str] = []
 
     # What stands.
 
     def say(self, text: str, style: str = "") -> None:
         from rich.text import Text
 
-        self._print(Text(safe(replace_surrogates(text)).rstrip("\n"), style))
+        self._print(Text(safe(replace_surrogates(text)).rstrip("\n"), style), fitted=True)
 
-    def diff(self, text: str) -> None:
+    def show_message(self, text: str) -> None:
+        """Print a message of the person, as it was sent."""
         from rich.text import Text
 
-        self._print(Text.assemble(*paint_diff(replace_surrogates(text))))
+        lines = safe(replace_surrogates(text)).rstrip("\n").expandtabs(4).split("\n")
+        more = len(lines) - _SHOWN_LINES
+        shown = lines[:_SHOWN_LINES] + ([f"… {more} more lines"] if more > 0 else [])
+        self._print(Text.assemble((PROMPT, "bold cyan"), ("\n  ".join(shown), "bold")))
+
+    def diff(self, text: str) -> None:
+        from handrail.cli.chat.diff_view import render_diff
+
+        self._print(render_diff(text))
+
+    def unfold(self) -> None:
+        """Print the text that was folded last."""
+        with self._lock:
+            if not self._folded:
+                self.say("nothing is folded", "dim")
+                return
+            title, text = self._folded.pop()
+        from rich.text import Text
+
+        shown = safe(replace_surrogates(text)).rstrip("\n").replace("\n", "\n  ")
+        self._print(Text.assemble((f"{safe(title)}\n", "bold"), (f"  {shown}", "dim")))
 
     def _print(self, what: RenderableType, *, fitted: bool = False) -> None:
         console, written = self._make_console()
         console.print(what, soft_wrap=not fitted)
         text = written.getvalue()
+        self._emit(text + ("" if text.endswith("\n") else "\n"))
+
+    def _emit(self, text: str) -> None:
+        """Write finished lines above those that change."""
         with self._lock:
-            self._write(self._erase_lines() + text + ("" if text.endswith("\n") else "\n"))
+            self._write(self._erase_lines() + text)
 
     def _print_markdown(self, block: str) -> None:
         from rich.markdown import Markdown
@@ -94,6 +137,13 @@ class LiveScreen:
 
     def notice(self, event: Event) -> None:
         with self._lock:
+            if isinstance(event, ReasoningDelta):
+                if not self._reasoning:
+                    self._reasoned_since = time.monotonic()
+                self._reasoning.append(event.text)
+                return
+            if not isinstance(event, CallStarted):
+                self._fold_reasoning()
             if isinstance(event, TextDelta):
                 for block in self._blocks.feed(event.text):
                     self._print_markdown(block)
@@ -113,16 +163,51 @@ class LiveScreen:
         from rich.text import Text
 
         self._calls.pop(event.call.id, None)
-        mark, style = MARKS.get(event.status, ("-", ""))
+        mark, style = mark_of(event)
         text = f" · {outcome(event)}"
-        self._print(Text.assemble((f"{mark} ", style), (safe(about(event.call)), "bold"), (safe(text), "dim")))
-        if event.diff and event.call.id not in self.shown:
-            rows = event.diff.splitlines(keepends=True)
-            self.diff("".join(rows[:_MOST_DIFF]))
-            if len(rows) > _MOST_DIFF:
-                self.say(f"... {len(rows) - _MOST_DIFF} more lines; /diff shows all", "dim")
+        self._print(
+            Text.assemble((f"{mark} ", style), (safe(about(event.call)), "bold"), (safe(text), "dim")), fitted=True
+        )
+        if event.command:
+            self._show_output(event)
+        elif event.diff and event.call.id not in self.shown:
+            from handrail.cli.chat.diff_view import render_diff
+
+            self._print(render_diff(event.diff, _MOST_DIFF))
+            more = event.diff.count("\n") - _MOST_DIFF
+            if more > 0:
+                self.say(f"... {more} more lines; /diff shows all", "dim")
+
+    def _show_output(self, event: CallFinished) -> None:
+        """Print the first and the last lines of what a command wrote; the rest can be unfolded."""
+        from rich.text import Text
+
+        lines, left = fold_lines(safe(replace_surrogates(event.text)).expandtabs(4))
+        if left:
+            self._fold(about(event.call), event.text)
+        if lines:
+            wide = self._size()[0]
+            self._print(Text("\n".join(fit_line(f"  │ {line}", wide) for line in lines), "dim"))
+
+    def _fold(self, title: str, text: str) -> None:
+        self._folded.append((title, text[:_LONGEST_FOLDED]))
+
+    def _fold_reasoning(self) -> None:
+        """Replace the model's reasoning by one line."""
+        text = "".join(self._reasoning).strip()
+        self._reasoning.clear()
+        if not text:
+            return
+        seconds = time.monotonic() - self._reasoned_since
+        self._fold("reasoning", text)
+        first = " ".join(safe(replace_surrogates(text[:400])).replace("**", "").split())
+        line = f"∴ thought for {seconds:.0f} s · Ctrl-O shows it · {first}"
+        from rich.text import Text
+
+        self._print(Text(fit_line(line, self._size()[0]), "dim italic"))
 
     def _flush(self) -> None:
+        self._fold_reasoning()
         left = self._blocks.finish()
         if left.strip():
             self._print_markdown(left)
@@ -144,10 +229,15 @@ class LiveScreen:
                 ticker.join()
                 with self._lock:
                     self._drawing = False
-                    self._calls.clear()
-                    self._asked_at = None
-                    self._flush()
+                    self._end_run()
                     self._write(self._erase_lines())
+
+    def _end_run(self) -> None:
+        with self._lock:
+            self._calls.clear()
+            self._last_tail = []
+            self._asked_at = None
+            self._flush()
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -167,26 +257,31 @@ class LiveScreen:
             tail = self._tail()
             with self._lock:
                 if self._drawing and not self._held:
-                    self._draw(tail)
+                    self._last_tail = tail
+                    self._frame += 1
+                    self._draw()
 
-    def _draw(self, tail: Sequence[str]) -> None:
-        from rich.cells import set_cell_size
-
-        wide, high = self._size()
-        self._frame = (self._frame + 1) % len(_FRAMES)
-        open_text = safe(replace_surrogates(self._blocks.open)).expandtabs(4).strip("\n")
-        rows = [part for line in open_text.split("\n") for part in textwrap.wrap(line, wide - 1) or [""]]
-        rows = rows[-max(3, high - _MOST_TAIL - 6) :] if open_text else []
-        now, lines = time.monotonic(), [*rows]
-        lines += [f"  │ {line}" for line in tail[-_MOST_TAIL:]]
+    def live_lines(self, wide: int, high: int) -> list[str]:
+        """The lines that change while the agent works, at most ``high`` of them."""
+        now = time.monotonic()
         doing = [f"{name} · {now - since:.0f} s" for name, since in self._calls.values()]
         if not doing:
             doing = [f"thinking · {now - self._asked_at:.0f} s" if self._asked_at else "working"]
-        lines += [f"{_FRAMES[self._frame]} {one}" for one in doing[-3:]]
-        lines.append(f"  {self._status()} · Ctrl-C stops")
-        fitted = [set_cell_size(line, wide - 1).rstrip() for line in lines]
-        self._write(self._move_home() + "\x1b[K\n".join(fitted) + "\x1b[J")
-        self._rows = len(fitted)
+        below = [f"  │ {line}" for line in self._last_tail[-_MOST_TAIL:]]
+        if self._reasoning and not self._calls:
+            text = safe(replace_surrogates("".join(self._reasoning)[-2000:])).expandtabs(4)
+            below += [f"  {row}" for row in _wrap(text, wide - 3)[-_MOST_REASONING:]]
+        below += [f"{_FRAMES[self._frame % len(_FRAMES)]} {one}" for one in doing[-3:]]
+        open_text = safe(replace_surrogates(self._blocks.open)).expandtabs(4).strip("\n")
+        rows = _wrap(open_text, wide - 1)[-max(high - len(below), 3) :] if open_text else []
+        return [fit_line(line, wide) for line in [*rows, *below]][-max(high, 1) :]
+
+    def _draw(self) -> None:
+        wide, high = self._size()
+        lines = self.live_lines(wide, high - 2)
+        lines.append(fit_line(f"  {self._status()} · Ctrl-C stops", wide))
+        self._write(self._move_home() + "\x1b[K\n".join(lines) + "\x1b[J")
+        self._rows = len(lines)
 
     def _move_home(self) -> str:
         """To the beginning of the lines that change."""
@@ -222,6 +317,17 @@ class LiveScreen:
             yield
         finally:
             _set(self._modes, echo=False)
+
+
+def fit_line(line: str, wide: int) -> str:
+    """A line that fits into a terminal of this width."""
+    from rich.cells import cell_len, set_cell_size
+
+    return line if cell_len(line) < wide else set_cell_size(line, max(wide - 2, 1)).rstrip() + "…"
+
+
+def _wrap(text: str, wide: int) -> list[str]:
+    return [part for line in text.split("\n") for part in textwrap.wrap(line, max(wide, 1)) or [""]]
 
 
 def _own_modes() -> list[Any] | None:

@@ -1,16 +1,20 @@
-"""Message after message: asked for at the prompt, worked on, and the next one."""
+"""Message after message: from the composer of a terminal or the lines of stdin, to the agent."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from handrail.cli.chat.early import early_prompt
 from handrail.cli.chat.interrupts import Leave, ended_in_order
+from handrail.cli.chat.message_queue import MessageQueue
 from handrail.cli.chat.opening import Work
+from handrail.cli.chat.resumed import show_last_turns
 from handrail.cli.chat.screen import is_interactive, open_screen
 from handrail.cli.chat.slash import COMMANDS, Slash, is_command
 from handrail.cli.output import UsageError, on_terminal
@@ -19,46 +23,123 @@ from handrail.text.display import escape, replace_surrogates
 
 if TYPE_CHECKING:
     from handrail.agent.loop import Ending
+    from handrail.cli.chat.composer import Composer
     from handrail.cli.chat.plan import ChatPlan
 
 _NAMED = re.compile(r"(?:^|(?<=\s))@(\S+)")
-Ask = Callable[[], str]
+_LONGEST_END = 10.0
+"""Seconds that a stopped run gets to end before the program does."""
 
 
 def chat(plan: ChatPlan) -> int:
     """A chat, until the person leaves."""
+    if is_interactive() and on_terminal(sys.stdin):
+        return _chat_at_terminal(plan)
     work = Work(plan, open_screen())
+    with _closing(work), ended_in_order(work.stop):
+        try:
+            _chat_by_lines(work)
+        except (Leave, KeyboardInterrupt) as left:
+            return getattr(left, "code", 0)
+    return 0
+
+
+@contextlib.contextmanager
+def _closing(work: Work) -> Iterator[None]:
     try:
-        with ended_in_order(work.stop):
-            return _chat(work)
-    except Leave as leave:
-        return leave.code
-    except KeyboardInterrupt:
-        return 0
+        yield
     finally:
         work.close()
         if work.conversation:
             work.screen.say(f"continue with: handrail chat --resume {work.conversation.id}", "dim")
 
 
-def _chat(work: Work) -> int:
+def _chat_by_lines(work: Work) -> None:
+    """Messages are the lines of stdin."""
     slash = Slash(work)
-    ask = _choose_asker(work, slash)
     while True:
         try:
-            text = ask()
-        except (EOFError, KeyboardInterrupt):
-            work.session  # noqa: B018 - if it could not be opened, that is why the prompt has ended
-            return 0
-        if not text.strip():
-            continue
-        if is_command(text.strip()):
-            if not slash.run(text.strip()):
-                return 0
-            continue
-        message = "\n".join([*slash.notes, text, *named(text, work.plan.workspace)])
-        slash.notes.clear()
-        answer(work, message)
+            text = _read_line()
+        except EOFError:
+            work.session  # noqa: B018 - if it cannot be opened, that is an error also without a message
+            return
+        if not handle_message(work, slash, text):
+            return
+
+
+def handle_message(work: Work, slash: Slash, text: str) -> bool:
+    """Work on a message or a command; False to quit."""
+    if not text.strip():
+        return True
+    if is_command(text.strip()):
+        return slash.run(text.strip())
+    message = "\n".join([*slash.notes, text, *named(text, work.plan.workspace)])
+    slash.notes.clear()
+    answer(work, message)
+    return True
+
+
+def _chat_at_terminal(plan: ChatPlan) -> int:
+    """Messages come from the composer; the agent works on them in another thread."""
+    mode = f"{escape(plan.model)} · {escape(plan.workspace)} · {plan.mode} · /help"
+    print(f"\x1b[2m{mode}\x1b[0m" if "NO_COLOR" not in os.environ else mode, flush=True)
+    with early_prompt():
+        try:
+            with needs("agent"):
+                from handrail.cli.chat.completion import Files, Words
+                from handrail.cli.chat.composer import Composer
+        except MissingExtra as error:
+            raise UsageError(str(error)) from None
+        queue = MessageQueue()
+        composer = Composer(sys.stdout, os.path.join(plan.state, "chat-history"), queue, lambda: work.stop())
+        work = Work(plan, composer)
+        slash = Slash(work)
+        composer.attach(Words(COMMANDS, slash.choices, Files(lambda: work.ready)), work.meter.line)
+        worker = Worker(work, slash, queue, composer)
+        code = 0
+        with _closing(work):
+            try:
+                composer.run(worker.start)
+            except Leave as leave:
+                code = leave.code
+            finally:
+                worker.end()
+        return code
+
+
+class Worker:
+    """The thread that works on the messages of a composer."""
+
+    def __init__(self, work: Work, slash: Slash, queue: MessageQueue, composer: Composer) -> None:
+        self._work, self._slash, self._queue, self._composer = work, slash, queue, composer
+        self._fault: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="handrail-chat", daemon=True)
+
+    def start(self) -> None:
+        """Open the session and work on messages."""
+        self._work.start(self._composer.end)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Wait until the current message has stopped; raises the fault that ended the thread."""
+        self._queue.close()
+        if self._thread.is_alive():
+            self._thread.join(_LONGEST_END)
+        if self._fault:
+            raise self._fault
+        self._work.session  # noqa: B018 - if it could not be opened, that is why the chat has ended
+
+    def _run(self) -> None:
+        try:
+            show_last_turns(self._work)
+            while (text := self._queue.take()) is not None:
+                self._composer.show_message(text)
+                if not handle_message(self._work, self._slash, text):
+                    break
+        except BaseException as fault:  # noqa: BLE001 - raised again in the main thread
+            self._fault = fault
+        finally:
+            self._composer.end()
 
 
 def answer(work: Work, text: str) -> Ending | None:
@@ -85,28 +166,6 @@ def named(text: str, workspace: str) -> list[str]:
     paths = dict.fromkeys(path.rstrip(".,;:!?)") for path in _NAMED.findall(text))
     there = [path for path in paths if path and os.path.lexists(os.path.join(workspace, path))]
     return [f"[@{path} is the name of a file or directory of the project: {path}]" for path in there]
-
-
-def _choose_asker(work: Work, slash: Slash) -> Ask:
-    """Where messages come from: the line editor on a terminal, else the lines of stdin."""
-    if not is_interactive() or not on_terminal(sys.stdin):
-        return _read_line
-    plan = work.plan
-    mode = f"{escape(plan.model)} · {escape(plan.workspace)} · {plan.mode} · /help"
-    print(f"\x1b[2m{mode}\x1b[0m" if "NO_COLOR" not in os.environ else mode, flush=True)
-    if plan.turns:
-        print(f"(a conversation of {len(plan.turns)} turns goes on)", flush=True)
-    with early_prompt():
-        try:
-            with needs("agent"):
-                from handrail.cli.chat.completion import Files, Words
-                from handrail.cli.chat.editor import LineEditor
-        except MissingExtra as error:
-            raise UsageError(str(error)) from None
-        words = Words(COMMANDS, slash.choices, Files(lambda: work.ready))
-        editor = LineEditor(os.path.join(plan.state, "chat-history"), words, work.meter.line)
-
-    return lambda: editor.ask(lambda: work.start(editor.end))
 
 
 def _read_line() -> str:

@@ -40,6 +40,9 @@ class RunScreen(Protocol):
     def say(self, text: str, style: str = "") -> None:
         """A line, or several, to the person."""
 
+    def show_message(self, text: str) -> None:
+        """A message of the person."""
+
     def diff(self, text: str) -> None:
         """Changes."""
 
@@ -86,6 +89,9 @@ class PlainScreen:
 
     def say(self, text: str, style: str = "") -> None:  # noqa: ARG002 - there are no colours here
         warn(text.rstrip("\n"))
+
+    def show_message(self, text: str) -> None:
+        pass
 
     def diff(self, text: str) -> None:
         write(safe(text))

@@ -10,14 +10,18 @@ from handrail.agent.messages import (
     Compacted,
     Event,
     ModelReplied,
+    ReasoningDelta,
     Retrying,
     TextDelta,
     ToolCall,
 )
+from handrail.cli.chat.diff_view import count_changes
 from handrail.text.display import escape
 
 MARKS = {"ok": ("✓", "green"), "partial": ("✓", "yellow"), "error": ("✗", "red"), "denied": ("⊘", "magenta")}
 _MOST = 70
+_FIRST, _LAST = 4, 6
+"""Lines of a command's output that stay on the screen."""
 
 
 def about(call: ToolCall) -> str:
@@ -31,14 +35,42 @@ def about(call: ToolCall) -> str:
     return f"{escape(call.name)} {_shorten(first)}".rstrip()
 
 
+def mark_of(event: CallFinished) -> tuple[str, str]:
+    """The sign and the colour of a finished call: a command that was stopped or failed is no success."""
+    if event.stopped:
+        return "■", "yellow"
+    if event.exit_code:
+        return "✗", "red"
+    return MARKS.get(event.status, ("-", ""))
+
+
 def outcome(event: CallFinished) -> str:
-    """Size and seconds; of a failure also its first line."""
-    lines = len(event.text.splitlines())
-    raw = len(event.text.encode("utf-8", "replace"))
-    text = f"{lines} line{'' if lines == 1 else 's'}, {size(raw)} · {event.seconds:.2f} s"
-    if event.status in ("error", "denied"):
-        text += f" · {_shorten(next(iter(event.text.strip().splitlines()), ''), 160)}"
-    return text
+    """The lines that an edit added and removed, or the size of the result; seconds; of a failure its first line."""
+    parts = []
+    if event.stopped:
+        parts.append("stopped")
+    elif event.exit_code:
+        parts.append(f"exit {event.exit_code}")
+    if event.diff and event.status in ("ok", "partial"):
+        added, removed = count_changes(event.diff)
+        parts.append(f"+{added} -{removed}")
+    else:
+        lines = len(event.text.splitlines())
+        raw = len(event.text.encode("utf-8", "replace"))
+        parts.append(f"{lines} line{'' if lines == 1 else 's'}, {size(raw)}")
+    parts.append(f"{event.seconds:.2f} s")
+    if event.status in ("error", "denied") and not event.command:
+        parts.append(_shorten(next(iter(event.text.strip().splitlines()), ""), 160))
+    return " · ".join(parts)
+
+
+def fold_lines(text: str) -> tuple[list[str], int]:
+    """The first and the last lines of a text with a line between that says how many are missing; and how many."""
+    lines = text.rstrip("\n").split("\n") if text.strip() else []
+    left = len(lines) - _FIRST - _LAST
+    if left <= 1:
+        return lines, 0
+    return [*lines[:_FIRST], f"… {left} more lines · Ctrl-O shows them", *lines[-_LAST:]], left
 
 
 def size(count: int) -> str:
@@ -57,10 +89,10 @@ def _shorten(text: str, most: int = _MOST) -> str:
 def event_lines(event: Event) -> list[str]:
     """Describe an event in one line; events that are shown in another way give none."""
     if isinstance(event, CallFinished):
-        return [f"{MARKS.get(event.status, ('-', ''))[0]} {about(event.call)} · {outcome(event)}"]
+        return [f"{mark_of(event)[0]} {about(event.call)} · {outcome(event)}"]
     if isinstance(event, Retrying):
         return [f"{event.why}; trying again in {event.seconds:g} s"]
     if isinstance(event, Compacted):
         return [f"the conversation was compacted, from {event.before:,} to {event.after:,} tokens: {event.how}"]
-    assert isinstance(event, TextDelta | ModelReplied | CallStarted)
+    assert isinstance(event, TextDelta | ReasoningDelta | ModelReplied | CallStarted)
     return []

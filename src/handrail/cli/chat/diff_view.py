@@ -1,0 +1,167 @@
+"""Show a unified diff at a terminal: line numbers, syntax colours, and the changed words of changed lines marked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
+
+from handrail.cli.output import safe
+from handrail.frozen import frozen
+from handrail.text.display import replace_surrogates
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_WORD = re.compile(r"\w+|\s+|[^\w\s]")
+_LONGEST = 500
+"""Characters of a line whose words are compared."""
+_ALIKE = 0.3
+"""Lines with a smaller part in common are shown as replaced, without marks."""
+_MOST_HIGHLIGHTED = 2_000
+
+Spans = list[tuple[int, int]]
+
+
+@frozen
+class PrintedLine:
+    """One line of a diff."""
+
+    kind: str
+    """`+`, `-` or a space; `@` for the head of a hunk, `f` for the name of a file, empty for a remark."""
+    text: str
+    number: int = 0
+    path: str = ""
+
+
+def count_changes(diff: str) -> tuple[int, int]:
+    """How many lines a unified diff adds and removes."""
+    kinds = [line.kind for line in parse_diff(diff)]
+    return kinds.count("+"), kinds.count("-")
+
+
+def parse_diff(diff: str) -> Iterator[PrintedLine]:
+    """The lines of a unified diff, with the numbers that they have in the new file, or in the old one if removed."""
+    rows = diff.removesuffix("\n").split("\n") if diff else []
+    path, old, new, at = "", 0, 0, 0
+    while at < len(rows):
+        row = rows[at]
+        head = rows[at : at + 3]
+        if len(head) == 3 and all(map(str.startswith, head, ("--- ", "+++ ", "@@ "))):
+            path = head[0 if head[1].startswith("+++ /dev/null") else 1][4:].split("\t")[0]
+            yield PrintedLine("f", path, path=path)
+            at += 2
+            continue
+        if match := _HUNK.match(row):
+            old, new = int(match[1]), int(match[2])
+            yield PrintedLine("@", row, path=path)
+        elif not path or row[:1] not in ("+", "-", " "):
+            yield PrintedLine("", row, path=path)
+        elif row[0] == "-":
+            yield PrintedLine("-", row[1:], old, path)
+            old += 1
+        else:
+            yield PrintedLine(row[0], row[1:], new, path)
+            new += 1
+            old += row[0] == " "
+        at += 1
+
+
+def mark_words(old: str, new: str) -> tuple[Spans, Spans] | None:
+    """The parts of two lines that differ; None if the lines have too little in common."""
+    if max(len(old), len(new)) > _LONGEST:
+        return None
+    before, after = _WORD.findall(old), _WORD.findall(new)
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    if matcher.ratio() < _ALIKE:
+        return None
+    removed: Spans = []
+    added: Spans = []
+    for tag, a, b, c, d in matcher.get_opcodes():
+        if tag != "equal":
+            _add_span(removed, before, a, b)
+            _add_span(added, after, c, d)
+    return removed, added
+
+
+def _add_span(spans: Spans, words: Sequence[str], first: int, end: int) -> None:
+    start = sum(map(len, words[:first]))
+    stop = start + sum(map(len, words[first:end]))
+    if stop > start:
+        spans.append((start, stop))
+
+
+def render_diff(diff: str, most: int | None = None) -> Text:
+    """A diff in colours, at most so many lines of it."""
+    from rich.text import Text
+
+    lines = list(parse_diff(replace_surrogates(diff)))[:most]
+    marks = _find_marks(lines)
+    colours = _Colours(lines)
+    wide = len(str(max((line.number for line in lines), default=0)))
+    result = Text()
+    for at, line in enumerate(lines):
+        shown = safe(line.text.removesuffix("\r"))
+        ending = ("\\r", "dim") if line.text.endswith("\r") else ""
+        if line.kind in ("f", "@", ""):
+            result.append_text(Text(shown, {"f": "bold", "@": "cyan", "": "dim"}[line.kind]))
+        else:
+            body = colours.of(at, shown) if line.kind != "-" else Text(shown, "red")
+            for start, stop in marks.get(at, ()) if shown == line.text else ():
+                body.stylize("reverse", start, stop)
+            sign = {"+": "bold green", "-": "bold red"}.get(line.kind, "")
+            result.append(f"{line.number:>{wide}} ", "dim").append(line.kind, sign).append_text(body)
+        if ending:
+            result.append(*ending)
+        result.append("\n")
+    return result
+
+
+def _find_marks(lines: Sequence[PrintedLine]) -> dict[int, Spans]:
+    """By position, the changed words: removed lines are compared with the added ones right behind them."""
+    marks: dict[int, Spans] = {}
+    at = 0
+    while at < len(lines):
+        removed = _count_run(lines, at, "-")
+        added = _count_run(lines, at + removed, "+")
+        if removed and removed == added:
+            for first in range(at, at + removed):
+                if pair := mark_words(lines[first].text, lines[first + removed].text):
+                    marks[first], marks[first + removed] = pair
+        at += max(removed + added, 1)
+    return marks
+
+
+def _count_run(lines: Sequence[PrintedLine], start: int, kind: str) -> int:
+    end = start
+    while end < len(lines) and lines[end].kind == kind:
+        end += 1
+    return end - start
+
+
+class _Colours:
+    """Syntax colours of the context and the added lines, by the names of their files."""
+
+    def __init__(self, lines: Sequence[PrintedLine]) -> None:
+        self._lines = lines
+        self._known: dict[int, Text] = {}
+        numbers = [at for at, line in enumerate(lines) if line.kind in ("+", " ")]
+        if len(numbers) <= _MOST_HIGHLIGHTED:
+            for path in dict.fromkeys(lines[at].path for at in numbers):
+                self._highlight(path, [at for at in numbers if lines[at].path == path])
+
+    def _highlight(self, path: str, numbers: Sequence[int]) -> None:
+        from rich.syntax import Syntax
+
+        code = "\n".join(safe(self._lines[at].text.removesuffix("\r")) for at in numbers)
+        syntax = Syntax("", Syntax.guess_lexer(path), theme="ansi_dark", background_color="default")
+        for at, text in zip(numbers, syntax.highlight(code).split("\n", allow_blank=True), strict=False):
+            self._known[at] = text
+
+    def of(self, at: int, shown: str) -> Text:
+        from rich.text import Text
+
+        known = self._known.get(at)
+        return known.copy() if known is not None and known.plain == shown else Text(shown)

@@ -1,0 +1,63 @@
+"""Diffs at a terminal: line numbers, changed words, colours."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handrail.cli.chat.diff_view import count_changes, mark_words, parse_diff, render_diff
+from handrail.text.diff import compute_hunks, format_unified
+from handrail.text.document import Splice
+
+LINES = st.lists(st.sampled_from(["a = 1", "b = 2", "--- x", "+++ y", "@@ z", "", "\tdef f():", "日本"]), max_size=12)
+
+
+def make_diff(old: str, new: str) -> str:
+    return format_unified("src/a.py", compute_hunks(old, [Splice(0, len(old), new)]), created=False, deleted=False)
+
+
+@given(LINES, LINES)
+def test_every_line_has_its_own_number(old: list[str], new: list[str]) -> None:
+    before, after = "".join(f"{line}\n" for line in old), "".join(f"{line}\n" for line in new)
+    diff = make_diff(before, after)
+    lines = list(parse_diff(diff))
+    for line in lines:
+        if line.kind in ("+", " "):
+            assert new[line.number - 1] == line.text
+        elif line.kind == "-":
+            assert old[line.number - 1] == line.text
+    added, removed = count_changes(diff)
+    assert added - removed == len(new) - len(old)
+
+
+@given(LINES, LINES)
+def test_no_line_is_lost_on_the_screen(old: list[str], new: list[str]) -> None:
+    diff = make_diff("".join(f"{line}\n" for line in old), "".join(f"{line}\n" for line in new))
+    shown = render_diff(diff).plain
+    for line in parse_diff(diff):
+        assert line.text in shown
+
+
+@given(st.text(alphabet="ab _.()", max_size=40), st.text(alphabet="ab _.()", max_size=40))
+def test_lines_without_their_marked_words_are_the_same(old: str, new: str) -> None:
+    marks = mark_words(old, new)
+    if marks is not None:
+        assert _without(old, marks[0]) == _without(new, marks[1])
+
+
+def test_changed_words_are_marked() -> None:
+    marks = mark_words("return first + 1", "return second + 1")
+    assert marks == ([(7, 12)], [(7, 13)])
+    assert mark_words("completely", "different things") is None
+    text = render_diff(make_diff("x = first + 1\n", "x = second + 1\n"))
+    assert [text.plain[span.start : span.end] for span in text.spans if span.style == "reverse"] == ["first", "second"]
+
+
+def test_added_lines_have_the_colours_of_their_language() -> None:
+    text = render_diff(make_diff("", "def f():\n    return 'x'\n"))
+    styles = {str(span.style) for span in text.spans if "def" in text.plain[span.start : span.end]}
+    assert styles - {"bold green", "dim", "reverse"}
+
+
+def _without(line: str, spans: list[tuple[int, int]]) -> str:
+    return "".join(char for at, char in enumerate(line) if not any(start <= at < end for start, end in spans))
