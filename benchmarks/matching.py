@@ -1,16 +1,18 @@
 """Where an edit applies: forgiving matching on small and big files, against a plain `str.find` of the same text; and a
 whole edit by the letter, against the plain way to make the same change: read, replace, write beside it, sync, rename.
+The worst cases have a limit in seconds, which is the budget of work that matching has.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import cycle
 from pathlib import Path
 
 from benchmarks.editing import bare_write
-from benchmarks.measure import Line, Scale, contest, seconds, slower
+from benchmarks.measure import Line, Scale, Times, contest, seconds, slower
 from handrail import Session, Settings
 from handrail.errors import ToolError
 from handrail.text.matching.find import plan_edit
@@ -18,6 +20,10 @@ from handrail.text.matching.find import plan_edit
 SIZES = (1_000, 10_000, 50_000)
 MOST = 0.2
 """The seconds that matching may take on the biggest file, whatever comes out."""
+LOOSE = 5
+"""How many times an edit by the letter one that matches loosely, or nowhere, may take."""
+BUDGET = 2
+"""The seconds that a whole call may take, whatever its arguments are."""
 PLAIN = 1.2
 """How many times the plain way a whole edit by the letter may take."""
 
@@ -61,6 +67,8 @@ def worst_cases() -> dict[str, tuple[str, str, str]]:
             "y = 2\nx = 1\n" * 1_000 + "z\n",
         ),
         "a line of 16 KB with other quotes": (f"{line}'a'\n", f"{line}’a’", f"{line}’b’"),
+        "1 MB of escapes, refused": ("a\n" * 1_000, "\\u00e9\\n" * 125_000, "b"),
+        "1 MB of short lines, refused": ("a\n" * 1_000, "b\n" * 500_000, "c"),
     }
 
 
@@ -123,13 +131,84 @@ def exact_lines(folder: Path, scale: Scale) -> Iterator[Line]:
                 (folder / name).unlink()
 
 
+def call_lines(folder: Path, scale: Scale) -> Iterator[Line]:
+    """Whole calls on a file of 1 MB: edits that match loosely or nowhere, and a patch, against an exact edit."""
+    rows = contents(min(22_000, scale.lines))
+    middle = rows[len(rows) // 2 :][:10]
+    shifted = "\n".join(f"  {row}" for row in middle)
+    hunk = f"@@\n {middle[0]}\n-{middle[1]}\n+{middle[1]}  # seen\n"
+    calls: dict[str, tuple[str, dict[str, str]]] = {
+        "an edit by the letter": ("Edit", {"old_string": middle[1], "new_string": f"{middle[1]}  # seen"}),
+        "an edit that matches loosely": ("Edit", {"old_string": shifted, "new_string": shifted.replace("row", "line")}),
+        "an edit that matches nowhere": ("Edit", {"old_string": shifted.replace("row", "line"), "new_string": "x"}),
+        "a patch by the letter": (
+            "ApplyPatch",
+            {"patch": f"*** Begin Patch\n*** Update File: a.py\n{hunk}*** End Patch"},
+        ),
+    }
+    path = folder / "a.py"
+    with Session(folder, settings=Settings(state=str(folder / "state"))) as session:
+
+        def make(tool: str, arguments: dict[str, str]) -> Callable[[], object]:
+            def call() -> object:
+                path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+                session.call("Read", {"file_path": "a.py", "limit": 5})
+                return session.call(tool, arguments if "patch" in arguments else {"file_path": "a.py", **arguments})
+
+            return call
+
+        first, *others = calls
+        times = contest(scale.rounds, {name: make(*call) for name, call in calls.items()})
+        for name in others:
+            most = PLAIN if "patch" in name else LOOSE
+            what = f"{name[0].upper()}{name[1:]} in 1 MB, against {first}"
+            yield slower(what, times[name], times[first], most, by_cpu=True)
+    path.unlink()
+
+
+def extreme_lines(folder: Path, scale: Scale) -> Iterator[Line]:
+    """Calls whose arguments or files are far larger than any that are meant."""
+    count = min(100_000, scale.lines)
+    cell: dict[str, object] = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
+    cells = [{**cell, "id": f"c{number}", "source": [f"x = {number}"]} for number in range(count)]
+    text = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+    path = folder / "n.ipynb"
+    path.write_text(text, encoding="utf-8")
+    with Session(folder, settings=Settings(state=str(folder / "state"))) as session:
+        turns = cycle(["y = 1", "y = 2"])
+        contestants: dict[str, Callable[[], object]] = {
+            "json": partial(json.loads, text),
+            "read": lambda: session.call("Read", {"file_path": "n.ipynb"}),
+            "edit": lambda: session.call(
+                "NotebookEdit", {"notebook_path": "n.ipynb", "cell_id": f"c{count // 2}", "new_source": next(turns)}
+            ),
+            "path": lambda: session.call("Edit", {"file_path": "d/" * 10_000, "old_string": "a", "new_string": "b"}),
+        }
+        times = contest(scale.rounds, contestants)
+    names = {
+        "read": f"Read a notebook of {count:,} cells, against `json.loads`",
+        "edit": f"NotebookEdit in a notebook of {count:,} cells, against `json.loads`",
+        "path": "Edit with a path of 10,000 parts, refused",
+    }
+    for key, name in names.items():
+        yield _within(BUDGET, name, times[key], times["json"])
+    path.unlink()
+
+
+def _within(most: float, what: str, ours: Times, baseline: Times) -> Line:
+    """A line whose target is a number of seconds of processor time."""
+    line = slower(what, ours, baseline)
+    return Line(line.what, line.ours, line.baseline, line.ratio, f"at most {seconds(most)} of CPU", ours.cpu <= most)
+
+
 def lines(folder: Path, scale: Scale) -> Iterator[Line]:
     yield from exact_lines(folder, scale)
+    yield from call_lines(folder, scale)
+    yield from extreme_lines(folder, scale)
     for name, (text, old, new) in worst_cases().items():
         times = contest(scale.rounds, {"ours": match(text, old, new), "find": partial(text.find, old)})
-        line = slower(f"Match {name}, against str.find", times["ours"], times["find"])
-        met = times["ours"].median <= MOST
-        yield Line(line.what, line.ours, line.baseline, line.ratio, f"at most {seconds(MOST)}", met)
+        most = BUDGET if name.startswith("1 MB") else MOST
+        yield _within(most, f"Match {name}, against str.find", times["ours"], times["find"])
     for count in SIZES:
         for name, (text, old, new) in cases(count).items():
             contestants: dict[str, Callable[[], object]] = {

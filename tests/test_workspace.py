@@ -43,6 +43,24 @@ def test_relative_and_absolute_paths_name_the_same_file(make_session: Make, root
         assert (result.status, result.accesses[0].path) == ("ok", str(root / "a.txt")), name
 
 
+def test_an_absolute_path_may_lack_its_slash_or_have_a_prefix_of_git(make_session: Make, root: Path) -> None:
+    session = make_session(root)
+    inside = str(root / "a.txt")[1:]
+    for name in (inside, f"a/{inside}", f"b/{inside}"):
+        result = read(session, name)
+        assert (result.status, result.accesses[0].path) == ("ok", str(root / "a.txt")), name
+    assert code(read(session, f"c/{inside}")) == "not_found"
+    (root / inside.partition("/")[0]).mkdir()
+    assert code(read(session, inside)) == "not_found"  # now it may well be a path from here
+
+
+def test_a_path_of_any_length_is_answered_at_once(make_session: Make, root: Path) -> None:
+    session = make_session(root)
+    for name in ("d/" * 10_000 + "a.txt", "../" * 10_000 + "a.txt", "sub/../" * 10_000 + "a.txt"):
+        result = read(session, name)
+        assert code(result) == "bad_path" and "at most 8192" in result.text and len(result.text) < 200
+
+
 @pytest.mark.parametrize(
     "name",
     [

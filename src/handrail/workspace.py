@@ -36,6 +36,9 @@ from handrail.text.display import unescape
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _LISTED = 5_000
+_MOST_BYTES = 8192
+"""The kernel opens at most 4096 bytes below a root, whose own path may be as long again."""
+_SHOWN = 60
 
 
 @frozen
@@ -99,9 +102,13 @@ class Workspace:
         if not named or "\0" in named:
             raise BadPath(path=named, why="it is empty" if not named else "it contains a NUL character")
         try:
-            os.fsencode(named)
+            length = len(os.fsencode(named))
         except UnicodeEncodeError:
             raise BadPath(path=named, why="it is not valid Unicode") from None
+        if length > _MOST_BYTES:
+            raise BadPath(
+                path=f"{named[:_SHOWN]}...", why=f"it has {length} bytes, and at most {_MOST_BYTES} are allowed"
+            )
         spelled = self.expand_alias(named)
         if spelled != named:
             try:
@@ -120,7 +127,8 @@ class Workspace:
                 with contextlib.suppress(ToolError):
                     self._open_root(root, check=True)
             resolved = self._resolve_plain(named) if not alone else None
-            resolved = resolved or self._as_shown(named) or self._through_links(named, os.path.join(home, named))
+            resolved = resolved or self._as_shown(named) or self._as_absolute(named, home)
+            resolved = resolved or self._through_links(named, os.path.join(home, named))
         if named.endswith("/"):
             standing = self.stat(resolved)
             if standing is None:
@@ -176,6 +184,19 @@ class Workspace:
         except UnicodeEncodeError:  # escapes that no name of a file is shown with
             return None
         return replace(resolved, named=named) if resolved else None
+
+    def _as_absolute(self, named: str, home: str) -> WorkPath | None:
+        """Take a relative path for an absolute one below a root that lost its slash, or has git's `a/` before it.
+
+        Only where nothing begins so in the directory that relative paths start from.
+        """
+        first = named.partition("/")[0]
+        if not first or os.path.lexists(os.path.join(home, first)):
+            return None
+        for spelled in ("/" + named, named[1:] if first in ("a", "b") else ""):
+            if any(spelled.startswith(root.path + "/") for root in self.roots if not root.alias):
+                return replace(self.resolve(os.path.normpath(spelled)), named=named)
+        return None
 
     def _through_links(self, named: str, path: str) -> WorkPath:
         real = os.path.realpath(path)

@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from handrail.errors import CallCancelled, NoMatch, Repetitive, ToolError, TooMuchWork
+from handrail.errors import (
+    AlreadyApplied,
+    CallCancelled,
+    NoMatch,
+    Repetitive,
+    ToolError,
+    TooMuchWork,
+    UnsureIndent,
+)
+from handrail.text import lines
 from handrail.text.matching.find import plan_edit
 from handrail.text.matching.work import WorkBudget, limit_work
 from handrail.text.patches.locate import locate_hunks
@@ -61,7 +70,17 @@ def long_line(count: int) -> Callable[[], object]:
     return lambda: plan_edit(f"{line}'a'\n", f"{line}’a’", f"{line.replace('word', 'term', 5)}’b’")
 
 
-@pytest.mark.parametrize("make", [added_after_each, repetitive, nowhere, long_line])
+def added_below(count: int) -> Callable[[], object]:
+    return lambda: plan_edit("if a:\n    b()\n    c()\n", "b()", "b()\n" + "    d()\n" * count + "    e()")
+
+
+def numbered(count: int) -> Callable[[], object]:
+    text = "\n".join(rows(count)) + "\n"
+    old = "\n".join(f"{number:6}\t{row}" for number, row in enumerate(rows(count), 1))
+    return lambda: plan_edit(text, old, old.replace("compute", "calculate", 1))
+
+
+@pytest.mark.parametrize("make", [added_after_each, repetitive, nowhere, long_line, added_below, numbered])
 def test_twice_the_text_takes_about_twice_the_steps(make: Callable[[int], Callable[[], object]]) -> None:
     small, large = count_calls(make(500)), count_calls(make(2000))
     assert large < 6 * small + 2000, (small, large)
@@ -103,7 +122,15 @@ def entities(count: int) -> Callable[[], object]:
     return lambda: plan_edit("a<b\n" * count, "a&lt;c\n" * count, "c")
 
 
-@pytest.mark.parametrize("make", [escaped, braces, quotes, composed, entities])
+def escaped_lines(count: int) -> Callable[[], object]:
+    return lambda: plan_edit("a\n" * count, "\\u00e9\\n" * count + "b", "c")
+
+
+def short_lines(count: int) -> Callable[[], object]:
+    return lambda: plan_edit("a\n" * count, "b\n" * count + "c", "d")
+
+
+@pytest.mark.parametrize("make", [escaped, braces, quotes, composed, entities, escaped_lines, short_lines])
 def test_a_text_of_any_length_is_given_up_within_the_budget(
     make: Callable[[int], Callable[[], object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +146,26 @@ def test_a_text_of_any_length_is_given_up_within_the_budget(
     with pytest.raises(ToolError), limit_work(steps=200_000):
         make(30_000)()
     assert steps <= 200_000
+
+
+def test_new_lines_beyond_measure_are_not_judged() -> None:
+    with pytest.raises(UnsureIndent):
+        added_below(30_000)()
+
+
+def test_a_text_that_repeats_itself_is_not_compared_at_every_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+    real = lines.cuts_word
+
+    def count(text: str, position: int) -> bool:
+        nonlocal looked
+        looked += 1
+        return real(text, position)
+
+    monkeypatch.setattr(lines, "cuts_word", count)
+    with pytest.raises((AlreadyApplied, NoMatch)):
+        plan_edit("ab" * 20_000, "zz", "ab" * 10_000)
+    assert looked < 15_000
 
 
 def test_what_takes_too_long_is_refused_with_its_own_words() -> None:

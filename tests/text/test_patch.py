@@ -181,6 +181,20 @@ def test_names_with_odd_characters_are_read_as_git_writes_them() -> None:
     assert op.path == 'ä "b".txt'
 
 
+@pytest.mark.parametrize(
+    "names", [("a/src/x", "src/x"), ("src/x", "b/src/x"), ("a//w/x", "b//w/x"), ("a//w/x", "/w/x")]
+)
+def test_a_prefix_of_one_name_alone_is_no_rename(names: tuple[str, str]) -> None:
+    (op,) = parse_patch("--- {}\n+++ {}\n@@ -1 +1 @@\n-a\n+b\n".format(*names))
+    assert (op.path, op.move_to) == ("/w/x" if "w" in names[0] else "src/x", None)
+
+
+@pytest.mark.parametrize("name", ["a//w/x", "b//w/x", "`a//w/x`", "/w/x"])
+def test_a_prefix_of_git_before_an_absolute_path_is_removed(name: str) -> None:
+    (op,) = parse_patch(f"*** Begin Patch\n*** Update File: {name}\n@@\n-a\n+b\n*** End Patch\n")
+    assert op.path == "/w/x"
+
+
 def test_a_folder_called_a_is_not_taken_for_a_prefix_of_git() -> None:
     (op,) = parse_patch("--- a/x.txt\n+++ a/x.txt\n@@ -1 +1 @@\n-1\n+2\n")
     assert op.path == "a/x.txt"

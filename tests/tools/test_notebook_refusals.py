@@ -127,6 +127,18 @@ def test_a_notebook_that_was_invalid_before_is_edited_and_that_is_noted(bench: C
     assert it.edit(edit_mode="delete", cell_id="bad").status == "ok"
 
 
+def test_of_a_long_notebook_only_the_edited_cell_is_checked(bench: Callable[..., Bench]) -> None:
+    bad = {"cell_type": "code", "id": "bad", "source": 5}
+    odd = prose(["a"], "odd", metadata={"format": 3})
+    it = bench(book(bad, odd, *(code(["a"], f"id{n}") for n in range(1200))))
+    said = it.refused("bad_notebook", cell_id="odd", new_source="x", cell_type="raw")
+    assert "cells[1]" in said and "3 is not of type 'string'" in said
+    assert it.edit(cell_id="id1100", new_source="x").status == "ok"
+    assert it.edit(edit_mode="delete", cell_id="id1101").status == "ok"
+    assert it.edit(edit_mode="insert", cell_id="id1102", cell_type="code", new_source="y").status == "ok"
+    assert len(it.now["cells"]) == 1202 and it.now["cells"][0] == bad
+
+
 @pytest.mark.parametrize("broken", [5, {}, {"cell_type": 3}, None, []])
 def test_a_thing_that_is_no_cell_can_only_be_deleted(bench: Callable[..., Bench], broken: Any) -> None:
     it = bench(book(code(["a"]), broken))

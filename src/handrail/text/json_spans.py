@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from handrail.frozen import frozen
 
@@ -18,8 +18,7 @@ _MOST_DIGITS = 4_000
 _MOST_LEVELS = 200
 
 
-@frozen
-class JsonItem:
+class JsonItem(NamedTuple):
     """A value in the text: a whole document, a member of an object, or an element of an array."""
 
     start: int
@@ -39,6 +38,11 @@ class JsonItem:
 def read_document(text: str, levels: int) -> JsonItem:
     """Read a whole JSON text with the positions of its upper ``levels``; raises `json.JSONDecodeError`."""
     return _JsonReader(text, _SPACE).read_document(levels)
+
+
+def read_value(text: str) -> Any:
+    """The value of a whole JSON text, without positions; raises `json.JSONDecodeError`."""
+    return _DECODER.decode(text)
 
 
 def read_document_with_comments(text: str) -> JsonItem | None:
@@ -83,6 +87,8 @@ class _JsonReader:
         text, closing = self.text, "}" if self.text[at] == "{" else "]"
         items: list[JsonItem] = []
         position = self.skip_space(at + 1)
+        if closing == "]" and levels == 1 and not self.lenient:
+            return self._read_elements(position)
         while not text.startswith(closing, position) or (items and not self.lenient):
             key, start, key_end = "", position, 0
             if closing == "}":
@@ -99,6 +105,21 @@ class _JsonReader:
                 break
             position = self.skip_space(self._expect(",", position))
         return tuple(items), position + 1
+
+    def _read_elements(self, position: int) -> tuple[tuple[JsonItem, ...], int]:
+        """The elements of a plain array from ``position`` on: there may be very many, so this takes few steps each."""
+        text, decode, skip = self.text, _DECODER.raw_decode, self.space.match
+        items: list[JsonItem] = []
+        if text.startswith("]", position):
+            return (), position + 1
+        while True:
+            value, end = decode(text, position)
+            comma = skip(text, end).end()  # type: ignore[union-attr]
+            if text.startswith("]", comma):
+                items.append(JsonItem(position, position, end, value))
+                return tuple(items), comma + 1
+            items.append(JsonItem(position, position, end, value, "", 0, comma))
+            position = skip(text, self._expect(",", comma)).end()  # type: ignore[union-attr]
 
     def _expect(self, sign: str, position: int) -> int:
         if not self.text.startswith(sign, position):

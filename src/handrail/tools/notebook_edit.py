@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
@@ -15,6 +15,7 @@ from handrail.frozen import frozen
 from handrail.text import lines
 from handrail.text.display import escape
 from handrail.text.document import UTF8, Splice, apply_splices
+from handrail.text.json_spans import read_value
 from handrail.text.notebooks import cells as notebook
 from handrail.text.notebooks.cells import Notebook
 from handrail.tools.arguments import AfterValidator, BeforeValidator, Field
@@ -22,7 +23,9 @@ from handrail.tools.notes import ChangedElsewhere, InvalidNotebook, NoteFacts
 from handrail.tools.tool import Arguments, Context, Hints, Outcome, Templates, Tool, Writes
 
 _KINDS = {"replace": "replaced", "insert": "inserted", "delete": "deleted"}
-_INDEX = re.compile(r"(?:cell-)?([0-9]{1,5})")
+_INDEX = re.compile(r"(?:cell-)?([0-9]{1,9})")
+_MOST_CHECKED = 1000
+"""Cells of a notebook that is compared with its schema as a whole."""
 
 
 def _as_name(value: object) -> object:
@@ -143,7 +146,7 @@ def run(args: Args, ctx: Context[Limits]) -> Outcome[Facts]:
     if loaded.described_changes:
         notes.append(ChangedElsewhere(path=args.notebook_path, moved=loaded.described_changes))
     if splices:
-        notes += _validate(book, splices)
+        notes += _validate(book, splices, index, args.edit_mode)
     ctx.stage(args.notebook_path, loaded, splices)
     facts = replace(
         facts,
@@ -205,7 +208,7 @@ def _join_source(source: object) -> str | None:
 
 def _create_id(book: Notebook, index: int, source: str) -> str:
     """An id that no cell has. The same call gives the same one, so that a preview shows what will be written."""
-    taken = _list_ids(book)
+    taken = _list_ids(book.value["cells"])
     for number in range(len(taken) + 1):
         seed = "\n".join([str(number), str(index), source, *(one or "" for one in taken)])
         candidate = "c" + hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:7]
@@ -214,8 +217,8 @@ def _create_id(book: Notebook, index: int, source: str) -> str:
     raise AssertionError("one of n + 1 different ids is free")
 
 
-def _list_ids(book: Notebook) -> list[str | None]:
-    ids = (cell.value.get("id") if isinstance(cell.value, dict) else None for cell in book.cells)
+def _list_ids(cells: Sequence[Any]) -> list[str | None]:
+    ids = (cell.get("id") if isinstance(cell, dict) else None for cell in cells)
     return [one if isinstance(one, str) else None for one in ids]
 
 
@@ -228,12 +231,12 @@ def _type(book: Notebook, index: int) -> str:
 
 def _name(book: Notebook, index: int) -> str:
     """The name of a cell."""
-    return _list_ids(book)[index] or f"cell-{index}"
+    return _list_ids(book.value["cells"])[index] or f"cell-{index}"
 
 
 def _find_cell(book: Notebook, named: str, most: int) -> tuple[int, bool]:
     """The index of the named cell, and whether its own id named it."""
-    ids = _list_ids(book)
+    ids = _list_ids(book.value["cells"])
     indexes = [index for index, one in enumerate(ids) if one == named]
     if len(indexes) == 1:
         return indexes[0], True
@@ -254,37 +257,46 @@ def _find_cell(book: Notebook, named: str, most: int) -> tuple[int, bool]:
     )
 
 
-def _validate(book: Notebook, splices: Sequence[Splice]) -> list[NoteFacts]:
-    """Refuse a result that is a worse notebook than before; a note if the notebook was invalid and still is."""
+def _validate(book: Notebook, splices: Sequence[Splice], index: int, mode: str) -> list[NoteFacts]:
+    """Refuse a result that is a worse notebook than before; a note if the notebook was invalid and still is.
+
+    Of a long notebook only the cell ``index`` is checked: an edit does not change any other.
+    """
     try:
-        after = notebook.parse(apply_splices(book.text, splices))
-    except BadNotebook as error:
+        after = read_value(apply_splices(book.text, splices))
+    except ValueError as error:
         raise AssertionError(f"the edit broke the notebook: {error}") from error
-    left = _faults(after)
+    is_long = len(book.cells) > _MOST_CHECKED
+    left = _list_faults(after, slice(index, index + (mode != "delete")) if is_long else slice(None))
     if not left:
         return []
-    before = _faults(book)
+    before = _list_faults(book.value, slice(index, index + (mode != "insert")) if is_long else slice(None))
     if len(left) > len(before):
         raise BadNotebook(fault=next((fault for fault in left if fault not in before), left[0]))
     return [InvalidNotebook(count=len(left), fault=left[0])]
 
 
-def _faults(book: Notebook) -> list[str]:
-    """List the errors against the schema of the notebook's version."""
+def _list_faults(book: Mapping[str, Any], checked: slice) -> list[str]:
+    """List the errors against the schema of the notebook's version, of these cells and of all that is no cell."""
     with needs("notebooks"):  # slow to import
         from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
         from nbformat.validator import get_validator
 
+    part = {**book, "cells": book["cells"][checked]}
+    minor = book["nbformat_minor"]
     # Not nbformat.validate: it gives ids to cells that have none, and warns through process-wide filters.
-    quick = get_validator(notebook.FORMAT, book.minor)  # type: ignore[no-untyped-call]
+    quick = get_validator(notebook.FORMAT, minor)  # type: ignore[no-untyped-call]
     faults: list[str] = []
-    if any(True for _ in quick.iter_errors(book.value)):
-        thorough = get_validator(notebook.FORMAT, book.minor, name="jsonschema")  # type: ignore[no-untyped-call]
-        for error in thorough.iter_errors(book.value):
+    if any(True for _ in quick.iter_errors(part)):
+        thorough = get_validator(notebook.FORMAT, minor, name="jsonschema")  # type: ignore[no-untyped-call]
+        for error in thorough.iter_errors(part):
             best = best_match([error])
-            faults.append(escape(f"{best.json_path.removeprefix('$.')[:100]}: {best.message[-200:]}"))
-    if book.has_ids:
-        times = Counter(one for one in _list_ids(book) if one)
+            place = best.json_path.removeprefix("$.")
+            if checked.start is not None:
+                place = place.replace("cells[0]", f"cells[{checked.start}]", 1)
+            faults.append(escape(f"{place[:100]}: {best.message[-200:]}"))
+    if minor >= notebook.IDS_SINCE:
+        times = Counter(one for one in _list_ids(book["cells"]) if one)
         faults += [f"{number} cells have the id {escape(one[:80])}" for one, number in times.items() if number > 1]
     return faults
 

@@ -15,6 +15,8 @@ from itertools import pairwise
 
 from handrail.text.matching.indentation import Unsure, indent_of
 
+_MOST_ROWS = 20_000
+"""More new lines than these are not judged."""
 _EDGE = 400
 """Of a long line only the beginning and the end are looked at."""
 _NOTE = r"(?:\s+(?:#|//|/\*).*)?\s*$"
@@ -70,6 +72,8 @@ def choose_rows(around: Around, quoted: str, new: Sequence[str]) -> list[str]:
     ``quoted`` is the indentation that the model gave the line: the end of that of the file.
     """
     missing = around.indent[: len(around.indent) - len(quoted)]
+    if len(new) > _MOST_ROWS:
+        raise Unsure
     if quoted and indent_of(new[0]) not in (quoted, around.indent):
         raise Unsure
     as_file = bool(quoted) and indent_of(new[0]) == around.indent
@@ -180,7 +184,7 @@ def _shorten(row: str) -> str:
 def _enter(depths: Sequence[int], row: str) -> list[int]:
     """The depths of the blocks that are open behind a line."""
     here = _measure(row)
-    return [0, *(depth for depth in depths if depth < here), here]
+    return [0, *(depth for depth in depths if 0 < depth < here), here]
 
 
 def _fits(above: str, row: str, depths: Sequence[int]) -> bool:

@@ -77,6 +77,8 @@ _SHORTEST = 12
 """Characters that a part of a line must have to be recognised as applied before."""
 _CERTAIN = 3
 """Lines that are no chance if they stand together."""
+_MOST_COMPARED = 50_000_000
+"""Characters that may be compared to see whether an edit was applied before."""
 _SHORTEST_LINE = 4
 """Characters that a line must have to count as one that the edit removes."""
 
@@ -514,15 +516,15 @@ def find_applied_instead(text: str, old: str, new: str) -> int | None:
     changed = new[head : len(new) - tail]
     if not _has_word(changed) and not (_has_word(new[:head]) and _has_word(new[len(new) - tail :])):
         return None  # what is left of a deletion proves something only by the text on both sides
-    places = list(_find_whole(text, new, head="\n" in new, tail="\n" in new))
-    if not places or (len(new.strip()) < _SHORTEST and not _is_line(text, places[0], len(new))):
+    place = next(_find_whole(text, new, head="\n" in new, tail="\n" in new), None)
+    if place is None or (len(new.strip()) < _SHORTEST and not _is_line(text, place, len(new))):
         return None
     kept = {row.strip() for row in new.split("\n") if row.strip()}
     removed = {row.strip() for row in old.split("\n")} - kept
     removed = {row for row in removed if len(row) >= _SHORTEST_LINE}
     if len(kept) < _CERTAIN and removed and removed <= {row.strip() for row in text.split("\n")}:
         return None  # they are all there still
-    return text.count("\n", 0, places[0]) + 1
+    return text.count("\n", 0, place) + 1
 
 
 def _has_word(text: str) -> bool:
@@ -532,7 +534,9 @@ def _has_word(text: str) -> bool:
 def _find_whole(text: str, new: str, *, head: bool, tail: bool) -> Iterator[int]:
     """Where ``new`` stands as whole words, and with whole lines at its head and its tail if these have other lines."""
     start = text.find(new) if new.strip() else -1
-    while start >= 0:
+    left = _MOST_COMPARED // max(1, len(new))  # a text that repeats itself stands at very many places
+    while start >= 0 and left >= 0:
+        left -= 1
         end = start + len(new)
         begins = not head or not text[lines.start_of_line(text, start) : start].strip()
         ends = not tail or new.endswith("\n") or not text[end : lines.end_of_line(text, end)].strip()

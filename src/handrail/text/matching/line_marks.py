@@ -29,9 +29,12 @@ _WRAPPERS = ((_TAG, _TAG), (_CDATA, _CDATA), (_SEARCH, _REPLACE))
 def remove_gutter(old: str, new: str) -> Pairs:
     rows, others = old.split("\n"), new.split("\n")
     pairs = []
+    filled = count_filled(old)
+    last = next((row for row in reversed(rows) if row.strip()), "")
     for gutter in _GUTTERS:
+        if not gutter.match(last):
+            continue
         numbers = [int(match[1]) for row in rows if (match := gutter.match(row))]
-        filled = count_filled(old)
         # A text that is copied from its first letter on lacks the first number.
         first_bare = filled > 2 and len(numbers) == filled - 1 and not gutter.match(rows[0])
         if (

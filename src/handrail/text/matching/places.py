@@ -60,6 +60,7 @@ class FileLines:
         spend(len(text) // _FAST)
         self.text = text
         self.rows = lines.split(text)
+        spend(len(self.rows))
         self.bodies = lines.to_feeds(text).split("\n")[: len(self.rows)]
         self.key = key
         self.keys = [key(body) for body in self.bodies]
@@ -85,7 +86,7 @@ class FileLines:
 
     def find_windows(self, window: Sequence[str]) -> list[int]:
         """Return the line numbers at which ``window`` matches; searches by its rarest line."""
-        spend(sum(map(len, window)))
+        spend(sum(map(len, window)) + len(window))
         keys = [self.key(row) for row in window]
         filled = [number for number, key in enumerate(keys) if key]
         if not filled:

@@ -40,6 +40,8 @@ _FENCE = re.compile(r"^\n*((`{3,}|~{3,})[^\n`]*)\n(?:(.*?)(\n))?\2[ \t]*\n*$", r
 _ESCAPES = {"n": "\n", "t": "\t", "r": "", '"': '"', "'": "'", "`": "`", "\\": "\\"}
 _FAST = 20
 """Characters that cost one step to count."""
+_LINE = 12
+"""Steps for a line that is looked at by itself."""
 _HALF_DONE = re.compile(r"^\s*\\[nt]", re.MULTILINE)
 """A line of code hardly ever begins with an escaped line break or tab."""
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
@@ -57,8 +59,11 @@ def list_variants(old: str, new: str) -> Iterator[list[Variant]]:
     for _ in range(2):
         deeper = []
         for variant in last:
-            for name, step in _STEPS:
-                spend(len(variant.old) + len(variant.new))
+            steps = _count_steps(variant.old) + _count_steps(variant.new)
+            for name, step, may_have in _STEPS:
+                if not may_have(variant.old):
+                    continue
+                spend(steps)
                 for pair in step(variant.old, variant.new):
                     if pair not in seen and pair[0].strip():
                         seen.add(pair)
@@ -154,9 +159,10 @@ def _make_normalize(form: Literal["NFC", "NFD"]) -> Callable[[str, str], Pairs]:
     def undo(text: str) -> str:
         return unicodedata.normalize(form, text)
 
-    return lambda old, new: undo_throughout(
-        old, new, undo, lambda text: unicodedata.normalize(other, undo(text)) == text
-    )
+    def consistent(text: str) -> bool:
+        return text in (undo(text), unicodedata.normalize(other, undo(text)))
+
+    return lambda old, new: undo_throughout(old, new, undo, consistent)
 
 
 def _make_unescape(marks: str) -> Callable[[str, str], Pairs]:
@@ -218,22 +224,37 @@ def _count_quotes(text: str) -> int:
     return text.count('"') - text.count('\\"')
 
 
-_STEPS: tuple[tuple[str, Callable[[str, str], Pairs]], ...] = (
-    ("code fence", _remove_fence),
-    ("line numbers", remove_gutter),
-    ("diff signs", remove_diff_signs),
-    ("signs for blanks", show_blanks),
-    ("signs for line ends", remove_end_signs),
-    ("tags", remove_wrapper),
-    ("entities", _decode_entities),
-    ("code points", _decode_code_points),
-    ("composed characters", _make_normalize("NFC")),
-    ("combining characters", _make_normalize("NFD")),
-    ("escaped slashes", _unescape_slashes),
-    ("escapes, twice", _unescape_twice),
-    ("escapes", _make_unescape("ntr\"'`\\")),
-    ("escaped line breaks", _make_unescape("n")),
-    ("escaped tabs", _make_unescape("t")),
-    ("escaped quotes", _make_unescape("\"'`")),
-    ("escaped line breaks and tabs", _make_unescape("nt")),
+def _count_steps(text: str) -> int:
+    """The steps that it takes to go over a text: those of its characters, and more for each line."""
+    return len(text) + _LINE * text.count("\n")
+
+
+def _contains(*marks: str) -> Callable[[str], bool]:
+    return lambda text: any(mark in text for mark in marks)
+
+
+def _is_any(_: str) -> bool:
+    return True
+
+
+_ESCAPED = _contains("\\")
+_STEPS: tuple[tuple[str, Callable[[str, str], Pairs], Callable[[str], bool]], ...] = (
+    ("code fence", _remove_fence, _contains("```", "~~~")),
+    ("line numbers", remove_gutter, _is_any),
+    ("diff signs", remove_diff_signs, _is_any),
+    ("signs for blanks", show_blanks, _contains(*"·•␣∙→⇥»", "<TAB>", "<tab>", "\\t")),
+    ("signs for line ends", remove_end_signs, _contains("^M", "\\r", "␍")),
+    ("tags", remove_wrapper, _contains("<", "====")),
+    ("entities", _decode_entities, _contains("&")),
+    ("code points", _decode_code_points, _ESCAPED),
+    ("composed characters", _make_normalize("NFC"), lambda text: not text.isascii()),
+    ("combining characters", _make_normalize("NFD"), lambda text: not text.isascii()),
+    ("escaped slashes", _unescape_slashes, _contains("\\/")),
+    ("escapes, twice", _unescape_twice, _ESCAPED),
+    ("escapes", _make_unescape("ntr\"'`\\"), _ESCAPED),
+    ("escaped line breaks", _make_unescape("n"), _ESCAPED),
+    ("escaped tabs", _make_unescape("t"), _ESCAPED),
+    ("escaped quotes", _make_unescape("\"'`"), _ESCAPED),
+    ("escaped line breaks and tabs", _make_unescape("nt"), _ESCAPED),
 )
+"""Each habit, the step that undoes it, and whether a text may have it at all: that is known at little cost."""

@@ -19,7 +19,8 @@ from handrail.text.json_spans import JsonItem, read_document, read_items
 from handrail.text.lines import ANY_END
 
 FORMAT = 4
-_IDS_SINCE = 5
+IDS_SINCE = 5
+"""The minor version of the format from which on cells have ids."""
 _ESCAPE = re.compile(r"\\(?:\\|u(?!00[0-7])[0-9a-fA-F]{4})")
 
 
@@ -49,7 +50,7 @@ class Notebook:
     @property
     def has_ids(self) -> bool:
         """Whether new cells need an id."""
-        return self.minor >= _IDS_SINCE
+        return self.minor >= IDS_SINCE
 
 
 @frozen

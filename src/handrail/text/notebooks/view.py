@@ -111,7 +111,7 @@ class _CellReader:
             return Cell(index, name, "broken", replace_surrogates(json.dumps(value, ensure_ascii=False, indent=1)))
         run = value.get("execution_count", value.get("prompt_number"))
         raw_outputs = value.get("outputs")
-        merged = list(_merge_streams(raw_outputs)) if isinstance(raw_outputs, list) else []
+        merged = list(_merge_streams(raw_outputs)) if raw_outputs and isinstance(raw_outputs, list) else []
         outputs = tuple(self.output(one) for one in merged[: self.limits.outputs])
         more = len(merged) - len(outputs)
         return Cell(index, name, kind, replace_surrogates(source), run if type(run) is int else None, outputs, more)

@@ -18,6 +18,8 @@ OpKind = Literal["add", "delete", "update"]
 HUNK_NUMBERS = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 END_OF_FILE = "*** End of File"
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_PREFIXED = re.compile(r"[ab]/(?=/)")
+"""A prefix of git before an absolute path."""
 
 
 @frozen
@@ -77,6 +79,7 @@ def check_path(text: str, line: int) -> str:
     path = text.strip()
     if len(path) > 2 and path[0] == path[-1] and path[0] in "`\"'":
         path = path[1:-1].strip()
+    path = _PREFIXED.sub("", path, count=1) if path[1:3] == "//" else path
     if not path:
         raise BadPatch(line=line, why="a path is missing")
     if _DRIVE.match(path):

@@ -202,6 +202,8 @@ def _strip_prefixes(old: str, new: str) -> tuple[str, str]:
     for one, other in _PREFIXES:
         if (old == none or old.startswith(one)) and (new == none or new.startswith(other)):
             return old if old == none else old[2:], new if new == none else new[2:]
+        if old in (one + new, new.removeprefix(other)):  # one of the names lacks it
+            return (new, new) if old == one + new else (old, old)
     return old, new
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from handrail import media
@@ -168,13 +169,15 @@ def _read_notebook(
     book = view.view(raw.decode("utf-8", "replace")) if raw else None
     if book is None:
         return None
-    rows = list(view.rows(book))
-    start = max(0, (offset or 1) - 1) if (offset or 0) >= 0 else max(0, len(rows) + (offset or 0))
-    if start and start >= len(rows):
-        raise PastEnd(path=about.path, offset=offset or 1, total=len(rows))
-    page = rows[start : start + most]
+    offset = offset or 1
+    start = offset - 1 if offset > 0 else max(0, sum(1 for _ in view.rows(book)) + offset)
+    rows = view.rows(book)
+    above = sum(1 for _ in islice(rows, start))
+    page = list(islice(rows, most))
+    if start and not page:
+        raise PastEnd(path=about.path, offset=offset, total=above)
     ctx.mark_seen(file)
-    left = len(rows) - start - len(page)
+    left = next(rows, None) is not None
     facts = NotebookFacts(
         **asdict(about),
         language=book.language,
@@ -182,7 +185,7 @@ def _read_notebook(
         rows=page,
         next=start + len(page) + 1 if left else None,
     )
-    data = Data(cells=[CellData(id=cell.id, type=cell.kind) for cell in book.cells], truncated=left > 0)
+    data = Data(cells=[CellData(id=cell.id, type=cell.kind) for cell in book.cells], truncated=left)
     return Outcome("notebook", facts, data, blocks=_list_pictures(book.pictures[:_PICTURES]))
 
 
