@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from handrail.drafts.layout import DraftDirectory
+from handrail.drafts.layout import DraftDirectory, Version
 from handrail.system_calls import READABLE_DIRECTORY, lease, open_beneath, stat_at
 
 MARKS = "user.overlay."
@@ -56,6 +56,10 @@ class Entry:
             status.st_nlink,
             tuple((name, value.hex()) for name, value in (attributes or {}).items()),
         )
+
+    @property
+    def version(self) -> Version:
+        return self.inode, self.mode, self.size, self.mtime
 
     @property
     def is_directory(self) -> bool:
@@ -167,7 +171,7 @@ class _Comparer:
         if _same_contents(upper_path, upper, directory, name, lower):
             if upper.st_mode == lower.st_mode and upper.st_mtime_ns == lower.st_mtime_ns:
                 return  # only opened for writing
-            if self._is_late(lower) and upper.st_mode != lower.st_mode:
+            if self._is_late(lower) and upper.st_mode != lower.st_mode and not self.draft.is_accepted(path, lower):
                 self._conflict(path, "changed outside the draft")
             else:
                 self._add("set", path, lower, upper)
@@ -179,7 +183,9 @@ class _Comparer:
 
     def _check_tree(self, directory: int, name: str, path: str, lower: os.stat_result) -> None:
         """Report a conflict if an entry that is to be taken away, or anything below it, was changed outside."""
-        if self._is_late(lower) and self.draft.is_refreshed_index(path, directory, name):
+        if self._is_late(lower) and (
+            self.draft.is_refreshed_index(path, directory, name) or self.draft.is_accepted(path, lower)
+        ):
             return
         for late in find_late(directory, name, path, lower, self.start):
             self._conflict(late, "changed outside the draft")

@@ -335,7 +335,11 @@ class _Keeper:
         """Whether an entry was replaced or changed outside the draft; a refreshed git index was not."""
         if step.before is None or status.st_ino != step.before.inode:
             return True
-        return self._is_late(status) and not self.draft.is_refreshed_index(step.path, directory, name)
+        return (
+            self._is_late(status)
+            and not self.draft.is_refreshed_index(step.path, directory, name)
+            and not self.draft.is_accepted(step.path, status)
+        )
 
     def _is_late(self, status: os.stat_result) -> bool:
         return status.st_ctime_ns >= self.draft.info.start and status.st_ino not in self._moved

@@ -33,8 +33,16 @@ _MOST_PERIODS = 1_000
 _MOST_PERIOD_BYTES = 4 * _MOST_PERIODS * len("1700000000000000000 1700000000000000000\n")
 OWN_PERIODS = "own-periods"
 """A file beside the drafts of a user."""
+_ACCEPTED = "accepted.json"
+"""Versions of files in the workspace that a draft takes for its base besides those of its start."""
+_MOST_ACCEPTED = 100
+"""Such versions of one file."""
 INDEX = "index"
 """The git index of the workspace as it was at the start, and after a keep as it was kept."""
+
+
+Version = tuple[int, int, int, int]
+"""Inode, mode, size and time of the last change of a file's contents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +78,7 @@ class DraftDirectory:
             directory = os.stat(workspace)
             upper = os.path.join(path, "upper")
             shutil.copystat(workspace, upper)
-            _copy_owner(directory, upper)
+            copy_owner(directory, upper)
             info = DraftInfo(workspace, directory.st_dev, directory.st_ino, read_clock(path), name)
             draft = cls(path, info)
             draft.write("draft.json", asdict(info))
@@ -90,8 +98,9 @@ class DraftDirectory:
         """This draft as if it had been created together with ``other``, of which it takes over changes."""
         info = replace(self.info, start=other.info.start)
         self.write("draft.json", asdict(info))
-        with contextlib.suppress(FileNotFoundError):
-            shutil.copyfile(os.path.join(other.path, INDEX), os.path.join(self.path, INDEX))
+        for name in (INDEX, _ACCEPTED):
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(os.path.join(other.path, name), os.path.join(self.path, name))
         return DraftDirectory(self.path, info)
 
     def give_name(self, name: str) -> DraftDirectory:
@@ -156,6 +165,24 @@ class DraftDirectory:
         except OSError:
             return False
 
+    def accept(self, path: str, *versions: Version) -> None:
+        """Take these versions of a file of the workspace for no change from outside: a part of the draft was kept."""
+        accepted = self._read_accepted()
+        accepted[path] = [*accepted.get(path, []), *map(list, versions)][-_MOST_ACCEPTED:]
+        self.write(_ACCEPTED, accepted)
+
+    def is_accepted(self, path: str, status: os.stat_result) -> bool:
+        """Whether the workspace has a version of a file that the draft takes for its base."""
+        version = status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns
+        return list(version) in self._read_accepted().get(path, [])
+
+    def _read_accepted(self) -> dict[str, list[list[int]]]:
+        try:
+            accepted: dict[str, list[list[int]]] = self.read(_ACCEPTED)
+        except FileNotFoundError:
+            return {}
+        return accepted
+
     @property
     def _periods(self) -> str:
         return os.path.join(os.path.dirname(self.path), OWN_PERIODS)
@@ -209,7 +236,8 @@ def save_index(workspace: str, path: str) -> None:
         shutil.copyfile(os.path.join(workspace, ".git", "index"), os.path.join(path, INDEX), follow_symlinks=False)
 
 
-def _copy_owner(source: os.stat_result, target: str) -> None:
+def copy_owner(source: os.stat_result, target: str) -> None:
+    """Give a file the owner of another one, where that is allowed."""
     if (source.st_uid, source.st_gid) != (os.geteuid(), os.getegid()):
         with contextlib.suppress(PermissionError):  # a user cannot give files away; the owner is restored at keep
             os.chown(target, source.st_uid, source.st_gid)

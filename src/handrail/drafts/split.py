@@ -10,11 +10,11 @@ import os
 import shutil
 import stat
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from handrail.drafts.changes import DraftChange
 from handrail.drafts.compare import MARKS
-from handrail.drafts.layout import DraftDirectory
+from handrail.drafts.layout import DraftDirectory, copy_owner
 
 _DATABASE_PARTS = ("-wal", "-shm", "-journal")
 """Endings of the files that SQLite keeps beside a database."""
@@ -45,22 +45,37 @@ def is_below(tops: Sequence[str], path: str) -> bool:
 
 
 def move_changes(
-    source: DraftDirectory, target: DraftDirectory, changes: Sequence[DraftChange], chosen: Sequence[DraftChange]
+    source: DraftDirectory,
+    target: DraftDirectory,
+    changes: Sequence[DraftChange],
+    chosen: Sequence[DraftChange],
+    contents: Mapping[str, bytes],
 ) -> Callable[[], None]:
     """Move the chosen changes from one draft into another, empty one; returns a function that moves them back.
 
-    ``changes``: all changes of the source. A directory that is deleted goes only with everything in it.
+    ``changes``: all changes of the source. A directory that is deleted goes only with everything in it. ``contents``:
+    of files of which only a part is chosen; these stay in the source as they are.
     """
     mover = _Mover(source.upper, target.upper, source.info.workspace)
     left = {change.path for change in changes} - {change.path for change in chosen}
     for change in sorted(chosen, key=lambda one: one.path):
-        if change.after is not None:
+        if change.path in contents:
+            mover.copy(change.path, contents[change.path])
+        elif change.after is not None:
             mover.move(change)
         elif not (change.is_directory and any(path.startswith(f"{change.path}/") for path in left)):
             mover.delete(change.path)
     mover.copy_directory_metadata()
     mover.remove_moved_directories([change.path for change in chosen if change.before is None and change.is_directory])
     return mover.take_back
+
+
+def replace_contents(draft: DraftDirectory, spare: DraftDirectory, contents: Mapping[str, bytes]) -> None:
+    """Give changed files of a draft other contents, each at once; ``spare``: an empty draft to prepare them in."""
+    mover = _Mover(draft.upper, spare.upper, draft.info.workspace)
+    for path, raw in contents.items():
+        mover.copy(path, raw)
+        os.rename(os.path.join(spare.upper, path), os.path.join(draft.upper, path))
 
 
 class _Mover:
@@ -82,6 +97,15 @@ class _Mover:
             return
         os.rename(os.path.join(self._source, change.path), os.path.join(self._target, change.path))
         self._moved.append(change.path)
+
+    def copy(self, path: str, raw: bytes) -> None:
+        """Create the file in the target, with other contents than it has in the source."""
+        self._make_parents(path)
+        original, copy = os.path.join(self._source, path), os.path.join(self._target, path)
+        with open(copy, "xb") as file:
+            shutil.copystat(original, copy)
+            copy_owner(os.stat(original), copy)
+            file.write(raw)
 
     def delete(self, path: str) -> None:
         if any(path.startswith(f"{above}/") for above in self._deleted):
@@ -110,11 +134,8 @@ class _Mover:
         for path in (*reversed(self._new_directories), ""):
             place = next(one for one in (self._source, self._workspace) if os.path.isdir(os.path.join(one, path)))
             original, copy = os.path.join(place, path), os.path.join(self._target, path)
-            status = os.stat(original)
             shutil.copystat(original, copy)
-            if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
-                with contextlib.suppress(PermissionError):
-                    os.chown(copy, status.st_uid, status.st_gid)
+            copy_owner(os.stat(original), copy)
             for name in os.listxattr(copy):
                 if name.startswith(MARKS):
                     os.removexattr(copy, name)

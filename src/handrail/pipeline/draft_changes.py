@@ -20,7 +20,7 @@ from handrail.drafts.changes import (
 from handrail.drafts.compare import Comparison, compare
 from handrail.drafts.keep import DraftConflict, keep
 from handrail.drafts.layout import read_clock
-from handrail.drafts.split import choose, move_changes
+from handrail.drafts.split import choose, move_changes, replace_contents
 from handrail.drafts.store import DraftStore, OpenDraft
 from handrail.errors import Denied, NeedsApproval
 from handrail.files.versions import MOST_SAVED_BYTES, MOST_SAVED_FILES, EntryKind, SubtreeEntry
@@ -121,30 +121,57 @@ class DraftChanges:
     ) -> DraftChanges:
         """Move some of the changes into another, new draft, so that these alone can be kept; raises `OSError`.
 
-        ``contents``: of files that get other contents than they have in this draft.
+        ``contents``: of files that get other contents than they have in this draft, where they stay as they are.
         """
         target.directory = target.directory.adopt_start(self.draft.directory)
-        take_back = move_changes(self.draft.directory, target.directory, self.changes, chosen)
-        for path, raw in (contents or {}).items():
-            with open(os.path.join(target.directory.upper, path), "r+b") as file:
-                file.write(raw)
-                file.truncate()
+        take_back = move_changes(self.draft.directory, target.directory, self.changes, chosen, contents or {})
         return replace(DraftChanges.observe(target), take_back=take_back)
 
     @contextmanager
-    def split_off(self, chosen: Sequence[DraftChange], store: DraftStore) -> Iterator[DraftChanges]:
-        """Have some of the changes in a draft of their own, to keep these alone; they are moved back if that fails."""
+    def split_off(
+        self, chosen: Sequence[DraftChange], store: DraftStore, hunks: Mapping[str, Sequence[int]] | None = None
+    ) -> Iterator[DraftChanges]:
+        """Have some of the changes in a draft of their own, to keep these alone; they are moved back if that fails.
+
+        ``hunks``: of files of which only these hunks are kept; the other hunks stay in this draft.
+        """
+        contents = self.edit(chosen, hunks or {})
         part = store.create()
         try:
-            picked = self.pick(chosen, part)
+            picked = self.pick(chosen, part, contents)
             try:
                 yield picked
             except BaseException:
                 picked.take_back()
                 raise
+            for step in picked.comparison.steps:
+                if step.path in contents and step.before and step.after:
+                    self.draft.directory.accept(step.path, step.before.version, step.after.version)
         finally:
             if part.is_open:
                 part.drop()
+
+    def discard(
+        self, chosen: Sequence[DraftChange], store: DraftStore, hunks: Mapping[str, Sequence[int]] | None = None
+    ) -> None:
+        """Take some of the changes out of this draft for good; raises `OSError`.
+
+        ``hunks``: of files of which only these hunks go; the other hunks stay.
+        """
+        lines = dict(zip((change.path for change in self.changes), self.diffs, strict=False))
+        left = {
+            path: [number for number in range(len(lines[path].hunks)) if number not in numbers]
+            for path, numbers in (hunks or {}).items()
+            if path in lines
+        }
+        contents = self.edit([change for change in chosen if left.get(change.path)], left)
+        part = store.create()
+        try:
+            replace_contents(self.draft.directory, part.directory, contents)
+            whole = [change for change in chosen if change.path not in contents]
+            self.pick(whole, part)
+        finally:
+            part.drop()
 
     @property
     def can_undo(self) -> bool:

@@ -1,4 +1,4 @@
-"""Named drafts on the page: list them, compare them with their workspace, keep all or some files, drop them."""
+"""Named drafts on the page: list them, compare them with their workspace, keep or drop files and hunks of them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import contextlib
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 
-from handrail.drafts.changes import ChangeReader, FileSummary, count_changes
+from handrail.drafts.changes import ChangeReader, DraftChange, FileSummary, LineDiff, count_changes
 from handrail.drafts.compare import compare
 from handrail.drafts.keep import DraftConflict
 from handrail.drafts.layout import DraftDirectory
-from handrail.drafts.split import choose
 from handrail.drafts.store import DraftStore, OpenDraft
 from handrail.files.locks import state_directory
 from handrail.journal import JournalFailed, Origin
@@ -19,7 +19,9 @@ from handrail.journal.browse import list_sources
 from handrail.journal.store import SqliteJournal
 from handrail.model import Call
 from handrail.pipeline.draft_changes import DRAFT, DraftChanges, describe_conflicts, keep_and_record
-from handrail.web.diffs import FileView, parse_diff
+from handrail.text.diff import format_hunk
+from handrail.text.display import replace_surrogates
+from handrail.web.diffs import FileView, view_hunks
 from handrail.web.site import Site
 
 
@@ -39,14 +41,44 @@ class DraftRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeView:
+    """The change of one path, to be chosen as a whole or hunk by hunk."""
+
+    summary: FileSummary
+    view: FileView
+    by_hunk: bool
+
+
+@dataclass(frozen=True, slots=True)
 class DraftView:
     """A draft with its changes."""
 
     workspace: str
     name: str
-    files: list[FileSummary] = field(default_factory=list)
-    views: list[FileView] = field(default_factory=list)
+    version: str
+    """Differs once the draft or its workspace has changed: a choice holds for what was shown."""
+    changes: list[ChangeView] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class DraftChoice:
+    """What a person has chosen on the page of a draft."""
+
+    version: str
+    """Of the draft that was shown."""
+    numbers: Collection[str]
+    """Of changes (`3`) and of their hunks (`3.0`)."""
+
+    def read_hunks(self, changes: DraftChanges) -> dict[str, list[int]]:
+        """The chosen hunks of each path of which not everything is chosen; none of them where nothing is."""
+        hunks: dict[str, list[int]] = {}
+        for number, change in enumerate(changes.changes):
+            count = len(changes.diffs[number].hunks) if _is_by_hunk(changes, number) else 0
+            chosen = [hunk for hunk in range(count) if f"{number}.{hunk}" in self.numbers]
+            if len(chosen) < count or (not count and str(number) not in self.numbers):
+                hunks[change.path] = chosen
+        return hunks
 
 
 def list_drafts(site: Site) -> list[DraftRow]:
@@ -62,19 +94,26 @@ def view_draft(site: Site, workspace: str, name: str) -> DraftView:
     """The changes of a draft; raises `DraftProblem`."""
     with _observe(site, workspace, name) as (_, changes):
         conflicts = [f"{one.path}: {one.reason}" for one in changes.comparison.conflicts]
-        return DraftView(workspace, name, list(changes.summaries()), parse_diff(changes.unified()), conflicts)
+        views = [_view(changes, number, summary) for number, summary in enumerate(changes.summaries())]
+        return DraftView(workspace, name, _read_version(changes), views, conflicts)
 
 
-def keep_draft(site: Site, workspace: str, name: str, paths: Collection[str] | None = None) -> str:
-    """Carry the changes over into the workspace, all or those of some paths; raises `DraftProblem`."""
+def keep_changes(site: Site, workspace: str, name: str, choice: DraftChoice) -> str:
+    """Carry the chosen changes over into the workspace; the others stay. Raises `DraftProblem`."""
     with _observe(site, workspace, name) as (store, changes):
-        if paths is None or {change.path for change in changes.changes} <= set(paths):
+        chosen, hunks = _choose(changes, choice)
+        if not hunks:
             return _keep(site, workspace, name, changes)
-        chosen = choose(changes.changes, lambda path: path in paths)
-        if not chosen:
-            raise DraftProblem("Nothing was chosen that can be kept by itself.")
-        with changes.split_off(chosen, store) as picked:
+        with changes.split_off(chosen, store, hunks) as picked:
             return _keep(site, workspace, name, picked)
+
+
+def drop_changes(site: Site, workspace: str, name: str, choice: DraftChoice) -> str:
+    """Take the chosen changes out of the draft; the others stay in it. Raises `DraftProblem`."""
+    with _observe(site, workspace, name) as (store, changes):
+        chosen, hunks = _choose(changes, choice)
+        changes.discard(chosen, store, hunks)
+    return f"The chosen changes are dropped from the draft {name}."
 
 
 def drop_draft(site: Site, workspace: str, name: str) -> str:
@@ -82,6 +121,44 @@ def drop_draft(site: Site, workspace: str, name: str) -> str:
     with _open_draft(_open_known(site, workspace), name) as draft:
         draft.drop()
     return f"The draft {name} is dropped."
+
+
+def _choose(changes: DraftChanges, choice: DraftChoice) -> tuple[list[DraftChange], dict[str, list[int]]]:
+    """The changes of which something is chosen, and the hunks where not everything is; raises `DraftProblem`."""
+    if choice.version != _read_version(changes):
+        raise DraftProblem("The draft or its project has changed since this page was shown. Look at it again.")
+    hunks = choice.read_hunks(changes)
+    chosen = changes.choose(hunks)
+    if not chosen:
+        raise DraftProblem("Nothing was chosen that can be kept or dropped by itself.")
+    return chosen, hunks
+
+
+def _read_version(changes: DraftChanges) -> str:
+    """A text that differs once an entry of the draft, or of the workspace below it, is another one."""
+    entries = [
+        (change.path, *(entry and entry.version for entry in (change.before, change.after)))
+        for change in changes.changes
+    ]
+    return sha256(repr(entries).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _is_by_hunk(changes: DraftChanges, number: int) -> bool:
+    """Whether the hunks of a change can be chosen: it changes the lines of a file in several places."""
+    change = changes.changes[number]
+    types = {entry.type for entry in (change.before, change.after) if entry}
+    return (
+        number < len(changes.diffs)
+        and len(changes.diffs[number].hunks) > 1
+        and change.how == "changed"
+        and types == {"file"}
+    )
+
+
+def _view(changes: DraftChanges, number: int, summary: FileSummary) -> ChangeView:
+    diff = changes.diffs[number] if number < len(changes.diffs) else LineDiff()
+    hunks = [replace_surrogates(format_hunk(hunk)) for hunk in diff.hunks]
+    return ChangeView(summary, view_hunks(summary.path, hunks, ""), _is_by_hunk(changes, number))
 
 
 def _keep(site: Site, workspace: str, name: str, changes: DraftChanges) -> str:

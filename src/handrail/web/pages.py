@@ -24,7 +24,7 @@ from handrail.journal.undo_plan import has_changed
 from handrail.model import Answer
 from handrail.text.display import escape, unescape
 from handrail.web import diffs, drafts, pictures
-from handrail.web.drafts import DraftProblem
+from handrail.web.drafts import DraftChoice, DraftProblem
 from handrail.web.export import export_session
 from handrail.web.questions import PageQuestion
 from handrail.web.restoring import preview_undo, restore, run_undo
@@ -281,16 +281,18 @@ class _Pages:
             return self._message(404, "The draft cannot be shown", str(problem))
 
     async def settle_draft(self, request: Request) -> Response:
-        """Keep the chosen files, or drop the draft."""
+        """Keep or drop the chosen changes, or drop the draft."""
         form = await _read_form(request)
         workspace, name = unescape(form.get("workspace", [""])[0]), request.path_params["name"]
-        paths = {unescape(path) for path in form.get("path", [])}
+        choice = DraftChoice(form.get("version", [""])[0], set(form.get("change", [])))
 
         def settle() -> Response:
             try:
                 match form.get("do"):
                     case ["keep"]:
-                        return self._message(200, "Kept", drafts.keep_draft(self._site, workspace, name, paths))
+                        return self._message(200, "Kept", drafts.keep_changes(self._site, workspace, name, choice))
+                    case ["drop-chosen"]:
+                        return self._message(200, "Dropped", drafts.drop_changes(self._site, workspace, name, choice))
                     case ["drop"]:
                         return self._message(200, "Dropped", drafts.drop_draft(self._site, workspace, name))
             except DraftProblem as problem:
