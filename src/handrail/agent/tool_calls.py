@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -112,10 +111,9 @@ class ToolCallRunner:
         if cancel.is_set():
             return ToolResult(call.id, call.name, _CANCELLED, ok=False)
         self._notice(CallStarted(call))
-        started = time.monotonic()
         result = self._caller(call.name, call.arguments, id=call.id, cancel=cancel)
         text = result.text + self._suggest_next(call, result)
-        self._notice(_report_end(call, result, text, time.monotonic() - started))
+        self._notice(_report_end(call, result, text, result.time_ms / 1000))
         images = tuple(block for block in result.blocks if block["type"] == "image")
         return ToolResult(call.id, call.name, text, result.ok, images)
 

@@ -7,11 +7,12 @@ would now do something else, it is prepared and asked again.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from handrail.errors import CallCancelled, Denied, NeedsApproval, ToolError
 from handrail.journal import Origin
-from handrail.model import NO_NETWORK, Access, Answer, Approve, NetworkGrant, Verdict
+from handrail.model import NO_NETWORK, Access, Answer, Approve, NetworkGrant, Question, Verdict
 from handrail.pipeline.call_state import FOR_SESSION, Approved, Consent, Judged, ObservedChanges, Proposed
 from handrail.policy import Policy
 from handrail.tools.notes import NoteFacts, NotRemembered
@@ -93,7 +94,7 @@ class Approvals:
         else:
             question = ask_about(judged, shown, workspace=self._origin.workspace, session=self._origin.session)
             with naming("approve"):
-                answer = resolve_answer(self._approve(question))
+                answer = _ask(self._approve, question, judged)
         if not answer.yes:
             raise _refuse(judged, verdict, answer)
         if answer.arguments is None:
@@ -119,7 +120,7 @@ class Approvals:
         origin = self._origin
         question = ask_about_changes(judged, verdict, changes, workspace=origin.workspace, session=origin.session)
         with naming("approve"):
-            answer = resolve_answer(self._approve(question))
+            answer = _ask(self._approve, question, judged)
             if answer.arguments is not None:
                 raise ValueError("the answer has other arguments for a command that has run already")
             if answer.yes:
@@ -197,6 +198,15 @@ class Approvals:
         except ValueError as error:  # the call is made: what is left to do is to say so
             return (NotRemembered(why=str(error)),)
         return ()
+
+
+def _ask(approve: Approve, question: Question, judged: Judged) -> Answer:
+    """The answer of a person, whose thinking does not count as time that the call takes."""
+    asked = time.perf_counter()
+    try:
+        return resolve_answer(approve(question))
+    finally:
+        judged.received.clock.leave_out(asked)
 
 
 def _refuse(judged: Judged, verdict: Verdict, answer: Answer) -> Denied:

@@ -10,6 +10,7 @@ a call would make, and `Consent` the yes of a person who was shown it.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -32,13 +33,31 @@ if TYPE_CHECKING:
     from handrail.tools.tool import AnyTool, Arguments
 
 
+class CallClock:
+    """The time that a call takes. The time for which a person thinks about it does not count."""
+
+    __slots__ = ("_left_out", "_started")
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._left_out = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._started - self._left_out
+
+    def leave_out(self, since: float) -> None:
+        """Leave out the time that has passed since ``since``, by `time.perf_counter`."""
+        self._left_out += time.perf_counter() - since
+
+
 @frozen
 class Received:
     """A call as the model sent it, with secrets replaced by placeholders."""
 
     call: Call
-    started: float
-    """By `time.perf_counter`."""
+    clock: CallClock
+    """How long the call has taken so far."""
     cancel: threading.Event | None = None
     """Set when the caller no longer waits for the result."""
     on_event: OnEvent | None = None

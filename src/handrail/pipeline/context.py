@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
@@ -131,7 +130,7 @@ class ToolContext:
         if not self._dry and self._is_heard():
             from handrail.pipeline.events import ToolProgress
 
-            seconds = time.perf_counter() - self._received.started
+            seconds = self._received.clock.seconds
             self._send(ToolProgress(self._received.call, self._services.hide(message), seconds, done, total))
 
     def follow_output(self, log: str) -> None:

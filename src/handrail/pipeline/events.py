@@ -29,7 +29,7 @@ class ToolProgress:
     call: Call
     message: str
     seconds: float
-    """Since the call started."""
+    """Since the call started, without the time for which a person was asked."""
     done: float | None = None
     total: float | None = None
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -90,8 +89,8 @@ def _build_result(
     received: Received, accesses: tuple[Access, ...], status: Status, text: str, more: Blocks = (), **rest: Any
 ) -> Result:
     blocks = ({"type": "text", "text": text}, *more)
-    taken = (time.perf_counter() - received.started) * 1000
     call = received.call
+    taken = received.clock.seconds * 1000
     return Result(call.tool, status, text, blocks, accesses=accesses, time_ms=taken, id=call.id, **rest)
 
 

@@ -14,7 +14,6 @@ import contextlib
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -39,7 +38,18 @@ from handrail.files.versions import Saving, stamp_names
 from handrail.journal import Journal, Origin
 from handrail.model import Access, Approve, Call, Result, Verdict
 from handrail.pipeline.approve import Approvals
-from handrail.pipeline.call_state import Approved, Declared, Done, Judged, NotAsShown, Progress, Ran, Received, Rendered
+from handrail.pipeline.call_state import (
+    Approved,
+    CallClock,
+    Declared,
+    Done,
+    Judged,
+    NotAsShown,
+    Progress,
+    Ran,
+    Received,
+    Rendered,
+)
 from handrail.pipeline.context import ToolContext
 from handrail.pipeline.finish import Recorder, ResultRenderer, SessionJournal
 from handrail.pipeline.options import (
@@ -224,7 +234,7 @@ class Session:
         this call.
         """
         tool = str(tool)  # a host may pass on anything; a tool that does not exist is answered, not raised
-        progress = Progress(Received(Call(tool, {}, id), time.perf_counter(), cancel, on_event))
+        progress = Progress(Received(Call(tool, {}, id), CallClock(), cancel, on_event))
         try:
             if self._draft_process:
                 arguments = dict(arguments) if isinstance(arguments, Mapping) else arguments
@@ -277,7 +287,7 @@ class Session:
 
     def prepare(self, tool: str, arguments: Mapping[str, Any] | str | None = None) -> Judged:
         """A call as far as it goes without changing anything; raises `ToolError`."""
-        received = Received(Call(tool, read_arguments(arguments)), time.perf_counter())
+        received = Received(Call(tool, read_arguments(arguments)), CallClock())
         return self._prepare(received, Progress(received))
 
     def draft(self, name: str = "") -> SessionDraft[Session]:

@@ -241,6 +241,8 @@ class LiveScreen:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
+        """Draw nothing while a person is asked, whose time does not count for the running calls."""
+        asked = time.monotonic()
         with self._lock:
             self._flush()
             self._write(self._erase_lines())
@@ -251,6 +253,8 @@ class LiveScreen:
         finally:
             with self._lock:
                 self._held = False
+                thought = time.monotonic() - asked
+                self._calls = {call: (name, since + thought) for call, (name, since) in self._calls.items()}
 
     def _tick(self, over: threading.Event) -> None:
         while not over.wait(_TICK):
