@@ -31,21 +31,33 @@ class Client:
     protocols: Mapping[str, Protocol] = field(default_factory=dict)
     consent: tuple[str, ...] = ()
     """Those of its words that let our tools run without a question of its own."""
+    terminal_words: Callable[[str, Path], list[str]] = lambda url, project: []
+    """What follows the program to start it on a terminal; given the address of the model."""
 
 
 def _codex_words(url: str) -> list[str]:
+    # Codex asks before a tool that is not read-only, and nobody can be asked in `codex exec`: Handrail judges.
+    settings = _codex_settings(url) | {"mcp_servers.handrail.default_tools_approval_mode": "approve"}
+    return ["exec", "--skip-git-repo-check", "--sandbox", "workspace-write", *_codex_options(settings), PROMPT]
+
+
+def _codex_terminal_words(url: str, project: Path) -> list[str]:
+    return _codex_options(_codex_settings(url) | {f'projects."{project}".trust_level': "trusted"})
+
+
+def _codex_options(settings: Mapping[str, object]) -> list[str]:
+    return [word for key, value in settings.items() for word in ("-c", f"{key}={json.dumps(value)}")]
+
+
+def _codex_settings(url: str) -> dict[str, object]:
     model = {"name": "scripted", "base_url": f"{url}/v1", "wire_api": "responses"}
-    settings = {
+    return {
         "model": "scripted",
         "model_provider": "scripted",
         **{f"model_providers.scripted.{key}": value for key, value in model.items()},
         "check_for_update_on_startup": False,
         "analytics.enabled": False,
-        # Codex asks before a tool that is not read-only, and nobody can be asked in `codex exec`: Handrail judges.
-        "mcp_servers.handrail.default_tools_approval_mode": "approve",
     }
-    said = [word for key, value in settings.items() for word in ("-c", f"{key}={json.dumps(value)}")]
-    return ["exec", "--skip-git-repo-check", "--sandbox", "workspace-write", *said, PROMPT]
 
 
 def _codex_unwrapped(texts: list[str]) -> list[str]:
@@ -71,7 +83,19 @@ CODEX = Client(
     _codex_words,
     unwrapped=_codex_unwrapped,
     consent=("-c", 'mcp_servers.handrail.default_tools_approval_mode="approve"'),
+    terminal_words=_codex_terminal_words,
 )
+
+
+def _claude_settings(home: Path, url: str) -> None:
+    """The answers to the questions of its first start; which the user trusts is the project beside the home."""
+    path = home / ".claude.json"
+    settings = json.loads(path.read_text(encoding="utf-8"))
+    settings |= {"hasCompletedOnboarding": True, "theme": "dark"}
+    project = str(home.with_name("project"))
+    settings["projects"] = {**settings.get("projects", {}), project: {"hasTrustDialogAccepted": True}}
+    path.write_text(json.dumps(settings), encoding="utf-8")
+
 
 CLAUDE = Client(
     "claude",
@@ -79,10 +103,11 @@ CLAUDE = Client(
     lambda url: ["-p", "--allowedTools", "mcp__handrail", "--", PROMPT],
     lambda url: {
         "ANTHROPIC_BASE_URL": url,
-        "ANTHROPIC_API_KEY": "none",
+        "ANTHROPIC_AUTH_TOKEN": "none",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "DISABLE_AUTOUPDATER": "1",
     },
+    _claude_settings,
     consent=("--allowedTools", "mcp__handrail"),
 )
 
@@ -129,4 +154,17 @@ GEMINI = Client(
     consent=("--approval-mode", "yolo"),
 )
 
+COPILOT = Client(
+    "copilot",
+    "handrail-",
+    lambda url: ["--allow-tool", "handrail", "--no-auto-update", "-p", PROMPT],
+    lambda url: {"COPILOT_PROVIDER_BASE_URL": f"{url}/v1", "COPILOT_MODEL": "scripted", "COPILOT_OFFLINE": "true"},
+    consent=("--allow-tool", "handrail"),
+)
+
 CLIENTS = {client.name: client for client in (CODEX, CLAUDE, OPENCODE, GEMINI)}
+"""Clients that pass our text on as it is."""
+HEADLESS = {**CLIENTS, "copilot": COPILOT}
+"""Clients that run one prompt. Copilot passes on composed characters (NFC), and pictures only to models it knows."""
+DECLINING = ("codex", "claude", "copilot")
+"""Those that support forms, and decline them by themselves where nobody is there to be asked."""

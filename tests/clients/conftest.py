@@ -5,21 +5,23 @@ Only with HANDRAIL_CLIENTS=1, which `make test-clients` sets.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from handrail_demo.scripted_server import Script, ScriptedServer, Seen
-from tests.clients.cast import CLIENTS, Client
+from tests.clients.cast import HEADLESS, Client
 from tests.clients.fence import Fence
 from tests.clients.packages import NotHere, installed
+from tests.clients.terminal import SCREENS, Terminal, open_terminal
 
 _SECONDS = 150
 _HERE = Path(__file__).parent
@@ -74,6 +76,11 @@ class Stage:
     project: Path
     environment: dict[str, str]
 
+    @property
+    def state(self) -> str:
+        """The state directory of this user."""
+        return str(self.home / ".local" / "state" / "handrail")
+
     def run(self, script: Script, *, consent: bool = True) -> Run:
         """One prompt, with ``script`` in the model's place; with the words of consent, or with what is installed."""
         with Fence() as fence, ScriptedServer(script, self.client.protocols) as model:
@@ -99,6 +106,19 @@ class Stage:
                 said += f"\n(ended after {_SECONDS} seconds)"
             left = _left_in(self.project)
             return Run(process.returncode, said, list(model.requests), left, list(fence.wanted))
+
+    @contextlib.contextmanager
+    def open_on_terminal(self, script: Script) -> Iterator[tuple[Terminal, ScriptedServer]]:
+        """The client as a person starts it, ready for a prompt."""
+        with Fence() as fence, ScriptedServer(script, self.client.protocols) as model, open_terminal() as terminal:
+            self.client.settings(self.home, model.url)
+            environment = {**self.environment, **fence.environment, **self.client.environment(model.url)}
+            environment["TERM"] = "xterm-256color"
+            terminal.start(
+                [*self.program, *self.client.terminal_words(model.url, self.project)], self.project, environment
+            )
+            terminal.wait(SCREENS[self.client.name].ready)
+            yield terminal, model
 
     def _words(self, url: str, consent: bool) -> list[str]:
         words, left_out = self.client.words(url), list(self.client.consent)
@@ -136,14 +156,10 @@ def stage(tmp_path: Path, program: Callable[[str], list[str]]) -> Callable[..., 
         home, project = tmp_path / "home", tmp_path / "project"
         home.mkdir()
         project.mkdir()
-        environment = {
-            "HOME": str(home),
-            "PATH": os.environ["PATH"],
-            "LANG": "C.UTF-8",
-            "HANDRAIL_STATE": os.environ["HANDRAIL_STATE"],
-        }
+        # Codex passes on few variables, and HANDRAIL_STATE is not one of them: all use the usual place below the home.
+        environment = {"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
         command = [str(Path(sys.executable).with_name("handrail")), "mcp", "install", name, *words]
         subprocess.run(command, cwd=project, env=environment, check=True, capture_output=True)
-        return Stage(CLIENTS[name], start, home, project, environment)
+        return Stage(HEADLESS[name], start, home, project, environment)
 
     return make
