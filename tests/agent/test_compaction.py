@@ -9,8 +9,8 @@ import pytest
 
 from handrail.agent.compaction import Compaction
 from handrail.agent.history import History, size
-from handrail.agent.loop import AgentLimits
-from handrail.agent.messages import Compacted, ToolCall, ToolResult, Turn
+from handrail.agent.loop import AgentLimits, estimate_tools
+from handrail.agent.messages import Compacted, ToolCall, ToolResult, Turn, Usage
 from handrail.agent.providers import APIS, Api
 from handrail_demo.scripted_server import Line, Seen
 from tests.agent.conftest import Setting
@@ -76,9 +76,10 @@ def _require_paired(body: Any) -> None:
 
 
 def test_old_results_become_one_line_with_the_id_that_brings_them_back(stage: Setting) -> None:
-    lines = [Line("", [("Read", {"file_path": "a.txt"})], ids=[f"look-{n}"]) for n in range(6)]
+    lines = [Line("", [("Read", {"file_path": f"{n}.txt"})], ids=[f"look-{n}"]) for n in range(6)]
     at = stage([*lines, Line("enough")], window=14_000)
-    (at.project / "a.txt").write_text("some words on a line\n" * 250, encoding="utf-8")
+    for number in range(6):
+        (at.project / f"{number}.txt").write_text(f"some words on line {number}\n" * 250, encoding="utf-8")
     at.agent.run("look six times")
     assert {event.how for event in at.saw(Compacted)} == {"old results were left out"}
     given = [one for turn in at.agent.history.turns for one in turn.results]
@@ -118,6 +119,55 @@ def test_nothing_happens_below_the_threshold(stage: Setting) -> None:
     at = stage([Line("", [("LS", {"path": "."})]), Line("ok")])
     at.agent.run("look")
     assert not at.saw(Compacted)
+
+
+@pytest.mark.parametrize("chars_a_token", [2.2, 3.0, 4.0, 5.5])
+def test_the_servers_count_decides_when_to_compact(stage: Setting, chars_a_token: float) -> None:
+    """Whatever a token is to the server, no request is far above the threshold, and none is cut far below it."""
+    window, counts = 40_000, []
+
+    def script(seen: Seen) -> Line:
+        counts.append(int(len(json.dumps(seen.body)) / chars_a_token))
+        if _asks_for_notes(seen):
+            return Line("Some notes.", tokens=counts.pop())
+        if len(at.saw(Compacted)) >= 2:
+            return Line("enough", tokens=counts[-1])
+        return Line("", [("Read", {"file_path": "a.txt", "offset": 1 + seen.number})], tokens=counts[-1])
+
+    at = stage(script, window=window, limits=AgentLimits(steps=2_000))
+    (at.project / "a.txt").write_text("".join(f"line {n} {n * n}\n" for n in range(2_000)), encoding="utf-8")
+    at.agent.run("read on")
+    compacted = at.saw(Compacted)
+    assert len(compacted) >= 2 and max(counts) <= window * 0.87
+    assert all(window * 0.83 <= event.before for event in compacted)
+
+
+def test_many_small_turns_are_cut_also_where_the_tools_take_most_of_the_window(stage: Setting) -> None:
+    window, counts = 6_000, list[int]()
+
+    def script(seen: Seen) -> Line:
+        tokens = 3_000 + 30 * len(seen.body["messages"])
+        if _asks_for_notes(seen):
+            return Line("Notes.", tokens=tokens)
+        counts.append(tokens)
+        return Line("Yes.", tokens=tokens)
+
+    at = stage(script, window=window)
+    for number in range(45):
+        at.agent.run(f"small question {number}")
+    assert at.saw(Compacted) and max(counts) <= window * 0.87
+
+
+def test_without_counts_the_estimate_has_the_tools_in_it(stage: Setting) -> None:
+    at = stage([])
+    tools = estimate_tools(at.agent.session)
+    plain, counted = History("system"), History("system", overhead=tools)
+    assert tools > 1_000 and counted.tokens == plain.tokens + tools
+    counted.add(Turn("user", "日本語" * 400))
+    assert counted.tokens - tools >= 900  # text that is not Latin takes about a token a character
+    counted.record_usage(Usage(20_000, 5))
+    counted.add(Turn("assistant", "x" * 400))
+    assert 20_090 <= counted.tokens <= 20_120
 
 
 def test_a_person_can_ask_for_it(stage: Setting) -> None:
@@ -196,7 +246,11 @@ def test_the_persons_last_words_survive_one_summary_after_another(stage: Setting
     def script(seen: Seen) -> Line:
         if _asks_for_notes(seen):
             return Line("Some notes.")
-        return Line("x" * 8_000, [("LS", {"path": "."})]) if len(at.saw(Compacted)) < 4 else Line("paint_diff")
+        return (
+            Line("x" * 8_000, [("LS", {"path": ".", "depth": 1 + seen.number})])
+            if len(at.saw(Compacted)) < 4
+            else Line("paint_diff")
+        )
 
     at = stage(script, window=8_000)
     assert at.agent.run("Paint the shed GREEN").text == "paint_diff"

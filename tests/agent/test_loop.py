@@ -142,7 +142,7 @@ def test_the_same_failing_call_gets_a_hint_after_the_third_time(stage: Setting) 
 
 
 def test_the_loop_stops_at_the_limit_of_steps_with_a_word(stage: Setting) -> None:
-    at = stage(lambda _: Line("", [("LS", {"path": "."})]), limits=AgentLimits(steps=5))
+    at = stage(lambda seen: Line("", [("LS", {"path": ".", "depth": 1 + seen.number})]), limits=AgentLimits(steps=5))
     ending = at.agent.run("for ever")
     assert ending.how == "steps" and "5 steps" in ending.text
     assert at.agent.history.turns[-1].role == "tools"
@@ -246,3 +246,26 @@ def test_an_interrupt_between_a_reply_and_its_calls_leaves_no_call_without_resul
     at.agent.history.add = plain  # type: ignore[method-assign]
     assert at.agent.run("go on").text == "fine"
     assert "may have run or not" in at.server.requests[1].results[0]
+
+
+@pytest.mark.parametrize("path", [".", "missing"])
+def test_the_third_identical_call_gets_a_hint_and_the_fifth_ends_the_run(stage: Setting, path: str) -> None:
+    at = stage(lambda _: Line("", [("LS", {"path": path})]))
+    ending = at.agent.run("look")
+    assert ending.how == "loop" and "5 times" in ending.text and "LS" in ending.text
+    results = [result.text for turn in at.agent.history.turns for result in turn.results]
+    assert [f"{count} times" in text for count, text in enumerate(results, 1)] == [False, False, True, True, True]
+    at.agent.run("again")
+    assert len(at.server.requests) == 10
+
+
+def test_the_same_call_with_another_result_or_after_a_change_is_no_loop(stage: Setting) -> None:
+    def script(seen: Seen) -> Line:
+        if seen.number >= 16:
+            return Line("done")
+        if seen.number % 2:
+            return Line("", [("Write", {"file_path": f"{seen.number}.txt", "content": "x"})])
+        return Line("", [("Bash", {"command": "echo same"})])
+
+    at = stage(script, mode="full")
+    assert at.agent.run("work").how == "done"

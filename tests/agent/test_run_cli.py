@@ -146,7 +146,7 @@ def test_trouble_that_passes_is_shown_and_waited_out(place: Place) -> None:
     assert (code, out) == (0, "Here.\n") and "429" in err and "trying again" in err
 
 
-@pytest.mark.parametrize("limit", [["--max-steps", "2"], ["--max-tokens", "500"]])
+@pytest.mark.parametrize("limit", [["--max-turns", "2"], ["--max-tokens", "500"]])
 def test_a_limit_is_exit_status_3(place: Place, limit: list[str]) -> None:
     server = place.serve(lambda _: Line("", [("LS", {"path": "."})], tokens=300))
     code, _, err = place.run(server, "run", "for ever", "--model", "m", *limit)

@@ -60,19 +60,21 @@ class Compaction:
             most = min(most, history.tokens)
         goal = most // 2 if force else int(most * 0.8)  # well below, or the next turn would do it again
         end = min(window, sum(map(size, history.turns))) if force else window
-        start = _find_tail(history.turns, int(end * self.keep))
+        # Turns have only the room that the tools leave them.
+        room = min(int(end * self.keep), max(goal - history.overhead, 0) // 2)
+        start = _find_tail(history.turns, int(room / history.ratio))
         pruned = [*map(_prune, history.turns[:start]), *history.turns[start:]]
         how = ""
         if pruned != history.turns:
             history.replace(pruned)
             how = "old results were left out"
         if start > 1 and history.tokens > goal:  # one turn alone is what notes would be
-            notes = _write_notes(history.turns[:start], int(min(window, most) * 0.8), summarise)
+            notes = _write_notes(history.turns[:start], int(min(window, most) * 0.8 / history.ratio), summarise)
             history.replace([Turn("user", notes), *_keep_latest(history.turns[start:])])
             how = "the earlier part was summarised"
         if history.tokens > most or (force and not how):
-            room = max(most - history.fixed, most // 4) // 2
-            cut = _shorten_results(history.turns, room)
+            room = max(most - history.overhead, most // 4) // 2
+            cut = _shorten_results(history.turns, int(room / history.ratio))
             if cut != history.turns:
                 history.replace(cut)
                 how = how or "long results were cut"

@@ -7,7 +7,10 @@ from typing import Protocol
 
 from handrail.agent.messages import ToolCall, ToolResult, Turn, Usage
 
-_CHARS_A_TOKEN = 4
+_BYTES_A_TOKEN = 4
+_LEAST_SAMPLE = 20
+"""Estimated tokens of new turns from which the estimate is compared with the model's count."""
+_LOWEST, _HIGHEST = 0.5, 4.0
 _IMAGE_TOKENS = 1_600
 """Tokens of an image; the APIs scale larger ones down."""
 
@@ -24,12 +27,17 @@ class TurnWriter(Protocol):
 class History:
     """Turns, in the order in which the model sees them. A reply with calls is always followed by their results."""
 
-    def __init__(self, system: str, turns: Sequence[Turn] = (), keeper: TurnWriter | None = None) -> None:
+    def __init__(
+        self, system: str, turns: Sequence[Turn] = (), keeper: TurnWriter | None = None, overhead: int = 0
+    ) -> None:
         self.system = system
         self.turns: list[Turn] = list(turns)
         self._keeper = keeper
-        self._more = 0
-        """Tokens that a request has besides its turns, by the model's own count: the tools above all."""
+        self._counted = overhead + estimate_tokens(system)
+        """Tokens of a request with the first `_counted_turns` turns: the model's own count as soon as there is one."""
+        self._counted_turns = 0
+        self._has_count = False
+        self._measured = self._expected = 0
         self.repair()
 
     def add(self, turn: Turn) -> None:
@@ -39,30 +47,44 @@ class History:
 
     def replace(self, turns: Sequence[Turn]) -> None:
         """Continue from other turns."""
-        before = self._estimate
+        self._counted, self._counted_turns = self.overhead, 0
         self.turns = list(turns)
-        self._more = self._more * min(before, self._estimate) // max(before, 1)  # much of it was of what has gone
         if self._keeper:
             self._keeper.replace(turns)
 
     def record_usage(self, usage: Usage) -> None:
-        """Take over the model's own count of the tokens so far."""
-        if usage.input:
-            self._more = max(0, usage.input - self._estimate)
+        """Take over the model's own count of the tokens so far, and learn how far the estimate of new turns was off."""
+        if not usage.input:
+            return
+        expected, actual = self._estimate_from(self._counted_turns), usage.input - self._counted
+        if self._has_count and expected >= _LEAST_SAMPLE and actual > 0:
+            self._measured += actual
+            self._expected += expected
+        self._counted, self._counted_turns, self._has_count = usage.input, len(self.turns), True
 
     @property
     def tokens(self) -> int:
-        """Estimate the tokens of the next request."""
-        return self._estimate + self._more
+        """The tokens of the next request: the model's count of the last one, and an estimate of what is new."""
+        return self._counted + int(self._estimate_from(self._counted_turns) * self.ratio)
 
     @property
-    def _estimate(self) -> int:
-        return len(self.system) // _CHARS_A_TOKEN + sum(map(size, self.turns))
+    def ratio(self) -> float:
+        """How many tokens the model counts for one that is estimated, as far as that was measured."""
+        return min(max(self._measured / self._expected, _LOWEST), _HIGHEST) if self._expected else 1.0
+
+    @property
+    def overhead(self) -> int:
+        """The tokens of a request besides its turns: the system prompt and the tools."""
+        turns = sum(map(size, self.turns[: self._counted_turns]))
+        return max(int(self._counted - turns * self.ratio), estimate_tokens(self.system))
+
+    def _estimate_from(self, start: int) -> int:
+        return sum(map(size, self.turns[start:]))
 
     @property
     def fixed(self) -> int:
-        """Estimate the tokens that compaction cannot save."""
-        return len(self.system) // _CHARS_A_TOKEN
+        """Estimate the tokens of the system prompt, which compaction cannot save."""
+        return estimate_tokens(self.system)
 
     def repair(self) -> None:
         """Complete a conversation that was cut off during calls, or that two processes wrote at once."""
@@ -104,9 +126,15 @@ def _collect_results(calls: Sequence[ToolCall], known_results: Sequence[ToolResu
     return tuple(known.get(call.id) or ToolResult(call.id, call.name, INTERRUPTED, ok=False) for call in calls)
 
 
+def estimate_tokens(text: str) -> int:
+    """Estimate the tokens of a text: a quarter of its bytes, which also holds for text that is not Latin."""
+    return (len(text) if text.isascii() else len(text.encode("utf-8", "replace"))) // _BYTES_A_TOKEN
+
+
 def size(turn: Turn) -> int:
     """Estimate the tokens of a turn."""
-    chars = len(turn.text) + sum(len(call.arguments) + len(call.name) + 20 for call in turn.calls)
-    chars += sum(len(result.text) + 20 for result in turn.results)
-    images = sum(len(result.blocks) for result in turn.results)
-    return chars // _CHARS_A_TOKEN + images * _IMAGE_TOKENS + 4
+    tokens = estimate_tokens(turn.text) + 4
+    tokens += sum(estimate_tokens(call.arguments) + estimate_tokens(call.name) + 5 for call in turn.calls)
+    tokens += sum(estimate_tokens(result.text) + 5 for result in turn.results)
+    pictures = len(turn.blocks) + sum(len(result.blocks) for result in turn.results)
+    return tokens + pictures * _IMAGE_TOKENS

@@ -7,12 +7,13 @@ each call has a result.
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 from handrail.agent.compaction import Compaction
-from handrail.agent.history import History, size
+from handrail.agent.history import History, estimate_tokens, size
 from handrail.agent.messages import Compacted, Event, ReasoningDelta, Reply, TextDelta, ToolCall, ToolResult, Turn
 from handrail.agent.model_requests import request_with_retries
 from handrail.agent.providers import Cancelled, Model, ModelError, Request
@@ -21,7 +22,7 @@ from handrail.agent.tool_calls import Caller, ToolCallRunner
 from handrail.frozen import frozen
 from handrail.pipeline.session import Session
 
-How = Literal["done", "cancelled", "steps", "tokens", "failed"]
+How = Literal["done", "cancelled", "steps", "tokens", "loop", "failed"]
 _GO_ON = "[Your reply was cut off at its length limit. Continue where it ended, or send less at a time.]"
 
 
@@ -69,12 +70,16 @@ class Agent:
         """Stop the current run; the conversation can be continued."""
         self._cancel.set()
 
-    def run(self, task: str, cancel: threading.Event | None = None) -> Ending:
-        """Work on a task until the model is done, a limit is reached, or ``cancel`` is set."""
+    def run(self, task: str, cancel: threading.Event | None = None, images: Sequence[Mapping[str, Any]] = ()) -> Ending:
+        """Work on a task until the model is done, a limit is reached, or ``cancel`` is set.
+
+        ``images`` are sent with the task: `base64` and `mime_type` of each.
+        """
         self._cancel, self._spent = cancel or threading.Event(), 0
+        self._calls.forget_repetitions()
         try:
             self.history.repair()
-            self.history.add(Turn("user", task))
+            self.history.add(Turn("user", task, blocks=tuple(images)))
             for _ in range(self.limits.steps):
                 reply = self._ask()
                 self.history.add(reply.turn)
@@ -82,6 +87,8 @@ class Agent:
                     self.history.add(Turn("tools", results=self._make_calls(reply.turn.calls)))
                 if self._cancel.is_set():
                     raise Cancelled
+                if repeated := self._calls.find_loop():
+                    return Ending("loop", repeated)
                 if not reply.turn.calls and not reply.cut:
                     return Ending("done", reply.turn.text)
                 if 0 < self.limits.tokens <= self._spent:
@@ -141,3 +148,11 @@ class Agent:
 
     def _notes(self, turns: Sequence[Turn]) -> str:
         return self._request(turns, tools=False).turn.text
+
+
+def estimate_tools(session: Session) -> int:
+    """Estimate the tokens that the descriptions of a session's tools take in every request."""
+    return sum(
+        estimate_tokens(spec.name) + estimate_tokens(spec.description) + estimate_tokens(json.dumps(spec.schema))
+        for spec in session.specs()
+    )

@@ -44,6 +44,8 @@ class Turn:
     results: Sequence[ToolResult] = ()
     raw: Mapping[str, Any] | None = None
     """The reply in the form of its API: {"api": ..., "content": [...]}."""
+    blocks: Sequence[Mapping[str, Any]] = ()
+    """Images of a user message: `base64` and `mime_type`."""
 
 
 @frozen
@@ -91,7 +93,10 @@ def from_json(value: Mapping[str, Any]) -> Turn:
         raise TypeError("a text is not a string")
     if raw is not None and not (isinstance(raw["api"], str) and isinstance(raw["content"], list)):
         raise TypeError("a stored reply has no API or no content")
-    return Turn(value["role"], text, tuple(calls), tuple(results), raw)
+    blocks = value.get("blocks", ())
+    if not all(isinstance(block["base64"], str) and isinstance(block["mime_type"], str) for block in blocks):
+        raise TypeError("an image is not a string")
+    return Turn(value["role"], text, tuple(calls), tuple(results), raw, tuple(blocks))
 
 
 # Events of the agent loop.

@@ -1,8 +1,9 @@
 """Store conversations: one file of JSON lines each, written turn by turn.
 
-The first line describes the conversation; each further line is a turn, or `{"replace": [...]}` after a compaction. A
-line that a crash cut off is skipped when the file is read. Only one program at a time can use a conversation: it holds
-a lock on the file, which the system releases however the program ends.
+The first line describes the conversation; each further line is a turn, `{"replace": [...]}` after a compaction, or
+`{"model": ...}` after a change of the model. A line that a crash cut off is skipped when the file is read. Only one
+program at a time can use a conversation: it holds a lock on the file, which the system releases however the program
+ends.
 """
 
 from __future__ import annotations
@@ -61,6 +62,10 @@ class StoredConversation:
 
     def replace(self, turns: Sequence[Turn]) -> None:
         self._write({"replace": [as_json(turn) for turn in turns]})
+
+    def set_model(self, model: str) -> None:
+        """Continue with another model."""
+        self._write({"model": model})
 
     def _write(self, value: dict[str, Any]) -> None:
         raw = json.dumps(value, ensure_ascii=True).encode("ascii") + b"\n"
@@ -169,6 +174,8 @@ def _read(path: str, most: int | None = None) -> tuple[Kept, list[Turn]]:
                 value = json.loads(line)
                 if number == 0:
                     about = dict(value)
+                elif "role" not in value and "model" in value:
+                    about["model"] = value["model"]
                 elif "replace" in value:
                     turns = [from_json(turn) for turn in value["replace"]]
                 else:

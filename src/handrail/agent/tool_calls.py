@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Protocol
@@ -15,9 +15,12 @@ from handrail.model import Result
 from handrail.pipeline.session import Session
 
 _THREADS = 8
-_TIMES = 3
-"""After this many failures of the same call, its result tells the model to try something else."""
-_AGAIN = "\n(This call has failed {times} times. It will fail again: check the current state, and try something else.)"
+_HINT, _END = 3, 5
+"""After so many identical calls with the same result the model gets a hint, and the run ends."""
+_FAILED = "\n(This call has failed {times} times. It will fail again: check the current state, and try something else.)"
+_SAME = "\n(You have made this call {times} times with the same result. Use what you have, or try something else.)"
+_LOOP = "stopped: the model made the same call {times} times and got the same result: {call}"
+_LONGEST_CALL = 200
 _CANCELLED = "The user stopped this call before it ran."
 
 
@@ -58,7 +61,10 @@ class ToolCallRunner:
         self._session = session
         self._notice = notice
         self._caller: Caller = call or session.call
-        self._failed: Counter[tuple[str, str]] = Counter()
+        self._repeated: dict[tuple[str, str], tuple[bytes, int]] = {}
+        """By name and arguments, a digest of the last result and how many times in a row it was returned."""
+        self._counting = threading.Lock()
+        self._loop = ""
 
     def run(self, calls: Sequence[ToolCall], cancel: threading.Event) -> tuple[ToolResult, ...]:
         """Make the calls; return their results in order. Ctrl-C stops running calls, and each still gets a result."""
@@ -117,14 +123,30 @@ class ToolCallRunner:
         images = tuple(block for block in result.blocks if block["type"] == "image")
         return ToolResult(call.id, call.name, text, result.ok, images)
 
+    def find_loop(self) -> str:
+        """Why the run must end, if the model repeats itself; empty if it does not."""
+        return self._loop
+
+    def forget_repetitions(self) -> None:
+        """Count anew, for a new task."""
+        self._repeated.clear()
+        self._loop = ""
+
     def _suggest_next(self, call: ToolCall, result: Result) -> str:
+        """A hint for the model if it makes the same call again and again, and no call changes anything in between."""
         key = call.name, call.arguments
-        if result.ok:
-            self._failed.pop(key, None)
+        digest = hashlib.sha256(result.text.encode("utf-8", "replace")).digest()
+        with self._counting:
+            if result.data.get("diff"):  # something is different now: a test may fail in the same way once more
+                self._repeated.clear()
+            before, count = self._repeated.get(key, (b"", 0))
+            count = count + 1 if before == digest else 1
+            self._repeated[key] = digest, count
+        if count >= _END:
+            self._loop = _LOOP.format(times=count, call=f"{call.name} {call.arguments}"[:_LONGEST_CALL])
+        if count < _HINT:
             return ""
-        self._failed[key] += 1
-        times = self._failed[key]
-        return _AGAIN.format(times=times) if times >= _TIMES else ""
+        return (_SAME if result.ok else _FAILED).format(times=count)
 
 
 def _report_end(call: ToolCall, result: Result, text: str, seconds: float) -> CallFinished:

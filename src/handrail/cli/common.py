@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -39,6 +40,9 @@ class CommandParser(argparse.ArgumentParser):
     def format_help(self) -> str:
         # As wide as the terminal. Finding that out is slow to import, and until here the width does not count.
         self.formatter_class = argparse.RawDescriptionHelpFormatter
+        for action in self._actions:
+            if values := list_values(action):
+                action.help = f"{action.help}: {', '.join(values)}"
         return super().format_help()
 
     def print_help(self, file: object = None) -> None:  # noqa: ARG002 - the signature is argparse's
@@ -48,13 +52,39 @@ class CommandParser(argparse.ArgumentParser):
         raise UsageError(f"{escape(message)}; see `{self.prog} --help`")
 
 
+def list_later(action: argparse.Action, find_values: Callable[[], Sequence[str]]) -> None:
+    """Name the function that lists the values of an option: help and completion call it, parsing does not."""
+    action.find_values = find_values  # type: ignore[attr-defined]
+
+
+def list_values(action: argparse.Action) -> Sequence[str]:
+    """The values of an option that `list_later` was called for; empty for any other."""
+    find: Callable[[], Sequence[str]] | None = getattr(action, "find_values", None)
+    return find() if find else ()
+
+
+def list_modes() -> Sequence[str]:
+    from handrail.policy.modes import MODES
+
+    return MODES
+
+
+def list_dialects() -> Sequence[str]:
+    """The dialects that come with Handrail, without importing the package that reads them: help is fast."""
+    import handrail
+
+    folder = os.path.join(os.path.dirname(handrail.__file__), "dialects")
+    return sorted(name for name in os.listdir(folder) if os.path.isfile(os.path.join(folder, name, "tools.toml")))
+
+
 def add_dialect(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    option = parser.add_argument(
         "--dialect",
         metavar="D",
         default="native",
-        help="names, schemas and wording of the tools: native (default), claude, or the folder of a dialect",
+        help="names, schemas and wording of the tools, or the folder of a dialect",
     )
+    list_later(option, list_dialects)
 
 
 def add_matching(parser: argparse.ArgumentParser) -> None:

@@ -26,9 +26,9 @@ examples:
   git diff | handrail run - --mode read-only
   handrail run "go on" --continue --json
 
-exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped at a limit, 130 cancelled"""
+exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped at a limit, 4 the model repeated itself, 130 cancelled"""
 
-CODES = {"done": 0, "failed": 1, "steps": 3, "tokens": 3, "cancelled": 130}
+CODES = {"done": 0, "failed": 1, "steps": 3, "tokens": 3, "loop": 4, "cancelled": 130}
 
 
 def parser() -> argparse.ArgumentParser:

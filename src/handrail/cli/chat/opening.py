@@ -134,7 +134,7 @@ class Work:
     def agent(self) -> Agent:
         """The agent; raises `ModelError` if the model cannot be asked, `Stop` if there is no session."""
         from handrail.agent.history import History
-        from handrail.agent.loop import Agent, AgentLimits
+        from handrail.agent.loop import Agent, AgentLimits, estimate_tools
         from handrail.agent.prompt import system_prompt
         from handrail.agent.store import Store
 
@@ -143,7 +143,7 @@ class Work:
             if self.conversation is None:
                 store = Store(self.plan.state)
                 self.conversation = store.new(self.plan.workspace, self.plan.model, self.plan.dialect)
-            history = History(system_prompt(session), self._turns, self.conversation)
+            history = History(system_prompt(session), self._turns, self.conversation, estimate_tools(session))
             limits = AgentLimits(steps=self.plan.steps, tokens=self.plan.tokens)
             session.name_source("handrail chat", self.plan.model)
             self._agent = Agent(session, model, history, self._count_event, limits)
@@ -158,6 +158,8 @@ class Work:
         self.plan = replace(self.plan, model=name, api=api, window=window, price_in=prices[0], price_out=prices[1])
         self.meter.model, self.meter.window = name, window
         self.meter.price_in, self.meter.price_out = prices
+        if self.conversation:
+            self.conversation.set_model(name)
         if self._agent:
             self.session.name_source("handrail chat", name)
             self._agent.model = model

@@ -12,7 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from handrail.cli.common import add_dialect, add_workspace, open_config, open_dialect, require_directory
+from handrail.cli.common import (
+    add_dialect,
+    add_workspace,
+    list_later,
+    list_modes,
+    open_config,
+    open_dialect,
+    require_directory,
+)
 from handrail.cli.output import UsageError
 from handrail.frozen import frozen
 from handrail.text.display import escape
@@ -59,15 +67,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_dialect(parser)
     parser.set_defaults(dialect=None)
     parser.add_argument("--api", metavar="A", help="chat, responses or anthropic (default: by the model's name)")
-    parser.add_argument(
-        "--mode",
-        metavar="MODE",
-        type=_parse_mode,
-        help="the approval mode: what is allowed without asking (default: ask)",
+    mode = parser.add_argument(
+        "--mode", metavar="MODE", type=_parse_mode, help="what is allowed without asking; by default ask"
     )
+    list_later(mode, list_modes)
     parser.add_argument("--window", metavar="N", type=_count, help="the context window of the model, in tokens")
     parser.add_argument(
-        "--max-steps", metavar="N", type=_count, default=100, help="most replies per task (default: 100)"
+        "--max-turns",
+        "--max-steps",
+        dest="max_turns",
+        metavar="N",
+        type=_count,
+        default=100,
+        help="most replies of the model per task (default: 100)",
     )
     parser.add_argument("--max-tokens", metavar="N", type=_count, default=0, help="most tokens per task")
     which = parser.add_mutually_exclusive_group()
@@ -139,7 +151,7 @@ def _choose_model(
         workspace=workspace,
         state=state,
         options=options,
-        steps=options.max_steps,
+        steps=options.max_turns,
         tokens=options.max_tokens,
         price_in=own.price_in if ours else None,
         price_out=own.price_out if ours else None,
