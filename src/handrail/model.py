@@ -91,6 +91,10 @@ class Access:
     script: object = field(default=None, compare=False, repr=False)
     """Of a command: the parsed command, so that nobody parses it again. It is left out where an access is written."""
 
+    def at(self, path: str) -> Access:
+        """The same access with its real path; made for every file of every call, so without `replace`."""
+        return Access(**{name: getattr(self, name) for name in Access.__match_args__} | {"path": path})
+
 
 @frozen
 class NetworkGrant:

@@ -11,11 +11,13 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import functools
 import os
 import signal
 import stat
 import sys
 import time
+from typing import Any
 
 _LINUX = sys.platform == "linux"
 _OPENAT2 = 437  # the same number on every Linux architecture since 5.6
@@ -44,10 +46,19 @@ def _raise(path: str) -> None:
     raise OSError(number, os.strerror(number), path)
 
 
+@functools.cache
+def _how(flags: int, mode: int) -> Any:
+    """The last argument of openat2, which the kernel only reads."""
+    return ctypes.byref(_How(flags | os.O_CLOEXEC, mode if flags & os.O_CREAT else 0, _RESOLVE))
+
+
+_HOW_BYTES = ctypes.sizeof(_How)
+
+
 def _openat2(root: int, path: str, flags: int, mode: int) -> int:
-    how = _How(flags | os.O_CLOEXEC, mode if flags & os.O_CREAT else 0, _RESOLVE)
+    how, raw = _how(flags, mode), os.fsencode(path)
     for _ in range(100):
-        fd: int = _libc.syscall(_OPENAT2, root, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
+        fd: int = _libc.syscall(_OPENAT2, root, raw, how, _HOW_BYTES)
         if fd >= 0:
             return fd
         if ctypes.get_errno() not in (errno.EAGAIN, errno.EINTR):

@@ -279,11 +279,12 @@ class Workspace:
 
     def open_file(self, path: WorkPath) -> int:
         """A regular file, for reading. Anything else is refused before it is opened."""
-        fd = self._open(path, system_calls.O_PATH | os.O_CLOEXEC)
-        try:
-            _require_regular(path, os.fstat(fd))
-        finally:
-            os.close(fd)
+        if not self._is_regular(path):
+            fd = self._open(path, system_calls.O_PATH | os.O_CLOEXEC)
+            try:
+                _require_regular(path, os.fstat(fd))
+            finally:
+                os.close(fd)
         fd = self._open(path, _READ)  # O_NONBLOCK: harmless even if something else stands there by now
         try:
             _require_regular(path, os.fstat(fd))
@@ -291,6 +292,14 @@ class Workspace:
             os.close(fd)
             raise
         return fd
+
+    def _is_regular(self, path: WorkPath) -> bool:
+        """Whether a file stands there, by its name alone: a hint, since links above it are followed."""
+        try:
+            status = os.stat(path.inner, dir_fd=self._open_root(path.root)[0], follow_symlinks=False)
+        except OSError:
+            return False
+        return stat.S_ISREG(status.st_mode)
 
     @contextlib.contextmanager
     def parent(self, path: WorkPath, create: bool = False, durable: bool = True) -> Iterator[tuple[int, str]]:

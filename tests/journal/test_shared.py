@@ -122,10 +122,12 @@ def test_a_child_of_a_fork_does_not_wait_for_a_thread_of_its_parent(tmp_path: Pa
     assert journal.record(RECORD) == ""
     holds, leave = threading.Event(), threading.Event()
 
+    def wait(_: object) -> None:
+        holds.set()
+        leave.wait()
+
     def hold() -> None:
-        with journal._writer.database():
-            holds.set()
-            leave.wait()
+        journal._writer.use(wait)
 
     thread = threading.Thread(target=hold)
     thread.start()
@@ -351,13 +353,13 @@ def test_a_failure_that_takes_long_is_not_waited_for_by_every_call(
     monkeypatch.setattr(writing, "Database", slow)
     writer = Writer(str(tmp_path / "journal.db"), lambda: clock[0])
     for _ in range(100):
-        with pytest.raises(sqlite3.OperationalError, match="locking protocol"), writer.database():
-            pass
+        with pytest.raises(sqlite3.OperationalError, match="locking protocol"):
+            writer.use(lambda _: None)
         clock[0] += 0.1
     assert len(opened) == 1
     clock[0] += 30.0
-    with pytest.raises(sqlite3.OperationalError, match="locking protocol"), writer.database():
-        pass
+    with pytest.raises(sqlite3.OperationalError, match="locking protocol"):
+        writer.use(lambda _: None)
     assert len(opened) == 2
 
 

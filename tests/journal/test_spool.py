@@ -184,6 +184,10 @@ class _Connection:
         self._killed.count()
         return self._real.execute(*words)
 
+    def executemany(self, *words: Any) -> sqlite3.Cursor:
+        self._killed.count()
+        return self._real.executemany(*words)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
 
@@ -217,8 +221,11 @@ def _run_and_die(session: Wired, at: int, answered: int) -> None:
             return {"write": write, "pwrite": pwrite, "ftruncate": truncate}.get(name) or getattr(os, name)
 
     database.os = Calls()  # type: ignore[assignment,attr-defined]
-    with session.kept._database() as db:
+
+    def watch(db: database.Database) -> None:
         db.connection = _Connection(db.connection, killed)  # type: ignore[assignment]
+
+    session.kept._use(watch)
     for number, tool in enumerate(("Read", "Read", "Write", "Read", "Read", "Write", "Read")):
         more = {"content": "x\n"} if tool == "Write" else {}
         session.call(tool, {"file_path": f"f{number}", **more})

@@ -79,19 +79,24 @@ class ToolEntry:
         self, arguments: Mapping[str, Any], known: Collection[str], needed: Collection[str]
     ) -> tuple[dict[str, Any], list[str]]:
         """The arguments of a call in our names, and the names that the tool does not have."""
-        expanded = self._expand_objects(arguments)
-        self._check(expanded)
+        expanded = self._expand_objects(arguments) if self.spread else arguments
+        if self.filled or self.differ:
+            self._check(expanded)
         translated: dict[str, Any] = dict(self.preset)
         unknown = []
-        names = self.argument_names
-        # Names that models see come last, so that they win over an older name for the same argument.
-        for theirs, value in sorted(expanded.items(), key=lambda item: item[0] in known):
+        names, items = self.rename, expanded.items()
+        if self.also:
+            names = self.argument_names
+            # Names that models see come last, so that they win over an older name for the same argument.
+            items = dict(sorted(items, key=lambda item: item[0] in known)).items()
+        changes_values = self.whole or self.add or self.scale or self.invert or self.values
+        for theirs, value in items:
             if theirs in self.unused:
                 continue
             if theirs not in known and theirs not in self.also:
                 unknown.append(theirs)
             elif not (value is None and theirs not in needed):  # null: as if it had not been given
-                value = self._translate_value(theirs, value)
+                value = self._translate_value(theirs, value) if changes_values else value
                 if value is not None or theirs in needed:
                     translated[names.get(theirs, theirs)] = value
         return translated, unknown

@@ -58,7 +58,9 @@ class DialectTemplates:
         known = self._collect_values(parsed.names, facts, values)
         text: list[str] = []
         for part in parsed.parts:
-            if any(known.get(name) in _ABSENT for name in part.needs) or known.get(part.unless) not in _ABSENT:
+            if part.needs and any([known.get(name) in _ABSENT for name in part.needs]):  # noqa: C419 - called for all
+                continue
+            if part.unless and known.get(part.unless) not in _ABSENT:
                 continue
             if part.pieces is None:
                 text.append(_formatter.vformat(part.template, (), known))
@@ -66,7 +68,8 @@ class DialectTemplates:
             for literal, name, form in part.pieces:
                 text.append(literal)
                 if name is not None:
-                    text.append(_formatter.format_field(known[name], form))
+                    value = known[name]
+                    text.append(value if type(value) is str and not form else _formatter.format_field(value, form))
         return "".join(text)
 
     def _collect_values(self, names: Iterable[str], facts: object, values: Mapping[str, object]) -> dict[str, Any]:

@@ -60,6 +60,7 @@ MOST_BYTES = 1 << 20
 _LARGEST_SPOOL = 64 << 20
 """A spool that cannot be emptied takes no more than that."""
 WHOLE = f"seq, {BEGIN}, {END}"
+_CHAIN = "n, seq, stage, hash"
 _FILES = f"seq, attempt, {FILE}, after, after_mode"
 
 
@@ -158,7 +159,8 @@ class Database:
         The rows of the ``spool`` come first, because they are older.
         """
         run = self.connection.execute
-        with self._lock_out_others() as spool_bytes:
+        spool_bytes = self._lock_out_others()
+        try:
             run("BEGIN IMMEDIATE")
             try:
                 head = self._read_head()
@@ -178,11 +180,12 @@ class Database:
                 self.spool.clear(spooled)
                 self._move_at = MOST_ROWS
             self.anchor.move(ChainEntry(head.n, head.hash))
+        finally:
+            self._let_others_in()
         if head.trimmed:
             run("PRAGMA incremental_vacuum(256)").fetchall()
 
-    @contextlib.contextmanager
-    def _lock_out_others(self) -> Iterator[int]:
+    def _lock_out_others(self) -> int:
         """Keep out all other processes that write, by the lock of the spool; the size of that."""
         spool = self.spool
         while True:
@@ -194,17 +197,19 @@ class Database:
                 raise sqlite3.OperationalError("database is locked") from None
             status = os.fstat(spool.fd)
             if status.st_nlink:
-                break
+                return status.st_size
             spool.close()  # removed, together with the journal
-        try:
-            yield status.st_size
-        finally:
-            fcntl.flock(spool.fd, fcntl.LOCK_UN)
+
+    def _let_others_in(self) -> None:
+        fcntl.flock(self.spool.fd, fcntl.LOCK_UN)
 
     def append(self, row: Sequence[Any]) -> None:
         """Put the row of a call that changed nothing on record; it gets its number when it is moved."""
-        with self._lock_out_others():
-            self.spool.append(row)
+        size = self._lock_out_others()
+        try:
+            self.spool.append(row, size)
+        finally:
+            self._let_others_in()
         if self.spool.rows >= self._move_at or self.spool.size >= MOST_BYTES * (self._move_at // MOST_ROWS):
             try:
                 self.move_spooled()
@@ -221,10 +226,10 @@ class Database:
             head.n += 1
             self.insert("lost", "n, time, anchor_n, anchor_hash", (head.n, time.time_ns(), 0, spooled.last))
             head.enter(0, "lost", [0, spooled.last])
-        for row in spooled.rows:
-            seq = head.next_call()
-            self.insert("calls", WHOLE, (seq, *row))
-            head.chain(seq, "whole 0", [row, []])
+        calls = [(head.next_call(), *row) for row in spooled.rows]
+        self.connection.executemany(_build_insert("calls", WHOLE), calls)
+        entries = [head.extend(call[0], "whole 0", [call[1:], []]) for call in calls]
+        self.connection.executemany(_build_insert("chain", _CHAIN), entries)
         self.spool.note_moved(self.connection, spooled)
 
     def _read_head(self) -> Head:
@@ -279,10 +284,10 @@ class Spool:
         self._size = -1
         self.checked = False
 
-    def append(self, row: Sequence[Any]) -> None:
-        """Put a row of `calls`, without its number, on record."""
+    def append(self, row: Sequence[Any], size: int) -> None:
+        """Put a row of `calls`, without its number, on record; ``size``: of the spool now."""
         text = _encoder.encode([*row[:WORKSPACE], row[WORKSPACE].decode("latin-1"), *row[WORKSPACE + 1 :]])
-        self._catch_up()
+        self._catch_up(size)
         if self._size > _LARGEST_SPOOL:
             raise OSError(errno.EFBIG, "the journal has been locked for too long")
         digest = hashlib.sha256((self._last + text).encode("ascii")).hexdigest()
@@ -302,7 +307,7 @@ class Spool:
     def read(self, db: sqlite3.Connection) -> Spooled | None:
         """The rows that ``db`` does not have yet; None if there are none and none are missing."""
         self.checked = True
-        self._catch_up()
+        self._catch_up(os.fstat(self.fd).st_size)
         moved = read_moved(db)
         anchor = parse_hash(os.pread(self._anchor, 64, 0))
         if not self._size and anchor in ("", moved):
@@ -326,9 +331,9 @@ class Spool:
                 os.close(fd)
         self.fd = self._anchor = self._size = -1
 
-    def _catch_up(self) -> None:
+    def _catch_up(self, size: int) -> None:
         """Find the end again after other processes wrote, and drop a line that was not written to its end."""
-        if os.fstat(self.fd).st_size == self._size and os.pread(self._anchor, 64, 0) == self._last.encode("ascii"):
+        if size == self._size and os.pread(self._anchor, 64, 0) == self._last.encode("ascii"):
             return
         raw = _read_all(self.fd)
         end = raw.rfind(b"\n") + 1
@@ -383,9 +388,15 @@ class Head:
         self.n += 1
         self.enter(seq, stage, hashed_columns(self._opened.connection, seq, stage) if content is None else content)
 
+    def extend(self, seq: int, stage: str, content: Sequence[Any]) -> tuple[int, int, str, str]:
+        """The next entry, for the table."""
+        self.n += 1
+        self.hash = entry_hash(self.hash, self.n, seq, stage, content)
+        return self.n, seq, stage, self.hash
+
     def enter(self, seq: int, stage: str, content: Sequence[Any]) -> None:
         self.hash = entry_hash(self.hash, self.n, seq, stage, content)
-        self._opened.insert("chain", "n, seq, stage, hash", (self.n, seq, stage, self.hash))
+        self._opened.insert("chain", _CHAIN, (self.n, seq, stage, self.hash))
 
 
 @cache

@@ -24,7 +24,7 @@ from handrail.journal.records import CALL_COLUMNS, as_stored
 START = "0" * 64
 KEY = "spool"
 """In the table `meta`: the hash of the last line that was moved."""
-_LINE = re.compile(rb"([0-9a-f]{64}) ([^\n]*)\n")
+_LINE = re.compile(rb"([0-9a-f]{64}) (.*)")
 _HASH = re.compile(rb"[0-9a-f]{64}")
 WORKSPACE = 2
 """The one column of bytes."""
@@ -56,23 +56,22 @@ def has_spooled(path: str) -> bool:
 
 def parse_spool(raw: bytes, moved: str, anchor: str) -> Spooled:
     """The lines behind the one with the hash ``moved``, and whether they are those that were written."""
-    rows, seen = [], {moved, ""}
-    intact = _LINE.sub(b"", raw[: raw.rfind(b"\n") + 1]) == b""
-    behind = not any(line[1].decode("ascii") == moved for line in _LINE.finditer(raw))
-    last = moved
-    for line in _LINE.finditer(raw):
-        digest = line[1].decode("ascii")
-        seen.add(digest)
-        if not behind:
-            behind = digest == moved
-            continue
-        intact = intact and hash_line(last, line[2]) == digest
+    lines = raw.split(b"\n")[:-1]
+    matches = [match for match in map(_LINE.fullmatch, lines) if match]
+    intact = len(matches) == len(lines)
+    digests = [match[1].decode("ascii") for match in matches]
+    behind = digests.index(moved) + 1 if moved in digests else 0
+    rows, last = [], moved
+    for digest, match in zip(digests[behind:], matches[behind:], strict=True):
+        text = match[2]
+        intact = intact and hash_line(last, text) == digest
         last = digest
-        row = _parse_row(line[2])
-        intact = intact and row is not None
-        if row is not None:
+        row = _parse_row(text)
+        if row is None:
+            intact = False
+        else:
             rows.append(row)
-    return Spooled(rows, last, intact and anchor in seen)
+    return Spooled(rows, last, intact and anchor in {moved, "", *digests})
 
 
 def hash_line(before: str, text: bytes) -> str:
@@ -93,7 +92,7 @@ def read_moved(db: sqlite3.Connection) -> str:
 
 def _parse_row(text: bytes) -> tuple[Any, ...] | None:
     try:
-        row = json.loads(text)
+        row = json.loads(text.decode("ascii"))
         row[WORKSPACE] = row[WORKSPACE].encode("latin-1")
     except (ValueError, TypeError, IndexError, KeyError, AttributeError):
         return None

@@ -19,7 +19,8 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from handrail.drafts import IN_DRAFT
 from handrail.files.versions import Change
@@ -46,6 +47,8 @@ from handrail.journal.records import (
     replaced_contents,
     split_changes,
 )
+
+T = TypeVar("T")
 
 BUDGET = 1 << 30
 _LONGEST_NAME = 200
@@ -85,8 +88,7 @@ class SqliteJournal:
     def require(self) -> None:
         """Raise `JournalFailed` if the journal cannot be opened now."""
         try:
-            with self._database():
-                pass
+            self._use(lambda _: None)
         except (sqlite3.Error, OSError) as error:
             raise JournalFailed(journal=self.path, why=reason(error)) from None
 
@@ -108,8 +110,8 @@ class SqliteJournal:
     def close(self) -> None:
         self._writer.close()
 
-    def _database(self) -> contextlib.AbstractContextManager[Database]:
-        return self._writer.database()
+    def _use(self, work: Callable[[Database], T]) -> T:
+        return self._writer.use(work)
 
     def _begin(self, pending: PendingRecord, token: Token | None) -> Token:
         attempt = token.attempt + 1 if token and token.seq else 0
@@ -120,29 +122,32 @@ class SqliteJournal:
         must = any(isinstance(one, Change) and one.keep for one in pending.changes)
         if must and (big or sum(len(one.data) for one in ready.values()) > self.budget):
             raise JournalFailed(journal=self.path, why="it is larger than the journal may store")
-        with self._database() as db, db.writing() as head:
-            if token and token.seq:
-                seq = token.seq
-            else:
-                seq = head.next_call()
-                db.insert("calls", _BEGUN, (seq, *begin_row(pending, self._clock(), db.mask)))
-                self._name_source(db, pending.origin)
-            db.add_files(seq, attempt, [file_row(n, change) for n, change in enumerate(changes)])
-            self._keep(db, head, seq, contents, ready)
-            head.chain(seq, f"begin {attempt}")
+
+        def write(db: Database) -> int:
+            with db.writing() as head:
+                if token and token.seq:
+                    seq = token.seq
+                else:
+                    seq = head.next_call()
+                    db.insert("calls", _BEGUN, (seq, *begin_row(pending, self._clock(), db.mask)))
+                    self._name_source(db, pending.origin)
+                db.add_files(seq, attempt, [file_row(n, change) for n, change in enumerate(changes)])
+                self._keep(db, head, seq, contents, ready)
+                head.chain(seq, f"begin {attempt}")
+            return seq
+
+        seq = self._use(write)
         unkept = [_display_path(change) for change in changes if big and big & replaced_contents([change]).keys()]
         return Token(seq, attempt, tuple(changes), unkept=tuple(unkept))
 
     def _record(self, record: Record) -> None:
         token = record.token
         if token and token.seq and token.attempt >= 0:
-            with self._database() as db:
-                self._end(db, record, token)
+            self._use(lambda db: self._end(db, record, token))
             return
         changes = split_changes(record.changes)
         ready = self._pack_missing(replaced_contents(changes))
-        with self._database() as db:
-            self._record_complete(db, record, changes, ready)
+        self._use(lambda db: self._record_complete(db, record, changes, ready))
 
     def _end(self, db: Database, record: Record, token: Token) -> None:
         end = end_row(record, self._clock(), db.mask)
@@ -206,8 +211,7 @@ class SqliteJournal:
         """Compress the images that are not stored yet, before the database is locked, because it may take a while."""
         if not contents:
             return {}
-        with self._database() as db:
-            missing = find_missing_images(db.connection, contents)
+        missing = self._use(lambda db: find_missing_images(db.connection, contents))
         return {digest: pack_image(digest, contents[digest]) for digest in missing}
 
     def _limit_image(self) -> int:
@@ -246,19 +250,19 @@ class Writer:
         """Connections of the parent of a fork: if they were collected, SQLite would drop the parent's locks."""
         self._retry_at = 0.0
 
-    @contextlib.contextmanager
-    def database(self) -> Iterator[Database]:
-        """The database, for one thread at a time. Raises `sqlite3.Error` or `OSError` if it cannot be used."""
+    def use(self, work: Callable[[Database], T]) -> T:
+        """Do ``work`` on the database, one thread at a time. Raises `sqlite3.Error` or `OSError` if that fails."""
         with self._lock:
             begun = self._now()
             if begun < self._retry_at:
                 raise sqlite3.OperationalError(self.failure)
             try:
-                yield self._open_database()
+                result = work(self._open_database())
             except (sqlite3.Error, OSError) as error:
                 self._fail(error, self._now() - begun)
                 raise
             self.failure = ""
+            return result
 
     def close(self) -> None:
         """Let go of the file; it is opened again if it is needed."""
@@ -355,15 +359,13 @@ class _SharedJournal(SqliteJournal):
         self._closed = False
         self._writer = _writers.acquire(self.path)
 
-    @contextlib.contextmanager
-    def _database(self) -> Iterator[Database]:
+    def _use(self, work: Callable[[Database], T]) -> T:
         with self._closing:
             # A call that was under way when its session was closed is recorded too.
             late = self._closed
             writer = _writers.acquire(self.path) if late else self._writer
         try:
-            with writer.database() as database:
-                yield database
+            return writer.use(work)
         finally:
             if late:
                 _writers.release(writer)

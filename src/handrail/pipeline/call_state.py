@@ -228,12 +228,13 @@ class Approved:
 
 def may_change_files(accesses: Sequence[Access]) -> bool:
     """Whether a command among these accesses is not proven to change no files."""
-    return any(
-        access.tier != "read_only" or bool(access.doubt)
-        if access.action == "run"
-        else access.by_command and access.action in ("write", "delete")
-        for access in accesses
-    )
+    for access in accesses:
+        if access.action == "run":
+            if access.tier != "read_only" or access.doubt:
+                return True
+        elif access.by_command and access.action in ("write", "delete"):
+            return True
+    return False
 
 
 @frozen

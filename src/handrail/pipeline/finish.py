@@ -37,9 +37,13 @@ class ResultRenderer:
         outcome, judged = ran.outcome, ran.previous.previous
         tool = judged.tool
         notes = [self._note(note) for note in (*outcome.notes, *_list_pipeline_notes(done))]
-        loud = [note.text for note in notes if note.code not in self._dialect.quiet and note.text]
-        templates = self._dialect.templates.with_notes("".join("\n" + text for text in loud))
-        data = {**outcome.data, **{name: value for name, value in done.data.items() if name not in outcome.data}}
+        templates = self._dialect.templates
+        if notes:
+            loud = [note.text for note in notes if note.code not in self._dialect.quiet and note.text]
+            templates = templates.with_notes("".join("\n" + text for text in loud))
+        data = dict(outcome.data)
+        for name, value in done.data.items():
+            data.setdefault(name, value)
         text = tool.render(outcome, templates)
         summary = f"{tool.id}.summary"
         if summary in templates.messages:  # a dialect that shows the content apart from the sentence about it
@@ -49,7 +53,8 @@ class ResultRenderer:
         if left_out:
             notes.append(self._note(AnswerCut(count=left_out)))
             text += "\n" + notes[-1].text
-        data |= {new: data[old] for new, old in self._dialect.data_names.items() if old in data}
+        if self._dialect.data_names:
+            data |= {new: data[old] for new, old in self._dialect.data_names.items() if old in data}
         if outcome.failed:
             return _build_result(
                 judged.received,
@@ -176,7 +181,8 @@ class Recorder:
     def name_source(self, client: str, model: str) -> None:
         """Record the next calls as those of this client and model; an empty name leaves what is known."""
         origin = self._origin
-        self._origin = replace(origin, client=client or origin.client, model=model or origin.model)
+        if (client or origin.client, model or origin.model) != (origin.client, origin.model):
+            self._origin = replace(origin, client=client or origin.client, model=model or origin.model)
 
     @property
     def journal(self) -> Journal:

@@ -12,7 +12,6 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from handrail import tools
@@ -148,9 +147,10 @@ def resolve(declared: Declared, workspace: Workspace) -> Resolved:
 
     A path in a command may lie anywhere: policy and sandbox judge that.
     """
-    files = [access for access in declared.accesses if access.action in FILE_ACTIONS and not access.by_command]
-    paths = {access.target: workspace.resolve(access.target) for access in files}
-    return Resolved(declared, tuple(_locate(access, paths, workspace) for access in declared.accesses), paths)
+    accesses = declared.accesses
+    files = [access.target for access in accesses if access.action in FILE_ACTIONS and not access.by_command]
+    paths = {target: workspace.resolve(target) for target in files}
+    return Resolved(declared, tuple([_locate(access, paths, workspace) for access in accesses]), paths)
 
 
 def _locate(access: Access, paths: Mapping[str, WorkPath], workspace: Workspace) -> Access:
@@ -158,7 +158,7 @@ def _locate(access: Access, paths: Mapping[str, WorkPath], workspace: Workspace)
     if access.action not in FILE_ACTIONS:
         return replace(access, place=paths[access.place].real) if access.place in paths else access
     if not access.by_command:
-        return replace(access, path=paths[access.target].real)
+        return access.at(paths[access.target].real)
     home, target = os.path.realpath(workspace.home), workspace.expand_alias(access.target)
     named = os.path.join(home, os.path.expanduser(target))
     real = os.path.realpath(named)
@@ -177,19 +177,28 @@ def judge(resolved: Resolved, services: Services) -> Judged:
             if not root.writable:
                 raise ReadOnlyRoot(path=access.target, root=root.path)
     if services.settings.drafts:
-        resolved = replace(resolved, accesses=_defer(resolved, services))
+        accesses = _defer(resolved, services)
+        resolved = Resolved(resolved.previous, accesses, resolved.paths)
     verdict = services.approvals.verdict(resolved.accesses)
 
-    @cache  # the answer of a person binds to the changes that were shown
+    shown: list[StagedChanges] = []  # computed once: the answer of a person binds to the changes that were shown
+
     def dry_run() -> StagedChanges:
-        if not judged.tool.repeatable:
-            return StagedChanges((), (), ())
-        with contextlib.closing(ToolContext(services, judged, dry=True)) as context:
-            judged.tool.run(judged.args, context)
-        return context.staged
+        if not shown:
+            shown.append(_run_dry(judged, services))
+        return shown[0]
 
     judged = Judged(resolved, verdict, dry_run)
     return judged
+
+
+def _run_dry(judged: Judged, services: Services) -> StagedChanges:
+    """The changes that a call would make, as far as a run can say it."""
+    if not judged.tool.repeatable:
+        return StagedChanges((), (), ())
+    with contextlib.closing(ToolContext(services, judged, dry=True)) as context:
+        judged.tool.run(judged.args, context)
+    return context.staged
 
 
 def _defer(resolved: Resolved, services: Services) -> tuple[Access, ...]:

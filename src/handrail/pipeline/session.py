@@ -334,7 +334,8 @@ class Session:
     def _receive(self, arguments: Mapping[str, Any] | str | None, progress: Progress) -> Received:
         received = progress.received
         hidden = self._hide_secrets(read_arguments(arguments))
-        received = progress.reach(replace(received, call=replace(received.call, arguments=hidden)))
+        call = Call(received.call.tool, hidden, received.call.id)
+        received = progress.reach(Received(call, received.clock, received.cancel, received.on_event))
         if self._is_reported(received):
             self._events.report_start(received.call, received.on_event)
         return received
@@ -484,7 +485,9 @@ def _format_traceback() -> str:
 def run_and_commit(approved: Approved, services: Services, progress: Progress) -> Done:
     """Run an approved call and commit its changes; again if another program changed the files meanwhile."""
     if not approved.previous.written_paths:
-        return _run_command(approved, services, progress)
+        if approved.may_change_files:
+            return _run_command(approved, services, progress)
+        return _run_reading(approved, services, progress)
     repeatable = approved.previous.tool.repeatable
     attempts = ATTEMPTS if repeatable else 1
     for attempt in range(attempts):
@@ -526,11 +529,12 @@ def _report_overtaken(approved: Approved) -> ChangedSince:
 def run(approved: Approved, context: ToolContext, services: Services) -> Ran:
     """Run the tool. A change that it did not declare was neither judged nor locked: a fault of the tool."""
     judged = approved.previous
-    work = partial(judged.tool.run, judged.args, context)
-    outcome = _confine(judged, services, work) if judged.tool.repeatable else work()
-    staged, writes = context.staged, judged.written_paths
+    parsed = judged.parsed
+    work = partial(parsed.tool.run, parsed.args, context)
+    outcome = _confine(judged, services, work) if parsed.tool.repeatable else work()
+    staged = context.staged
     for change in staged.changes:
-        if change.path.real not in writes:
+        if change.path.real not in judged.written_paths:
             raise AssertionError(f"a change of {change.path.named!r} was staged but not declared")
     return Ran(approved, outcome, staged)
 
@@ -560,27 +564,36 @@ def commit(ran: Ran, held: Held | None, services: Services, progress: Progress) 
     if judged.parsed.entry.forgets:
         tracker.forget(*judged.written_paths)
     data |= {"diff": staged.diff(), "applied": bool(staged.changes)}
-    return progress.reach(replace(done, data=data))
+    return progress.reach(Done(ran, done.changes, done.token, done.notes, data))
+
+
+def _run_reading(approved: Approved, services: Services, progress: Progress) -> Done:
+    """Run a call that changes no files."""
+    context = _open_context(approved, services)
+    try:
+        ran = progress.reach(run(approved, context, services))
+    finally:
+        context.close()
+    return progress.reach(Done(ran, (), progress.token))
 
 
 def _run_command(approved: Approved, services: Services, progress: Progress) -> Done:
-    """Run a call that changes files by a command at most: in a draft, or after a look at the files it may change."""
+    """Run a call that may change files by a command: in a draft, or after a look at the files it may change."""
     with contextlib.ExitStack() as stack:
         draft = None
-        if approved.may_change_files:
-            if services.settings.drafts:
-                from handrail.pipeline.draft_changes import CallDraft  # only needed for commands
+        if services.settings.drafts:
+            from handrail.pipeline.draft_changes import CallDraft  # only needed for commands
 
-                draft = CallDraft.create(approved, services, progress)
-            if draft:
-                stack.callback(draft.close)
-                approved = progress.reach(draft.approved)
-            elif any(access.deferred for access in approved.accesses):
-                raise NotAsShown  # no draft can be created any more: judge the command by its words
-            else:
-                from handrail.pipeline.before_images import save_before_images
+            draft = CallDraft.create(approved, services, progress)
+        if draft:
+            stack.callback(draft.close)
+            approved = progress.reach(draft.approved)
+        elif any(access.deferred for access in approved.accesses):
+            raise NotAsShown  # no draft can be created any more: judge the command by its words
+        else:
+            from handrail.pipeline.before_images import save_before_images
 
-                approved = progress.reach(save_before_images(approved, services.recorder, services.workspace, progress))
+            approved = progress.reach(save_before_images(approved, services.recorder, services.workspace, progress))
         context = stack.enter_context(contextlib.closing(_open_context(approved, services, draft)))
         ran = progress.reach(run(approved, context, services))
         data = {"diff": draft.diff} if draft else {}

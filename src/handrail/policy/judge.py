@@ -540,6 +540,8 @@ class RulePolicy:
                 named = f"{os.path.dirname(real)}/{last}" if last.strip(".") else real
             else:
                 named = os.path.join(*self._roots[:1], named)
+        if named == real:  # nearly always
+            return None
         named = os.path.normpath(named)
         return replace(access, path=named) if named != real else None
 

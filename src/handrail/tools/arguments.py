@@ -109,6 +109,7 @@ class Arguments:
     """Base of the arguments of a tool. Unknown names are refused, and nothing changes after parsing."""
 
     _declared: ClassVar[Mapping[str, Argument]]
+    _needed: ClassVar[frozenset[str]]
     _validator: ClassVar[SchemaValidator]
 
     def __init__(self, /, **values: Any) -> None:
@@ -183,17 +184,20 @@ class _NotExact(Exception):
 def _take_exact(args: type[Arguments], values: Mapping[str, Any]) -> dict[str, Any]:
     """The values as they are, if each has its declared type; raises `_NotExact` otherwise."""
     declared = args.declared()
-    if not declared.keys() >= values.keys():
+    if not (declared.keys() >= values.keys() >= _needed(args)):
         raise _NotExact
-    taken: dict[str, Any] = {}
-    for name, one in declared.items():
-        if name in values:
-            taken[name] = _take_marked(one.type, one.marks, values[name])
-        elif one.is_required or one.field.validate_default:
-            raise _NotExact
-        else:
-            taken[name] = one.default
-    return taken
+    return {
+        name: _take_marked(one.type, one.marks, values[name]) if name in values else one.default
+        for name, one in declared.items()
+    }
+
+
+def _needed(args: type[Arguments]) -> frozenset[str]:
+    """The arguments without a default that is taken as it is."""
+    if "_needed" not in args.__dict__:
+        declared = args.declared().items()
+        args._needed = frozenset(name for name, one in declared if one.is_required or one.field.validate_default)
+    return args._needed
 
 
 def _take_marked(kind: Any, marks: Sequence[Any], value: Any) -> Any:
@@ -212,13 +216,13 @@ def _take_marked(kind: Any, marks: Sequence[Any], value: Any) -> Any:
 
 
 def _take(kind: Any, value: Any) -> Any:
+    if type(value) is kind and kind in _SIMPLE:  # nearly always
+        return value
     inner, marks = _split(kind)
     if marks:
         return _take_marked(inner, marks, value)
     if kind in _SIMPLE:
-        if type(value) is not kind:
-            raise _NotExact
-        return value
+        raise _NotExact
     if kind is Any:
         return value
     if get_origin(kind) is Literal:

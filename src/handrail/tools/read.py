@@ -164,10 +164,9 @@ def count_lines(args: Args, limits: Limits) -> int:
 
 def show_rows(page: Iterable[PageLine], column: int = 1) -> list[ShownRow]:
     """The rows of a page; the first one begins at ``column``."""
-    rows: list[ShownRow] = []
-    for row in page:
-        start = 1 if rows else column
-        rows.append(ShownRow(row.number, row.text, row, start + len(row.text) if row.left else 0))
+    rows = [ShownRow(row.number, row.text, row, 1 + len(row.text) if row.left else 0) for row in page]
+    if column > 1 and rows and rows[0].cut:
+        rows[0] = rows[0]._replace(cut=column + len(rows[0].text))
     return rows
 
 
@@ -197,14 +196,15 @@ def describe_page(
     if cut := [row for row in rows if row.cut]:
         line = cut[0].row.number
         notes.append(LongLines(count=len(cut), line=line, next=line, column=cut[0].cut))
-    facts = PageFacts(
-        **asdict(about), rows=rows, next=last + 1 if more and complete else None, unseen=list_unseen(rows)
-    )
+    following = last + 1 if more and complete else None
+    facts = PageFacts(about.path, about.size, about.modified, rows, following, list_unseen(rows))
     return Outcome("page", facts, page_data(file, about, page, rows, more), tuple(notes))
 
 
-def list_unseen(rows: Iterable[ShownRow]) -> str | None:
+def list_unseen(rows: Sequence[ShownRow]) -> str | None:
     """The lines with invisible, bidirectional and control characters; None if there are none."""
+    if not find_unseen(" ".join([row.text for row in rows])):  # nearly always
+        return None
     listed = [f"line {row.label}: {', '.join(chars)}" for row in rows if (chars := find_unseen(row.text))]
     rest = [f"{len(listed) - _MOST_UNSEEN} more lines"] if len(listed) > _MOST_UNSEEN else []
     return "; ".join((*listed[:_MOST_UNSEEN], *rest)) or None
@@ -250,13 +250,12 @@ def render(outcome: Outcome[Facts], templates: Templates) -> str:
 
 def render_rows(rows: Iterable[ShownRow], templates: Templates) -> str:
     """Rows behind their numbers, with a mark at the end of those that are cut."""
-    texts: list[tuple[int | str, str]] = []
-    for row in rows:
-        text = replace_surrogates(row.text)
-        if row.cut:
-            text += templates.fill("read.cut_line", CutLine(row.row.left, row.cut, row.row.endless))
-        texts.append((row.label, text))
-    return templates.number_lines(texts)
+    texts = [(row.label, row.text if not row.cut else row.text + _render_cut(row, templates)) for row in rows]
+    return replace_surrogates(templates.number_lines(texts))
+
+
+def _render_cut(row: ShownRow, templates: Templates) -> str:
+    return templates.fill("read.cut_line", CutLine(row.row.left, row.cut, row.row.endless))
 
 
 TOOL = Tool(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar, cast
 
@@ -331,11 +332,8 @@ class Tool(Generic[A, L, F]):
         """Return the accesses of a call with these arguments."""
         if self.accesses:
             return tuple(self.accesses(args))
-        return tuple(
-            Access(action, getattr(args, name))
-            for name, action in _list_resources(type(args))
-            if getattr(args, name) is not None
-        )
+        resources = [(action, getattr(args, name)) for name, action in _list_resources(cast("Any", type(args)))]
+        return tuple([Access(action, target) for action, target in resources if target is not None])
 
 
 FUNCTION = "function:"
@@ -345,6 +343,7 @@ AnyTool = Tool[Any, Any, Any]
 """A tool whose types are not known: one of a table of tools."""
 
 
+@cache
 def _list_resources(args: type[Arguments]) -> list[tuple[str, Action]]:
     """The arguments that name a resource, and what is done to it."""
     return [
